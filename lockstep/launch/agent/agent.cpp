@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-/// What a ready descriptor is, besides those of workers (worker_group.h).
+/// Poller tags besides those of workers (worker_group.h).
 enum AgentTag : uint64_t {
   kSignals = 16ULL << 32,
   kNews = 17ULL << 32,
@@ -103,7 +103,7 @@ int Agent::run(const JobPlan& plan) {
   if (!run_folder_.empty() && ranks_write_files(options_, plan_.ranks.local_size)) room_.begin();
   try {
     begin_generation(plan_);
-    // From here on it may end at any time, and its number be another's.
+    // From here on it may end at any time, and the kernel may reuse its pid.
     if (starter_.server() > 0) guard_->forget(starter_.server());
     loop();
   } catch (const Error& error) {
@@ -131,8 +131,8 @@ void Agent::begin_generation(const JobPlan& plan) {
   tell(GenerationStarted{workers_->size()});
 }
 
-/// What was good before may be back in a moment, such as a file server with the program or the
-/// logs: that this node's workers cannot be started is one more failure of the job.
+/// Files that were there before may be missing for a moment, as on a file server. Workers that
+/// cannot be started are therefore one more failure of the job.
 void Agent::begin_again(const JobPlan& plan) {
   try {
     return begin_generation(plan);
@@ -147,7 +147,7 @@ void Agent::begin_again(const JobPlan& plan) {
   ask_ = true;
 }
 
-/// All that must be gone with this agent.
+/// Files that must not outlive this agent.
 std::vector<std::string> Agent::own_files() const {
   std::vector<std::string> files = listing_.files();
   for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank) {
@@ -219,8 +219,9 @@ void Agent::on_signals() {
   }
 }
 
-/// Ctrl-Z: the ranks, which as groups without a terminal would not see it, and then this process.
-/// Where a starter is at the terminal, that one stops, and this one waits for its SIGCONT.
+/// Ctrl-Z: stops the ranks, whose groups have no terminal and would not see it, then this process.
+/// Where a starter is at the terminal, the starter stops instead, and this agent waits for its
+/// SIGCONT.
 void Agent::stand_still() {
   if (!options_.started_by_starter && !may_be_stopped()) return;
   if (!stood_since_) stood_since_ = std::chrono::steady_clock::now();
@@ -256,7 +257,7 @@ void Agent::on_knock() {
   rendezvous_->serve();
 }
 
-/// What the rendezvous has to say, and the next generation when it is there.
+/// Takes the rendezvous' news, and the next generation when it is there.
 void Agent::hear() {
   ask_ = false;
   const JobNews news = rendezvous_->news();
@@ -304,7 +305,7 @@ void Agent::flush_console() {
     reading_ = !reading_;
     if (workers_) workers_->set_reading(reading_);
   }
-  // As for any program whose output nobody reads any more.
+  // Treat it as SIGPIPE, as any program whose output has no reader.
   if (console_->broken() && state_.phase == AgentState::Phase::kRunning) tell(SignalCame{SIGPIPE});
 }
 
@@ -315,9 +316,9 @@ void Agent::tell(const AgentEvent& event) {
 }
 
 void Agent::act(const SendSignal& action) {
-  // A broken console is the agent's trouble; its workers are asked to end as always.
+  // A broken console concerns only the agent; its workers get SIGTERM as always.
   workers_->send(remaining(state_), action.signal == SIGPIPE ? SIGTERM : action.signal);
-  workers_->send(remaining(state_), SIGCONT);  // one that is stopped would not see it
+  workers_->send(remaining(state_), SIGCONT);  // a stopped process would not see the signal
 }
 
 void Agent::act(const PublishFailure& action) {
@@ -337,7 +338,7 @@ void Agent::act(const PublishSuccess&) {
 }
 
 void Agent::act(const PublishGone&) {
-  // Also those that left their groups: no two generations run side by side.
+  // Also processes that left their groups: no two generations run side by side.
   kill_remaining_children({guard_->pid(), starter_.server()});
   workers_->close_output();
   rendezvous_->gone(workers_->steps() == Steps::kSome);
@@ -362,7 +363,7 @@ std::optional<Failure> Agent::first_failure() const {
   return workers_->failure_of(*state_.first_failed, worker.status);
 }
 
-/// To whoever started this agent as its worker.
+/// For the launcher that started this agent as its worker.
 void Agent::pass_on_error_file(const Failure& failure) const {
   const auto ours = environment_.find("TORCHELASTIC_ERROR_FILE");
   if (ours == environment_.end() || failure.node_rank != plan_.node_rank || failure.rank < 0)
@@ -381,15 +382,14 @@ int Agent::finish() {
   const bool job_failed = end_ && end_->failure;
   const int code =
       exit_code(state_, job_failed ? std::optional(end_->failure->status) : std::nullopt);
-  // One that was over in a moment has not been listed, but its files have a name, and who looks
-  // for a failure asks later.
+  // A short run has not been listed. Its files have a name, and a failure may be looked up later.
   if (listing_.due() && (!run_folder_.empty() || code != 0)) register_job();
   listing_.remember_end(code, failure, plan_.num_nodes);
   workers_.reset();
   listing_.remove();
   guard_->dismiss();
-  // Nothing runs any more, and there is no file to leave behind: from here on a signal ends this
-  // program, also while nobody reads it.
+  // Nothing runs any more, and no file is left behind. From here on a signal ends this program,
+  // even while its output has no reader.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);
   return LastWords{options_, plan_, state_, console_}.say(code, failure,
                                                           end_ ? end_->why_not_again : "");

@@ -1,7 +1,7 @@
 #pragma once
-// Starts one node's workers, passes on their output and the user's signals, sees to it that all end
-// when one fails, and starts the next generation. Decisions are agent_state.h's; this carries them
-// out, in one thread that sleeps in epoll_wait.
+// Starts one node's workers, passes on their output and the user's signals, and starts the next
+// generation. When one worker fails, it ends all. agent_state.h decides; this class acts, in one
+// thread that sleeps in epoll_wait.
 
 #include <optional>
 #include <string>
@@ -22,15 +22,16 @@ namespace lockstep {
 
 class Agent {
  public:
-  /// `rendezvous` and `console` must outlive the agent. `program`: path of options' program.
+  /// `rendezvous` and `console` must outlive the agent. `program`: path of the program in
+  /// `options`.
   Agent(const RunOptions& options, const Environment& environment, Rendezvous* rendezvous,
         Console* console, std::string program);
   ~Agent();
 
-  /// Joins the job, runs it to its end, prints the report of a failure last, and returns the exit
-  /// code. Until the job begins signals have their default effect; a program that asks for a warm
-  /// start is loaded meanwhile. Errors: those of Rendezvous::join(); kIo (a worker cannot be
-  /// started, a log file not be written); none is left then.
+  /// Joins the job and runs it to its end. Prints the report of a failure last; returns the exit
+  /// code. Signals have their default effect until the job begins; a program with a warm start is
+  /// loaded meanwhile. Errors: those of Rendezvous::join(); kIo (a worker could not be started, or
+  /// a log file not be written). No worker is left after an error.
   int run();
 
  private:
@@ -74,7 +75,7 @@ class Agent {
   WorkerSetup setup_;
 
   AgentState state_;
-  std::optional<SignalGate> signals_;  ///< From when the job begins.
+  std::optional<SignalGate> signals_;  ///< Set when the job begins.
   WorkerStarter starter_;
   JobListing listing_;
   LogRoom room_;
@@ -82,14 +83,15 @@ class Agent {
   Console* const console_;
   std::optional<WorkerLines> lines_;
   Poller poller_;
-  std::optional<WorkerGroup> workers_;  ///< None between two generations, where none could start.
+  std::optional<WorkerGroup> workers_;  ///< Empty between two generations, and when no worker could
+                                        ///< start.
   bool reading_ = true;
-  int watched_stream_ = -1;  ///< Of the console, for POLLOUT.
+  int watched_stream_ = -1;  ///< Stream of the console that is polled for POLLOUT.
   bool orphans_ended_ = false;
   bool ask_ = false;         ///< The rendezvous may have news.
-  bool said_leave_ = false;  ///< Its news to leave this generation has been taken.
+  bool said_leave_ = false;  ///< The rendezvous' news to leave this generation has been taken.
   std::optional<AgentTime> said_kill_by_;
-  std::optional<AgentTime> stood_since_;  ///< The ranks are stopped.
+  std::optional<AgentTime> stood_since_;  ///< When the ranks were stopped.
   std::optional<JobEnd> end_;
 };
 

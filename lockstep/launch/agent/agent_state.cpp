@@ -11,9 +11,9 @@ namespace {
 using Phase = AgentState::Phase;
 using Actions = std::vector<AgentAction>;
 
-/// When to tell the user whose end is waited for.
+/// After this time the user is told which ranks have not ended.
 constexpr std::chrono::seconds kSayAfter{3};
-/// A killed process that is still there after this long hangs in the kernel; leave it.
+/// A killed process that lives longer than this hangs in the kernel; give it up.
 constexpr std::chrono::seconds kKillPatience{60};
 
 bool all(const AgentState& state, bool AgentState::Worker::*what) {
@@ -38,7 +38,7 @@ void begin_kill(AgentState* state, AgentTime now, Actions* actions) {
   actions->push_back(SendSignal{SIGKILL});
 }
 
-/// Nobody is left of this generation.
+/// No process of this generation is left.
 void end_generation(AgentState* state, Actions* actions) {
   state->act_at.reset();
   if (state->stop_signal != 0 || state->job_over) {
@@ -72,7 +72,7 @@ void on(AgentState* state, const WorkerEnded& event, AgentTime now, Actions* act
                               : event.local_rank;
     begin_stop(state, SIGTERM, now, actions);
   }
-  // A culprit that is still dying is published when its end is known.
+  // A failed worker that is still dying is published when its end is known.
   if (state->first_failed == event.local_rank) actions->push_back(PublishFailure{event.local_rank});
   end_if_done(state, now, actions);
 }
@@ -97,7 +97,7 @@ void on(AgentState* state, const SignalCame& event, AgentTime now, Actions* acti
     state->left_others = true;
     state->phase = Phase::kFinished;
   } else if (state->phase == Phase::kStopping && event.signal == SIGINT) {
-    begin_kill(state, now, actions);  // the user does not want to wait
+    begin_kill(state, now, actions);  // a second SIGINT does not wait
   }
   if (!again) actions->push_back(PublishSignal{event.signal});
   if (state->workers.empty() && stopping(*state)) end_generation(state, actions);
@@ -152,7 +152,7 @@ void on(AgentState* state, const StoodStill& event, AgentTime, Actions*) {
 
 /// After a forwarded signal: see exit_code().
 int code_after_signal(const AgentState& state) {
-  // Its own output is gone; workers know nothing of it, and were asked to end.
+  // The agent's own output is broken; the workers were only asked to end.
   if (state.stop_signal == SIGPIPE) return 128 + SIGPIPE;
   bool all_well = true;
   for (const int local_rank : state.end_order) {
@@ -198,7 +198,7 @@ int exit_code(const AgentState& state, const std::optional<ExitStatus>& job) {
     return worker.ended ? worker.status.shell_code() : 1;
   }
   if (state.stop_signal != 0) return code_after_signal(state);
-  return state.told_to_leave ? 1 : 0;  // 1: it cannot go on with the job
+  return state.told_to_leave ? 1 : 0;  // 1: this node cannot go on with the job
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 #pragma once
-// What an agent does when something happens: a pure function of its state and the event.
+// The agent's reaction to an event: a pure function of its state and the event.
 //
 //   running --all ended well--> waiting for the others
 //   running --a failure, a signal, news, processes left behind--> stopping (SIGTERM or the signal)
@@ -23,55 +23,55 @@ struct AgentState {
   enum class Phase { kRunning, kWaiting, kStopping, kKilling, kBetween, kFinished };
   struct Worker {
     bool ended = false;  ///< The worker itself.
-    bool gone = false;   ///< And every process of its group.
+    bool gone = false;   ///< The worker and every process of its group.
     ExitStatus status;
   };
 
   std::vector<Worker> workers;
   std::chrono::milliseconds grace{30000};
-  std::set<int> ending_signals;  ///< Of SIGUSR1 and SIGUSR2, those that end the job as others do.
+  std::set<int> ending_signals;  ///< Those of SIGUSR1 and SIGUSR2 that end the job.
 
   Phase phase = Phase::kRunning;
   std::optional<AgentTime> act_at;   ///< When to send TimePassed.
   std::optional<AgentTime> kill_at;  ///< End of the grace.
   std::optional<int> first_failed;   ///< Local rank of the worker that failed first here.
-  bool told_to_leave = false;        ///< The generation is over.
+  bool told_to_leave = false;        ///< This node must leave the generation.
   bool job_over = false;
-  bool ended_by_job = false;   ///< And that was so before a signal told this node to end.
+  bool ended_by_job = false;   ///< The job was over before a signal told this node to end.
   int stop_signal = 0;         ///< The signal that was forwarded to end this node's part.
-  bool left_others = false;    ///< It came while only other nodes still ran.
+  bool left_others = false;    ///< The signal came while only other nodes still ran.
   std::vector<int> end_order;  ///< Local ranks in the order in which they ended.
 };
 
 /// A worker ended. `group_left`: other processes of its group live on. `dying_by_signal`: other
-/// workers whose end by a signal has begun and is not complete (the kernel frees their memory
-/// first): then one of those failed first.
+/// workers that a signal is ending; the kernel frees their memory first. If there are any, one of
+/// them failed first.
 struct WorkerEnded {
   int local_rank = 0;
   ExitStatus status;
   bool group_left = false;
   std::vector<int> dying_by_signal;
 };
-/// Of a group that was left: nobody is any more.
+/// No process is left of a group that had outlived its worker.
 struct GroupGone {
   int local_rank = 0;
 };
 struct SignalCame {
   int signal = 0;
 };
-/// The generation is over, and there may be another. `kill_by`: when it begins at the earliest,
-/// where that does not wait for these workers. May come again with an earlier time.
+/// The generation is over, and there may be another. `kill_by`: when the next one begins at the
+/// earliest, if it does not wait for these workers. May come again with an earlier time.
 struct GenerationOver {
   std::optional<AgentTime> kill_by;
 };
-/// There will be none.
+/// The job is over; no generation follows.
 struct JobOver {};
-/// The next generation's workers have been started; none: a signal came first, and tells so next.
+/// The next generation's workers have been started. 0: a signal came first; its own event follows.
 struct GenerationStarted {
   int workers = 0;
 };
 struct TimePassed {};
-/// Agent and workers were stopped for so long: that counts for no grace.
+/// Agent and workers were stopped for this long, which counts for no grace.
 struct StoodStill {
   std::chrono::nanoseconds time{0};
 };
@@ -94,7 +94,7 @@ struct PublishSignal {
 struct PublishSuccess {};
 /// Tell the other nodes that no worker is left here, so that the next generation may begin.
 struct PublishGone {};
-/// Tell the user whose end is waited for.
+/// Tell the user which ranks have not ended yet.
 struct SayWaiting {};
 using AgentAction = std::variant<SendSignal, PublishFailure, PublishSignal, PublishSuccess,
                                  PublishGone, SayWaiting>;
@@ -105,15 +105,17 @@ std::vector<AgentAction> advance(AgentState* state, const AgentEvent& event, Age
 /// Local ranks that are not gone.
 std::vector<int> remaining(const AgentState& state);
 
-/// Those with exit code 0 before the worker `local_rank` ended.
+/// Of the workers that ended before `local_rank`, those with exit code 0.
 std::vector<int> ended_well_before(const AgentState& state, int local_rank);
 
-/// Exit code of a finished agent. `job`: what the job's first failure ended with, nothing if it
-/// ended well; it counts if the job's end ended this node's part. Else: the worker's that failed
-/// first here; after a forwarded signal, that of the first worker that exited with another code
-/// than 0, else 128 + signal unless all exited with 0 and no other node still ran; 128 + SIGPIPE
-/// when nobody read the output any more. 1 when workers that were to make way for another
-/// generation could not be killed.
+/// Exit code of a finished agent. `job`: how the job's first failure ended, or nothing if the job
+/// ended well. It counts if the job's end ended this node's part. Otherwise, the first that
+/// applies:
+/// - the code of the worker that failed first here;
+/// - 128 + SIGPIPE if the output had no reader any more;
+/// - after a forwarded signal, the code of the first worker that exited with another code than 0;
+///   else 128 + signal, unless all exited with 0 and no other node still ran;
+/// - 1 if workers that had to make way for another generation could not be killed.
 int exit_code(const AgentState& state, const std::optional<ExitStatus>& job);
 
 }  // namespace lockstep

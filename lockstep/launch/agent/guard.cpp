@@ -20,8 +20,8 @@
 namespace lockstep {
 namespace {
 
-// The agent has threads by the time it forks the guard, so the guard only makes system calls and
-// allocates nothing: what it needs is made before the fork.
+// The agent already has threads when it forks the guard. The guard therefore only makes system
+// calls and allocates nothing; all it needs is made before the fork.
 
 constexpr size_t kMaxEnvironmentBytes = 2 << 20;
 
@@ -81,9 +81,9 @@ void take_messages(int pipe, std::vector<pid_t>& groups) {
   }
 }
 
-/// Leaves in `groups` those that are left when the agent's end of `pipe` has closed. Until then
-/// messages stay in the pipe, which holds 16,384: waking up for each would cost the agent more than
-/// the rest of starting a worker. Once a minute it is emptied.
+/// Waits until the agent's end of `pipe` has closed, and leaves the remaining groups in `groups`.
+/// Until then messages stay in the pipe, which holds 16,384. A wake-up for each would cost the
+/// agent more than the rest of a worker's start. The pipe is emptied once a minute.
 void await_end(int pipe, std::vector<pid_t>& groups) {
   ::fcntl(pipe, F_SETFL, O_NONBLOCK);
   pollfd agent{pipe, 0, 0};
@@ -115,13 +115,13 @@ void remove_files(const OwnFiles& own) {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  ::setsid();  // out of reach of what kills the agent's group
+  ::setsid();  // so that a signal to the agent's group does not reach it
   ::prctl(PR_SET_NAME, "lockstep-guard");
   ::dup2(pipe, 0);
   ::close_range(1, ~0U, 0);
   await_end(0, groups);
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
-  // Again while there are some: one may have forked while the list was read.
+  // Repeat while there are some: one may have forked while the list was read.
   for (int round = 0; !groups.empty() && round < 10 && kill_marked(marks) > 0; ++round) {
   }
   remove_files(own);
@@ -167,7 +167,7 @@ void Guard::forget(pid_t group) {
 }
 
 void Guard::tell(pid_t message) {
-  // SIGPIPE is ignored by the agent; a guard that someone killed is no reason to end the job.
+  // The agent ignores SIGPIPE: the job goes on if somebody killed the guard.
   [[maybe_unused]] const ssize_t put = ::write(pipe_.get(), &message, sizeof message);
 }
 

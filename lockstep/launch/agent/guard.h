@@ -1,5 +1,5 @@
 #pragma once
-// A process that outlives an agent by a moment, to end what a killed agent cannot.
+// A process that outlives a killed agent for a moment and ends the agent's processes.
 
 #include <sys/types.h>
 
@@ -11,16 +11,14 @@
 namespace lockstep {
 
 /// The kernel kills a killed agent's workers (see spawn()), but not the workers' own children. This
-/// small process does: it waits for the agent's end of a pipe to close, however that happens, and
-/// then kills every process group it was told of, and every process of this user whose environment
-/// has all of `marks` (processes that left their group). When the agent ends in order it first
-/// takes the guard down. Of a killed agent it also removes
-/// the files that were the agent's own.
+/// small process kills them. It waits until the agent's end of a pipe closes, for whatever reason.
+/// Then it kills every watched process group, and every process of this user whose environment has
+/// all of `marks` (processes that left their group). It also removes the agent's own files. An
+/// agent that ends normally takes the guard down first.
 class Guard {
  public:
-  /// Forks the guard. marks: "NAME=VALUE". At most `max_groups` are watched at a time. files:
-  /// to remove, and the folders that the first `folders` of them are in where those are empty then.
-  /// Errors: kIo.
+  /// Forks the guard. marks: "NAME=VALUE". It watches at most `max_groups` groups at a time. files:
+  /// files to remove, and the folders of the first `folders` of them if empty then. Errors: kIo.
   Guard(const std::vector<std::string>& marks, size_t max_groups,
         const std::vector<std::string>& files, size_t folders);
   ~Guard();
@@ -29,7 +27,8 @@ class Guard {
 
   void watch(pid_t group);
   void forget(pid_t group);
-  /// Ends the guard, without waiting for that as the destructor does: nothing is left to guard.
+  /// Ends the guard because nothing is left to guard. Unlike the destructor, does not wait for its
+  /// end.
   void dismiss();
   pid_t pid() const { return pid_; }
 
@@ -40,7 +39,7 @@ class Guard {
   pid_t pid_ = -1;
 };
 
-/// Of no other agent on this host, ever: pid and time since boot.
+/// Unique on this host for ever: pid and time since boot.
 std::string agent_mark();
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 #pragma once
-// What `lockstep ps` and its like know of the job that an agent runs.
+// The entry of an agent's job for `lockstep ps` and similar commands.
 
 #include <optional>
 #include <string>
@@ -16,24 +16,23 @@ class JobListing {
  public:
   explicit JobListing(const Environment& environment);
 
-  /// Files that must be gone with this agent.
+  /// Files that must not outlive this agent.
   const std::vector<std::string>& files() const { return file_.candidates(); }
 
-  /// The job begins. It is listed when due() comes: one that is over sooner should not wait for a
-  /// disk.
+  /// The job begins. It is listed at due(): a job that is over sooner should not wait for a disk.
   void begin();
   std::optional<AgentTime> due() const { return due_; }
   bool written() const { return file_.written(); }
 
   struct Generation {
-    std::string run_folder;  ///< Empty: none, as the next.
+    std::string run_folder;  ///< Empty: none. So for the next member.
     std::string attempt_folder;
-    std::optional<std::string> steps;  ///< Where the ranks' steps are seen; none: as before.
+    std::optional<std::string> steps;  ///< File with the ranks' steps; none: unchanged.
   };
-  /// Lists the job, or says what has changed.
+  /// Lists the job, or updates its entry.
   void write(const JobPlan& plan, const std::vector<std::string>& command,
              const Generation& generation);
-  /// For who asks later how it went. Nothing of a job that was not listed.
+  /// Records how the job ended, for later queries. Does nothing for a job that was not listed.
   void remember_end(int code, const std::optional<Failure>& failure, int num_nodes);
   void remove();
 

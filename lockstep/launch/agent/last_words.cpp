@@ -13,19 +13,19 @@
 namespace lockstep {
 namespace {
 
-/// After a signal output is passed on for the rest of the grace, and so long at least.
+/// After a signal, output is passed on for the rest of the grace, and at least this long.
 constexpr std::chrono::seconds kReadAtLeast{5};
 
 }  // namespace
 
-/// Whoever ended the job waits for that no longer than for the workers.
+/// The sender of a signal waits for output no longer than for the workers.
 std::optional<Deadline> LastWords::read_by() const {
   if (state.stop_signal == 0) return std::nullopt;
   const auto least = std::chrono::steady_clock::now() + kReadAtLeast;
   return Deadline::at(std::max(state.kill_at.value_or(least), least));
 }
 
-/// Also which ranks had ended before, and well: others may fail because those are not there.
+/// Names the ranks that had ended well before: others may fail because those are gone.
 std::string LastWords::report_of(const Failure& failure) const {
   std::string text =
       report_text(failure, plan.num_nodes, console->has_shown(2, failure.stderr_tail));

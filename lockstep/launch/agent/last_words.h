@@ -1,5 +1,5 @@
 #pragma once
-// What an agent says when its job is over: the rest of the ranks' output, and the report of a
+// The agent's output when its job is over: the rest of the ranks' lines, and the report of a
 // failure.
 
 #include <optional>
@@ -19,8 +19,8 @@ struct LastWords {
   const AgentState& state;
   Console* console;
 
-  /// Returns the exit code: `code`, or 1 where the output could not be written.
-  /// `why_not_again`: there is no further restart; may be empty.
+  /// Returns the exit code: `code`, or 1 if the output could not be written. `why_not_again`: why
+  /// there is no further restart; may be empty.
   int say(int code, const std::optional<Failure>& failure, const std::string& why_not_again) const;
 
  private:

@@ -72,8 +72,7 @@ bool ranks_write_files(const RunOptions& options, int local_size) {
 
 std::string why_no_room(const std::string& folder) {
   const UniqueFd file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
-  // File servers have no files without a name, and where no further file fits others may still
-  // grow.
+  // Some file servers have no unnamed files. And where no further file fits, others may still grow.
   if (!file) return is_full(folder) ? std::strerror(ENOSPC) : "";
   const std::array<char, 4096> page{};
   if (::write(file.get(), page.data(), page.size()) == static_cast<ssize_t>(page.size())) return "";

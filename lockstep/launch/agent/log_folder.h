@@ -1,5 +1,5 @@
 #pragma once
-// The folders of a run's logs, and whether there is room in them.
+// The folders of a run's logs, and the check for free space in them.
 
 #include <chrono>
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-/// Makes LOG_DIR/RUN, where RUN is the run's id, with _nodeR where there are several nodes and _2,
-/// _3, ... where that exists already: an earlier run's output is never touched. Returns its path.
+/// Makes LOG_DIR/RUN and returns its path; RUN is the run's id, with _nodeR if there are several
+/// nodes. Appends _2, _3, ... to a name that exists already, so that no earlier output is touched.
 /// Errors: kIo.
 std::string make_run_folder(const std::string& log_dir, const JobPlan& plan);
 
@@ -20,21 +20,21 @@ std::string make_run_folder(const std::string& log_dir, const JobPlan& plan);
 /// Returns its path. Errors: kIo.
 std::string make_attempt_folder(const std::string& run_folder, const JobPlan& plan);
 
-/// Pure: some local rank has a stream that goes to a file and not through the agent, which would
-/// see a write that fails.
+/// Pure: some local rank has a stream that goes to a file directly. The agent would not see a
+/// failed write.
 bool ranks_write_files(const RunOptions& options, int local_size);
 
-/// Why a file in `folder` cannot grow: "No space left on device"; "": it can, or nobody can tell.
-/// Cost: a page is written to a file without a name.
+/// Why a file in `folder` cannot grow: "No space left on device"; "" if it can, or if that is
+/// unknown. Cost: writes a page to an unnamed file.
 std::string why_no_room(const std::string& folder);
 
-/// Looks now and then whether there is room, and says so once when there is none: ranks that write
-/// to files themselves mostly do not look whether that goes well.
+/// Checks now and then for free space, and warns once when there is none. Ranks that write files
+/// themselves mostly do not check their writes.
 class LogRoom {
  public:
   using Time = std::chrono::steady_clock::time_point;
   void begin();
-  /// When to look(); nothing: not at all.
+  /// When to look(); nothing: never.
   std::optional<Time> due() const { return due_; }
   void look(const std::string& folder);
 

@@ -7,7 +7,7 @@
 namespace lockstep {
 
 MungeSecret secret_by_munge(const Identity& step, const RunOptions& options, Deadline deadline) {
-  // Of other ports than the ranks', should the same step start those too.
+  // Uses other ports than the ranks, in case the same step starts those too.
   const auto exchange =
       open_munge_exchange(step.master.host, derived_ports(step, "agents' exchange by munge"),
                           "agents of " + step.job_id);

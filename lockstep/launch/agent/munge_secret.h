@@ -12,12 +12,12 @@ namespace lockstep {
 
 struct MungeSecret {
   std::string secret;
-  /// Node 0's: gives the secret to agents that come later, for as long as it lives.
+  /// On node 0: gives the secret to agents that come later, as long as it lives.
   std::shared_ptr<RankExchange> giver;
 };
 
-/// A secret for the agents of `step`, to whom nobody gave one, as plain srun's ranks have it: node
-/// 0 makes it, and munged lets only this user's processes read it. Errors: kTimeout, kUnavailable.
+/// A secret for the agents of `step` that were given none, such as plain srun's. Node 0 makes it;
+/// munged lets only this user's processes read it. Errors: kTimeout, kUnavailable.
 MungeSecret secret_by_munge(const Identity& step, const RunOptions& options, Deadline deadline);
 
 }  // namespace lockstep

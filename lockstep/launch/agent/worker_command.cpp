@@ -14,7 +14,7 @@ bool continues_name(const std::string& text, size_t at) {
          (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_');
 }
 
-/// Length of the name of the rank at text[at], which is a '$'; 0: something else.
+/// Length of the macro for the local rank at text[at], which is a '$'; 0: it is something else.
 size_t macro_length(const std::string& text, size_t at) {
   constexpr std::string_view kBraced = "${local_rank}";
   constexpr std::string_view kBare = "$local_rank";

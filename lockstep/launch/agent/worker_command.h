@@ -8,19 +8,19 @@
 
 namespace lockstep {
 
-/// The words to execute, as torchrun would: Python ($PYTHON_EXEC, else python3) with -u for a
-/// script that ends in .py, for a module (-m) and for --run_path; else the words themselves.
+/// The words to execute, as in torchrun. For a script that ends in .py, a module (-m) or
+/// --run_path: Python ($PYTHON_EXEC, else python3) with -u. Otherwise the words themselves.
 std::vector<std::string> worker_command(const RunOptions& options, const Environment& environment);
 
-/// The script that Python will be asked to read; empty: none.
+/// The script that Python will read; empty: none.
 std::string python_script(const RunOptions& options);
 
-/// ${local_rank} and $local_rank replaced in every argument after the first. Everything else stays,
-/// also $$, which torchrun makes $.
+/// Replaces ${local_rank} and $local_rank in every argument after the first. All else stays,
+/// including $$, which torchrun turns into $.
 std::vector<std::string> with_local_rank(std::vector<std::string> command, int local_rank);
 
-/// By which nodes of one job know that they run the same: the file's name without its folder, or
-/// the module's. Of `options` as they were given.
+/// A name by which nodes of one job check that they run the same program: the file's name without
+/// its folder, or the module's. Expects `options` as they were given.
 std::string program_name(const RunOptions& options);
 
 }  // namespace lockstep

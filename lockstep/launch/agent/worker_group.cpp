@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-/// Started together: their pipes are open on both ends until they are.
+/// Number of workers started together: their pipes are open at both ends until they run.
 constexpr int kAtOnce = 32;
 
 }  // namespace
@@ -33,7 +33,7 @@ WorkerGroup::WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::str
     const int size = plan_.ranks.local_size;
     for (int first = 0; first < size; first += kAtOnce) {
       if (start(first, std::min(first + kAtOnce, size))) continue;
-      workers_.clear();  // nobody was started yet
+      workers_.clear();  // none has been started yet
       return;
     }
   } catch (const Error&) {
@@ -54,13 +54,13 @@ void WorkerGroup::kill_all() {
 }
 
 void WorkerGroup::remove_error_files() const {
-  if (!log_folder_.empty()) return;  // those are kept
+  if (!log_folder_.empty()) return;  // files in the log folder are kept
   for (int local_rank = 0; local_rank < plan_.ranks.local_size; ++local_rank) {
     ::unlink(error_file(local_rank).c_str());
   }
 }
 
-/// False: interrupted, by the first of these calls, and nobody is started.
+/// False: a signal interrupted the first of these calls, and no worker is started.
 bool WorkerGroup::start(int first, int end) {
   std::vector<Environment> environments;
   std::vector<Spawn> spawns;
@@ -210,7 +210,7 @@ void WorkerGroup::send(const std::vector<int>& local_ranks, int signal) const {
 
 void WorkerGroup::read(uint64_t tag) {
   const auto index = static_cast<size_t>(tag & 0xffffffffU);
-  if (index >= workers_.size()) return;  // of the generation before
+  if (index >= workers_.size()) return;  // an event of the previous generation
   WorkerOutput& output =
       (tag & kWorkerErr) == kWorkerErr ? *workers_[index].err : *workers_[index].out;
   if (output.fd() >= 0) output.read_some(setup_.lines);

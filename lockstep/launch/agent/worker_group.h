@@ -1,5 +1,5 @@
 #pragma once
-// One generation's workers on this node: their processes, what they print, and how they ended.
+// One generation's workers on this node: their processes, their output, and how they ended.
 
 #include <memory>
 #include <optional>
@@ -17,50 +17,52 @@
 
 namespace lockstep {
 
-/// What the agent's poller says of a worker; the low half of a tag is its local rank.
+/// Poller tags of a worker's events; the low half of a tag is its local rank.
 enum WorkerTag : uint64_t {
   kWorkerEnded = 1ULL << 32,
   kWorkerOut = 2ULL << 32,
   kWorkerErr = 3ULL << 32,
 };
 
-/// What all generations have in common; outlives them.
+/// Shared by all generations, and outlives them.
 struct WorkerSetup {
   const RunOptions* options;
   const Environment* environment;
-  std::string program;  ///< Path of options' program.
-  std::string mark;     ///< LOCKSTEP_AGENT: only processes of this agent's workers have it.
+  std::string program;  ///< Path of the program in `options`.
+  std::string mark;     ///< LOCKSTEP_AGENT: only processes of this agent's workers have it in their
+                        ///< environment.
   int cores = 1;
   WorkerStarter* starter;
   Guard* guard;
   Poller* poller;
   WorkerLines* lines;
-  std::string error_base;    ///< Of error files, where there is no log folder.
-  int terminal_columns = 0;  ///< Of a worker's lines on stderr; 0: it is no terminal.
+  std::string error_base;    ///< Base name of error files if there is no log folder.
+  int terminal_columns = 0;  ///< Columns for a worker's lines on stderr; 0: no terminal.
 };
 
 class WorkerGroup {
  public:
-  /// log_folder: of this generation; empty: none. Where a signal interrupts the loading of a
-  /// program there are no workers. Errors: kIo (a worker cannot be started, a log file not be
-  /// written); none is left then.
+  /// log_folder: this generation's; empty: none. If a signal interrupts the loading of a program,
+  /// there are no workers. Errors: kIo (a worker could not be started, or a log file not be
+  /// written); no worker is left then.
   WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::string log_folder);
-  ~WorkerGroup();  ///< Kills those that are left.
+  ~WorkerGroup();  ///< Kills the remaining workers.
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
   Steps steps() const { return steps_.steps(); }
-  /// Path of what they report of their steps.
+  /// Path of the file with the workers' steps.
   std::string steps_path() const { return steps_.path(); }
-  /// The generation is over because nodes came or went: they can tell it from the job's end.
+  /// Tells the workers that the generation is over because nodes came or went, not because the job
+  /// ended.
   void tell_job_goes_on() const { steps_.tell_job_goes_on(); }
   int size() const { return static_cast<int>(workers_.size()); }
 
-  /// How that worker ended; nothing if it has not. Of the first that did not end well, too, who
-  /// else is dying.
+  /// How that worker ended; nothing if it has not. For the first that did not end well, also which
+  /// others are dying.
   std::optional<WorkerEnded> take_end(int local_rank);
 
-  /// Local ranks of workers that ended before and whose group has nobody left now.
+  /// Local ranks of ended workers whose group has no process left now.
   std::vector<int> gone_groups();
 
   bool runs(pid_t pid) const;
@@ -71,7 +73,7 @@ class WorkerGroup {
   void close_output();
 
   Failure failure_of(int local_rank, const ExitStatus& status) const;
-  /// Where the worker may say why it failed; empty: nowhere.
+  /// File for the worker's report of its failure; empty: none.
   std::string error_file(int local_rank) const;
 
  private:
@@ -82,7 +84,7 @@ class WorkerGroup {
     std::unique_ptr<WorkerOutput> err;
     AgentTime started;
     double seconds = 0;        ///< From start to end.
-    bool ended_group = false;  ///< The worker ended; its group may have others.
+    bool ended_group = false;  ///< The worker ended; its group may have other processes.
   };
   bool start(int first, int end);
   void watch(int local_rank);
@@ -99,7 +101,7 @@ class WorkerGroup {
   const std::string log_folder_;
   const StepBoard steps_;
   std::vector<Worker> workers_;
-  bool failed_ = false;  ///< One did not end well.
+  bool failed_ = false;  ///< A worker did not end well.
 };
 
 }  // namespace lockstep

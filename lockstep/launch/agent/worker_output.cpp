@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-/// A pipe holds 64 KiB, or 1 MiB at most where no privilege is used.
+/// A pipe holds 64 KiB, or at most 1 MiB without privileges.
 constexpr int kReadsAPipeHolds = (1 << 20) / kReadBytes + 1;
 
 }  // namespace
@@ -55,7 +55,7 @@ WorkerOutput::WorkerOutput(const OutputRoute& route) : route_(route) {
   if (::pipe2(ends, O_CLOEXEC) != 0) throw io_error("pipe");
   pipe_.reset(ends[0]);
   worker_end_.reset(ends[1]);
-  ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);  // this end only
+  ::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK);  // only this end
 }
 
 bool WorkerOutput::read_some(WorkerLines* lines) {
@@ -78,13 +78,13 @@ bool WorkerOutput::read_some(WorkerLines* lines) {
 }
 
 void WorkerOutput::drain(WorkerLines* lines) {
-  // No more than a pipe holds: a process that the worker left behind may write for ever.
+  // Read no more than a pipe holds: a process that outlives the worker may write for ever.
   for (int i = 0; i < kReadsAPipeHolds && pipe_ && read_some(lines); ++i) {
   }
   finish(lines);
 }
 
-/// A last line without an end.
+/// Passes on a last line that has no newline.
 void WorkerOutput::finish(WorkerLines* lines) {
   const std::string last = splitter_.finish();
   if (last.empty()) return;

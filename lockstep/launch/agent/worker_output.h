@@ -24,10 +24,10 @@ class Tail {
   std::deque<std::string> lines_;
 };
 
-/// The last lines of a file. A file that cannot be read has none.
+/// The last lines of a file; none if it cannot be read.
 std::vector<std::string> tail_of_file(const std::string& path);
 
-/// Where a stream goes.
+/// Destination of one stream.
 struct OutputRoute {
   int stream = 1;  ///< 1 stdout, 2 stderr: of the worker and of the agent.
   int local_rank = 0;
@@ -42,18 +42,18 @@ class WorkerOutput {
   /// Opens pipe and file. Errors: kIo naming the file.
   explicit WorkerOutput(const OutputRoute& route);
 
-  /// The end for the worker; close_worker_end() after it has been started.
+  /// The worker's end of the pipe; call close_worker_end() after the worker's start.
   int worker_end() const { return worker_end_.get(); }
   void close_worker_end() { worker_end_.reset(); }
 
-  /// The end to poll; -1 when there is none (any more).
+  /// The end to poll; -1 if there is none (any more).
   int fd() const { return pipe_.get(); }
 
-  /// Reads once (up to 64 KiB) and passes it on. False at the end of the stream or when nothing is
+  /// Reads once (up to 64 KiB) and passes it on. False at the end of the stream or if nothing is
   /// there.
   bool read_some(WorkerLines* lines);
 
-  /// Reads what is there and counts a last line without newline as whole.
+  /// Reads all that is there; a last line without a newline counts as whole.
   void drain(WorkerLines* lines);
   void close(WorkerLines* lines);
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A program may load much, from a slow disk.
+/// A program may load much data from a slow disk.
 constexpr std::chrono::seconds kLoadLimit{120};
 constexpr std::chrono::seconds kForkLimit{60};
 
@@ -87,7 +87,7 @@ void WorkerStarter::start_server(const std::vector<Spawn>& workers) {
   environment[kWarmFdVariable] = std::to_string(theirs.get());
   Spawn server = first;
   server.environment = &environment;
-  server.stdout_fd = server.stderr_fd = -1;  // what initialisers say is of no rank
+  server.stdout_fd = server.stderr_fd = -1;  // output of initialisers belongs to no rank
   server.cpus.clear();                       // each rank binds itself
   server.kept_fd = theirs.get();
   program_ = first.path;
@@ -115,7 +115,7 @@ bool WorkerStarter::await_server() {
   return true;
 }
 
-/// Leaves 0 for what could not be forked.
+/// Leaves 0 for a worker that could not be forked.
 void WorkerStarter::fork_all(const std::vector<Spawn>& workers, std::vector<pid_t>* pids) {
   size_t sent = 0;
   for (; sent < workers.size(); ++sent) {
@@ -126,7 +126,8 @@ void WorkerStarter::fork_all(const std::vector<Spawn>& workers, std::vector<pid_
       break;
     }
   }
-  // The rank itself answers: when nobody has the other end any more, all that came to be is known.
+  // The ranks themselves answer. When the other end has no holder any more, all forked ranks are
+  // known.
   size_t forked = 0;
   for (size_t answers = 0; answers < sent; ++answers) {
     auto answer = receive_answer(socket_.get(), Deadline::after(kForkLimit));
@@ -135,7 +136,7 @@ void WorkerStarter::fork_all(const std::vector<Spawn>& workers, std::vector<pid_
       answer = receive_answer(socket_.get(), Deadline::after(kForkLimit));
     }
     if (!answer) break;
-    // A program may write anything there, not only what warm_start() does.
+    // A program may write anything there, not only warm_start()'s messages.
     const auto number = static_cast<size_t>(answer->number);
     if (answer->error != 0 || number >= sent || pids->at(number) != 0) continue;
     pids->at(number) = answer->pid;

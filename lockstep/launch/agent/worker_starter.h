@@ -1,5 +1,5 @@
 #pragma once
-// Starts workers: each by itself, or forked from one process of a program that asked for it
+// Starts workers: each by itself, or forked from one process of a program that calls warm_start()
 // (warm_start.h).
 
 #include <signal.h>
@@ -15,31 +15,31 @@
 
 namespace lockstep {
 
-/// Not for a single worker that is started once, and at once: forking it from another process gains
-/// nothing. LOCKSTEP_WARM_START=0: never.
+/// False for a single worker that is started once and at once: a fork from another process gains
+/// nothing there. LOCKSTEP_WARM_START=0: never.
 bool wants_warm_start(const Environment& environment, const RunOptions& options);
 
 class WorkerStarter {
  public:
-  /// Workers have the signals blocked that are now. warm: whether to look for warm_start() in a
-  /// program.
+  /// Workers get the present signal mask. warm: whether to look for warm_start() in a program.
   explicit WorkerStarter(bool warm);
 
-  /// Begins to load the program of `workers` if it asks for that, and returns: for who has to wait
-  /// before they start. Where that cannot be done, start() does it and says so.
+  /// Begins to load the program of `workers` if it has a warm start, and returns: useful while the
+  /// caller waits. Where this is impossible, start() loads the program and logs that.
   void load(const std::vector<Spawn>& workers);
 
-  /// `interrupt`: readable when a signal wants to end this.
+  /// `interrupt`: a descriptor that is readable when a signal must end this.
   void interrupted_by(int interrupt) { interrupt_ = interrupt; }
 
-  /// Starts all, by the same program. The first call of a program that asks for it loads it, which
-  /// may take long; nothing else is done meanwhile, but an interrupt ends it, and nobody is
-  /// started: the result is empty. One that does not keep its word is started as any other, and the
-  /// user is told. Returns the pids in order; all are this process's children, also those of a call
-  /// that throws. Errors: ExecError, kIo.
+  /// Starts all workers, by the same program; returns their pids in order. All are this process's
+  /// children, also those of a call that throws.
+  ///
+  /// The first call loads a program with a warm start, which may take long. An interrupt ends the
+  /// loading; no worker is started then, and the result is empty. If the program breaks the
+  /// protocol, its ranks are started one by one, with a warning. Errors: ExecError, kIo.
   std::vector<pid_t> start(const std::vector<Spawn>& workers);
 
-  /// Of the process that ranks are forked from: a child; 0: none. It ends with this object.
+  /// Pid of the fork server, a child of this process; 0: none. It ends with this object.
   pid_t server() const { return socket_ ? server_ : 0; }
 
  private:
@@ -53,14 +53,14 @@ class WorkerStarter {
   bool warm_;
   int interrupt_ = -1;
   bool tried_ = false;
-  bool loading_ = false;  ///< The process that ranks are forked from has not said yet that it can.
-  std::string program_;   ///< That was tried.
+  bool loading_ = false;  ///< The fork server has not reported yet that it is ready.
+  std::string program_;   ///< The program that was tried.
   UniqueFd socket_;
   pid_t server_ = 0;
   UniqueFd server_pidfd_;
 };
 
-/// `lockstep VERB ...` as the program that it would execute, where that asks for a warm start.
+/// `lockstep VERB ...` as the program that it would execute, if that has a warm start.
 Spawn resolved(Spawn worker);
 
 }  // namespace lockstep

@@ -46,7 +46,7 @@ bool wants_files(const RunOptions& options) {
          !options.stderr_filters.empty();
 }
 
-/// As torchrun does: output that is to be in files is somewhere, and the user knows where.
+/// As torchrun: output for files goes to a temporary folder, whose name is logged.
 std::string make_log_dir() {
   std::string folder = env_or("TMPDIR", "/tmp") + "/lockstep_XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) throw io_error("make folder " + folder);
@@ -59,7 +59,7 @@ int say(int exit_code, const std::string& problem) {
   return exit_code;
 }
 
-/// The starter has made options of its PET_ variables already; they are not read twice.
+/// The starter has turned its PET_ variables into options already; they are not read twice.
 Environment without_defaults(Environment environment) {
   for (auto it = environment.begin(); it != environment.end();) {
     it = it->first.rfind("PET_", 0) == 0 ? environment.erase(it) : std::next(it);
@@ -67,7 +67,7 @@ Environment without_defaults(Environment environment) {
   return environment;
 }
 
-/// `by_munge`: where there is no other.
+/// `by_munge`: used if it is not empty.
 std::string secret_for(const RunOptions& options, const std::string& by_munge) {
   if (!by_munge.empty()) return by_munge;
   return options.num_nodes == 1 ? secret_of_environment() : secret_of_agents(options.wire);
@@ -107,11 +107,11 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
                                           options.core_binding, options.nproc_per_node);
   }
   if (options.log_dir.empty() && wants_files(options)) options.log_dir = make_log_dir();
-  // A pidfd, both ends of two pipes for a moment, a client of the store, and files.
+  // Per worker: a pidfd, two pipes' ends for a moment, a client of the store, and files.
   const size_t each = wants_files(options) ? 6 : 4;
   check_descriptors(each * static_cast<size_t>(options.nproc_per_node),
                     counted(options.nproc_per_node, "rank"));
-  // The meeting place's threads log too: from here on nobody waits for who reads that.
+  // The meeting place's threads log too: from here on no thread waits for a reader of the log.
   Console console(console_kind());
   const ConsoleLog log_there(&console);
   MungeSecret by_munge;

@@ -1,4 +1,4 @@
-// How fast pairs are, and the addresses of Ascend devices.
+// Speed of pairs, and addresses of Ascend devices.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace lockstep::doctor {
 namespace {
 
-/// The value that one in five surpasses; of two the larger.
+/// The value that one in five exceeds; of two values the larger.
 double good_value(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto place = std::ceil(0.8 * static_cast<double>(values.size() - 1));
@@ -79,7 +79,8 @@ std::string subnet_verdict(const RankTable& table, std::string* fits) {
   return text;
 }
 
-/// The device of another host that `id` of hosts[index] is to reach: the one of the same id.
+/// The device of another host that device `id` of hosts[index] should reach: the one with the same
+/// id.
 std::string peer_of(const std::vector<HostFinding>& hosts, size_t index, const std::string& id) {
   for (size_t step = 1; step < hosts.size(); ++step) {
     const auto& addresses = hosts[(index + step) % hosts.size()].facts.device_addresses;
@@ -89,8 +90,8 @@ std::string peer_of(const std::vector<HostFinding>& hosts, size_t index, const s
   return "PEER";
 }
 
-/// What hccn_tool says of the links of hosts[index]. Its health is that of the way to the address
-/// that the device has been told to ask.
+/// Reports of hccn_tool on the links of hosts[index]. A link's health is measured towards the
+/// address configured in the device.
 void check_links(const std::vector<HostFinding>& hosts, size_t index, CheckRows* rows) {
   const HostFinding& host = hosts[index];
   for (const auto& [id, problem] : host.facts.device_links) {

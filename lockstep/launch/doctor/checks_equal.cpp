@@ -1,4 +1,4 @@
-// Who answers, and what must be equal on all hosts.
+// Hosts that answer, and facts that must be equal on all hosts.
 
 #include <fmt/format.h>
 

@@ -25,7 +25,7 @@ std::string mend_hosts_file(const HostFinding& other, const std::string& name) {
                      outside_address(other.facts), name);
 }
 
-/// What `host` makes of the name of `other`.
+/// Checks how `host` resolves the name of `other`.
 void check_lookup(const HostFinding& host, const HostFinding& other, const NameLookup& lookup,
                   bool many, RowBuilder* rows) {
   const bool itself = &host == &other;
@@ -78,7 +78,7 @@ std::string mend_link(const std::vector<int>& ports, const std::string& host) {
                      host, port);
 }
 
-/// Failed links as one row for each that is alike but for where it starts.
+/// Failed links: one row for those that differ only in where they start.
 class LinkRows {
  public:
   explicit LinkRows(const Findings& all) : all_(all) {
@@ -107,11 +107,11 @@ class LinkRows {
   }
 
  private:
-  /// Host, ports and reason; and from whom.
+  /// Hosts that cannot reach a target, by host, ports and reason.
   using Failures =
       std::map<std::tuple<int, std::vector<int>, std::string>, std::vector<std::string>>;
 
-  /// Those of hosts that are not cut off altogether.
+  /// Failures of hosts that are not cut off altogether.
   Failures failures() const {
     std::map<std::tuple<int, int, std::string>, std::vector<int>> ports_of;
     for (const LinkFinding& link : all_.links) {

@@ -1,4 +1,4 @@
-// What each host has: kernel settings, limits, memory, disks, cores.
+// Settings and resources of each host: kernel settings, limits, memory, disks, cores.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kHcclPorts = 16;
 
-/// Connections that can come to one host at once: each host's processes greet it.
+/// Connections that can reach one host at once: each host's processes connect to it.
 int64_t needed_backlog(size_t num_hosts) {
   return std::clamp<int64_t>(static_cast<int64_t>(num_hosts) * 64, 1024, 65535);
 }
@@ -28,7 +28,7 @@ void check_backlog(const HostFinding& host, const char* name, int64_t value, int
             fmt::format("sudo sysctl -w net.{}=65535", name));
 }
 
-/// The kernel's own ports, as two numbers; nothing when they cannot be read.
+/// The kernel's ephemeral port range; nothing if it cannot be read.
 std::optional<std::pair<int, int>> port_range(const HostFacts& facts) {
   int first = 0;
   int last = 0;
@@ -43,8 +43,8 @@ bool has_devices(const Findings& all) {
   });
 }
 
-/// Ports of a host that a job wants and any connection could take; and the one setting that keeps
-/// all of them, as another would take the place of the first.
+/// Ports that a job needs and any connection could take. One setting reserves all of them, because
+/// a second value would replace the first.
 class OpenPorts {
  public:
   explicit OpenPorts(const HostFacts& facts)
@@ -71,7 +71,7 @@ class OpenPorts {
   std::string text_;
 };
 
-/// HCCL_IF_BASE_PORT, or what HCCL takes without it; nothing: HCCL would refuse it.
+/// HCCL_IF_BASE_PORT, or HCCL's default; nothing if HCCL would refuse it.
 std::optional<int> hccl_base(const std::string& variable) {
   if (variable.empty()) return 60000;
   char* end = nullptr;

@@ -48,7 +48,7 @@ std::vector<int> parse_ports(const std::string& list) {
 
 std::vector<std::string> parse_hosts(const std::string& list) {
   std::vector<std::string> hosts;
-  // As `lockstep run -H` takes them; the numbers of slots do not matter here.
+  // The same syntax as `lockstep run -H`; the numbers of slots do not matter here.
   for (const auto& [host, slots] : host_list_items(list, "lockstep doctor: --hosts")) {
     if (std::find(hosts.begin(), hosts.end(), host) != hosts.end())
       refuse_doctor("--hosts: '" + host + "' is there twice");

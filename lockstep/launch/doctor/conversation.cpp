@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMaxAnswer = size_t{16} << 20;
 constexpr size_t kMaxErrors = 4096;
 
-/// The last line that says something.
+/// The last line that is not empty.
 std::string last_line(const std::string& text) {
   const auto lines = split(text, '\n');
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
@@ -48,14 +48,14 @@ void ProbeLink::close() {
 void ProbeLink::write_some() {
   const ssize_t put = ::send(program_->in(), output_.data(), output_.size(), MSG_NOSIGNAL);
   if (put > 0) output_.erase(0, static_cast<size_t>(put));
-  // Whoever does not read has ended: its output says so.
+  // A probe that does not read has ended; its output has the reason.
   if (put < 0 && errno != EAGAIN && errno != EINTR) output_.clear();
 }
 
 std::optional<nlohmann::json> ProbeLink::read_some() {
   if (err_open_) err_open_ = read_available(program_->err(), &errors_, kMaxErrors);
   const bool open = read_available(program_->out(), &input_, kMaxAnswer);
-  // Programs of a login shell may print lines of their own before ours starts.
+  // Programs of a login shell may print lines of their own before the answer.
   for (size_t end = input_.find('\n'); end != std::string::npos; end = input_.find('\n')) {
     auto json = nlohmann::json::parse(input_.substr(0, end), nullptr, false);
     input_.erase(0, end + 1);

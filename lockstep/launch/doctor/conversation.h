@@ -1,5 +1,5 @@
 #pragma once
-// The doctor's end of its probes: programs that answer one line of JSON with one.
+// The doctor's end of its probes: programs that answer each line of JSON with one.
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,10 +17,10 @@ class ProbeLink {
   /// Starts `words`. A program that cannot be started is a problem(), not an exception.
   explicit ProbeLink(const std::vector<std::string>& words);
 
-  /// Why it cannot be asked any more; "" while it can.
+  /// Why it cannot be queried any more; "" while it can.
   const std::string& problem() const { return problem_; }
   void give_up(const std::string& why);
-  /// Tells the probe to end, which it does when its input does.
+  /// Closes the probe's input, which ends the probe.
   void close();
   void wait_end(Deadline deadline) { program_->wait(deadline); }
 
@@ -28,7 +28,7 @@ class ProbeLink {
   void send(const std::string& line) { output_ += line; }
   bool wants_to_write() const { return problem_.empty() && !output_.empty(); }
   void write_some();
-  /// Takes what is there; the answer once its line is whole.
+  /// Reads what is there; returns the answer once its line is complete.
   std::optional<nlohmann::json> read_some();
   const Subprocess& program() const { return *program_; }
   bool err_open() const { return err_open_; }
@@ -43,12 +43,12 @@ class ProbeLink {
 };
 
 struct ProbeAnswer {
-  nlohmann::json json;  ///< Null: none; the link's problem() says why.
+  nlohmann::json json;  ///< Null: none; the link's problem() has the reason.
   Deadline::Clock::time_point at;
 };
 
-/// Sends each probe its request (null: none) and waits for all answers. One that does not answer
-/// until the deadline, or answers with what is none, is given up.
+/// Sends each probe its request (null: none) and waits for all answers. A probe without a valid
+/// answer by the deadline is given up.
 std::vector<ProbeAnswer> ask_all(std::vector<std::unique_ptr<ProbeLink>>& probes,
                                  const std::vector<nlohmann::json>& requests, Deadline deadline);
 

@@ -24,7 +24,7 @@ namespace {
 
 using ExamineJson = nlohmann::json;
 
-/// What starts the probe of a host; this host's needs no rsh.
+/// The command that starts a host's probe; this host needs no rsh.
 std::vector<std::string> probe_command(const ExamineOptions& options, const std::string& host) {
   const auto own = own_addresses();
   if (host == "localhost" || host == host_name() ||
@@ -72,7 +72,7 @@ class Examination {
     return std::vector<ExamineJson>(size(), request);
   }
 
-  /// Runs `take` on a host's answer; a probe that says something else than it should is given up.
+  /// Runs `take` on a host's answer; gives up a probe with an invalid answer.
   template <class Take>
   void take_answer(size_t host, const ExamineJson& json, const Take& take) {
     if (json.is_null()) return;
@@ -109,7 +109,7 @@ class Examination {
     }
   }
 
-  /// As NTP does it: the answer was written between our two looks at our clock; the closest counts.
+  /// As in NTP: the answer was written between two readings of our clock; the closest pair counts.
   void ask_clocks() {
     using std::chrono::duration;
     std::vector<double> best(size(), 1e9);
@@ -164,7 +164,7 @@ class Examination {
     }
   }
 
-  /// For each pair the first port of the second that the first reached.
+  /// Notes for each pair the first port of the second host that the first reached.
   void note_reached() {
     for (const LinkFinding& link : findings_.links) {
       if (!link.problem.empty() || reached_.contains({link.from, link.to})) continue;
@@ -231,7 +231,7 @@ class Examination {
 }  // namespace
 
 Rounds tournament(int n) {
-  const int places = n + n % 2;  // with an odd number one rests each round
+  const int places = n + n % 2;  // with an odd number one host rests each round
   Rounds rounds;
   for (int round = 0; round + 1 < places; ++round) {
     std::vector<std::pair<int, int>> pairs;
@@ -257,7 +257,7 @@ Rounds speed_rounds(int n) {
     const bool closes_odd_ring = n % 2 != 0 && host == n - 1;
     rounds[closes_odd_ring ? 2 : static_cast<size_t>(host % 2)].emplace_back(host, (host + 1) % n);
   }
-  std::mt19937 lot(20'000);  // its numbers are the standard's, the order of std::shuffle is not
+  std::mt19937 lot(20'000);  // the standard fixes its numbers, but not the order of std::shuffle
   std::vector<int> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   for (int round = 0; round < kByLot; ++round) {

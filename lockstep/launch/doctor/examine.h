@@ -1,5 +1,5 @@
 #pragma once
-// Asking all hosts.
+// The examination of all hosts.
 
 #include <chrono>
 #include <functional>
@@ -22,26 +22,26 @@ struct ExamineOptions {
   std::string hccn_conf;
   bool measure = true;
   double seconds = 0.2;                    ///< Of each stream.
-  Deadline::Clock::duration timeout{60s};  ///< For each question to all hosts.
+  Deadline::Clock::duration timeout{60s};  ///< For each request to all hosts.
 };
 
-/// Starts a probe on each host, all at once, asks, and ends them. Links are tried all at once;
-/// pairs are measured in rounds in which each host is in one pair. Nothing is left on any host.
-/// Cost: about a second, and two rounds of 0.5 s for each of speed_rounds().
+/// Starts a probe on each host, all at once, queries them, and ends them. Tries all links at once;
+/// measures pairs in rounds in which each host is in one pair. Leaves nothing on any host. Cost:
+/// about a second, and two rounds of 0.5 s for each of speed_rounds().
 Findings examine(const ExamineOptions& options);
 
-/// Longest that all questions to so many hosts can take, when each host takes its time: how long a
-/// probe lives that nobody ends.
+/// Longest time that all requests to so many hosts can take. It limits the life of a probe that
+/// nobody ends.
 std::chrono::seconds longest_examination(const ExamineOptions& options, size_t num_hosts);
 
 /// Pairs of hosts, each of which is at most once in a round.
 using Rounds = std::vector<std::vector<std::pair<int, int>>>;
 
-/// Rounds of a tournament: each pair of `n` meets once.
+/// Rounds of a tournament: each pair of `n` hosts meets once.
 Rounds tournament(int n);
 
-/// Whose links are measured: all pairs of up to 64 hosts; of more each with its neighbours in the
-/// list, as racks are written in a row, and with some others by lot (the same ones each time).
+/// Pairs to measure. Up to 64 hosts: all pairs. More hosts: each with its neighbours in the list,
+/// which follows racks, and with some others by lot (the same each time).
 Rounds speed_rounds(int n);
 
 }  // namespace lockstep::doctor

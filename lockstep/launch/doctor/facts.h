@@ -1,6 +1,6 @@
 #pragma once
-// What `lockstep doctor` finds out of one host and of the links between them: plain data that
-// travels between hosts as JSON. What to make of it is decided in checks.h.
+// Facts that `lockstep doctor` gathers of each host and of the links between them: plain data that
+// travels as JSON. checks.h evaluates them.
 
 #include <cstdint>
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace lockstep::doctor {
 
-/// What a host makes of a host's name.
+/// How a host resolves a name.
 struct NameLookup {
   std::string name;
   std::vector<std::string> addresses;
@@ -22,7 +22,7 @@ struct NameLookup {
 
 struct ListeningPort {
   int asked = 0;   ///< 0: one that the kernel chooses.
-  int number = 0;  ///< The real one; 0 when it could not be had.
+  int number = 0;  ///< The real one; 0 if it could not be opened.
   std::string error;
 };
 
@@ -30,7 +30,7 @@ struct DiskSpace {
   std::string path;
   int64_t free_bytes = 0;
   int64_t total_bytes = 0;
-  std::string error;  ///< Not there, or not writable.
+  std::string error;  ///< Why it is missing or not writable.
 };
 
 enum class FirewallState { kAbsent, kOff, kOn, kUnknown };
@@ -42,10 +42,10 @@ struct Firewall {
   std::string chain;   ///< nft: where that rule is, "inet filter input".
 };
 
-/// Of one host. Numbers that could not be read are -1.
+/// Facts of one host. Numbers that could not be read are -1.
 struct HostFacts {
   std::string hostname;
-  std::string host_id;  ///< Equal for names of one machine.
+  std::string host_id;  ///< Equal for several names of one host.
   std::string build_id;
   std::vector<std::string> addresses;
   std::vector<NameLookup> names;  ///< As this host resolves them, in the order of the hosts.
@@ -62,23 +62,24 @@ struct HostFacts {
   int usable_cores = 0;
   double cpu_quota = 0;      ///< Cores that the control group allows; 0: all.
   double cpu_pressure = -1;  ///< See MachineLoad.
-  double load = -1;          ///< The same.
+  double load = -1;          ///< See MachineLoad.
   std::string instruction_set;
   std::string libtorch;  ///< Version, or empty where lockstep has no libtorch.
   std::string libtorch_isa;
   std::vector<Firewall> firewalls;
   std::map<std::string, std::string> device_addresses;  ///< Of Ascend devices, by id.
-  std::map<std::string, std::string> device_links;      ///< By id, what is not well; empty: all is.
-  std::vector<std::string> devices_without_switch;  ///< Their ids: no switch tells them of itself.
+  std::map<std::string, std::string> device_links;      ///< Problems, by id; empty: none.
+  std::vector<std::string> devices_without_switch;      ///< Ids of devices that no switch announces
+                                                        ///< itself to.
 };
 
 struct HostFinding {
   std::string name;     ///< As the user wrote it.
-  std::string command;  ///< That reaches it.
-  std::string problem;  ///< Why it gave no facts; empty when it did.
+  std::string command;  ///< The command that reaches it.
+  std::string problem;  ///< Why it gave no facts; empty if it did.
   HostFacts facts;
   double clock_offset_s = 0;  ///< Its clock less ours.
-  double clock_error_s = 0;   ///< The offset is right within this.
+  double clock_error_s = 0;   ///< The offset is exact within this.
 };
 
 /// One try to reach a port of another host.

@@ -22,7 +22,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HostFacts, hostname, host_id, build_id, addre
                                    libtorch, libtorch_isa, firewalls, device_addresses,
                                    device_links, devices_without_switch)
 
-/// One line, whatever bytes the texts have.
+/// One line, for any bytes in the texts.
 inline std::string to_line(const nlohmann::json& json) {
   return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }

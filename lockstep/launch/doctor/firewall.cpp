@@ -16,7 +16,7 @@ std::string trimmed(const std::string& line) {
              : line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
 }
 
-/// Absent, or unknown where it failed; nothing when its output tells.
+/// Absent, or unknown if the program failed; nothing if its output can be read.
 std::optional<Firewall> not_told(const char* program, const ProgramOutput& output) {
   if (output.status == 127) return Firewall{program, FirewallState::kAbsent, "", ""};
   if (output.status == 0) return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// Reading what firewall programs say, as pure functions.
+// Parsing of firewall programs' output, as pure functions.
 
 #include <string>
 

@@ -31,7 +31,7 @@ namespace {
 
 constexpr auto kProgramTime = 10s;
 
-/// A small file's text without its last newline; "" when it cannot be read.
+/// A small file's text without its last newline; "" if it cannot be read.
 std::string setting(const std::string& path) {
   std::string text = read_if_there(path);
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -57,7 +57,7 @@ std::vector<std::string> own_addresses() {
 
 namespace {
 
-/// Of the folder, or of the one in which it would be made.
+/// Space of the folder, or of the nearest parent in which it would be made.
 DiskSpace disk_space(const std::string& folder, bool must_exist) {
   DiskSpace space;
   space.path = folder;
@@ -85,7 +85,7 @@ std::string instruction_set() {
   return "DEFAULT";
 }
 
-/// Programs of the administrator may be outside of the user's PATH.
+/// Administrators' programs may be outside the user's PATH.
 ProgramOutput run_admin(std::vector<std::string> words) {
   auto output = run_program(words, Deadline::after(kProgramTime));
   if (output.status != 127) return output;
@@ -97,7 +97,7 @@ std::vector<Firewall> firewalls() {
   std::vector<Firewall> found = {read_nft(run_admin({"nft", "list", "ruleset"})),
                                  read_ufw(run_admin({"ufw", "status"})),
                                  read_firewalld(run_admin({"firewall-cmd", "--state"}))};
-  // Where nft tells, it tells of iptables' rules too.
+  // nft's output covers the rules of iptables too.
   if (found[0].state == FirewallState::kAbsent || found[0].state == FirewallState::kUnknown)
     found.push_back(read_iptables(run_admin({"iptables", "-S"})));
   return found;

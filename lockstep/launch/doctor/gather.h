@@ -1,5 +1,5 @@
 #pragma once
-// Finding out the facts of this host.
+// Gathering the facts of this host.
 
 #include <string>
 #include <vector>
@@ -10,13 +10,13 @@ namespace lockstep::doctor {
 
 struct GatherRequest {
   std::vector<std::string> names;  ///< Host names to resolve.
-  std::string folder;              ///< Where the job runs: must be there. Empty: none.
-  std::string log_folder;          ///< May have to be made. Empty: none.
-  std::string hccn_conf;           ///< Empty: hccn_tool, else /etc/hccn.conf, where there is one.
+  std::string folder;              ///< Where the job runs; must exist. Empty: none.
+  std::string log_folder;          ///< May be missing yet. Empty: none.
+  std::string hccn_conf;           ///< Empty: hccn_tool, else /etc/hccn.conf if there is one.
 };
 
-/// Everything but HostFacts::ports. What cannot be found out is left empty or -1. Cost: a few
-/// programs are run, 10 s each at most.
+/// Everything but HostFacts::ports. Unknown facts stay empty or -1. Cost: runs a few programs, 10 s
+/// each at most.
 HostFacts gather_facts(const GatherRequest& request);
 
 /// Addresses of this host's interfaces.

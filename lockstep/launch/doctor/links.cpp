@@ -29,7 +29,8 @@ bool is_literal(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
-/// On `host` if that is an address here, else on all, of IPv6 too where there is any.
+/// Listens on `host` if that is an address here, else on all addresses, including IPv6 if
+/// available.
 UniqueFd listen_anywhere(const std::string& host, int port) {
   std::vector<std::string> places = {"::", "0.0.0.0"};
   if (is_literal(host)) places.insert(places.begin(), host);
@@ -50,7 +51,7 @@ std::string meaning(int failure) {
   return std::strerror(failure);
 }
 
-/// One try at the first address of a name, as programs do it. Errors: kUnavailable, kTimeout.
+/// One attempt at the first address of a name, as programs do. Errors: kUnavailable, kTimeout.
 UniqueFd connect_once(const LinkTarget& target, Deadline deadline) {
   std::string problem;
   const AddressList list = lockstep::look_up(target.name, target.port, &problem);
@@ -125,7 +126,7 @@ double stream_gbit_s(const LinkTarget& target, const std::string& cookie, Clock:
   socklen_t size = sizeof info;
   if (::getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) throw io_error("TCP_INFO");
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  abort_connection(std::move(fd));  // what is still under way is of no use
+  abort_connection(std::move(fd));  // data still under way is of no use
   return static_cast<double>(info.tcpi_bytes_acked) * 8 / seconds / 1e9;
 }
 

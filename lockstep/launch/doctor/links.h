@@ -1,6 +1,6 @@
 #pragma once
-// The ports that the doctor of one host opens for those of the others; trying theirs, and how fast
-// the way there is.
+// The ports that a host's doctor opens for the other hosts' doctors, attempts to reach theirs, and
+// the links' speed.
 
 #include <poll.h>
 
@@ -16,11 +16,11 @@
 namespace lockstep::doctor {
 
 constexpr size_t kCookieBytes = 32;  ///< Hex digits that every visitor sends first.
-constexpr char kEcho = 'E';          ///< Then: what comes is sent back,
+constexpr char kEcho = 'E';          ///< Then: data is sent back,
 constexpr char kSink = 'S';          ///< or thrown away.
 
-/// Listens and answers in a thread of its own until it is destroyed. A visitor that sends another
-/// cookie is closed. It is answered with the host's index, 4 bytes, lowest first.
+/// Listens and answers in a thread of its own until destroyed. Closes a visitor with another
+/// cookie; answers others with the host's index (4 bytes, little-endian).
 class LinkServer {
  public:
   LinkServer(std::string cookie, int index);
@@ -28,7 +28,8 @@ class LinkServer {
   LinkServer(const LinkServer&) = delete;
   LinkServer& operator=(const LinkServer&) = delete;
 
-  /// Listens on all addresses, or on `host` where that is an address of this host. Before start().
+  /// Listens on all addresses, or on `host` if that is an address of this host. Call before
+  /// start().
   ListeningPort open(const std::string& host, int port);
   void start();
 
@@ -40,7 +41,7 @@ class LinkServer {
   };
   void serve();
   void accept_all(int listener);
-  /// False: close it.
+  /// False: close the connection.
   bool attend(Visitor& visitor) const;
   bool take_greeting(Visitor& visitor) const;
 
@@ -55,12 +56,12 @@ class LinkServer {
 struct LinkTarget {
   int index = 0;     ///< Of the host that should answer.
   std::string name;  ///< As this host resolves it.
-  int asked = 0;     ///< The port that stands in the finding.
+  int asked = 0;     ///< The port as it appears in the finding.
   int port = 0;
 };
 
-/// Why a port cannot be reached, each try within `limit`, all at once; "" when the right host's
-/// doctor answered. `names` are all hosts', for a name that leads to another.
+/// Why each port cannot be reached; "" if the right host's doctor answered. All are tried at once,
+/// each within `limit`. `names` are all hosts' names, to report a name that leads to another host.
 std::vector<std::string> try_links(const std::vector<LinkTarget>& targets,
                                    const std::string& cookie, const std::vector<std::string>& names,
                                    Deadline::Clock::duration limit);
@@ -70,8 +71,8 @@ struct LinkSpeed {
   double gbit_s = 0;
 };
 
-/// Median of up to 200 round trips of 8 bytes, then one stream for `time`: what the other end has
-/// acknowledged. Errors: kUnavailable, kTimeout, kPeerLost.
+/// Median of up to 200 round trips of 8 bytes; then one stream for `time`, counting acknowledged
+/// bytes. Errors: kUnavailable, kTimeout, kPeerLost.
 LinkSpeed measure_link(const LinkTarget& target, const std::string& cookie,
                        Deadline::Clock::duration time);
 

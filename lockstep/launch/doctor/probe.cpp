@@ -18,7 +18,7 @@ namespace {
 
 using ProbeJson = nlohmann::json;
 
-/// Until it is told how much will be asked.
+/// Until the number of requests is known.
 constexpr unsigned kLifetime = 600;  // s
 constexpr auto kTryTime = 5s;
 
@@ -82,7 +82,7 @@ class Prober {
 }  // namespace
 
 int probe() {
-  ::alarm(kLifetime);  // whatever happens to the other end, nothing stays behind
+  ::alarm(kLifetime);  // no probe stays behind, whatever happens to the other end
   Prober prober;
   std::string line;
   while (std::getline(std::cin, line)) {

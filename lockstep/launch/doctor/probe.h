@@ -3,9 +3,8 @@
 namespace lockstep::doctor {
 
 /// `lockstep doctor --probe`: the doctor's part on one host. Takes requests from standard input,
-/// one JSON object a line, and answers each with one on standard output, until the input ends (or
-/// ten minutes have passed). Listens meanwhile where the first request says. Returns the exit
-/// status.
+/// one JSON object a line, and answers each with one on standard output. Ends with its input, or
+/// after ten minutes. Listens meanwhile on the first request's ports. Returns the exit status.
 ///
 ///   {"do": "facts", "me": 0, "hosts": [...], "ports": [...], "cookie": "...", "folder": "/work",
 ///    "log_folder": "", "hccn_conf": ""}                {"facts": {...}}

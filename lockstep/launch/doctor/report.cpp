@@ -43,7 +43,7 @@ std::string table_text(const CheckRows& rows, bool terminal) {
   return text;
 }
 
-/// One row a host, one column a host; `value` of a pair that was measured.
+/// One row and one column a host; `value` of each measured pair.
 template <class Value>
 std::string matrix_text(const Findings& all, const std::string& title, const Value& value) {
   const size_t num = all.hosts.size();

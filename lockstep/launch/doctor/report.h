@@ -7,14 +7,14 @@
 
 namespace lockstep::doctor {
 
-/// The table of checks, the matrix of links, and a line that sums up. `terminal`: with symbols and
-/// colours; else words alone.
+/// The table of checks, the matrix of links, and a summary line. `terminal`: with symbols and
+/// colours; else plain words.
 std::string report_text(const Findings& findings, const CheckRows& rows, bool terminal);
 
 /// One object: "verdict", "checks", "hosts" with their facts, "links", "pairs".
 std::string report_json(const Findings& findings, const CheckRows& rows);
 
-/// 1 when a row fails, else 0.
+/// 1 if a row fails, else 0.
 int exit_status_of(const CheckRows& rows);
 
 }  // namespace lockstep::doctor

@@ -1,5 +1,5 @@
 #pragma once
-// Building rows, for the sources of this folder.
+// Builds rows, for the sources of this folder.
 
 #include <map>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace lockstep::doctor {
 
-/// Rows of one check: what is wrong, with the hosts that say the same in one row; if nothing is,
-/// the one row that says how it is well.
+/// Rows of one check: each fault with all its hosts in one row; without faults, one row that
+/// passes.
 class RowBuilder {
  public:
   RowBuilder(std::string check, size_t num_hosts)
       : check_(std::move(check)), num_hosts_(num_hosts) {}
 
-  /// `text` of `host`; rows with equal verdict, text and mend become one.
+  /// Adds `text` of `host`; rows with equal verdict, text and mend become one.
   void add(Verdict verdict, const std::string& host, const std::string& text,
            const std::string& mend);
   /// The rows, or the one that passes with `well`.
@@ -34,7 +34,7 @@ class RowBuilder {
   std::vector<Entry> entries_;
 };
 
-/// Values and who has them, e.g. "4096 everywhere" or "128 on h1; 4096 on h2, h3".
+/// Values and their hosts, e.g. "4096 everywhere" or "128 on h1; 4096 on h2, h3".
 std::string spread(const std::vector<std::pair<std::string, std::string>>& value_of_host);
 
 }  // namespace lockstep::doctor

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-/// Longest report; a longer one is refused unread.
+/// Longest report; a longer one is refused without parsing.
 constexpr size_t kMaxReport = 1 << 18;
 
 constexpr auto kFailureMembers = [](auto& m, auto& failure) {
@@ -36,7 +36,7 @@ std::string facts(const Failure& failure, int num_nodes, const char* did) {
                      describe(failure.status), failure.seconds, failure.seconds < 10 ? 2 : 0);
 }
 
-/// `line` without what is around it, and no longer than fits a summary.
+/// `line` without surrounding white space, short enough for a summary.
 std::string short_form(std::string_view line) {
   constexpr size_t kMost = 300;
   constexpr std::string_view kSpace = " \t\r";
@@ -49,8 +49,8 @@ std::string short_form(std::string_view line) {
   return std::string(line.substr(0, end)) + "...";
 }
 
-/// ": WHY" in one line, of the worker's own words: its error file's first, else its last on stderr.
-/// Empty: it said nothing.
+/// ": WHY" in one line: the first line of the worker's error file, else its last on stderr.
+/// Empty: there is neither.
 std::string own_words(const Failure& failure) {
   std::string why = short_form(failure.cause.substr(0, failure.cause.find('\n')));
   const auto& tail = failure.stderr_tail;

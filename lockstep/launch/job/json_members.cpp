@@ -87,7 +87,7 @@ std::string to_text(const nlohmann::json& object) {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// A byte that is no UTF-8 is replaced by three.
+// Each byte that is not UTF-8 is replaced by three.
 std::string cut(const std::string& text, size_t max_bytes) {
   if (3 * text.size() <= max_bytes) return text;
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c > 0; });

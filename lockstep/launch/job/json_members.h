@@ -1,6 +1,6 @@
 #pragma once
-// Messages of agents as JSON objects: written and read by one list of their members. What comes
-// from elsewhere is read whole and within bounds, or not at all.
+// Messages of agents as JSON objects, written and read by one list of their members. A received
+// message is read completely and within bounds, or refused.
 //
 //   constexpr auto kMembers = [](auto& m, auto& message) {
 //     m.text("host", message.host, kMaxName);
@@ -23,7 +23,7 @@ inline constexpr size_t kMaxName = 255;
 /// The beginning of `text`, at most `max_bytes` of it, for a member of limited length.
 std::string cut(const std::string& text, size_t max_bytes);
 
-/// Writes the members of a list, whose calls have the same meaning for a MemberReader.
+/// Writes the members of a list; a MemberReader takes the same calls.
 class MemberWriter {
  public:
   /// A whole number in [lo, hi], a bool (0 or 1) or an enum.
@@ -31,7 +31,7 @@ class MemberWriter {
   void number(const char* name, const T& value, int64_t /*lo*/, int64_t /*hi*/) {
     json_[name] = static_cast<int64_t>(value);
   }
-  /// One that may be missing: it keeps its value then.
+  /// A member that may be missing; its variable keeps its value then.
   template <class T>
   void maybe(const char* name, const T& value, int64_t lo, int64_t hi) {
     number(name, value, lo, hi);
@@ -40,16 +40,16 @@ class MemberWriter {
   void maybe(const char* name, const std::optional<T>& value, int64_t lo, int64_t hi) {
     if (value) number(name, *value, lo, hi);
   }
-  /// One that is not infinite.
+  /// A finite number.
   void real(const char* name, double value) { json_[name] = value; }
-  /// At most `max_bytes`: what is longer is cut here, and refused there.
+  /// At most `max_bytes`: the writer cuts a longer text, the reader refuses it.
   void text(const char* name, const std::string& value, size_t max_bytes) {
     json_[name] = cut(value, max_bytes);
   }
   void texts(const char* name, const std::vector<std::string>& values, size_t /*max_bytes*/) {
     json_[name] = values;
   }
-  /// An object with a list of members of its own, and up to `most` of them.
+  /// An object with its own list of members, or up to `most` such objects.
   template <class T, class List>
   void object(const char* name, const T& value, const List& list) {
     json_[name] = written(value, list);
@@ -71,7 +71,8 @@ class MemberWriter {
   nlohmann::json json_ = nlohmann::json::object();
 };
 
-/// Reads them, in the order of the list: bounds may depend on what came before. Errors: kCorrupt.
+/// Reads the members in the order of the list, since bounds may depend on earlier ones. Errors:
+/// kCorrupt.
 class MemberReader {
  public:
   /// An object of at most `max_bytes`. `what` names it in errors.
@@ -113,7 +114,7 @@ class MemberReader {
   nlohmann::json json_;
 };
 
-/// As text; bytes that are no UTF-8 are replaced.
+/// JSON text; bytes that are not UTF-8 are replaced.
 std::string to_text(const nlohmann::json& object);
 
 template <class T, class List>

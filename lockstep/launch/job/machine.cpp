@@ -33,13 +33,13 @@ int count_numbered(const std::string& folder, const std::string& prefix) {
   }));
 }
 
-/// What draws on a screen has such a device too, so the maker counts; and what computes has kfd.
+/// Graphics devices have such files too, so the vendor is checked; compute devices also need kfd.
 int count_amd(const std::string& root) {
   if (!fs::exists(root + "/dev/kfd")) return 0;
   int count = 0;
   for (const std::string& name : entry_names(root + "/dev/dri")) {
     if (!is_numbered(name, "renderD")) continue;
-    // A device without a maker is none of a PCI bus.
+    // A device without a vendor is not on a PCI bus.
     const auto maker = read_if_there(root + "/sys/class/drm/" + name + "/device/vendor");
     count += maker.starts_with("0x1002") ? 1 : 0;
   }
@@ -75,7 +75,7 @@ std::vector<int> node_of_each_rank(const CpuTopology& topology, int ranks) {
   return result;
 }
 
-/// Lowest CPUs of the groups of a node's CPUs, ascending.
+/// The lowest CPU of each group of a node's CPUs, ascending.
 std::vector<int> groups_of(const CpuTopology& topology, int node, int Cpu::*group) {
   std::set<int> groups;
   for (const Cpu& cpu : topology.cpus) {
@@ -92,7 +92,7 @@ CpuIds of_socket(const CpuTopology& topology, int node) {
   return ids_where(topology, [&](const Cpu& cpu) { return sockets.contains(cpu.socket); });
 }
 
-/// `index` of `count` ranks of the node: the first ones get a core more where it does not divide.
+/// The share of rank `index` of `count` on the node; the first ranks get the remainder's cores.
 CpuIds exclusive(const CpuTopology& topology, int node, size_t index, size_t count) {
   const auto cores = groups_of(topology, node, &Cpu::core);
   if (cores.size() < count) {
@@ -123,7 +123,7 @@ CpuIds core_complex(const CpuTopology& topology, int node, size_t index) {
 
 int count_accelerators(const std::string& root) {
   if (const int nvidia = count_numbered(root + "/dev", "nvidia"); nvidia > 0) return nvidia;
-  // The devices' files are made when they are first used.
+  // The device files appear only when the devices are first used.
   const auto known = entry_names(root + "/proc/driver/nvidia/gpus").size();
   if (known > 0) return static_cast<int>(known);
   if (const int ascend = count_numbered(root + "/dev", "davinci"); ascend > 0) return ascend;

@@ -108,7 +108,7 @@ const ConfKey& find_conf_key(const std::string& name, const std::string& what) {
                           did_you_mean(name, names), list));
 }
 
-/// What stands for an agent is a key that is held, for no longer than a store can.
+/// A held key represents an agent; its time to live must not exceed the store's limit.
 void check_silence(const RendezvousConf& conf, const std::string& what) {
   const auto most = kMaxHoldTtl / conf.heartbeat_attempts;
   if (conf.heartbeat_interval >= 1ms && conf.heartbeat_interval <= most) return;
@@ -130,7 +130,7 @@ std::string parse_rendezvous_backend(const std::string& name, const std::string&
   static const std::vector<std::string> kBackends = {"static", "c10d", "etcd", "etcd-v2", "file"};
   if (std::find(kBackends.begin(), kBackends.end(), name) != kBackends.end()) return name;
   if (name == "parallel")
-    return "static";  // torch_npu_run's: a fixed number of nodes, node 0 serves
+    return "static";  // of torch_npu_run: a fixed number of nodes, node 0 serves
   refuse_conf(
       fmt::format("{}: there is no rendezvous back end '{}'{} (there are: static, c10d, etcd, "
                   "etcd-v2, file)",

@@ -1,5 +1,5 @@
 #pragma once
-// --rdzv_backend and --rdzv_conf: where and how patiently agents meet.
+// --rdzv_backend and --rdzv_conf: where agents meet, and how long they wait.
 
 #include <chrono>
 #include <optional>
@@ -7,21 +7,24 @@
 
 namespace lockstep {
 
-/// `name`, if it is a rendezvous back end: static (a fixed number of nodes with given ranks; node 0
-/// serves --master_addr), c10d (built in: the agent at the endpoint serves, others can take over),
-/// etcd, etcd-v2 (both speak etcd's v3 API) or file (a folder that all hosts share).
-/// Errors: kInvalidArgument naming `what` and the nearest back end.
+/// `name`, if it is a rendezvous back end. static: a fixed number of nodes with given ranks; node 0
+/// serves --master_addr. c10d: built in; the agent at the endpoint serves, others can take over.
+/// etcd, etcd-v2: both use etcd's v3 API. file: a folder that all hosts share. Errors:
+/// kInvalidArgument naming `what` and the nearest back end.
 std::string parse_rendezvous_backend(const std::string& name, const std::string& what);
 
-/// What --rdzv_conf KEY=VALUE,... says; keys not given are at their defaults.
+/// Values of --rdzv_conf KEY=VALUE,...; keys not given have their defaults.
 struct RendezvousConf {
-  std::chrono::milliseconds join_timeout{900'000};    ///< join_timeout or timeout: for MIN to come.
-  std::chrono::milliseconds last_call_timeout{3000};  ///< With MIN: how long to wait for MAX.
+  std::chrono::milliseconds join_timeout{900'000};    ///< join_timeout or timeout: until MIN nodes
+                                                      ///< have come.
+  std::chrono::milliseconds last_call_timeout{3000};  ///< With MIN: how long to wait for MAX nodes.
   std::chrono::milliseconds heartbeat_interval{200};  ///< keep_alive_interval.
-  int heartbeat_attempts = 10;                        ///< keep_alive_max_attempt; then it is gone.
-  bool silence_given = false;  ///< One of these two is; else see allowed_silence().
+  int heartbeat_attempts = 10;                        ///< keep_alive_max_attempt: missed heartbeats
+                                                      ///< until an agent counts as gone.
+  bool silence_given = false;  ///< One of these two was given; else see allowed_silence().
   std::chrono::milliseconds read_timeout{60'000};  ///< Of one call at the meeting place.
-  std::optional<bool> is_host;   ///< This agent serves the endpoint; not given: by its address.
+  std::optional<bool> is_host;   ///< This agent serves the endpoint; not given: decided by its
+                                 ///< address.
   std::optional<int> conf_rank;  ///< rank: as --node_rank.
   bool file_store = false;       ///< store_type=file: the back end is file.
   bool https = false;            ///< protocol, of etcd.
@@ -31,11 +34,12 @@ struct RendezvousConf {
   std::string etcd_prefix;       ///< Before all keys in etcd.
 };
 
-/// Keys are those of all of torchrun's back ends, whichever is chosen; seconds may have a fraction.
-/// close_timeout and heartbeat_timeout are taken and mean nothing: the end of a job is known at
-/// once, and a life sign waits for nobody. Errors: kInvalidArgument naming `what` and the key; the
-/// time for which an agent may be silent, keep_alive_interval * keep_alive_max_attempt, is at most
-/// kMaxHoldTtl.
+/// Takes the keys of all of torchrun's back ends, whichever is chosen; seconds may have a fraction.
+/// close_timeout and heartbeat_timeout have no effect: a job's end is known at once, and heartbeats
+/// do not block.
+///
+/// Errors: kInvalidArgument naming `what` and the key. The allowed silence of an agent,
+/// keep_alive_interval * keep_alive_max_attempt, is at most kMaxHoldTtl.
 RendezvousConf parse_rendezvous_conf(const std::string& text, const std::string& what);
 
 /// "2.5" seconds. Errors: kInvalidArgument naming `what`.

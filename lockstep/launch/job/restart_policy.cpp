@@ -8,7 +8,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kEarlyFailures = 2;
-/// Of a job that made steps before: they take two minutes, by the pauses between them.
+/// For a job that made steps before: eight failures take two minutes with the pauses between them.
 constexpr int kLaterEarlyFailures = 8;
 constexpr double kWorkSeconds = 60;
 constexpr int kLongestDelay = 60;
@@ -18,7 +18,7 @@ bool shows_progress(const Failure& failure) {
          (failure.steps == Steps::kUnknown && failure.seconds >= kWorkSeconds);
 }
 
-/// Empty: another attempt may end otherwise.
+/// Empty: another attempt may succeed.
 std::string hopeless(const RestartRecord& record, const ExitStatus& status, int64_t generation) {
   if (status.code == 2 && generation == 1) return "exit code 2 says that the call was at fault";
   if (generation == 1 && (status.code == 126 || status.code == 127)) {

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a job goes on after a failure: a pure function.
+// Whether a job is restarted after a failure: a pure function.
 
 #include <chrono>
 #include <cstdint>
@@ -9,12 +9,13 @@
 
 namespace lockstep {
 
-/// What of a job's past decides that.
+/// The part of a job's past that decides this.
 struct RestartRecord {
-  int restarts = 0;        ///< Failures after which it went on.
-  int early_failures = 0;  ///< The last so many came before the first step.
+  int restarts = 0;        ///< Failures after which the job was restarted.
+  int early_failures = 0;  ///< Number of latest failures before the first step.
   bool stepped = false;    ///< Workers have reported steps, in some generation.
-  int in_a_row = 0;  ///< Failures since there was progress; the last one is the first of them.
+  int in_a_row = 0;  ///< Failures since the last progress; the one that ended the progress is the
+                     ///< first of them.
 };
 
 struct RestartDecision {
@@ -22,19 +23,20 @@ struct RestartDecision {
   std::string why_not;  ///< For the user; empty if no restart was asked for (max_restarts 0).
 };
 
-/// Counts `failure`, which ended a generation, in `record`. Not tried again:
-///   * exit code 2 in generation 1: the call was at fault (later it was good once already);
-///   * 126 and 127 in generation 1: there is no such program (later a file server is away);
-///   * the second failure in a row before the first step, of a job whose workers report steps and
-///     never came to one: it would fail for ever;
-///   * the eighth such, of a job that did: what it needs to begin, a file server perhaps, does not
-///     come back. These cost no restarts;
-///   * when `max_restarts` are used up.
+/// Counts `failure`, which ended a generation, in `record`. There is no restart after
+///   * exit code 2 in generation 1: the call was wrong (in later generations it was right once);
+///   * 126 and 127 in generation 1: there is no such program (later a file server may be away);
+///   * the second failure in a row before the first step, if workers report steps and have never
+///     completed one: the job would fail for ever;
+///   * the eighth such failure if they have: a resource such as a file server does not come back.
+///     These failures cost no restarts;
+///   * `max_restarts` restarts.
 RestartDecision after_failure(RestartRecord* record, int max_restarts, const Failure& failure,
                               int64_t generation);
 
-/// From the last failure to the next start: 0, 1, 2, 4, ... 60 s, by the number of failures in a
-/// row. After progress it is 0 again: steps, or, where none are reported, a minute of work.
+/// Time from the last failure to the next start: 0, 1, 2, 4, ... 60 s, by the number of failures in
+/// a row. After progress it is 0 again: after a step, or after a minute of work if no steps are
+/// reported.
 std::chrono::seconds restart_delay(const RestartRecord& record);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// What the options of `lockstep run` mean together.
+// Rules about several options of `lockstep run` together.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ void decide_program(RunOptionsDraft* draft) {
   if (draft->module) kind = ProgramKind::kModule;
 }
 
-/// quotient of -n; says whose number does not fit.
+/// `total` / `by` of -n; refuses a number that does not divide, with the name of its option.
 int divided(int total, int by, const char* what) {
   if (total % by != 0 || total < by) {
     refuse_options(fmt::format("-n {} is not a multiple of {} {}", total, what, by));
@@ -36,7 +36,7 @@ int divided(int total, int by, const char* what) {
   return total / by;
 }
 
-/// msrun's and mpirun's names of --nproc_per_node.
+/// Takes msrun's and mpirun's names of --nproc_per_node.
 void take_local_worker_num(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   if (draft->local_worker_num == 0) return;
@@ -47,7 +47,7 @@ void take_local_worker_num(RunOptionsDraft* draft) {
   options.nproc_given = true;
 }
 
-/// -n, where this command starts no other hosts.
+/// Applies -n if this command starts no other hosts.
 void decide_ranks(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   if (options.total_ranks == 0) return;
@@ -63,7 +63,7 @@ void decide_ranks(RunOptionsDraft* draft) {
   options.num_nodes = options.min_nodes = nodes;
 }
 
-/// With --host or --hostfile this command starts the agents; what each is follows from the list.
+/// With --host or --hostfile this command starts the agents, whose roles follow from the list.
 bool starts_hosts(const RunOptionsDraft& draft) {
   const RunOptions& options = draft.options;
   if (options.hosts.empty() && options.host_file.empty()) return false;
@@ -87,7 +87,7 @@ void decide_nodes(RunOptionsDraft* draft) {
     if (options.min_nodes > 1) {
       refuse_options(fmt::format("--standalone is one node, --nnodes says {}", options.min_nodes));
     }
-    // As torchrun: where others would meet is of no interest then.
+    // As torchrun: the meeting place of several nodes is ignored then.
     options.num_nodes = 1;
     options.rdzv_endpoint.clear();
     options.rdzv_backend = "static";
@@ -153,7 +153,7 @@ void use_static_endpoint(RunOptionsDraft* draft) {
 void use_built_in_endpoint(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   const bool given = !options.rdzv_endpoint.empty();
-  const Endpoint endpoint = endpoint_of(options);  // checked, also where nobody is to be met
+  const Endpoint endpoint = endpoint_of(options);  // checked even if there is no other node to meet
   if (options.num_nodes == 1) return;
   if (!given && !options.master_addr_given) {
     refuse_options(

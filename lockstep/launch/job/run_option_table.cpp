@@ -3,9 +3,8 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/job/run_option_values.h"
 
-// A table of our own and not CLI11: torchrun's command line has two spellings of every name, ends
-// at the first positional word and takes defaults from PET_ variables, and this program has to
-// start in a millisecond.
+// Not CLI11: torchrun's command line has two spellings of every name, ends at the first positional
+// word and takes defaults from PET_ variables. And this program must start in a millisecond.
 
 namespace lockstep {
 namespace {
@@ -102,7 +101,7 @@ RunOptionGroup of_meeting() {
   };
 }
 
-/// mpirun's.
+/// Options of mpirun.
 RunOptionGroup of_hosts() {
   return {
       "Hosts that this command starts",
@@ -231,7 +230,7 @@ RunOptionGroup others() {
   };
 }
 
-/// Words of other launchers that mean nothing here, or are refused by their name.
+/// Words of other launchers that have no effect here, or are refused by their name.
 RunOptionGroup unlisted() {
   return {
       "",

@@ -1,5 +1,5 @@
 #pragma once
-// The options of `lockstep run` as a table: names, help, and what each does with its value.
+// The options of `lockstep run` as a table: names, help, and the function that takes each value.
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// What the options say before they are put together.
+/// Values of the options before they are combined.
 struct RunOptionsDraft {
   RunOptions options;
   const std::function<Machine()>* machine = nullptr;
@@ -30,10 +30,10 @@ using RunOptionGroup = OptionGroup<RunOptionsDraft>;  ///< Without a title: not 
 /// All of them, in the order of --help.
 const std::vector<RunOptionGroup>& run_option_groups();
 
-/// The same without groups. Values are taken in this order.
+/// The same without groups. Values are applied in this order.
 const std::vector<RunOption>& run_option_table();
 
-/// What only the options together can tell, then the options. Errors: kInvalidArgument.
+/// Applies the rules about several options, and returns the options. Errors: kInvalidArgument.
 RunOptions put_together(RunOptionsDraft draft);
 
 /// Throws kInvalidArgument.

@@ -29,7 +29,7 @@ int signal_number(const Text& name, const Text& what) {
   refuse_options(fmt::format("{}: '{}' is none of {}", what, name, list));
 }
 
-/// torchrun's list: a comma that is part of a text is written twice.
+/// torchrun's list: a comma within a text is doubled.
 std::vector<Text> filters_of(const Text& value, const Text& what) {
   std::vector<Text> filters(1);
   for (size_t i = 0; i < value.size(); ++i) {
@@ -237,7 +237,8 @@ void bind_core(Draft& draft, const Text& value, const Text& what) {
 
 void bind_to(Draft& draft, const Text& given, const Text& what) {
   const Text value = given.substr(0, given.find(':'));
-  // A core a rank is mpirun's default, for programs of one thread; here ranks have several.
+  // mpirun binds each rank to a core by default, for single-threaded programs; here ranks have
+  // several threads.
   if (value == "none" || value == "core" || value == "hwthread") return;
   if (value == "numa") return choose_binding(draft, CoreBinding::kNode, what);
   if (value == "socket" || value == "package") {
@@ -261,7 +262,7 @@ void map_by(Draft& draft, const Text& value, const Text& what) {
                     "ppr:N:node or --nproc_per_node N",
                     what, value));
   }
-  // Within a host the order of ranks is theirs; between hosts it is as with all of these.
+  // These set the order of ranks within a host; between hosts it is the same with all of them.
   static constexpr std::array kWithinHost = {"slot",    "core",    "hwthread", "numa",   "socket",
                                              "package", "l1cache", "l2cache",  "l3cache"};
   if (std::find(kWithinHost.begin(), kWithinHost.end(), parts[0]) != kWithinHost.end()) return;

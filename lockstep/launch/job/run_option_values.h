@@ -1,5 +1,5 @@
 #pragma once
-// What single options of `lockstep run` do with their values (RunOption::Apply).
+// Functions that take the value of a single option of `lockstep run` (RunOption::Apply).
 
 #include <string>
 
@@ -29,11 +29,11 @@ void signals(Draft& draft, const Text& value, const Text& what);
 void total_ranks(Draft& draft, const Text& value, const Text& what);
 void local_worker_num(Draft& draft, const Text& value, const Text& what);
 void exported(Draft& draft, const Text& value, const Text& what);
-/// msrun's: seconds; below 0: for ever.
+/// msrun's: seconds; a negative number: for ever.
 void cluster_time_out(Draft& draft, const Text& value, const Text& what);
-/// msrun's: this always waits for its ranks.
+/// msrun's; the command always waits for its ranks.
 void join(Draft& draft, const Text& value, const Text& what);
-/// msrun's: -1 are all.
+/// msrun's: -1 means all ranks.
 void tail_worker_log(Draft& draft, const Text& value, const Text& what);
 /// torchrun's: a kind of binding.
 void numa_binding(Draft& draft, const Text& value, const Text& what);
@@ -41,18 +41,18 @@ void numa_binding(Draft& draft, const Text& value, const Text& what);
 void bind_core(Draft& draft, const Text& value, const Text& what);
 /// mpirun's: none, numa, socket, l3cache.
 void bind_to(Draft& draft, const Text& value, const Text& what);
-/// mpirun's: how ranks are dealt out to hosts.
+/// mpirun's: how ranks are mapped to hosts.
 void map_by(Draft& draft, const Text& value, const Text& what);
 
-/// "a,b": texts, a comma in one is written twice.
+/// "a,b": texts; a comma within a text is doubled.
 void stdout_filters(Draft& draft, const Text& value, const Text& what);
 void stderr_filters(Draft& draft, const Text& value, const Text& what);
 
-/// Taken and without a meaning here: checked, so that a mistake is not.
+/// Options without an effect; their values are checked all the same.
 void seconds_only(Draft& draft, const Text& value, const Text& what);
 void start_method(Draft& draft, const Text& value, const Text& what);
 void true_or_false(Draft& draft, const Text& value, const Text& what);
-/// Options that choose a plug-in: torchrun's own is the only one.
+/// Options that choose a plug-in; only torchrun's own is accepted.
 void default_logs(Draft& draft, const Text& value, const Text& what);
 void null_events(Draft& draft, const Text& value, const Text& what);
 

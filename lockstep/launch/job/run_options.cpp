@@ -27,7 +27,7 @@ struct Given {
 };
 using GivenOptions = std::map<std::string_view, Given>;
 
-/// What torchrun reads besides PET_ variables.
+/// Variables that torchrun reads besides the PET_ ones.
 constexpr std::pair<std::string_view, std::string_view> kOtherVariables[] = {
     {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "shutdown_timeout"},
     {"TORCHELASTIC_SIGNALS_TO_HANDLE", "signals_to_handle"},
@@ -47,7 +47,7 @@ void give(const GivenOption& option, GivenOptions* given) {
   place = {more ? place.value + "\n" + option.value : option.value, option.what};
 }
 
-/// PET_NAME variables, for options that the command line does not give. Flags are 0 or 1.
+/// PET_NAME variables, for options that the command line lacks. Flags are 0 or 1.
 void read_variables(const Environment& environment, GivenOptions* given) {
   for (const RunOption& option : run_option_table()) {
     std::string name = "PET_" + std::string(option.name);

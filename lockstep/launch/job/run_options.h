@@ -1,5 +1,5 @@
 #pragma once
-// The command line of `lockstep run`: torchrun's names, decided by a pure function.
+// The command line of `lockstep run`: torchrun's names, parsed by a pure function.
 
 #include <chrono>
 #include <functional>
@@ -23,7 +23,7 @@ struct Streams {
   bool any() const { return out || err; }
 };
 
-/// One choice for all local ranks, or one for each that is named and none for the others.
+/// One choice for all local ranks, or one for each named rank and none for the others.
 class StreamMap {
  public:
   StreamMap() = default;
@@ -35,7 +35,7 @@ class StreamMap {
 
   Streams of(int local_rank) const;
   bool any() const;
-  /// The highest local rank named; -1 when none is.
+  /// The highest local rank named; -1 if none is.
   int highest() const { return by_rank_.empty() ? -1 : by_rank_.rbegin()->first; }
 
  private:
@@ -45,56 +45,57 @@ class StreamMap {
 
 struct Inputs;
 
-/// What the words after the options are.
+/// Kind of program that follows the options.
 enum class ProgramKind {
-  kProgram,     ///< To be executed; a script that ends in .py: by Python.
-  kExecutable,  ///< --no_python: to be executed whatever its name.
+  kProgram,     ///< An executable; a script that ends in .py is run by Python.
+  kExecutable,  ///< --no_python: an executable whatever its name.
   kModule,      ///< -m: a Python module.
   kRunPath,     ///< --run_path: a Python script, run by runpy.
 };
 
-/// As --log_dir: torchrun's way to have no files at all.
+/// As --log_dir: torchrun's value for no files at all.
 constexpr char kNoFiles[] = "/dev/null";
 
 struct RunOptions : RendezvousConf {
   int nproc_per_node = 1;
   bool nproc_given = false;
-  bool nodes_given = false;  ///< Which nodes there are was said, be it that there is one.
+  bool nodes_given = false;  ///< The number of nodes was given, even if it is 1.
   int num_nodes = 1;         ///< MAX of --nnodes MIN:MAX.
   int min_nodes = 1;         ///< MIN; equal to num_nodes where --nnodes is one number.
-  int node_rank = 0;  ///< Below num_nodes. Back end static: needed. Others: a wish, if given.
+  int node_rank = 0;         ///< Below num_nodes. Needed with static; a wish with other back ends.
   bool node_rank_given = false;
 
   std::string rdzv_backend = "static";  ///< static, c10d (built in), etcd, etcd-v2, file.
-  /// As given, and empty where there is nobody to meet. etcd: HOST[:PORT]; file: the folder.
+  /// As given; empty if there is no other node to meet. etcd: HOST[:PORT]; file: the folder.
   std::string rdzv_endpoint;
-  /// static: where node 0's agent serves the store; c10d: the endpoint.
+  /// static: host of the store, which node 0's agent serves; c10d: host of the endpoint.
   std::string master_addr = "127.0.0.1";
   bool master_addr_given = false;
-  int master_port = 0;       ///< 0 (one node only): a free one.
+  int master_port = 0;       ///< 0 (one node only): any free port.
   std::string port_range;    ///< FIRST-LAST: LOCKSTEP_PORT_RANGE of agents and ranks; or empty.
-  std::string local_addr;    ///< What this node's ranks advertise; empty: found out.
-  std::string run_id;        ///< Empty: made up.
-  Wire wire = Wire::kPlain;  ///< LOCKSTEP_TLS=1: of what agents and workers' stores say to others.
+  std::string local_addr;    ///< Address that this node's ranks advertise; empty: detected.
+  std::string run_id;        ///< Empty: generated.
+  Wire wire = Wire::kPlain;  ///< LOCKSTEP_TLS=1: for connections of agents and workers' stores to
+                             ///< others.
 
-  std::string hosts;      ///< --host: start agents there; empty: this is one.
+  std::string hosts;      ///< --host: start agents there; empty: this process is an agent.
   std::string host_file;  ///< --hostfile: the same, from a file.
   int total_ranks = 0;    ///< -n; 0: not given.
   bool oversubscribe = false;
   std::string rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";  ///< To reach another host.
   std::vector<std::string> exported;                              ///< -x: NAME or NAME=VALUE.
   std::string work_folder;                                        ///< --wdir; empty: this one.
-  bool started_by_starter = false;  ///< The report of a failure goes there.
+  bool started_by_starter = false;  ///< Reports of failures go to the starter.
 
   int max_restarts = 0;  ///< Generations that may fail without ending the job.
   std::string role = "default";
-  /// Empty: nothing is written to disk. kNoFiles: nor may workers say why they failed.
+  /// Empty: nothing is written to disk. kNoFiles: not even workers' error files.
   std::string log_dir;
   StreamMap redirects;               ///< To files instead of the console.
   StreamMap tee;                     ///< To files and the console.
   std::set<int> local_ranks_filter;  ///< Console only; empty: all.
-  /// A line with one of these in it is also in ATTEMPT/filtered_stdout.log, of all local ranks;
-  /// and of stderr's lines.
+  /// A line that contains one of these also goes to ATTEMPT/filtered_stdout.log, for all local
+  /// ranks; likewise for stderr.
   std::vector<std::string> stdout_filters, stderr_filters;
   std::chrono::milliseconds shutdown_timeout{30000};  ///< From SIGTERM to SIGKILL.
   bool raw = false;                 ///< Output is shown as it comes, without prefixes.
@@ -102,36 +103,35 @@ struct RunOptions : RendezvousConf {
   std::optional<int> log_rate;      ///< Lines a second of each rank on the console; 0: all.
   bool virtual_local_rank = false;  ///< Every worker: LOCAL_RANK 0, one device.
   CoreBinding core_binding = CoreBinding::kNone;
-  /// What core_binding comes to on this host: CPUs of each local rank; empty: all for all.
+  /// The CPUs that core_binding gives each local rank on this host; empty: all CPUs for all.
   std::vector<std::vector<int>> cpus_of_ranks;
-  /// Forwarded, and end the job. SIGUSR1 and SIGUSR2 are otherwise forwarded and end nothing.
+  /// Forwarded, and end the job. SIGUSR1 and SIGUSR2 are forwarded only, unless they are here.
   std::set<int> ending_signals = default_ending_signals();
-  bool signals_named = false;  ///< By the user: taken also where they were ignored.
+  bool signals_named = false;  ///< The user named them: caught even if they were ignored.
   ProgramKind program_kind = ProgramKind::kProgram;
   bool pass_local_rank = false;  ///< The program's first argument is --local_rank=N.
   bool help = false;
   std::vector<std::string> command;  ///< Program and its arguments, as given.
-  std::string program;               ///< program_name() of that.
+  std::string program;               ///< program_name() of `command`.
 
   static std::set<int> default_ending_signals();  ///< TERM, INT, HUP, QUIT.
 };
 
 /// Reads the words after `lockstep run`. Options end at "--" or at the first word that is none; `-`
-/// and `_` are the same inside names; an option's default comes from PET_NAME where that is set.
-/// What goes between hosts comes from LOCKSTEP_TLS. `machine` is asked only where an option depends
-/// on it: to look takes a tenth of what a launch does.
+/// and `_` are the same inside names. PET_NAME is the default of an option, LOCKSTEP_TLS that of
+/// `wire`. `machine` is only called if an option depends on it: the look takes a tenth of a launch.
 /// Errors: kInvalidArgument naming the option (and the nearest one, for a misspelt name).
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
                              const std::function<Machine()>& machine);
 
-/// Agents that a step of srun has started, one a node, are the nodes of one job where nobody said
-/// otherwise: number, rank and meeting place are the step's. Changes nothing for other processes.
-/// Returns the step where its agents have no secret and can get one by munge.
-/// Errors: kInvalidArgument when the step has several of them on a node.
+/// Agents that a step of srun has started, one a node, form one job unless options say otherwise:
+/// number, rank and meeting place are the step's. Changes nothing for other processes. Returns the
+/// step if its agents have no secret and can get one by munge. Errors: kInvalidArgument if the step
+/// has several agents on a node.
 std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* options);
 
-/// The options of `words` and PET_ variables as "--name=value", without those that choose hosts and
-/// numbers of ranks, then "--" and the program: for an agent on another host.
+/// The options of `words` and PET_ variables as "--name=value", then "--" and the program: for an
+/// agent on another host. Leaves out options that choose hosts and numbers of ranks.
 std::vector<std::string> words_for_agent(const std::vector<std::string>& words,
                                          const Environment& environment);
 

@@ -12,8 +12,8 @@ std::string dumped(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
-/// Words, variables and folders are bytes of any encoding, and JSON's texts are UTF-8: each byte
-/// travels as the character of its number.
+/// Words, variables and folders are bytes of any encoding, and JSON's texts are UTF-8: each byte is
+/// sent as the character with its number.
 std::string characters_of(const std::string& bytes) {
   std::string text;
   for (const char each : bytes) {
@@ -24,7 +24,7 @@ std::string characters_of(const std::string& bytes) {
   return text;
 }
 
-/// The JSON library has seen to it that `text` is UTF-8.
+/// The JSON library guarantees that `text` is UTF-8.
 std::string bytes_of(const std::string& text) {
   std::string bytes;
   for (size_t i = 0; i < text.size(); ++i) {

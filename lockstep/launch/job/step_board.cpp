@@ -18,7 +18,7 @@ namespace {
 
 constexpr off_t kMostWorkers = 1 << 16;
 
-/// Bytes, since nothing says that a slot is not being written.
+/// Bytes, since a slot may be written at any time.
 using SlotBytes = std::array<std::byte, sizeof(StepSlot)>;
 
 template <class T>
@@ -33,7 +33,7 @@ std::string text_field(const SlotBytes& slot, size_t offset) {
   const auto bytes = field<std::array<char, size>>(slot, offset);
   std::string text(bytes.data(), ::strnlen(bytes.data(), bytes.size()));
   for (char& c : text) {
-    if (c < ' ' || c > '~') c = '?';  // a terminal gets it
+    if (c < ' ' || c > '~') c = '?';  // it is printed on a terminal
   }
   return text;
 }
@@ -71,7 +71,7 @@ RankSteps steps_of(const SlotBytes& slot) {
   return steps;
 }
 
-/// Twice the same version, and an even one: nobody wrote in between.
+/// Twice the same even version: the slot did not change in between.
 bool is_whole(const SlotBytes& slot, const SlotBytes& later) {
   return version_of(slot) == version_of(later) && version_of(slot) % 2 == 0;
 }

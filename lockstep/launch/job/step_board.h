@@ -1,6 +1,6 @@
 #pragma once
-// Where workers tell their agent how far they are: a slot each, in memory that outlives them. The
-// workers' side: progress.h.
+// Workers' progress as their agent sees it: a slot each, in memory that outlives them. The workers'
+// side is progress.h.
 
 #include <optional>
 #include <string>
@@ -17,20 +17,20 @@ class StepBoard {
   /// Errors: kIo.
   explicit StepBoard(int workers);
 
-  /// How workers, and other processes of this user, open it: LOCKSTEP_STEPS of their environment.
+  /// The path by which workers, and other processes of this user, open it: LOCKSTEP_STEPS.
   std::string path() const;
 
-  /// kSome as soon as one worker has made a step, kNone if one has said that it will report them.
+  /// kSome if a worker has made a step; kNone if one has announced reports but made no step.
   Steps steps() const;
 
-  /// See job_goes_on(). What hinders it costs the workers' knowledge alone.
+  /// See job_goes_on(). An error here only keeps the workers from knowing it.
   void tell_job_goes_on() const;
 
  private:
   UniqueFd memory_;
 };
 
-/// What a worker has reported.
+/// A worker's report.
 struct RankSteps {
   int local_rank = 0;
   char mark = 0;  ///< StepSlot::mark.
@@ -43,15 +43,15 @@ struct RankSteps {
   std::string note = {};
   int epoch = 0;
   int num_epochs = 0;
-  int64_t work_ns = 0;    ///< Since when it does `work`.
-  std::string work = {};  ///< What it does between steps; empty: nothing.
+  int64_t work_ns = 0;    ///< Start of `work`.
+  std::string work = {};  ///< Its activity between steps; empty: none.
 };
 
-/// Of the workers that have said something; a slot that is being written just now is read again.
-/// None where `path` cannot be read, or is no board.
+/// Reports of the workers; reads a slot again if it is being written. Empty if `path` cannot be
+/// read or is no board.
 std::vector<RankSteps> read_step_board(const std::string& path);
 
-/// One node's progress: that of its first worker that has made a step.
+/// One node's progress: that of its first worker with a complete step.
 struct JobProgress {
   int64_t step = 0;
   int64_t total = 0;  ///< 0: unknown.
@@ -63,7 +63,7 @@ struct JobProgress {
   int num_epochs = 0;
 };
 
-/// Nothing before a first step. `now_ns`: CLOCK_MONOTONIC.
+/// Nothing before the first step. `now_ns`: CLOCK_MONOTONIC.
 std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int64_t now_ns);
 
 }  // namespace lockstep

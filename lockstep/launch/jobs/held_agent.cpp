@@ -45,7 +45,7 @@ std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs) {
     const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, job.pid, 0));
     agents.push_back({std::move(job), UniqueFd(fd)});
   }
-  // Listed once more: what is alive still is what was opened.
+  // List again: an agent that is still alive is the process that was opened.
   const auto alive = running_jobs();
   std::erase_if(agents, [&](const HeldAgent& agent) {
     return std::none_of(alive.begin(), alive.end(),

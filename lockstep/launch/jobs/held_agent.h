@@ -1,6 +1,5 @@
 #pragma once
-// Agents of this host, held by descriptors: a process number that is given to another process later
-// means nothing.
+// Agents of this host, held by pidfds, so that a reused pid cannot be mistaken for one.
 
 #include <string>
 #include <vector>
@@ -14,17 +13,17 @@ namespace lockstep {
 struct HeldAgent {
   JobEntry job;
   UniqueFd pidfd;
-  /// Waits at most so long for its end.
+  /// Waits at most `wait_ms` for its end.
   bool ended(int wait_ms) const;
 };
 
-/// This user's agents on this host, the oldest first, with what their workers reported.
+/// This user's agents on this host, the oldest first, with their workers' reports.
 std::vector<JobEntry> running_jobs(WithoutProc without_proc = WithoutProc::kNone);
 
-/// This user's agents with files that are none of `running`, the newest first.
+/// This user's past agents with files, without those of `running`; the newest first.
 std::vector<JobEntry> jobs_that_are_over(const std::vector<JobEntry>& running);
 
-/// Those of `jobs` that are still alive.
+/// The agents of `jobs` that are still alive.
 std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs);
 
 }  // namespace lockstep

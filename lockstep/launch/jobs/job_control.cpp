@@ -119,7 +119,7 @@ int stop_command(const std::vector<std::string>& words, const FindRanks& find) {
   const auto deadline = Deadline::after(request.timeout);
   int code = 0;
   const auto running = running_jobs();
-  // A beginning of an ID counts after another job's whole one.
+  // A prefix of an ID is only used if no other job has it as its whole ID.
   if (!name.empty() && !is_exactly_named(running, name)) {
     refuse_other_job("lockstep stop", name, find, running,
                      [](const OtherJob& job) { return "end it with: " + how_to_end(job); });
@@ -129,7 +129,7 @@ int stop_command(const std::vector<std::string>& words, const FindRanks& find) {
   for (const HeldAgent& agent : agents) {
     ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), request.kill ? SIGKILL : SIGTERM, nullptr,
               0);
-    // One that is stopped would see it only when it goes on.
+    // A stopped agent would handle the signal only after SIGCONT.
     ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), SIGCONT, nullptr, 0);
   }
   for (const HeldAgent& agent : agents) {
@@ -138,7 +138,7 @@ int stop_command(const std::vector<std::string>& words, const FindRanks& find) {
                 ended ? "has ended" : "still runs: its workers take their time; --kill ends it");
     if (!ended) code = 1;
   }
-  running_jobs();  // removes what a killed agent left
+  running_jobs();  // removes the entries of killed agents
   return code;
 }
 

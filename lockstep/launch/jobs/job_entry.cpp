@@ -25,7 +25,7 @@ std::string start_of(pid_t pid) {
   return fields[kStartTime];
 }
 
-/// "pid:[4026531836]" without the words around it.
+/// The number in "pid:[4026531836]".
 std::string own_namespace() {
   std::array<char, 64> link{};
   const ssize_t size = ::readlink("/proc/self/ns/pid", link.data(), link.size());
@@ -121,7 +121,7 @@ std::optional<JobEntry> job_entry_from_json(const std::string& text) {
     json.at("attempt_folder").get_to(entry.attempt_folder);
     entry.steps = json.value("steps", "");
     json.at("command").get_to(entry.command);
-    entry.ended = json.value("ended", 0.0);  // of an older version: not there
+    entry.ended = json.value("ended", 0.0);  // missing in entries of older versions
     entry.exit_code = json.value("exit_code", 0);
     entry.why = json.value("why", "");
     entry.cause = json.value("cause", "");

@@ -71,7 +71,7 @@ std::vector<int> local_ranks_of(const JobEntry& job, const std::vector<int>& wan
 
 class Follower {
  public:
-  /// `agent`: null of a job that is over.
+  /// `agent`: null for a past job.
   Follower(const JobEntry& job, const HeldAgent* agent, std::vector<int> wanted, size_t tail)
       : agent_(agent), wanted_(std::move(wanted)), reader_(""), tail_(tail) {
     style_.color =
@@ -99,14 +99,14 @@ class Follower {
     if (agent_ == nullptr || agent_->ended(100)) return true;
     for (const JobEntry& job : running_jobs()) {
       if (job.pid != agent_->job.pid || job.attempt_folder == reader_.folder()) continue;
-      show(true);  // started again: the rest of that attempt, then the next
+      show(true);  // restarted: the rest of that attempt, then the next one
       take(job);
     }
     return false;
   }
 
  private:
-  /// An attempt: after a restart ranks may be others.
+  /// Begins an attempt: after a restart the node's ranks may differ.
   void take(const JobEntry& job) {
     reader_ = LogReader(job.attempt_folder);
     ranks_ = local_ranks_of(job, wanted_);
@@ -128,13 +128,13 @@ class Follower {
   PrefixStyle style_;
 };
 
-/// Of the job by that ID that runs no more; empty: there is none.
+/// Agents of the past job with that ID; empty: there is none.
 std::vector<JobEntry> past_job(const std::string& name, const std::vector<JobEntry>& running) {
   if (is_named(running, name)) return {};
   return find_past_job(past_jobs(past_jobs_folder(this_environment())), name);
 }
 
-/// As find_jobs(); says where no run that is over could have been found.
+/// As find_jobs(), with a message that also covers past runs.
 std::vector<JobEntry> find_running(const std::vector<JobEntry>& running, const std::string& name) {
   try {
     return find_jobs(running, name);
@@ -171,7 +171,7 @@ int logs_command(const std::vector<std::string>& words, const FindRanks& find) {
     }
     followers.push_back(std::make_unique<Follower>(job, nullptr, request.ranks, request.tail));
   }
-  // A beginning of an ID counts after another job's whole one.
+  // A prefix of an ID is only used if no other job has it as its whole ID.
   const bool is_whole = is_exactly_named(running, name) || is_exactly_named(past, name);
   if (!name.empty() && !is_whole) {
     refuse_other_job("lockstep logs", name, find, running, [](const OtherJob&) {

@@ -36,7 +36,7 @@ std::string command_line(const std::vector<std::string>& command) {
   return text;
 }
 
-/// As it fits a column of a terminal, whatever a worker printed.
+/// Shortened for a column of a terminal, with any worker's text made printable.
 std::string fitted(std::string text) {
   constexpr size_t kMost = 48;
   text = without_controls(std::move(text));
@@ -53,7 +53,7 @@ std::string step_of(const JobProgress& progress) {
       std::floor(100 * static_cast<double>(progress.step) / static_cast<double>(progress.total)));
 }
 
-/// Of a step: "105 ms", "2.31 s".
+/// Time of a step: "105 ms", "2.31 s".
 std::string speed_of(const JobProgress& progress) {
   if (progress.step_seconds <= 0) return "";
   if (progress.step_seconds >= 1) return fmt::format("{:.2f} s/step", progress.step_seconds);
@@ -149,7 +149,7 @@ nlohmann::json json_of(const OtherJob& job, double now) {
   return entry;
 }
 
-/// Those that run no more come last.
+/// The first past job; past jobs stand last.
 std::vector<JobEntry>::const_iterator first_over(const std::vector<JobEntry>& jobs) {
   return std::find_if(jobs.begin(), jobs.end(), [](const JobEntry& job) { return job.over; });
 }
@@ -187,7 +187,7 @@ std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t widt
   for (auto job = jobs.begin(); job != over; ++job) rows.push_back(row_of(*job, now));
   for (const OtherJob& job : others) rows.push_back(row_of(job, now));
   for (auto job = over; job != jobs.end(); ++job) rows.push_back(row_of(*job, now));
-  if (others.empty()) {  // which is known, then
+  if (others.empty()) {  // they are known to be none
     for (Row& row : rows) row[kLauncher].clear();
   }
   std::array<size_t, kColumns> widths{};  // 0: not shown
@@ -218,7 +218,7 @@ std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now,
   for (auto job = jobs.begin(); job != over; ++job) list.push_back(json_of(*job, now));
   for (const OtherJob& job : others) list.push_back(json_of(job, now));
   for (auto job = over; job != jobs.end(); ++job) list.push_back(json_of(*job, now));
-  // Others' command lines may have bytes that are no UTF-8.
+  // Command lines of other programs may have bytes that are not UTF-8.
   return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 

@@ -20,7 +20,7 @@ void LogReader::read_file(int local_rank, int stream, bool last, const TakeLine&
     const auto path =
         fmt::format("{}/{}/{}.log", folder_, local_rank, stream == 1 ? "stdout" : "stderr");
     file.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file.fd) return;  // this stream is not kept, or not yet
+    if (!file.fd) return;  // this stream has no file, or none yet
   }
   std::string buffer(64 << 10, '\0');
   for (ssize_t got = 0; (got = ::read(file.fd.get(), buffer.data(), buffer.size())) > 0;) {

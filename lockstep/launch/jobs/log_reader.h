@@ -23,8 +23,8 @@ class LogReader {
   };
 
   using TakeLine = std::function<void(const Line& line)>;
-  /// What was added since the last call: rank by rank, stdout first. `last`: also a line without
-  /// its end. Takes no room for it, however long the files are.
+  /// Passes the lines added since the last call to `take`: rank by rank, stdout first. `last`: also
+  /// a line without a newline. Needs little memory for files of any length.
   void read(const std::vector<int>& local_ranks, bool last, const TakeLine& take);
 
   const std::string& folder() const { return folder_; }

@@ -16,13 +16,13 @@
 namespace lockstep {
 namespace {
 
-/// Of ranks that are threads their process; 0: there is none.
+/// The launcher's pid; for ranks that are threads, their process. 0: there is none.
 pid_t launcher_of(const RankProcess& process) {
   if (process.is_thread) return process.pid;
   return process.ancestors.empty() ? 0 : process.ancestors.front();
 }
 
-/// The same for ranks that are of one job, and of no other that runs at the time.
+/// A key that ranks of one job share, and no other job that runs at the same time.
 std::string key_of(const RankOrigin& origin, const RankProcess& process) {
   std::string place = fmt::format("session {}", process.session);
   if (launcher_of(process) > 0) place = fmt::format("parent {}", launcher_of(process));
@@ -39,7 +39,7 @@ pid_t common_launcher(const std::vector<RankProcess>& ranks) {
   return all ? first : 0;
 }
 
-/// The first rank's process, where nothing says more; that of the launcher, where that has one.
+/// An id from the launcher's process, if there is one, else from the first rank's.
 std::string made_up_id(const RankOrigin& origin, const OtherJob& job) {
   std::string word = origin.launcher.substr(0, origin.launcher.find_first_of(" (")) + "-";
   if (origin.launcher.starts_with("environment")) word = "env-";
@@ -86,8 +86,9 @@ std::vector<OtherJob> other_jobs(std::vector<RankProcess> ranks) {
   });
   std::vector<OtherJob> jobs;
   std::vector<RankOrigin> origins;
-  std::map<std::tuple<std::string, int, int>, int> copies;  // of a rank of a key
-  std::map<std::pair<std::string, int>, size_t> places;     // of a key's nth job
+  std::map<std::tuple<std::string, int, int>, int> copies;  // number of processes with this rank,
+                                                            // by key
+  std::map<std::pair<std::string, int>, size_t> places;     // index of a key's nth job
   for (RankProcess& process : ranks) {
     const RankOrigin origin = origin_of(process);
     const std::string key = key_of(origin, process);

@@ -33,8 +33,7 @@ std::vector<fs::path> entries_in(const std::string& folder) {
   return files;
 }
 
-/// With those above it; where they are missing, nobody else may write into them, whatever the
-/// umask.
+/// Makes the folder and missing parents, writable by this user only, whatever the umask.
 void make_own_folder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0700) == 0 || errno != ENOENT || !folder.has_relative_path()) return;
   make_own_folder(folder.parent_path());
@@ -55,7 +54,7 @@ void forget_the_oldest(std::vector<fs::path> files) {
   }
 }
 
-/// Many short runs without files take no place of those whose files one may look for.
+/// Short runs without files are counted apart, so that they cannot displace runs with files.
 void forget_the_oldest(const std::string& folder) {
   auto with_files = entries_in(folder);
   const auto without = std::stable_partition(
@@ -74,7 +73,8 @@ std::string past_jobs_folder(const Environment& environment) {
   const std::string state = value_in(environment, "XDG_STATE_HOME");
   if (!state.empty()) return state + "/lockstep/past";
   const std::string home = value_in(environment, "HOME");
-  std::error_code failure;  // accounts of services have a home that there is not, on purpose
+  std::error_code failure;  // service accounts may have a home folder that does not exist, on
+                            // purpose
   return fs::is_directory(home, failure) ? home + "/.local/state/lockstep/past" : "";
 }
 
@@ -95,7 +95,7 @@ void remember_job(const std::string& folder, const JobEntry& entry) {
     write_all(fd.get(), text.data(), text.size(), unnamed.string());
     std::error_code failure;
     fs::rename(unnamed, file, failure);
-  } catch (const Error&) {  // a full disk: the run matters more than its name
+  } catch (const Error&) {  // a full disk: the run matters more than its entry
     return;
   }
   forget_the_oldest(folder);
@@ -103,7 +103,7 @@ void remember_job(const std::string& folder, const JobEntry& entry) {
 
 std::string why_not_remembered(const std::string& folder) {
   if (folder.empty()) return "there is no home folder";
-  // What is missing would be made in the first folder above that there is.
+  // A missing folder would be made in its nearest existing parent.
   fs::path there = folder;
   std::error_code failure;
   while (!fs::exists(there, failure) && there.has_relative_path()) there = there.parent_path();
@@ -119,7 +119,7 @@ std::vector<JobEntry> past_jobs(const std::string& folder) {
       if (!entry) continue;
       if (entry->log_folder.empty() || fs::is_directory(entry->attempt_folder, failure))
         jobs.push_back(*entry);
-    } catch (const Error&) {  // it was forgotten just now
+    } catch (const Error&) {  // it was removed just now
     }
   }
   std::sort(jobs.begin(), jobs.end(), [](const JobEntry& a, const JobEntry& b) {

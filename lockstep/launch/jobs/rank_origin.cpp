@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-/// Of an agent that has no entry, as one that was killed.
+/// For ranks of an agent without an entry, such as a killed one.
 constexpr std::string_view kUnlisted = "lockstep run (not listed)";
 constexpr std::string_view kVariables = "environment variables";
 constexpr std::string_view kRankTable = "rank table";
@@ -27,7 +27,7 @@ bool is_elastic(const RankProcess& process) {
   return !variable_of(process, "TORCHELASTIC_RUN_ID").empty();
 }
 
-/// The command that people type, by the name of the source.
+/// The command that users type, by the name of the source.
 std::string launcher_of(const std::string& source, bool elastic) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kLaunchers = {{
       {"lockstep", kUnlisted},
@@ -47,14 +47,14 @@ std::string launcher_of(const std::string& source, bool elastic) {
   return source;
 }
 
-/// The sources' words for a job that has no name. Of torchrun's user any name may be.
+/// The sources' words for a job without a name. torchrun accepts any other name.
 bool is_no_name(const std::string& job, bool torch) {
   if (torch) return job == "none";
   return job == "none" || job == "mindspore" || job == "ascend" || job.ends_with("-none") ||
          job.find("-none.") != std::string::npos;
 }
 
-/// What `source` says of the process; nothing where it is not about this rank of this world.
+/// The identity by `source`; nothing unless it is this rank of this world.
 std::optional<Identity> identity_by(const Source& source, const RankProcess& process) {
   const auto no_file = [](const std::string& path) -> std::string {
     throw Error(ErrorCode::kNotFound, path + ": not looked at");
@@ -71,7 +71,7 @@ std::optional<Identity> identity_by(const Source& source, const RankProcess& pro
     const bool agrees =
         identity && identity->rank == process.rank && identity->size == process.size;
     return agrees ? identity : std::nullopt;
-  } catch (const Error&) {  // it is incomplete: the rank has joined by something else
+  } catch (const Error&) {  // it is incomplete: the rank has joined by another source
     return std::nullopt;
   }
 }
@@ -86,8 +86,8 @@ bool is_copy_of_parent(const RankProcess& process) {
   return !process.program.empty() && process.program == process.parent_program;
 }
 
-/// No launcher's variables say it: a table tells how many ranks there are, or the program itself
-/// started them, or gave them their numbers.
+/// For a process without launcher variables: a rank table gives the number of ranks, or the program
+/// itself started or numbered them.
 RankOrigin origin_by_others(const RankProcess& process) {
   const std::string table = variable_of(process, "RANK_TABLE_FILE");
   RankOrigin origin;

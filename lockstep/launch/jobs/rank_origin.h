@@ -9,27 +9,26 @@
 namespace lockstep {
 
 struct RankOrigin {
-  /// The command that people type, "torchrun", "mpirun", "srun"; "environment variables" (RANK,
-  /// WORLD_SIZE); "rank table"; "spawn()"; else the name of the parent, "bash"; "none" of one that
-  /// is alone.
+  /// The command that users type, "torchrun", "mpirun", "srun"; "environment variables" (RANK,
+  /// WORLD_SIZE); "rank table"; "spawn()"; else the name of the parent, "bash"; "none" for a single
+  /// rank.
   std::string launcher;
-  std::string name;     ///< That the launcher gave the job: "slurm-12.0"; empty: none.
-  std::string meeting;  ///< Where plain ranks meet: "host1:29500", a folder; empty: not told.
+  std::string name;     ///< The launcher's name of the job: "slurm-12.0"; empty: none.
+  std::string meeting;  ///< Where plain ranks meet: "host1:29500", a folder; empty: unknown.
   int node_rank = kNotTold;
   int num_nodes = kNotTold;
   int restart_count = 0;
 };
 
-/// The launcher whose variables tell the rank and the size that the rank has. A script within a
-/// step of srun sets RANK and WORLD_SIZE: it is the step that has a name, so plain variables come
-/// last.
+/// The launcher whose variables contain the rank's own number and size. Plain variables come last:
+/// a script within a step of srun sets RANK and WORLD_SIZE, but only the step has a name.
 RankOrigin origin_of(const RankProcess& process);
 
-/// The launcher's process belongs to one job, and ends it at its own end. Others, as a shell, live
-/// on.
+/// The launcher's process belongs to one job, and ends it at its own end. Others, such as a shell,
+/// live on.
 bool is_process_of_one_job(const std::string& launcher);
 
-/// In a sentence: "torchrun", "a script that sets RANK and WORLD_SIZE".
+/// For use in a sentence: "torchrun", "a script that sets RANK and WORLD_SIZE".
 std::string launcher_in_words(const std::string& launcher);
 
 }  // namespace lockstep

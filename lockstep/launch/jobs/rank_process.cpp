@@ -15,13 +15,13 @@
 namespace lockstep {
 namespace {
 
-// Of stat_fields(): proc(5)'s numbers less three.
+// Indices into stat_fields(): proc(5)'s numbers less three.
 constexpr size_t kState = 0;
 constexpr size_t kParent = 1;
 constexpr size_t kSession = 3;
 constexpr size_t kStart = 19;
 
-/// "" where the process has ended, or is not ours to look at.
+/// "" if the process has ended, or may not be read.
 std::string text_of(pid_t pid, const char* name) {
   return read_if_there(fmt::format("/proc/{}/{}", pid, name), 16 << 20);
 }
@@ -31,7 +31,7 @@ std::string link_of(pid_t pid, const char* name) {
   return std::filesystem::read_symlink(fmt::format("/proc/{}/{}", pid, name), failure).string();
 }
 
-/// `text` holds texts with a 0 behind each.
+/// `text` holds texts, each ended by a 0 byte.
 std::vector<std::string> texts_in(const std::string& text) {
   auto texts = split(text, '\0');
   if (!texts.empty() && texts.back().empty()) texts.pop_back();
@@ -49,7 +49,7 @@ Environment environment_of(pid_t pid) {
 }
 
 std::vector<pid_t> ancestors_of(const std::vector<std::string>& stat) {
-  constexpr size_t kMost = 64;  // a number that is given anew meanwhile makes no circle
+  constexpr size_t kMost = 64;  // limits the loop if a pid is reused meanwhile
   std::vector<pid_t> ancestors;
   auto fields = stat;
   while (fields.size() > kParent && ancestors.size() < kMost) {
@@ -61,7 +61,7 @@ std::vector<pid_t> ancestors_of(const std::vector<std::string>& stat) {
   return ancestors;
 }
 
-/// Seconds since 1970 of a moment that the kernel counts in ticks since it started.
+/// Seconds since 1970 of a moment in the kernel's ticks since boot.
 double moment_of(const std::string& ticks) {
   timespec up{};
   ::clock_gettime(CLOCK_BOOTTIME, &up);
@@ -92,7 +92,7 @@ std::optional<RankProcess> read_rank_process(pid_t pid, int rank, int size) {
     process.parent_name = text_of(process.ancestors.front(), "comm");
     process.parent_name = process.parent_name.substr(0, process.parent_name.find('\n'));
   }
-  // A process that ends just now has neither.
+  // A process that is just ending has neither.
   if (process.command.empty() && process.program.empty()) return std::nullopt;
   return process;
 }

@@ -28,8 +28,8 @@ bool is_missing(const std::string& path) {
   return ::lstat(path.c_str(), &status) != 0 && errno == ENOENT;
 }
 
-/// A descriptor for PATH/NAME. The last agent to end removes PATH, and so does one who lists
-/// agents and finds none, between any two calls here: it is made again then.
+/// A descriptor for PATH/NAME. The last agent to end removes PATH, and so does a listing that finds
+/// no agents, between any two calls here; then PATH is made again.
 UniqueFd open_in(const std::string& path, const std::string& name) {
   const std::string file = path + "/" + name;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -52,12 +52,12 @@ std::optional<JobEntry> read_entry(const std::filesystem::path& file) {
   try {
     return job_entry_from_json(read_file(file, 1 << 20));
   } catch (const Error&) {
-    return std::nullopt;  // it ends just now
+    return std::nullopt;  // it is just ending
   }
 }
 
-/// Of an agent whose number means nothing here, and which has said that it holds a lock while it
-/// lives: its end is seen by that. Its entry while it lives.
+/// The entry of an agent in another PID namespace that holds a lock while it lives; nothing once
+/// the lock is free.
 std::optional<JobEntry> take_locked(const std::filesystem::path& file) {
   auto entry = read_entry(file);
   if (!entry || !entry->locked) return std::nullopt;
@@ -75,7 +75,7 @@ bool is_linked(const UniqueFd& file) {
   return file && ::fstat(file.get(), &status) == 0 && status.st_nlink > 0;
 }
 
-/// `unsure`: also those of which nobody can tell whether they are of this PID namespace.
+/// `unsure`: also list agents whose PID namespace is unknown.
 void list_in(const std::string& registry, const ProcessKey& own, bool unsure,
              std::vector<JobEntry>* jobs) {
   if (!is_own_folder(registry)) return;
@@ -162,7 +162,7 @@ void JobFile::write(JobEntry entry) {
   if (!file_) return;
   entry.locked = locked_;
   const std::string text = to_json(entry);
-  // Short; one who reads a half-written entry takes it for one that begins just now.
+  // The write is short; a reader takes a half-written entry for an agent that is just starting.
   if (::ftruncate(file_.get(), 0) != 0) return;
   [[maybe_unused]] const ssize_t put = ::pwrite(file_.get(), text.data(), text.size(), 0);
 }
@@ -181,7 +181,7 @@ std::string own_file_base(const Environment& environment) {
   const auto runtime = environment.find("XDG_RUNTIME_DIR");
   const bool known = runtime != environment.end() && !runtime->second.empty();
   std::array<unsigned char, 8> random{};
-  // Others may write to /tmp: a name that nobody can have made before.
+  // Other users may write to /tmp, so the name must be unpredictable.
   [[maybe_unused]] const ssize_t got = ::getrandom(random.data(), random.size(), 0);
   std::string digits;
   for (const unsigned char byte : random) digits += fmt::format("{:02x}", byte);

@@ -29,12 +29,12 @@ bool writable(int fd, int wait_ms) {
   while (true) {
     const int ready = ::poll(&item, 1, wait_ms);
     if (ready >= 0) return ready > 0;
-    if (errno != EINTR) return true;  // let write() say what is wrong
+    if (errno != EINTR) return true;  // write() will report the error
   }
 }
 
-/// A pipe by a description of its own that never blocks: it may be filled between poll() and
-/// write(). Empty for all else, and where that may not be done.
+/// Opens a pipe anew so that writes never block: it may be filled between poll() and write(). Empty
+/// for other files, and if that is not permitted.
 UniqueFd open_without_waiting(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return {};
@@ -63,13 +63,13 @@ Console::Console(const ConsoleKind& kind) : kind_(kind) {
     stream.fd = fd;
     stream.own = open_without_waiting(fd);
     if (!kind_.terminal(fd)) continue;
-    // One for both where both are the same terminal, so that what goes there keeps its order.
+    // One pump if both streams are the same terminal, so that its output keeps its order.
     const auto& other = streams_[0].pump;
     stream.pump = other && kind_.joint ? other : std::make_shared<TerminalPump>(fd);
   }
 }
 
-/// Of text without an end that stands where `stream` is about to write.
+/// The end of the open text that stands where `stream` is about to write.
 std::string Console::end_of_open(int stream) {
   std::string end;
   for (const int each : {1, 2}) {
@@ -81,7 +81,7 @@ std::string Console::end_of_open(int stream) {
   return end;
 }
 
-/// The foot is on the terminal that `stream` writes to.
+/// Removes the foot if it is on the terminal that `stream` writes to.
 std::string Console::foot_away(int stream) {
   if (!foot_drawn_ || !kind_.terminal(stream)) return "";
   foot_drawn_ = false;
@@ -89,7 +89,7 @@ std::string Console::foot_away(int stream) {
 }
 
 void Console::push(int stream, std::string text) {
-  // One queue for both on one terminal: what takes a foot away comes before what is put there.
+  // One queue for both on one terminal: a foot must be removed before anything is written there.
   Stream& to = one_terminal() ? streams_[0] : streams_[index(stream)];
   if (to.broken || text.empty()) return;
   to.bytes += text.size();
@@ -157,7 +157,7 @@ void Console::set_foot(int stream, std::string text) {
   foot_drawn_ = false;
 }
 
-/// Once nothing is queued any more: a terminal that is not read has none.
+/// Only once the queue is empty: a terminal that is not read gets no foot.
 void Console::draw_foot() {
   if (foot_.empty() || foot_drawn_ || waiting() >= 0) return;
   push(foot_stream_, end_of_open(foot_stream_) + kLineAway + foot_);
@@ -224,7 +224,7 @@ size_t Console::drop_queued() {
 }
 
 size_t Console::drain(const std::optional<Deadline>& until) {
-  // Without the lock, where it waits: threads that log must not.
+  // Waits without the lock: threads that log must not wait.
   while (true) {
     flush();
     const int fd = waiting_stream();
@@ -242,7 +242,7 @@ size_t Console::drain(const std::optional<Deadline>& until) {
     if (!pumps[i] || pumps[i]->finish(*until)) continue;
     if (i == 0 || pumps[i] != pumps[0]) dropped += pumps[i]->unread();
     const MutexLock lock(mutex_);
-    streams_[i].broken = true;  // a write would wait for who reads
+    streams_[i].broken = true;  // a write would wait for the reader
   }
   return dropped;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The agent's own standard output and error, written without ever holding up the agent.
+// The agent's own standard output and error, written without ever blocking the agent.
 
 #include <array>
 #include <deque>
@@ -17,73 +17,71 @@
 
 namespace lockstep {
 
-/// What the agent's own streams are.
+/// Kind of the agent's own streams.
 struct ConsoleKind {
   bool out_terminal = false;
   bool err_terminal = false;
-  bool joint =
-      false;  ///< Both go to the same place: what is open on one is in the way of the other.
+  bool joint = false;  ///< Both go to the same place: open text on one is in the way of the other.
   bool terminal(int stream) const { return stream == 1 ? out_terminal : err_terminal; }
 };
 ConsoleKind console_kind();
 
-/// Columns of the terminal that `stream` is; 0 where it is none or does not tell.
+/// Columns of the terminal on `stream`; 0 if it is none, or its size is unknown.
 int terminal_columns(int stream);
 
-/// Queues whole lines for stdout (1) and stderr (2) and writes them when the other end reads.
-/// Lines are put together into writes of at most PIPE_BUF bytes, which no other writer can come
-/// between; only a longer line takes several. May be used by several threads; none ever waits for
-/// whoever reads, but in drain().
+/// Queues whole lines for stdout (1) and stderr (2) and writes them when the other end reads. Lines
+/// are joined into writes of at most PIPE_BUF bytes, which no other writer can interrupt; only a
+/// longer line takes several. Thread-safe; only drain() waits for a reader.
 class Console {
  public:
   explicit Console(const ConsoleKind& kind = {});
 
   void put(int stream, std::string line);
 
-  /// A line of the agent's own for stderr, with its end, written at once where that can be done.
-  /// Where more is queued than should be it is dropped; how many were is said later, once.
+  /// A log line of the agent for stderr, with its newline; written at once if possible. Dropped if
+  /// the queue is too long; the number of dropped lines is reported later, once.
   void put_log(std::string line);
 
-  /// Bytes as they are. A line that is put while their last line has no end begins a new one.
+  /// Raw bytes. If their last line has no newline, the next line put starts a new one.
   void append(int stream, std::string_view bytes);
-  /// What was appended last has no end of line yet, and nothing came after it.
+  /// The last appended text has no newline yet, and nothing came after it.
   bool open(int stream) const;
-  /// The rest of what is open; with the end of line.
+  /// The rest of the open line, with its newline.
   void put_rest(int stream, std::string rest);
 
-  /// Whether the reader of `stream` has just been shown these lines, in this order.
+  /// Whether `stream` has just shown these lines, in this order.
   bool has_shown(int stream, const std::vector<std::string>& lines) const;
 
-  /// What stands below all lines on a terminal, drawn again after each; "": nothing. Has no effect
-  /// on a stream that is no terminal.
+  /// Text below all lines on a terminal, drawn again after each; "": nothing. Has no effect on a
+  /// stream that is no terminal.
   void set_foot(int stream, std::string text);
 
-  /// Writes what can be written now.
+  /// Writes as much as possible without waiting.
   void flush();
 
-  /// Writes everything, waiting as long as it takes; other threads may go on logging. What is
-  /// written to a terminal afterwards waits for whoever reads it. `until`: what nobody has read by
-  /// then is dropped, and what is put on that stream afterwards too. Returns how many bytes were.
+  /// Writes everything and waits for the reader; other threads may go on logging. Later writes to
+  /// a terminal wait for its reader. After `until`, unread output is dropped, and so is later
+  /// output to that stream. Returns the number of dropped bytes.
   size_t drain(const std::optional<Deadline>& until = {});
 
-  /// Of a stream with queued lines, for poll; -1: none.
+  /// A stream with queued lines, for poll; -1: none.
   int waiting_stream() const;
 
-  /// More is queued than should be: stop reading from workers until it is not.
+  /// The queue is too long: stop reading from workers until it is not.
   bool full() const;
 
-  /// The reader of a stream is gone; what is put there is dropped.
+  /// The reader of a stream is gone; later output to it is dropped.
   bool broken() const;
 
-  /// Why lines are lost: "write standard output: No space left on device", the first that failed.
+  /// Why lines are lost: "write standard output: No space left on device", the first failure.
   /// Empty: none are, or their reader is gone.
   std::string failure() const;
 
  private:
   struct Stream {
     int fd = -1;
-    UniqueFd own;  ///< The same pipe, opened anew so that writing never waits.
-    std::shared_ptr<TerminalPump> pump;  ///< Of a terminal, until drain().
+    UniqueFd own;  ///< The same pipe, opened anew so that a write never blocks.
+    std::shared_ptr<TerminalPump> pump;  ///< For a terminal, until drain().
     std::deque<std::string> lines;
     size_t written = 0;  ///< Of the first line.
     size_t bytes = 0;    ///< Of all lines.

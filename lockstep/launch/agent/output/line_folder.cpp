@@ -37,7 +37,7 @@ std::vector<FoldedLine> LineFolder::add(int rank, int stream, std::string text, 
   return out;
 }
 
-/// What waits for nobody any more.
+/// Releases the first lines that need not wait for another rank.
 void LineFolder::release_whole(std::vector<FoldedLine>* out) {
   while (!held_.empty()) {
     const FoldedLine& first = held_.front().line;
@@ -46,7 +46,7 @@ void LineFolder::release_whole(std::vector<FoldedLine>* out) {
   }
 }
 
-/// The first held line goes out, alone where few ranks printed it.
+/// Releases the first held line; one that few ranks printed is released rank by rank.
 void LineFolder::release(std::vector<FoldedLine>* out) {
   FoldedLine line = std::move(held_.front().line);
   held_.pop_front();

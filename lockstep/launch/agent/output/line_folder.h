@@ -1,5 +1,6 @@
 #pragma once
-// One line where many ranks print the same ("[0-31] epoch 1"), and one error that all agree on.
+// Folds equal lines of many ranks into one ("[0-31] epoch 1"), and an error that several ranks
+// print.
 
 #include <chrono>
 #include <deque>
@@ -9,20 +10,23 @@
 
 namespace lockstep {
 
-/// What is shown: `text` of all of `ranks` (ascending, at least one).
+/// A line to show: `text` of all of `ranks` (ascending, at least one).
 struct FoldedLine {
   int stream = 1;
   std::vector<int> ranks;
   std::string text;
 };
 
-/// Holds back each line for a moment, to see who else prints it. Pure: time is an argument.
+/// Holds back each line for a moment, until others may have printed it too. Pure: time is an
+/// argument.
 ///
 /// A rank's lines come out in the order in which it printed them, both streams together. A line
-/// comes out when all ranks have printed it and at the latest `window` after the first did; those
-/// of fewer than `kFewest` ranks come out one by one. Of two ranks only lines on standard error are
-/// held back, and one that both printed is one line: mostly it is what ended both. Of one rank
-/// nothing is held back. Cost: a line is compared with those that are held back, at most kMaxHeld.
+/// comes out when all ranks have printed it, at the latest `window` after the first did. Lines of
+/// fewer than `kFewest` ranks come out one by one.
+///
+/// Of two ranks only lines on standard error are held back. A line that both printed is one
+/// line: mostly it is the error that ended both. Of one rank nothing is held back. Cost: a line is
+/// compared with the held lines, at most kMaxHeld.
 class LineFolder {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -30,22 +34,22 @@ class LineFolder {
   static constexpr size_t kFewest = 3;
   static constexpr size_t kMaxHeld = 256;
 
-  /// num_ranks: that print. `fold` false: nothing is held back.
+  /// num_ranks: ranks that print. `fold` false: nothing is held back.
   LineFolder(int num_ranks, bool fold, std::chrono::milliseconds window = kWindow);
 
-  /// Rank `rank`, in [0, num_ranks), prints `text`. Returns what is to be shown now.
+  /// Rank `rank`, in [0, num_ranks), prints `text`. Returns the lines to show now.
   std::vector<FoldedLine> add(int rank, int stream, std::string text, Time now);
 
-  /// What has waited long enough by `now`.
+  /// Lines that have waited long enough by `now`.
   std::vector<FoldedLine> pass_time(Time now);
 
-  /// All that is held back.
+  /// All held lines.
   std::vector<FoldedLine> flush();
 
-  /// Whether such a line is held back, so that another rank's may still join it.
+  /// Whether such a line is held, so that another rank's may still join it.
   bool holds(int stream, const std::string& text) const;
 
-  /// When pass_time() has something to return; nothing when no line is held back.
+  /// When pass_time() has something to return; nothing if no line is held.
   std::optional<Time> due() const;
 
  private:
@@ -61,19 +65,19 @@ class LineFolder {
   const size_t num_ranks_;
   const bool fold_;
   const std::chrono::milliseconds window_;
-  std::deque<Held> held_;  ///< In the order in which they were first printed.
+  std::deque<Held> held_;  ///< In the order in which the lines were first printed.
 };
 
-/// Knows the last words of the rank that failed first. Pure.
+/// The last error of the rank that failed first, to leave out repetitions. Pure.
 class FailureEcho {
  public:
   FailureEcho() = default;
-  /// stderr_tail: its last lines.
+  /// stderr_tail: that rank's last lines on stderr.
   FailureEcho(int local_rank, const std::vector<std::string>& stderr_tail);
 
-  /// Whether another rank says nothing new: its line is an error that stands for itself ("NAME:
-  /// error: ..."), and the failed rank ended with the same one. A line of a longer text is not left
-  /// out: the rest would make no sense without it.
+  /// Whether another rank's line repeats the failed rank's last one: a complete error ("NAME:
+  /// error: ..."). A line within a longer text is kept, because the rest would make no sense
+  /// without it.
   bool repeats(int local_rank, int stream, const std::string& text) const;
 
  private:

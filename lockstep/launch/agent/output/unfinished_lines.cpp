@@ -15,7 +15,7 @@ void UnfinishedLines::set(int rank, int stream, std::string text, bool bar, Time
   State& state = lines_[{rank, stream}];
   const bool goes_on = bar || text.starts_with(state.line.text);
   state.line = {rank, stream, std::move(text), bar};
-  if (state.fresh && goes_on) return;  // else it is another line, which stands from now on
+  if (state.fresh && goes_on) return;  // otherwise it is another line, which stands from now on
   state.fresh = true;
   state.due = now + kDelay;
   const auto interval = bar_intervals_[static_cast<size_t>(stream - 1)];

@@ -1,5 +1,5 @@
 #pragma once
-// What ranks have written of lines that have no end yet: prompts, progress bars.
+// Lines that ranks have begun and not ended yet: prompts, progress bars.
 
 #include <array>
 #include <chrono>
@@ -11,17 +11,17 @@
 
 namespace lockstep {
 
-/// Says when which of them is to be shown. Pure: time is an argument.
+/// Decides when to show each of them. Pure: time is an argument.
 ///
-/// A text is shown once it has stood for kDelay, so that a line that is written in pieces comes out
-/// whole. A bar, which comes back to the line's beginning (\r), is shown again in its last state,
-/// at most so often.
+/// A text is shown once it has stood for kDelay, so that a line written in pieces comes out whole.
+/// A bar, which returns to the line's beginning (\r), is shown again in its last state, at limited
+/// intervals.
 class UnfinishedLines {
  public:
   using Time = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::milliseconds kDelay{200};
 
-  /// Between two states of a bar, by stream.
+  /// bar_intervals: least time between two states of a bar, by stream.
   explicit UnfinishedLines(std::array<std::chrono::milliseconds, 2> bar_intervals)
       : bar_intervals_(bar_intervals) {}
 
@@ -32,25 +32,25 @@ class UnfinishedLines {
     bool bar = false;
   };
 
-  /// The line of `rank` on `stream` is `text` by now; empty: it has ended, or not begun.
+  /// The line of `rank` on `stream` is `text` now; empty: it has ended, or not begun.
   void set(int rank, int stream, std::string text, bool bar, Time now);
 
-  /// Nobody reads what the ranks write on: the rest of a line may wait in its pipe, so that none
-  /// has stood yet. For as long as that is so.
+  /// The ranks' output is not read for now: the rest of a line may wait in its pipe. No line counts
+  /// as standing meanwhile; to be called as long as that lasts.
   void hold(Time now);
 
-  /// Those that are due by `now`; each as long as it does not change once.
+  /// Lines that are due by `now`; each once until it changes.
   std::vector<Line> pass_time(Time now);
   std::optional<Time> due() const;
 
-  /// Of those that have been shown that of the lowest rank: for the one place at a terminal's foot.
+  /// Of the lines that have been shown, the lowest rank's: for the one place at a terminal's foot.
   std::optional<Line> first_shown() const;
 
  private:
   struct State {
     Line line;
-    bool fresh = false;  ///< Not shown as it is.
-    bool shown = false;  ///< Some state of it was.
+    bool fresh = false;  ///< This state has not been shown.
+    bool shown = false;  ///< Some state of it has been shown.
     Time due;
     Time shown_at;
   };

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// Where there is no terminal a bar is a line each time.
+/// Without a terminal each state of a bar becomes a line.
 std::chrono::milliseconds bar_interval(const ConsoleKind& console, int stream) {
   if (console.terminal(stream)) return UnfinishedLines::kDelay;
   return std::chrono::seconds(30);
@@ -34,8 +34,8 @@ LineRate::Verdict LineRate::line(Time now) {
     left_ = std::min<double>(limit_, left_ + seconds * limit_);
   }
   filled_ = now;
-  // Once lines are dropped, a tenth of a second's worth must have gathered: else every other line
-  // would be shown, each with a count.
+  // Once lines are dropped, wait for a tenth of a second's worth. Otherwise every other line would
+  // be shown, each with a count.
   const double needed = dropped_ > 0 ? std::max(1.0, limit_ / 10.0) : 1.0;
   if (left_ < needed) {
     ++dropped_;
@@ -100,7 +100,7 @@ void WorkerLines::failed(int local_rank, const std::vector<std::string>& stderr_
   if (options_.fold) echo_ = FailureEcho(local_rank, stderr_tail);
 }
 
-/// Into a file go all lines, however many a second, and no colours.
+/// A file of copies gets all lines, at any rate, without colours.
 void WorkerLines::copy(int local_rank, int stream, const std::string& text) {
   if (options_.out_filters.empty() && options_.err_filters.empty()) return;
   PrefixStyle style = options_.out;
@@ -111,7 +111,7 @@ void WorkerLines::copy(int local_rank, int stream, const std::string& text) {
 void WorkerLines::pass_time(Time now, bool reading) {
   show(folder_.pass_time(now));
   if (!reading) unfinished_.hold(now);
-  // By when was looked for more of them, however long it took to show what was there.
+  // Uses the time of the last look for input, however long the output took.
   const auto lines = unfinished_.pass_time(now_);
   for (const auto& line : lines) show_unfinished(line);
   if (!lines.empty()) draw_foot();
@@ -135,7 +135,7 @@ void WorkerLines::unfinished(int local_rank, int stream, std::string text, bool 
   if (over) draw_foot();
 }
 
-/// The line's beginning has been shown, and nothing came after it: its rest goes there.
+/// The line's beginning has been shown with nothing after it: only its rest is printed.
 bool WorkerLines::finish_open(int local_rank, int stream, const std::string& text) {
   Opened& opened = opened_[static_cast<size_t>(stream - 1)];
   if (opened.local_rank != local_rank) return false;
@@ -145,7 +145,7 @@ bool WorkerLines::finish_open(int local_rank, int stream, const std::string& tex
   return true;
 }
 
-/// On a terminal it is the foot's.
+/// A terminal shows them at its foot.
 void WorkerLines::show_unfinished(const UnfinishedLines::Line& line) {
   if (options_.console.terminal(line.stream)) return;
   if (line.bar) return show(folder_.add(line.rank, line.stream, line.text, now_));
@@ -240,7 +240,7 @@ WorkerLinesOptions job_lines(const RunOptions& options, const Environment& envir
   lines.err.color = wants_color(console.err_terminal, no_color, term);
   lines.num_ranks = plan.ranks.local_size;
   lines.fold = !options.no_fold && !raw;
-  lines.raw = raw && !options.started_by_starter;  // who starts hosts reads whole lines
+  lines.raw = raw && !options.started_by_starter;  // a starter reads whole lines
   lines.console = console;
   lines.lines_a_second =
       options.log_rate.value_or(console.out_terminal ? kTerminalLinesASecond : 0);

@@ -1,5 +1,5 @@
 #pragma once
-// All workers' lines on their way to the console: copied, limited, folded and labelled.
+// All workers' lines on their way to the console: they are copied, limited, folded and labelled.
 
 #include <chrono>
 #include <optional>
@@ -16,9 +16,8 @@
 
 namespace lockstep {
 
-/// Of one rank's lines, those that the console shows: `lines_a_second` on average, as many at once,
-/// so that one that prints without end does not hide what the others say. Pure: time is an
-/// argument.
+/// Limits the lines of one rank on the console: `lines_a_second` on average, as many at once. A
+/// rank that prints without end so does not hide the others' output. Pure: time is an argument.
 class LineRate {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -28,11 +27,11 @@ class LineRate {
 
   struct Verdict {
     bool show = true;
-    long dropped = 0;  ///< Lines dropped since the last that was shown; to be told before this one.
+    long dropped = 0;  ///< Lines dropped since the last shown one; to be reported before this one.
   };
   Verdict line(Time now);
 
-  /// Lines dropped and not told yet; from here on they are.
+  /// Lines dropped and not reported yet; then counts them as reported.
   long take_dropped();
 
  private:
@@ -42,16 +41,16 @@ class LineRate {
   Time filled_{};
 };
 
-/// Lines of all local ranks that have one of some texts in them, in a file of their own (torchrun's
+/// Copies lines of all local ranks that contain one of some texts to a separate file (torchrun's
 /// --duplicate_stdout_filters).
 class LineCopies {
  public:
-  /// Makes `path`, or empties it. Without filters, or without a path, nothing is copied.
-  /// Errors: kIo naming the path.
+  /// Makes `path`, or empties it. Copies nothing without filters or without a path. Errors: kIo
+  /// naming the path.
   LineCopies(std::vector<std::string> filters, std::string path);
 
-  /// Writes prefix, text and a newline at once, where the text has one of the filters in it. A file
-  /// that cannot be written is said once, and no more is copied.
+  /// Writes prefix, text and a newline at once if the text contains one of the filters. A file that
+  /// cannot be written is reported once; then nothing more is copied.
   void line(const std::string& prefix, const std::string& text);
 
  private:
@@ -68,7 +67,7 @@ struct WorkerLinesOptions {
   bool raw = false;  ///< Bytes are shown as they come; lines are copied only.
   ConsoleKind console;
   int lines_a_second = 0;  ///< Of each rank; 0: all.
-  /// A line with one of the filters in it is also in that file; of stderr's likewise.
+  /// A line that contains one of the filters also goes to that file; so for stderr.
   std::vector<std::string> out_filters, err_filters;
   std::string out_copies, err_copies;  ///< Empty: nowhere.
 };
@@ -80,23 +79,24 @@ class WorkerLines {
   /// `console` outlives this. Errors: kIo (a file of copies).
   WorkerLines(const WorkerLinesOptions& options, Console* console);
 
-  /// The lines that follow are of `now`: what is read in one go was there together, however long
-  /// reading takes.
+  /// Sets the time of the lines that follow: lines read in one go count as simultaneous, however
+  /// long the reading takes.
   void are_of(Time now) { now_ = now; }
   void line(int local_rank, int stream, const std::string& text);
-  /// What the rank has written of a line so far; empty: nothing. A bar comes back to its beginning.
+  /// The rank's line so far; empty: none. A bar returns to the line's beginning.
   void unfinished(int local_rank, int stream, std::string text, bool bar);
-  /// All that a rank writes, as it was read; line() and unfinished() are called besides.
+  /// All bytes that a rank writes, as they were read; line() and unfinished() are called besides.
   void bytes(int stream, std::string_view read);
-  /// The rank was the first to fail, and said so on stderr. What others say likewise is left out.
+  /// This rank was the first to fail, with this error on stderr. Equal errors of others are left
+  /// out.
   void failed(int local_rank, const std::vector<std::string>& stderr_tail);
   /// Another generation begins.
   void begin_generation() { echo_ = {}; }
-  /// reading: whether what the ranks write is being read.
+  /// reading: whether the ranks' output is being read.
   void pass_time(Time now, bool reading);
-  /// Puts everything on the console, also how much was dropped and not told.
+  /// Puts everything on the console, also the count of dropped lines not reported yet.
   void flush();
-  /// What a rank's line may take of a terminal; 0: `stream` is none.
+  /// Columns that a rank's line may take of a terminal; 0: `stream` is none.
   int columns(int stream) const;
   /// When to call pass_time().
   std::optional<Time> due() const;
@@ -118,7 +118,7 @@ class WorkerLines {
   UnfinishedLines unfinished_;
   struct Opened {
     int local_rank = -1;
-    std::string text;  ///< Shown of its line, after which the console is still open.
+    std::string text;  ///< The part of its line that is shown; the console's line is still open.
   };
   std::array<Opened, 2> opened_;  ///< By stream.
   Time now_ = std::chrono::steady_clock::now();
@@ -126,11 +126,11 @@ class WorkerLines {
   std::vector<std::string> out_prefix_, err_prefix_;  ///< Of single ranks.
 };
 
-/// Of a terminal, this many lines a second and rank are shown, unless --log_rate says otherwise.
+/// Lines a second and rank that a terminal shows, unless --log_rate is given.
 constexpr int kTerminalLinesASecond = 1000;
 
-/// Whether workers' output is shown as it is: with --raw, and where there is one rank in all and
-/// nobody asked for a prefix.
+/// Whether workers' output is shown unchanged: with --raw, or with one rank in all and no requested
+/// prefix.
 bool shows_raw(const RunOptions& options, const Environment& environment);
 
 /// Pure. `environment`: NO_COLOR, TERM, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE. `attempt_folder`:
