@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kEtcdPort = 2379;
 
-/// A URL cut into its parts; each opener says which of them it takes.
+/// A URL split into its parts; each opener refuses the parts it does not use.
 struct StoreUrl {
   std::string text;
   std::string hosts;

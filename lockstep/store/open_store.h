@@ -19,8 +19,8 @@ namespace lockstep {
 ///                         join_file_store())
 ///   memory://             a store of this process that nobody else has
 ///
-/// Tries again while nobody answers, until the deadline.
-/// Errors: kInvalidArgument when it is no such URL; names what is wrong. Else those of the kind.
+/// Retries until the deadline while nobody answers. Errors: kInvalidArgument naming the fault if it
+/// is no such URL. Otherwise those of the kind.
 std::shared_ptr<Store> open_store(const std::string& url, const std::string& secret,
                                   Deadline deadline);
 

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, kNumStoreOps> kOpNames = {
     "set",  "set_many", "get",   "try_get", "add",   "compare_set", "hold",
     "wait", "check",    "erase", "list",    "watch", "arrive",      "cancel"};
 
-/// A length and a flag go with each string.
+/// Each string has a length and a flag.
 constexpr int64_t kPerString = 8;
 
 Error too_large(StoreOp op, const std::string& what, size_t bytes, int64_t limit) {

@@ -1,6 +1,6 @@
 #pragma once
-// What a store is asked and what it answers, as values: the one vocabulary of the memory and the
-// TCP kind. Users call Store; this is for those who implement it.
+// A store's requests and replies as values, shared by all kinds of store. Users call Store; this is
+// for implementations.
 
 #include <cstdint>
 #include <optional>
@@ -25,14 +25,14 @@ enum class StoreOp : uint8_t {
   kErase,       ///< keys[0]
   kList,        ///< keys[0]: the prefix
   kWatch,       ///< keys[0]: the prefix, number: since; waits
-  kArrive,      ///< keys: one's own, then those to wait for; value; waits
+  kArrive,      ///< keys: the caller's own, then the awaited ones; value; waits
   kCancel,      ///< Ends the wait of the request with this request's id; has no reply of its own.
 };
 inline constexpr int kNumStoreOps = static_cast<int>(StoreOp::kCancel) + 1;
 
-/// "set", "try_get" and so on, as the functions of Store are called.
+/// "set", "try_get" and so on: the names of Store's functions.
 std::string_view to_string(StoreOp op);
-/// True for operations that take any number of keys (kArrive: its own at least); the others take
+/// True for operations that take any number of keys (kArrive: at least one); the others take
 /// exactly one (kCancel: none).
 bool takes_many_keys(StoreOp op);
 
@@ -49,7 +49,7 @@ struct StoreReply {
   enum class Status : uint8_t {
     kDone,
     kTimedOut,  ///< A wait was ended by kCancel; `items` has the missing keys.
-    kRefused,   ///< Nothing was done; `text` says why.
+    kRefused,   ///< Nothing was done; `text` has the reason.
   };
   Status status = Status::kDone;
   bool yes = false;                  ///< Swapped; all there; existed; held.
@@ -58,21 +58,22 @@ struct StoreReply {
   std::vector<Store::Change> items;  ///< get, try_get, compare_set: one. list, watch: any number.
 };
 
-/// Bound of one request, as kMaxReplyBytes is of a reply: neither end can make the other hold more.
+/// Bound of one request, as kMaxReplyBytes of a reply: neither end can make the other hold more.
 inline constexpr int64_t kMaxRequestBytes = 2 * kMaxValueBytes + (1 << 20);
 
-/// Bytes of keys and values, with what each costs on the wire: what the bounds above count.
+/// Bytes of keys and values, with their overhead on the wire, as the bounds above count them.
 int64_t payload_bytes(const StoreRequest& request);
 int64_t payload_bytes(const StoreReply& reply);
 
-/// Errors: kInvalidArgument when a limit is exceeded; names the operation, the key and the limit.
+/// Errors: kInvalidArgument naming the operation, the key and the limit that is exceeded.
 void check_limits(const StoreRequest& request);
 
-// Replies that more than one kind of store makes.
+// Replies of more than one kind of store.
 StoreReply refused(std::string why);
-/// More begins with `prefix` than a reply may hold.
+/// The keys with `prefix` exceed a reply's limit.
 StoreReply refused_as_too_large(std::string_view prefix);
-/// What add() of `delta` makes of `held` (null: no such key): the sum, or why there is none.
+/// Result of add() of `delta` to `held` (null: no such key): the sum, or the reason why there is
+/// none.
 StoreReply add_to_counter(std::string_view key, const std::string* held, int64_t delta);
 
 /// 'key' for messages: unprintable bytes escaped, long keys cut.

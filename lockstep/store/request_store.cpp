@@ -61,8 +61,8 @@ void RequestStore::set(std::string_view key, std::string_view value, Deadline de
   ask(std::move(request), deadline);
 }
 
-// As many keys a request as the limit allows. One that exceeds a limit by itself goes alone, and is
-// refused by name.
+// Sends as many keys in a request as the limit allows. A key that exceeds a limit by itself goes
+// alone, and is refused by name.
 void RequestStore::set_many(std::span<const KeyValue> items, Deadline deadline) {
   constexpr int64_t kRoom = kMaxRequestBytes - (1 << 10);
   StoreRequest request;

@@ -1,5 +1,5 @@
 #pragma once
-// The half of a store that all kinds share: limits, and replies turned into results and errors.
+// The half of a store that all kinds share: limits, results and errors.
 
 #include <cstdint>
 #include <string>
@@ -29,17 +29,17 @@ class RequestStore : public Store {
   Changes watch(std::string_view prefix, uint64_t since, Deadline deadline) override;
 
  protected:
-  /// Carries out a request that is within the limits. A wait that is not over at the deadline is
-  /// cancelled, so that the reply says what was missing.
+  /// Carries out a request that is within the limits. A wait that is unfinished at the deadline is
+  /// cancelled, so that the reply contains the missing keys.
   virtual StoreReply call(StoreRequest request, Deadline deadline) = 0;
 
-  /// For call() where arriving is two requests: compare_set, then wait.
+  /// For call() of kinds in which arriving is two requests: compare_set, then wait.
   StoreReply arrive_in_two(StoreRequest request, Deadline deadline);
 
   /// For messages: "store at 10.0.0.1:2345".
   virtual std::string name() const = 0;
 
-  /// This is a copy in a process that was forked from the client's.
+  /// True in a process that was forked from the client's.
   bool in_child() const { return generation_ != fork_generation(); }
 
  private:

@@ -79,7 +79,7 @@ class PrefixStore final : public Store {
   std::string prefix_;
 };
 
-/// The keys of one barrier: one a rank, and the one that ends it.
+/// The keys of one barrier: one for each rank, and the one that ends it.
 std::string ranks_prefix(std::string_view name) {
   return fmt::format("barrier/{}/rank/", name);
 }
@@ -90,7 +90,7 @@ std::string done_key(std::string_view name) {
   return fmt::format("barrier/{}/done", name);
 }
 
-/// Rank 0 waits for everyone and says so; the others wait for that.
+/// Rank 0 waits for all and then sets the key that the others wait for.
 std::vector<std::string> awaited_keys(std::string_view name, int own, int size) {
   if (own != 0) return {done_key(name)};
   std::vector<std::string> keys;
@@ -99,7 +99,7 @@ std::vector<std::string> awaited_keys(std::string_view name, int own, int size) 
   return keys;
 }
 
-/// The deadline has passed; asking who is late gets a little time of its own.
+/// The deadline has passed; the search for missing ranks gets a little extra time.
 std::vector<int> absent_ranks(Store& store, std::string_view name, int size) {
   const auto list = store.list(ranks_prefix(name), Deadline::after(2s));
   const std::set<std::string> present(list.begin(), list.end());
@@ -116,7 +116,7 @@ std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string pre
   return std::make_shared<PrefixStore>(std::move(store), std::move(prefix));
 }
 
-// One call a rank whatever the size; who is late is looked up only when someone is.
+// One call a rank, whatever the size; missing ranks are only looked up after a timeout.
 void store_barrier(Store& store, std::string_view name, int rank, int size, Deadline deadline) {
   if (rank < 0 || rank >= size) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -132,7 +132,7 @@ void store_barrier(Store& store, std::string_view name, int rank, int size, Dead
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     const auto absent = absent_ranks(store, name, size);
-    if (absent.empty()) return;  // The last one came just now.
+    if (absent.empty()) return;  // the last one came just now
     throw Error(ErrorCode::kTimeout,
                 fmt::format("barrier {} on rank {}: ranks {} of {} did not come in time",
                             quote_key(name), rank, rank_list(absent), size));

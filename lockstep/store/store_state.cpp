@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-/// Erased keys that watchers can still learn of. Beyond it a watcher has to start again.
+/// Erased keys that watchers can still learn of. A watcher further behind must start again.
 constexpr size_t kMaxErasures = 1 << 16;
 
 StoreReply yes_or_no(bool yes) {
@@ -76,7 +76,7 @@ StoreReply StoreState::add(const StoreRequest& request, Answers& woken) {
   return reply;
 }
 
-/// Sets the first key now; what is then left is a wait for all of them.
+/// Sets the first key now, and then waits for all of them.
 std::optional<StoreReply> StoreState::arrive(const StoreRequest& request, Answers& woken) {
   if (find(request.keys[0]) != nullptr) return yes_or_no(false);
   put(request.keys[0], request.value, woken);
@@ -202,8 +202,8 @@ void StoreState::forget_old_erasures() {
   }
 }
 
-// A wait for many keys is filed under one that is missing and moves on when that one comes, so a
-// key that comes costs those who need it next, not all who will need it.
+// A wait for many keys is filed under one missing key, and moves on when that key comes. A new key
+// thus costs only the waits that need it next.
 void StoreState::wake_waiters(const std::string& key, Answers& woken) {
   const auto filed = waiting_for_key_.extract(key);
   if (filed.empty()) return;
@@ -220,15 +220,15 @@ void StoreState::wake_waiters(const std::string& key, Answers& woken) {
   }
 }
 
-// Who watches has seen every earlier change, so this one is all there is to tell. Only prefixes of
-// `key` are looked at, and a few on the way to them: thousands may watch other keys.
+// A watcher has seen every earlier change, so this is the only one to report. Only prefixes of
+// `key` and a few others are visited: thousands may watch other keys.
 void StoreState::wake_watchers(const std::string& key, const Entry& entry, Answers& woken) {
   auto it = watching_prefix_.upper_bound(key);
   while (it != watching_prefix_.begin()) {
     --it;
     const std::string& prefix = it->first;
     if (!key.starts_with(prefix)) {
-      // It departs from `key` downwards; a longer prefix of `key` would come behind it.
+      // It differs from `key` downwards; a longer prefix of `key` would come after it.
       const auto [departs, same] =
           std::mismatch(key.begin(), key.end(), prefix.begin(), prefix.end());
       it = watching_prefix_.upper_bound(std::string(key.begin(), departs));
@@ -250,7 +250,7 @@ const std::string* StoreState::find(std::string_view key) const {
   return it != entries_.end() && it->second.value ? &*it->second.value : nullptr;
 }
 
-/// The first missing key at or after `from`, going round once.
+/// The first missing key from `from` on, cyclically.
 std::optional<size_t> StoreState::next_missing(const StoreRequest& request, size_t from) const {
   const size_t count = request.keys.size();
   for (size_t step = 0; step < count; ++step) {
@@ -260,8 +260,7 @@ std::optional<size_t> StoreState::next_missing(const StoreRequest& request, size
   return std::nullopt;
 }
 
-/// The reply with the value of the request's key as it is now; for kWait and kArrive none is
-/// wanted.
+/// The reply with the present value of the request's key; without it for kWait and kArrive.
 StoreReply StoreState::found(const StoreRequest& request) const {
   StoreReply reply;
   if (request.op == StoreOp::kArrive) return yes_or_no(true);

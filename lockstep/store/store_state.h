@@ -1,6 +1,6 @@
 #pragma once
-// What a store does, without threads, sockets or clocks: requests go in, answers come out. The
-// memory store calls it under a lock, the TCP server from its one thread.
+// The state machine of a store, without threads, sockets or clocks: requests go in, answers come
+// out. The memory store calls it under a lock, the TCP server from its one thread.
 
 #include <chrono>
 #include <compare>
@@ -18,11 +18,11 @@
 
 namespace lockstep {
 
-/// Whom to answer. The caller chooses both numbers; a pair is used by one request at a time.
+/// Addressee of an answer. The caller chooses both numbers; one request at a time uses a pair.
 struct StoreTicket {
   uint64_t client = 0;
   uint64_t request = 0;
-  // NOLINTNEXTLINE(modernize-use-nullptr): it means the 0 in what the compiler makes here
+  // NOLINTNEXTLINE(modernize-use-nullptr): the 0 is in compiler-generated code
   auto operator<=>(const StoreTicket&) const = default;
 };
 
@@ -31,22 +31,22 @@ struct StoreAnswer {
   StoreReply reply;
 };
 
-/// Keys, values, and those who wait for them. Not thread-safe.
+/// Keys, values, and waits for them. Not thread-safe.
 class StoreState {
  public:
-  /// Carries out `request` (any op but kCancel; keys as its op takes them). Returns whom to answer
-  /// now: the caller, unless it has to wait, and then those whose wait has ended with it.
+  /// Carries out `request` (any op but kCancel, with its keys). Returns the answers due now: to the
+  /// caller, unless it has to wait, and then to waits that ended with it.
   std::vector<StoreAnswer> submit(StoreTicket from, StoreRequest request);
 
-  /// Ends the wait of `ticket`: what to answer, or nothing when it does not wait (any more).
+  /// Ends the wait of `ticket`: its reply, or nothing if it does not wait (any more).
   std::optional<StoreReply> cancel(StoreTicket ticket);
 
-  /// Forgets every wait of a client that is gone and erases what it held. Returns whom to answer
-  /// because of that: never this client.
+  /// Removes every wait of a lost client and erases its held keys. Returns the answers due because
+  /// of that, never to this client.
   std::vector<StoreAnswer> drop_client(uint64_t client);
 
-  /// The keys that a client holds, with their times to live; nothing when there are none. Time is
-  /// the caller's business: who was silent for the shortest of them is to be dropped.
+  /// A client's held keys with their times to live; null if there are none. Time is up to the
+  /// caller: a client silent for the shortest of them must be dropped.
   using HeldKeys = std::map<std::string, std::chrono::milliseconds, std::less<>>;
   const HeldKeys* held_by(uint64_t client) const;
   std::optional<std::chrono::milliseconds> shortest_ttl(uint64_t client) const;

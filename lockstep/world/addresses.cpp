@@ -25,7 +25,7 @@ bool is_bridge(const std::string& interface) {
                      [&](const char* prefix) { return interface.starts_with(prefix); });
 }
 
-/// Nothing where there is no route or no such name.
+/// Nothing if there is no route or no such name.
 void append_route(const std::string& host, std::vector<std::string>* out) {
   try {
     out->push_back(local_address_towards(host));
@@ -106,7 +106,7 @@ std::vector<std::string> order_addresses(const std::vector<InterfaceAddress>& al
 std::vector<std::string> own_addresses(const Environment& environment,
                                        const std::vector<std::string>& launcher_hosts) {
   const AddressWish wish = wished_address(environment);
-  // Another host's address may be right for LOCKSTEP_ADDRESS, behind a translation. HCCL binds its.
+  // LOCKSTEP_ADDRESS may be another host's address, behind NAT. HCCL binds HCCL_IF_IP.
   if (wish.variable == "HCCL_IF_IP" && !is_own_address(wish.address)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("environment variable HCCL_IF_IP: {} is not an address of this host; "
@@ -116,7 +116,7 @@ std::vector<std::string> own_addresses(const Environment& environment,
   if (!wish.address.empty()) return {wish.address};
   std::vector<std::string> towards;
   for (const std::string& host : launcher_hosts) append_route(host, &towards);
-  append_route("192.0.2.1", &towards);  // nobody's (RFC 5737), so it goes by the default route
+  append_route("192.0.2.1", &towards);  // unassigned (RFC 5737), so it takes the default route
   auto all = interface_addresses();
   std::erase_if(all, [](const InterfaceAddress& each) { return !each.up; });
   auto addresses = order_addresses(all, towards, wish.interfaces);
@@ -150,7 +150,7 @@ std::string wait_for_name(const std::string& host, Deadline deadline, const Name
   const auto patience = Deadline::after(how.say_after);
   bool said = false;
   while (true) {
-    const bool last = deadline.passed();  // a lookup that takes long is not the only one
+    const bool last = deadline.passed();  // even a slow lookup is not the only one
     if (how.known(host)) return host;
     if (short_name != host && how.known(short_name)) return short_name;
     if (last) {

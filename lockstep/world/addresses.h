@@ -1,6 +1,6 @@
 #pragma once
-// This host's addresses for others, by routing and interfaces and never by its name; and waiting
-// for the name of another.
+// This host's addresses for others, from routes and interfaces but never from its name; and waiting
+// for another host's name.
 
 #include <chrono>
 #include <functional>
@@ -13,8 +13,7 @@
 
 namespace lockstep {
 
-/// Interfaces that a variable names: by their whole names or by how these begin, or all but those.
-/// Without names: all.
+/// Interfaces that a variable names: by whole names or prefixes, or all others. Without names: all.
 struct InterfaceRule {
   std::vector<std::string> names;
   bool whole = false;
@@ -24,52 +23,51 @@ struct InterfaceRule {
   bool operator==(const InterfaceRule&) const = default;
 };
 
-/// HCCL_SOCKET_IFNAME: "eth,enp" by their beginnings, "=eth0,ib0" by whole names; "^eth", "^=eth0"
-/// all but those.
+/// HCCL_SOCKET_IFNAME: "eth,enp" are prefixes, "=eth0,ib0" whole names; "^eth", "^=eth0" mean all
+/// others.
 InterfaceRule parse_interface_rule(const std::string& text);
 
-/// What the variables say about this host's address.
+/// This host's address according to variables.
 struct AddressWish {
-  std::string variable;  ///< Which one says so. Empty: none does.
-  std::string value;     ///< As it is there.
-  std::string address;   ///< This one alone; empty: of `interfaces`.
+  std::string variable;  ///< The variable. Empty: none.
+  std::string value;     ///< Its value.
+  std::string address;   ///< The only address; empty: of `interfaces`.
   InterfaceRule interfaces;
 };
 
-/// The first that is set and not empty of LOCKSTEP_ADDRESS, LOCKSTEP_IFNAME (a whole name), and
-/// HCCL's HCCL_IF_IP, HCCL_SOCKET_IFNAME. Pure.
+/// The first non-empty of LOCKSTEP_ADDRESS, LOCKSTEP_IFNAME (a whole name), and HCCL's HCCL_IF_IP,
+/// HCCL_SOCKET_IFNAME. Pure.
 AddressWish wished_address(const Environment& environment);
 
-/// Best first, without those that other hosts cannot use (loopback unless it is named, link-local):
-/// `towards`, the addresses from which the kernel would reach the launcher and the world; then
-/// others, IPv4 before IPv6, bridges of containers and virtual machines last. Only those of
-/// `wanted`. Pure.
+/// Addresses that other hosts can use, best first; loopback only if it is named, never link-local.
+/// First `towards`, the kernel's source addresses to the launcher and the world. Then others, IPv4
+/// before IPv6, bridges of containers and virtual machines last. Only those of `wanted`. Pure.
 std::vector<std::string> order_addresses(const std::vector<InterfaceAddress>& all,
                                          const std::vector<std::string>& towards,
                                          const InterfaceRule& wanted);
 
-/// Addresses under which other hosts may reach this one: the wished one, or those of the wished
-/// interfaces, else all. `launcher_hosts`: where the launcher runs, as addresses. Errors:
-/// kInvalidArgument when no address is left, or HCCL_IF_IP is not this host's.
+/// Addresses by which other hosts may reach this one: the requested one, or those of the requested
+/// interfaces, else all. `launcher_hosts`: addresses of the launcher's host. Errors:
+/// kInvalidArgument if no address is left, or HCCL_IF_IP is not this host's.
 std::vector<std::string> own_addresses(const Environment& environment,
                                        const std::vector<std::string>& launcher_hosts);
 
-/// Where a server listens that others reach at `host`, an address or a name of this host: on
-/// loopback alone where that is all, else on every address, as a name may be of IPv6 only.
+/// Listening address of a server that others reach at `host`, an address or name of this host.
+/// Loopback alone if `host` is loopback, else every address, as a name may have IPv6 only.
 std::string listen_host(const std::string& host);
 
-/// The addresses at which mpirun or srun listens, out of its variables.
+/// The addresses at which mpirun or srun listens, from its variables.
 std::vector<std::string> launcher_hosts(const Environment& environment);
 
 struct NameWait {
   std::function<bool(const std::string&)> known = can_resolve;
-  std::chrono::milliseconds say_after{5000};  ///< Then it says for what it waits, once.
+  std::chrono::milliseconds say_after{5000};  ///< After this time it logs its wait, once.
   std::chrono::milliseconds pause{200};       ///< Between two lookups.
 };
 
-/// `host` once it can be looked up: a pod's name is published some time after the pod has started.
-/// An address literal is returned as it is; of a name with a domain that is unknown the short form,
-/// where that is known. Errors: kTimeout naming the host and how long it was asked for.
+/// `host` once it can be resolved: a pod's name is published some time after the pod's start. An
+/// address literal is returned unchanged. If a name with a domain is unknown, its short form is
+/// returned if known. Errors: kTimeout naming the host and the time waited.
 std::string wait_for_name(const std::string& host, Deadline deadline, const NameWait& how = {});
 
 }  // namespace lockstep

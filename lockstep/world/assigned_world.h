@@ -6,8 +6,7 @@
 
 namespace lockstep {
 
-/// What World::join() returns in this thread, instead of what the environment says: for ranks that
-/// are threads.
+/// Result of World::join() in this thread, in place of the environment: for ranks that are threads.
 std::optional<World>& assigned_world();
 
 }  // namespace lockstep

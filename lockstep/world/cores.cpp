@@ -35,11 +35,11 @@ std::optional<double> limit_of_version_1(const std::string& folder) {
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
-/// `path` and those around it, up to the root, which is a container's own group where its
-/// /proc names the group by the host's path.
+/// `path` and its parents, up to the root. In a container the root is its own group if /proc shows
+/// the host's path.
 std::vector<std::string> groups_around(std::string path) {
   std::vector<std::string> groups;
-  if (path.find("..") != std::string::npos) path.clear();  // outside of what is mounted here
+  if (path.find("..") != std::string::npos) path.clear();  // outside the mounted hierarchy
   while (path.size() > 1) {
     groups.push_back(path);
     path.erase(path.rfind('/'));
@@ -64,7 +64,7 @@ class LeastQuota {
   double least_ = 0;
 };
 
-constexpr auto kAnswer = std::chrono::minutes(5);  // far above what the store ever takes
+constexpr auto kAnswer = std::chrono::minutes(5);  // far longer than the store ever takes
 
 std::string cpus_key(const World& world, const std::string& text) {
   return fmt::format("cpus/{}/{}", world.node_rank, text);
@@ -106,7 +106,7 @@ int threads_per_rank(const Environment& environment, int cores, int local_size) 
   const auto given = environment.find("OMP_NUM_THREADS");
   if (given == environment.end() || given->second.empty())
     return std::max(1, cores / std::max(1, local_size));
-  // A list gives one number per nesting level; ours is the outermost.
+  // A list has one number per nesting level; ours is the outermost.
   return static_cast<int>(parse_int(given->second.substr(0, given->second.find(',')), 1, 1 << 16,
                                     "environment variable OMP_NUM_THREADS"));
 }
@@ -117,7 +117,7 @@ int cores_within(int cpus, double quota) {
 }
 
 int usable_cores() {
-  static const double kQuota = cpu_quota();  // read once: this is asked at every start
+  static const double kQuota = cpu_quota();  // read once: this is called at every start
   return cores_within(static_cast<int>(usable_cpus().size()), kQuota);
 }
 

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-/// Of a large host; the kernel's own limit is 8192.
+/// Enough for a large host; the kernel's own limit is 8192.
 constexpr int kMaxCpus = 8192;
 
 std::optional<int> number_in(const std::string& path) {
@@ -47,7 +47,7 @@ std::map<int, int> nodes_of_cpus(const std::string& root) {
   return nodes;
 }
 
-/// CUDA's numbers of the devices that it shows; nothing: all, or a list of other names.
+/// CUDA's numbers of the visible devices; nothing: all, or a list of other names.
 std::optional<std::vector<int>> visible_numbers(const Environment& environment) {
   const auto found = environment.find("CUDA_VISIBLE_DEVICES");
   if (found == environment.end()) return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// Environment variables as a value, so that what is decided from them is a pure function.
+// Environment variables as a value, so that decisions based on them are pure functions.
 
 #include <functional>
 #include <map>
@@ -12,18 +12,18 @@ namespace lockstep {
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
-/// This process's variables. Of a name that occurs twice the first counts, as with getenv.
+/// This process's variables. Of repeated names the first counts, as with getenv.
 Environment this_environment();
 
-/// The value of a variable; "" where it is not set.
+/// The value of a variable; "" if it is not set.
 std::string value_in(const Environment& environment, std::string_view name);
 
-/// What LOCKSTEP_TLS says: 1, or 0 (and unset) for kPlain. Errors: kInvalidArgument.
+/// The wire by LOCKSTEP_TLS: 1 for kTls, 0 or unset for kPlain. Errors: kInvalidArgument.
 Wire wire_of(const Environment& environment);
 
 /// Whether a launcher has started this process's job before: after a failure, or because nodes came
-/// or left (LOCKSTEP_GENERATION, TORCHELASTIC_RESTART_COUNT). The same call was good once then, so
-/// what is wrong now is not the user's mistake. Unreadable variables say no.
+/// or left (LOCKSTEP_GENERATION, TORCHELASTIC_RESTART_COUNT). The same call worked then, so a fault
+/// now is not the user's. False for unreadable variables.
 bool is_later_generation(const Environment& environment);
 
 }  // namespace lockstep

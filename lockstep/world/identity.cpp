@@ -19,7 +19,7 @@ std::string number(int value) {
   return value == kNotTold ? "?" : std::to_string(value);
 }
 
-/// Identity of a namespace of this process, "net:[4026531840]"; empty where there are none.
+/// Identity of a namespace of this process, "net:[4026531840]"; empty without namespaces.
 std::string namespace_of(const char* kind) {
   std::array<char, 64> text{};
   const auto link = std::string("/proc/self/ns/") + kind;
@@ -58,9 +58,9 @@ std::string describe(const Identity& id) {
                      number(id.num_nodes));
 }
 
-// Processes hand each other memory over unix sockets of the abstract namespace (comm/native/shm/
-// door.h). That takes the same kernel and the same network; numberings of users and of processes
-// may differ. Whether it works, they try.
+// Processes pass each other memory over unix sockets of the abstract namespace
+// (comm/native/shm/door.h). That requires the same kernel and network namespace; user and PID
+// namespaces may differ. They try whether it works.
 std::string this_host_id() {
   if (const auto given = env("LOCKSTEP_HOST_ID")) return *given;
   return boot_id() + "/" + namespace_of("net");

@@ -1,5 +1,5 @@
 #pragma once
-// Which rank a process is, decided from its environment alone.
+// The rank of a process, decided from its environment alone.
 
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// A number that the launcher does not tell; the ranks find it out when they meet.
+/// A number that the launcher does not provide; the ranks determine it when they meet.
 inline constexpr int kNotTold = -1;
 
 /// How the ranks of a job find each other.
@@ -19,10 +19,10 @@ enum class MeetingWay {
   kAlone,     ///< One rank.
   kAgent,     ///< At the agent's store, `master`.
   kRankZero,  ///< Rank 0 serves a store at `master`; all know the address.
-  kExchange,  ///< Rank 0 serves a store, and tells address (and secret) through `channels`.
+  kExchange,  ///< Rank 0 serves a store, and sends address (and secret) through `channels`.
 };
 
-/// What carries a line from rank 0 to the others before they have met.
+/// A channel for a line from rank 0 to the others before they have met.
 enum class Channel {
   kPmix,    ///< The PMIx server of mpirun, prterun, srun --mpi=pmix; needs libpmix.so.2.
   kPmi,     ///< The PMI of mpiexec.hydra and srun --mpi=pmi2, at PMI_FD or PMI_PORT.
@@ -31,7 +31,7 @@ enum class Channel {
 };
 std::string to_string(Channel channel);
 
-/// What the environment says about this process. Only World::join() turns it into connections.
+/// This process according to its environment. Only World::join() turns it into connections.
 struct Identity {
   std::string launcher = "none";  ///< Name of the source, see sources().
   int rank = 0;
@@ -44,11 +44,12 @@ struct Identity {
   std::string job_id = "none";
   std::string secret;
   Wire wire = Wire::kPlain;  ///< Of the store where the ranks meet.
-  /// The secret only tells jobs apart: LOCKSTEP_INSECURE=1 let them meet without a real one.
+  /// The secret only distinguishes jobs: LOCKSTEP_INSECURE=1 allows them to meet without a real
+  /// one.
   bool insecure = false;
 
-  /// No rank at all: a process that has nothing to do but to stay until the ranks at `master` are
-  /// done (MindSpore's scheduler).
+  /// Not a rank: a process that only waits until the ranks at `master` are done (MindSpore's
+  /// scheduler).
   bool scheduler = false;
 
   MeetingWay meeting = MeetingWay::kAlone;
@@ -57,9 +58,9 @@ struct Identity {
   Endpoint master;
   /// torchrun's own store listens at `master` (TORCHELASTIC_USE_AGENT_STORE=True).
   bool master_taken = false;
-  /// Address other ranks are told to use (LOCKSTEP_ADDRESS); empty: find out.
+  /// Address for other ranks (LOCKSTEP_ADDRESS); empty: detect it.
   std::string address;
-  std::optional<int> device;  ///< DEVICE_ID, where the launcher assigns one.
+  std::optional<int> device;  ///< DEVICE_ID, if the launcher assigns one.
 };
 
 /// "rank 1 of 4, local rank 1 of 2, node 0 of 2".

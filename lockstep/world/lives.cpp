@@ -29,7 +29,7 @@ std::string left_key(int rank) {
   return kLeftPrefix + std::to_string(rank);
 }
 
-/// Those of `ranks` without a key at `prefix`; all of them if none is without.
+/// The ranks of `ranks` without a key at `prefix`; all of them if none is without.
 std::vector<int> without(Store& store, const std::string& prefix, const std::vector<int>& ranks,
                          Deadline deadline) {
   const auto keys = store.list(prefix, deadline);
@@ -41,25 +41,25 @@ std::vector<int> without(Store& store, const std::string& prefix, const std::vec
   return rest.empty() ? ranks : rest;
 }
 
-/// Of several that are gone, those whose end explains that of the others.
+/// Of several dead ranks, those whose end explains the others'.
 std::vector<int> first_causes(Store& store, const std::vector<int>& gone, Deadline deadline) {
   return without(store, kGaveUpPrefix, without(store, kLeftPrefix, gone, deadline), deadline);
 }
 
-/// Keys of lives that were there and are not any more.
+/// Keys of lives that existed and were erased.
 std::set<std::string> erased_lives(Store& store, const std::vector<std::string>& keys,
                                    Deadline deadline) {
   std::set<std::string> gone;
   try {
-    // What changed since the first version of all: what was erased is told too.
+    // Changes since the first version of all; they include erased keys.
     constexpr uint64_t kFirst = 1;
     for (const auto& change : store.watch(kPrefix, kFirst, deadline.at_most(50ms)).changes) {
       if (!change.value) gone.insert(change.key);
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInvalidArgument) throw;
-    // So much has been erased since that the first is forgotten. Who is of a job that is so far has
-    // come.
+    // So many keys were erased since that the first version is forgotten. In a job that far, every
+    // rank has come.
     const auto alive = store.list(kPrefix, deadline);
     gone.insert(keys.begin(), keys.end());
     for (const auto& key : alive) gone.erase(key);

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-/// Are the local ranks that the launcher gave to these ranks 0, 1, 2, ... in some order?
+/// Whether the launcher's local ranks of these ranks are 0, 1, 2, ... in some order.
 bool is_numbered(const std::vector<PlaceReport>& reports, const std::vector<int>& ranks) {
   std::vector<bool> seen(ranks.size(), false);
   for (const int rank : ranks) {
@@ -46,7 +46,7 @@ RankPlace parse_place(const std::string& text) {
   return {number(0), number(1), number(2), number(3)};
 }
 
-/// Rank 0 reads what all report, and tells each its place.
+/// Rank 0 reads all reports, and writes each rank's place.
 void tell_places(Store& store, int size, Deadline deadline) {
   std::vector<PlaceReport> reports;
   for (int rank = 0; rank < size; ++rank)

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-/// The variable may be inherited from a job that is over, and the number reused by then.
+/// The variable may be inherited from a past job, and its number reused by now.
 bool is_step_board(const std::string& path) {
   std::array<char, 64> target{};
   const ssize_t size = ::readlink(path.c_str(), target.data(), target.size() - 1);
@@ -25,8 +25,8 @@ bool is_step_board(const std::string& path) {
          std::string(target.data()).rfind(std::string("/memfd:") + kStepBoardName, 0) == 0;
 }
 
-/// This worker's, mapped; null where there is none. What cannot be told is not known to the agent:
-/// no reason to end a training.
+/// This worker's slot, mapped; null if there is none. If it cannot be mapped, the agent lacks its
+/// progress: no reason to end a training.
 StepSlot* map_own_slot() {
   const std::string path = env_or("LOCKSTEP_STEPS", "");
   if (path.empty() || !is_step_board(path)) return nullptr;
@@ -51,13 +51,13 @@ int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-/// The last steps count most.
+/// An exponential mean: the latest steps count most.
 double mean_step(double before, double seconds) {
   constexpr double kNewest = 0.2;
   return before == 0 ? seconds : before + kNewest * (seconds - before);
 }
 
-/// A slot while it is written.
+/// Marks a slot as being written.
 class Writing {
  public:
   explicit Writing(StepSlot* slot)

@@ -17,10 +17,10 @@
 namespace lockstep {
 namespace {
 
-/// Not the job's name, as of ranks: one agent may be told it and another not.
+/// Not the job's name, as for ranks: some agents may have been given it and others not.
 constexpr char kKnownToAll[] = "LOCKSTEP_INSECURE";
 
-/// A shorter one that somebody chose can be guessed by who recorded a handshake.
+/// A shorter chosen secret can be guessed from a recorded handshake.
 constexpr size_t kStrongSecret = 16;
 
 bool is_own_group(gid_t group) {
@@ -31,8 +31,8 @@ bool is_own_group(gid_t group) {
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
-/// As Kubernetes mounts it: root's, for a group of ours (fsGroup) to read. It makes 0640 of
-/// defaultMode 0600, and nobody there can change that.
+/// A secret as Kubernetes mounts it: root's, readable by a group of ours (fsGroup). Kubernetes
+/// turns defaultMode 0600 into 0640, and users cannot change that.
 bool is_mounted_secret(const struct stat& status) {
   const unsigned mode = status.st_mode & 07777;
   const bool by_root = status.st_uid == 0 && ::geteuid() != 0 && (mode & 07137) == 0;

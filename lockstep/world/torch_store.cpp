@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-/// How long rank 0 stays for ranks that have not left its store.
+/// How long rank 0 waits for ranks that have not left its store.
 constexpr std::chrono::seconds kStay{5};
 
 /// Rank 0's store: its server and its own connection to it.
@@ -27,8 +27,8 @@ struct ServedStore {
   ServedStore() = default;
   ~ServedStore() {
     client.reset();
-    // In order, rank 0 leaves last: another rank may not yet have read its last answer. When it
-    // leaves because of an error, the others must see that at once.
+    // Normally rank 0 leaves last: another rank may not yet have read its last answer. If it leaves
+    // because of an error, the others must see that at once.
     if (server && std::uncaught_exceptions() == 0)
       server->wait_until_unused(Deadline::after(kStay));
   }
@@ -41,9 +41,9 @@ struct ServedStore {
 
 constexpr PortRange kDerived{20000, 29999};
 constexpr int kNumTries = 8;
-/// Then a rank says for what it waits, once.
+/// After this time a rank logs its wait, once.
 constexpr auto kSilentFor = 5s;
-/// Between two rounds of the ports: those that refuse do so at once.
+/// Pause between two rounds of the ports: ports that refuse do so at once.
 constexpr std::chrono::milliseconds kRoundPause{50};
 
 std::string job_text(const Identity& identity) {
@@ -58,7 +58,7 @@ bool has_own_port(const Identity& identity) {
   return identity.master.port != 0 && !identity.master_taken;
 }
 
-/// Where the port is from.
+/// Name of the variable with the port.
 std::string port_variable(const Identity& identity) {
   if (identity.launcher == "mindspore") return "MS_SCHED_PORT";
   if (identity.launcher == "kubernetes") return "PET_MASTER_PORT";
@@ -104,7 +104,7 @@ std::shared_ptr<Store> serve_and_connect(const Identity& identity, Deadline dead
 }
 
 void say_that_it_waits(const Identity& identity, const std::string& place) {
-  // One rank a host says it, where that is known: on that of rank 0 the next.
+  // One rank a host logs it, if that is known; on rank 0's host the next one.
   if (identity.local_rank > 0 && identity.rank != 1) return;
   log_info(fmt::format("rank {} waits for rank 0 to serve the store at {}", identity.rank, place));
 }
@@ -126,7 +126,7 @@ std::shared_ptr<Store> connect(const Identity& identity, Deadline deadline) {
   }
 }
 
-/// Of `places` those at which somebody listens; `patience` for each.
+/// The servers among `places`; `patience` for each.
 std::vector<Endpoint> served_places(const std::vector<Endpoint>& places, Deadline deadline,
                                     std::chrono::milliseconds patience) {
   std::vector<Endpoint> served;
@@ -136,7 +136,7 @@ std::vector<Endpoint> served_places(const std::vector<Endpoint>& places, Deadlin
   return served;
 }
 
-/// Goes round the ports, with growing patience for each that is silent, until one has our store.
+/// Tries the ports in turn, with growing patience for silent ones, until one has our store.
 std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline) {
   const auto ports = store_ports(identity);
   std::vector<Endpoint> places;

@@ -63,9 +63,9 @@ void set_own(Environment* environment, const JobPlan& plan, int local_rank,
                     {"LOCKSTEP_AGENT", options.agent},
                     {"LOCKSTEP_STEPS", options.steps},
                     {"LOCKSTEP_RUN_ID", plan.run_id}});
-  environment->erase("LOCKSTEP_TLS");  // nothing of a job on one host leaves it
+  environment->erase("LOCKSTEP_TLS");  // all traffic of a one-host job stays there
   if (plan.wire == Wire::kTls) (*environment)["LOCKSTEP_TLS"] = "1";
-  // One that picks a launcher, from a job around this one, would contradict what stands here.
+  // A value from an outer job would contradict these variables.
   environment->erase("LOCKSTEP_LAUNCHER");
   if (!options.flight_dir.empty()) (*environment)["LOCKSTEP_FLIGHT_DIR"] = options.flight_dir;
   if (!options.local_addr.empty()) (*environment)["LOCKSTEP_ADDRESS"] = options.local_addr;
@@ -95,7 +95,7 @@ void set_virtual(Environment* environment, int local_rank) {
   }
   devices = devices.empty() ? std::to_string(local_rank) : visible[index];
   (*environment)["LOCAL_RANK"] = "0";
-  // LOCKSTEP_LOCAL_RANK stays true: the two are not to be compared.
+  // LOCKSTEP_LOCAL_RANK stays true: the two must not be compared.
   (*environment)["LOCKSTEP_LAUNCHER"] = "lockstep";
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Who gets which ranks: nodes in the order of their node rank, ranks of a node in a row. And the
+// Assignment of ranks: nodes in the order of their node rank, ranks of a node in a row. And the
 // environment of a worker: torchrun's, and our own.
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-/// What a node brings to a job.
+/// A node's contribution to a job.
 struct NodeOffer {
   std::string host;    ///< For messages.
-  int num_nodes = 1;   ///< What its command line says; must be equal everywhere.
+  int num_nodes = 1;   ///< From its command line; must be equal everywhere.
   int local_size = 1;  ///< Ranks it runs.
   std::string role;    ///< ROLE_NAME of its ranks.
 };
@@ -27,15 +27,15 @@ struct NodeRanks {
   int role_size = 1;        ///< Ranks of all nodes of this role.
 };
 
-/// offers[r] is node rank r's. Nodes may bring different numbers of ranks.
-/// Errors: kMismatch when a node's num_nodes is not offers.size().
+/// offers[r] is node rank r's. Nodes may have different numbers of ranks. Errors: kMismatch if a
+/// node's num_nodes is not offers.size().
 std::vector<NodeRanks> plan_ranks(const std::vector<NodeOffer>& offers);
 
 /// Number of ranks of all nodes.
 int world_size(const std::vector<NodeRanks>& plan);
 
-/// All that a node knows of its job when it starts workers. Its size does not depend on the number
-/// of nodes.
+/// A node's view of its job when it starts workers. Its size does not depend on the number of
+/// nodes.
 struct JobPlan {
   std::string run_id;
   int node_rank = 0;
@@ -48,9 +48,9 @@ struct JobPlan {
   Wire wire = Wire::kPlain;  ///< Of `store`.
   std::string master_addr;   ///< For torch's own store, which rank 0 serves.
   int master_port = 0;
-  int generation = 1;      ///< Of the workers: each start of all of them is one.
+  int generation = 1;      ///< Of the workers: number of starts of all of them.
   std::string token;       ///< base/generation_token.h.
-  int restart_count = 0;   ///< Generations that a failure ended.
+  int restart_count = 0;   ///< Generations ended by a failure.
   int early_failures = 0;  ///< These three as RestartRecord has them, for a new leader.
   int failures_in_a_row = 0;
   bool stepped = false;
@@ -59,7 +59,7 @@ struct JobPlan {
 
 struct WorkerEnvOptions {
   std::string role;
-  std::string local_addr;           ///< Empty: the worker finds out.
+  std::string local_addr;           ///< Empty: the worker detects it.
   std::string error_file;           ///< TORCHELASTIC_ERROR_FILE; may be empty.
   std::string flight_dir;           ///< LOCKSTEP_FLIGHT_DIR; may be empty.
   std::string agent;                ///< LOCKSTEP_AGENT.
@@ -68,22 +68,22 @@ struct WorkerEnvOptions {
   int stderr_fd = -1;               ///< LOCKSTEP_TERMINAL_PIPE, with it: the worker's end.
   bool virtual_local_rank = false;  ///< LOCAL_RANK 0 and one device, as --virtual_local_rank.
   int cores = 1;                    ///< Of this node, to share among its ranks.
-  std::vector<int> cpus;            ///< LOCKSTEP_CPUS: to which it is bound; empty: to none.
-  int cpu_sharers = 1;              ///< Ranks that are bound to these, itself among them.
+  std::vector<int> cpus;            ///< LOCKSTEP_CPUS: CPUs that it is bound to; empty: none.
+  int cpu_sharers = 1;              ///< Ranks bound to the same CPUs, including itself.
 };
 
-/// What of worker_environment() is known before the job has a plan: LOCAL_WORLD_SIZE and
-/// LOCKSTEP_LOCAL_WORLD_SIZE, LOCKSTEP_AGENT, and what is set where `base` has none.
+/// The part of worker_environment() that is known before the job has a plan: LOCAL_WORLD_SIZE and
+/// LOCKSTEP_LOCAL_WORLD_SIZE, LOCKSTEP_AGENT, and defaults for variables missing in `base`.
 Environment waiting_environment(const Environment& base, int local_size,
                                 const WorkerEnvOptions& options);
 
 /// `base` (the agent's own environment) overlaid with RANK, WORLD_SIZE, LOCAL_*, GROUP_*, ROLE_*,
-/// MASTER_*, TORCHELASTIC_* and LOCKSTEP_*. Set only where `base` has none: OMP_NUM_THREADS (cores
-/// / local ranks, at least 1 and at most as many as it is bound to),
-/// TORCH_NCCL_ASYNC_ERROR_HANDLING and its older name (1), and PYTHONUNBUFFERED (1: lines appear
-/// when they are printed). Source: the workers' environment of torch.distributed.elastic
-/// (local_elastic_agent.py). Errors: kInvalidArgument (virtual_local_rank, and CUDA_VISIBLE_DEVICES
-/// names fewer devices than there are ranks).
+/// MASTER_*, TORCHELASTIC_* and LOCKSTEP_*. Set only if missing in `base`:
+/// - OMP_NUM_THREADS: cores / local ranks, at least 1 and at most the CPUs that it is bound to;
+/// - TORCH_NCCL_ASYNC_ERROR_HANDLING and its older name: 1;
+/// - PYTHONUNBUFFERED: 1, so that lines appear when they are printed.
+/// Source: the workers' environment of torch.distributed.elastic (local_elastic_agent.py). Errors:
+/// kInvalidArgument (virtual_local_rank with fewer devices in CUDA_VISIBLE_DEVICES than ranks).
 Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
                                const WorkerEnvOptions& options);
 

@@ -114,7 +114,7 @@ class Console {
   bool foot_drawn_ LOCKSTEP_GUARDED_BY(mutex_) = false;
 };
 
-/// While it lives, what any thread of this process logs goes through `console`.
+/// While it lives, log lines of all threads of this process go through `console`.
 class ConsoleLog {
  public:
   explicit ConsoleLog(Console* console);

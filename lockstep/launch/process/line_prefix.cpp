@@ -8,7 +8,8 @@
 namespace lockstep {
 namespace {
 
-/// Readable on dark and on light ground: cyan, yellow, green, magenta, blue, and their bright ones.
+/// Readable on dark and on light backgrounds: cyan, yellow, green, magenta, blue, and their bright
+/// variants.
 constexpr int kColors[] = {36, 33, 32, 35, 34, 96, 93, 92, 95, 94};
 
 void replace_all(std::string* text, std::string_view name, const std::string& value) {
@@ -62,7 +63,7 @@ std::string line_prefix(const PrefixStyle& style, const std::vector<int>& local_
   }
   const std::string padding(width - std::min(width, text.size()), ' ');
   if (!style.color) return text + padding;
-  const int color = ranks.size() > 1 ? 1  // bold: of many
+  const int color = ranks.size() > 1 ? 1  // bold: a line of several ranks
                                      : kColors[static_cast<size_t>(ranks[0]) % std::size(kColors)];
   return fmt::format("\x1b[{}m{}\x1b[0m{}", color, text, padding);
 }

@@ -6,14 +6,14 @@
 namespace lockstep {
 namespace {
 
-/// What a terminal shows of `line` in the end.
+/// The text that a terminal finally shows for `line`.
 std::string shown(std::string line) {
   while (!line.empty() && line.back() == '\r') line.pop_back();
   const size_t back = line.rfind('\r');
   return back == std::string::npos ? line : line.substr(back + 1);
 }
 
-/// A bar may be written for days: what it was before is of no use.
+/// A bar may be written for days; earlier states of it are useless.
 void forget_earlier_states(std::string* line) {
   size_t end = line->size();
   while (end > 0 && (*line)[end - 1] == '\r') --end;
@@ -43,7 +43,7 @@ std::vector<std::string> LineSplitter::feed(std::string_view bytes) {
 }
 
 std::string LineSplitter::unfinished() const {
-  constexpr size_t kSeen = 4096;  // a longer one is no question and no bar
+  constexpr size_t kSeen = 4096;  // a longer line is neither a question nor a bar
   return partial_.size() > kSeen ? "" : shown(partial_);
 }
 
@@ -56,7 +56,7 @@ void RecentText::add(std::string_view text) {
   if (text_.size() > 2 * kMaxBytes) text_.erase(0, text_.size() - kMaxBytes);
 }
 
-/// Where a line from `at` on ends that is `line`, maybe after a prefix and a space.
+/// End of the first line from `at` on that is `line`, possibly after a prefix and a space.
 size_t RecentText::end_of_shown(const std::string& line, size_t at) const {
   for (at = text_.find(line, at); at != std::string::npos; at = text_.find(line, at + 1)) {
     const size_t end = at + line.size();

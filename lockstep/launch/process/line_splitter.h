@@ -1,5 +1,5 @@
 #pragma once
-// A stream of bytes as lines: cut for the console, and the last that its reader still sees.
+// Splits a stream of bytes into lines for the console, and keeps the last lines shown.
 
 #include <string>
 #include <string_view>
@@ -7,11 +7,11 @@
 
 namespace lockstep {
 
-/// Feed it what was read, in pieces of any size; it returns whole lines without their newline.
+/// Takes bytes in pieces of any size and returns whole lines without their newline.
 ///
-/// Where a line contains carriage returns, only what a terminal would show at its end is returned:
-/// progress bars come out as their last state. Of a bar no more than that is kept. A line longer
-/// than `max_bytes` is returned in pieces of that size, each but the last with `cut_mark` after it.
+/// Of a line with carriage returns, only the text that a terminal would finally show is returned
+/// and kept: progress bars come out as their last state. A line longer than `max_bytes` is returned
+/// in pieces of that size, each but the last with `cut_mark` after it.
 class LineSplitter {
  public:
   static constexpr size_t kMaxLineBytes = 64 << 10;
@@ -26,9 +26,9 @@ class LineSplitter {
   /// The last line, if the stream ended without a newline; else "".
   std::string finish();
 
-  /// What a terminal shows of the line that has no end yet; "" of a very long one.
+  /// The text that a terminal shows for the line without a newline yet; "" for a very long one.
   std::string unfinished() const;
-  /// That line has come back to its beginning: a progress bar.
+  /// That line has returned to its beginning: a progress bar.
   bool is_bar() const { return partial_.find('\r') != std::string::npos; }
 
  private:
@@ -44,8 +44,8 @@ class RecentText {
 
   void add(std::string_view text);
 
-  /// Whether each of `lines` is one of the last kLines lines, in this order, but for blank ones. A
-  /// prefix with a space at its end may stand before it. False where all are blank.
+  /// Whether each of `lines`, except blank ones, is among the last kLines lines, in this order. A
+  /// prefix that ends with a space may precede it. False if all are blank.
   bool has(const std::vector<std::string>& lines) const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// epoll with a tag for each descriptor. A closed descriptor is forgotten by itself.
+/// epoll with a tag for each descriptor. A closed descriptor is removed automatically.
 class Poller {
  public:
   Poller();  ///< Errors: kIo.
@@ -20,7 +20,7 @@ class Poller {
   void change(int fd, uint64_t tag, uint32_t events);
   void remove(int fd);
 
-  /// What is ready; valid until the next call. limit_ms -1: waits for ever. Errors: kIo.
+  /// Ready descriptors; valid until the next call. limit_ms -1: waits for ever. Errors: kIo.
   std::span<const epoll_event> wait(int limit_ms);
 
  private:

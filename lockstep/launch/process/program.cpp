@@ -30,10 +30,10 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/// What "#!" names in a script's first line; "": it is none.
+/// The interpreter in a script's "#!" line; "": there is none.
 std::string interpreter_of(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 256> bytes{};  // as the kernel, which reads no more
+  std::array<char, 256> bytes{};  // the kernel reads no more either
   const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
   std::string_view line(bytes.data(), got > 0 ? static_cast<size_t>(got) : 0);
   if (!line.starts_with("#!")) return "";
@@ -56,7 +56,7 @@ Program found_or_not_executable(const std::string& name, const std::string& path
 Program missing(const std::string& name) {
   if (name.empty()) return {"", 127, "the program's name is empty"};
   if (name.find('/') == std::string::npos) {
-    // Programs of ranks that `lockstep` is, too.
+    // Verbs of `lockstep` that are also programs of ranks.
     constexpr std::string_view kVerbs[] = {"train", "eval", "predict", "bench"};
     std::string hint;
     if (std::find(std::begin(kVerbs), std::end(kVerbs), name) != std::end(kVerbs)) {
@@ -94,16 +94,17 @@ struct Child {
   const rlimit* descriptors;  ///< The user's limit; null: this process's.
 };
 
-/// Between vfork and exec: only system calls, nothing allocated, nothing of the parent's written.
+/// Between vfork and exec: makes only system calls, allocates nothing, writes no memory of the
+/// parent.
 [[noreturn]] void become(const Child& child) {
-  // Armed before exec; if the agent died before that, nobody will send it.
+  // Set before exec; if the agent died before this call, no signal would come.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != child.parent) ::_exit(127);
   ::setsid();
   if (child.stdout_fd >= 0) ::dup2(child.stdout_fd, STDOUT_FILENO);
   if (child.stderr_fd >= 0) ::dup2(child.stderr_fd, STDERR_FILENO);
   if (child.kept_fd >= 0) ::fcntl(child.kept_fd, F_SETFD, 0);
-  if (!child.cpus->empty()) bind_to(*child.cpus);  // a CPU that is taken away meanwhile is no error
+  if (!child.cpus->empty()) bind_to(*child.cpus);  // a CPU that is removed meanwhile is no error
   if (child.descriptors != nullptr) ::setrlimit(RLIMIT_NOFILE, child.descriptors);
   ::signal(SIGPIPE, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, child.mask, nullptr);
@@ -113,9 +114,9 @@ struct Child {
   ::_exit(127);
 }
 
-/// A function of its own, so that the child cannot write over a frame that the parent still uses.
+/// A separate function, so that the child cannot overwrite a frame that the parent still uses.
 [[gnu::noinline]] pid_t vfork_and_become(const Child& child) {
-  // posix_spawn has no signal at the parent's death, and fork would copy page tables.
+  // posix_spawn cannot set a parent-death signal, and fork would copy page tables.
   const pid_t pid = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
   if (pid == 0) become(child);  // NOLINT(clang-analyzer-unix.Vfork)
   return pid;

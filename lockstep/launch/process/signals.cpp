@@ -29,7 +29,7 @@ void end_as_init(const std::set<int>& ending) {
   }
 }
 
-// Asked of the kernel, by a process of the same group that does what SIGTSTP does by default.
+// Tests the kernel with a process of the same group that takes SIGTSTP's default action.
 bool may_be_stopped() {
   const pid_t child = ::fork();
   if (child < 0) return true;
@@ -67,11 +67,11 @@ SignalGate::SignalGate(const std::set<int>& ending, bool named) {
     sigaddset(&set, signal);
     if (ending.count(signal) > 0) sigaddset(&ending_set, signal);
   }
-  // Inherited as ignored, it would make the kernel reap the workers and keep their status.
+  // An inherited SIG_IGN would make the kernel reap the workers and keep their status.
   ::signal(SIGCHLD, SIG_DFL);
   sigaddset(&set, SIGCHLD);
   ::pthread_sigmask(SIG_BLOCK, &set, &original_);
-  // Also for workers, which would inherit that it is ignored.
+  // Also for workers, which would inherit SIG_IGN.
   for (const int signal : to_default) ::signal(signal, SIG_DFL);
   ::signal(SIGPIPE, SIG_IGN);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));

@@ -46,7 +46,7 @@ StreamPair input_socket() {
   return pair;
 }
 
-/// Descriptors for the child's streams, its own group, and no signal ignored or blocked.
+/// Descriptors for the child's streams, a process group, and default signals.
 class SpawnPlan {
  public:
   SpawnPlan() {
@@ -120,7 +120,7 @@ std::optional<int> Subprocess::wait(Deadline deadline) {
   const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   while (!poll_end() && !deadline.passed()) {
     pollfd item{handle.get(), POLLIN, 0};
-    // Where the kernel has no such descriptors: ask every 10 ms.
+    // Without pidfds in the kernel: poll every 10 ms.
     ::poll(&item, 1, handle ? deadline.left_poll_ms() : deadline.at_most(10ms).left_poll_ms());
   }
   return poll_end();

@@ -1,5 +1,5 @@
 #pragma once
-// Another program as a child with pipes, for as long as an answer is awaited.
+// Another program as a child with pipes, as long as its output is awaited.
 
 #include <sys/types.h>
 
@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-/// A running child in a process group of its own, which ends with this object (SIGKILL to the
-/// group). One thread at a time.
+/// A running child in its own process group, which ends with this object (SIGKILL to the group).
+/// One thread at a time.
 class Subprocess {
  public:
   /// Starts words[0], found in PATH. Errors: kNotFound (no such program), kIo.
@@ -31,7 +31,7 @@ class Subprocess {
 
   /// Its exit status (128 + n for signal n) once it has ended.
   std::optional<int> poll_end();
-  /// Waits for that until the deadline.
+  /// Waits for its end until the deadline.
   std::optional<int> wait(Deadline deadline);
 
  private:
@@ -41,17 +41,17 @@ class Subprocess {
 };
 
 struct ProgramOutput {
-  int status = 0;  ///< 127: no such program; 124: not done by the deadline, and killed.
+  int status = 0;  ///< 127: no such program; 124: killed at the deadline.
   std::string out;
   std::string err;
 };
 
-/// Runs a program with nothing on its standard input. Never throws for what the program does; of
-/// each stream at most `max_bytes` are kept.
+/// Runs a program with an empty standard input. Never throws because of the program; keeps at most
+/// `max_bytes` of each stream.
 ProgramOutput run_program(const std::vector<std::string>& words, Deadline deadline,
                           size_t max_bytes = size_t{1} << 20);
 
-/// Reads what is there into `text`; false at its end (or after an error).
+/// Appends all readable bytes to `text`; false at the end (or after an error).
 bool read_available(int fd, std::string* text, size_t max_bytes);
 
 }  // namespace lockstep

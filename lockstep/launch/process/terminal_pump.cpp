@@ -17,7 +17,7 @@ namespace lockstep {
 
 TerminalPump::TerminalPump(int terminal) : end_(std::make_shared<End>()) {
   end_->terminal = terminal;
-  // Not a pipe: a forked process that has a copy of this end must not keep the other from its end.
+  // Not a pipe: a forked process with a copy of this end must not hide its end from the other side.
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     throw io_error("make a pair of sockets for the terminal");
@@ -39,7 +39,7 @@ TerminalPump::~TerminalPump() {
 bool TerminalPump::finish(Deadline until) {
   ::shutdown(in_.get(), SHUT_WR);
   while (thread_.joinable()) {
-    pollfd over{in_.get(), 0, 0};  // POLLHUP comes unasked
+    pollfd over{in_.get(), 0, 0};  // POLLHUP is always reported
     const int ready = ::poll(&over, 1, until.left_poll_ms());
     if (ready > 0) thread_.join();
     if (ready == 0) thread_.detach();
@@ -64,7 +64,7 @@ void TerminalPump::pass_on(End* end) {
       const ssize_t put =
           ::write(end->terminal, bytes.data() + done, static_cast<size_t>(got - done));
       if (put < 0 && errno == EINTR) continue;
-      if (put < 0 && errno == EAGAIN) {  // somebody else's way of opening it
+      if (put < 0 && errno == EAGAIN) {  // another process made the terminal non-blocking
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
         continue;
       }

@@ -1,7 +1,7 @@
 #pragma once
-// Writing to a terminal that somebody may not read (paged, a frozen ssh). It is called writable
-// while any room is left, so who writes much to it sleeps; and while an end of line, which takes
-// two bytes, has no room, one that does not sleep would try again and again.
+// Writing to a terminal that may not be read (a pager, a frozen ssh). It counts as writable while
+// any room is left, so a long write blocks. A non-blocking write would spin while a newline, which
+// takes two bytes, has no room.
 
 #include <atomic>
 #include <memory>
@@ -12,31 +12,31 @@
 
 namespace lockstep {
 
-/// Takes bytes without ever blocking, and passes them on from a thread of its own: only that one
-/// sleeps in a write while nobody reads the terminal.
+/// Takes bytes without ever blocking, and passes them on in its own thread. Only that thread blocks
+/// in a write while the terminal is not read.
 class TerminalPump {
  public:
   /// Errors: kIo (no descriptors).
   explicit TerminalPump(int terminal);
-  /// Returns when all bytes have been passed on, or a write has failed, or finish() gave up.
+  /// Returns when all bytes have been passed on, a write has failed, or finish() gave up.
   ~TerminalPump();
   TerminalPump(const TerminalPump&) = delete;
   TerminalPump& operator=(const TerminalPump&) = delete;
 
   /// Where to write. A write fails with EPIPE once the terminal has failed.
   int fd() const { return in_.get(); }
-  /// errno of the write that failed; 0: none did.
+  /// errno of the failed write; 0: none failed.
   int error() const { return end_->error; }
 
-  /// No more is written. True once all has been passed on or a write has failed; false: not by
-  /// then. The thread is then left to sleep until the process ends. Call it once or, after true,
-  /// again.
+  /// Ends the input. True once all bytes have been passed on or a write has failed; false if
+  /// neither happened by `until`. The thread then sleeps until the process ends. Call it once or,
+  /// after true, again.
   bool finish(Deadline until);
-  /// Bytes that it has not begun to pass on.
+  /// Bytes not passed on yet.
   size_t unread() const;
 
  private:
-  /// What the thread works with, which may outlive this.
+  /// The thread's state, which may outlive this object.
   struct End {
     int terminal = -1;
     UniqueFd out;

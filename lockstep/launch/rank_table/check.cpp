@@ -16,7 +16,7 @@ void append(Faults* faults, const Faults& more) {
   faults->insert(faults->end(), more.begin(), more.end());
 }
 
-/// HCCL counts its servers in the order of their names as texts.
+/// HCCL sorts its servers by their names as texts.
 void check_server_order(const RankTable& table, Faults* faults) {
   std::vector<size_t> order(table.servers.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -88,9 +88,9 @@ void check_device_set(const RankTableServer& server, const std::string& path, bo
   }
 }
 
-/// A table fits the hosts it was made for, which it does not name: any generation will do.
+/// Checks the subnets. The table does not name its generation of hosts, so one that fits is enough.
 void check_generations(const RankTable& table, Faults* faults) {
-  constexpr size_t kShown = 8;  // one wrong subnet of many hosts is in every pair
+  constexpr size_t kShown = 8;  // one wrong subnet of many hosts appears in every pair
   Faults told;
   for (const auto generation : {AscendGeneration::kTraining, AscendGeneration::kA2}) {
     Faults these = check_subnets(table, generation);

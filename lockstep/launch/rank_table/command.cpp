@@ -128,7 +128,7 @@ DeviceAddresses given_addresses(const TableRequest& request, DeviceRange range,
   return addresses;
 }
 
-/// `notes`: what the tool says meanwhile.
+/// `notes`: the tool's messages meanwhile.
 DeviceAddresses find_addresses(const TableRequest& request, DeviceRange range,
                                const std::vector<std::string>& visible, std::string* notes) {
   if (!request.device_ip.empty()) return given_addresses(request, range, visible);
@@ -154,7 +154,7 @@ void save(const std::string& name, const std::string& json) {
   std::printf("Completed: hccl file was save in : %s\n", path.c_str());
 }
 
-/// Standard error's lines of a table that was made; the file is written all the same.
+/// Prints the faults of a new table to standard error; the file is written all the same.
 void warn_of_faults(const RankTable& table) {
   std::fflush(stdout);
   for (const RankTableFault& fault : check_hccl_rules(table))
@@ -168,7 +168,7 @@ int make_host_table(const TableRequest& request) {
   std::string notes;
   const RankTable table =
       host_table(server_id, range, visible, find_addresses(request, range, visible, &notes));
-  // The tool's lines, but not before an error.
+  // The tool's lines, after all checks that can fail.
   std::printf("start lockstep ranktable\nvisible_devices:%s\nserver_id:%s\n",
               python_list(visible).c_str(), server_id.c_str());
   std::fflush(stdout);

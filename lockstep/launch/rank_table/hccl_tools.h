@@ -1,6 +1,6 @@
 #pragma once
-// The rules by which MindSpore's hccl_tools.py and merge_hccl.py make rank tables, as pure
-// functions; and the addresses of this host's Ascend devices.
+// The rules of MindSpore's hccl_tools.py and merge_hccl.py for rank tables, as pure functions, and
+// the addresses of this host's Ascend devices.
 
 #include <map>
 #include <string>
@@ -17,24 +17,24 @@ struct DeviceRange {
   int last = 8;
 };
 
-/// "[0,8)": one digit after the first character and one after the third, as the tool reads it; the
-/// brackets themselves are not looked at. Errors: kInvalidArgument, in the tool's words: outside
-/// 0-8, first above last, or over the border of the groups 0-3 and 4-7 without being all eight.
+/// "[0,8)": reads one digit after the first character and one after the third, as the tool does;
+/// the brackets are not checked. Errors: kInvalidArgument, in the tool's words: outside 0-8, first
+/// above last, or across the groups 0-3 and 4-7 without being all eight.
 DeviceRange parse_device_range(const std::string& text);
 
 /// Device addresses by device id.
 using DeviceAddresses = std::map<std::string, std::string>;
 
-/// The `address_N=IP` lines of a hccn.conf; other lines are passed over, of two for one N the last
-/// counts. Errors: kCorrupt naming the line that has no or two '='.
+/// The `address_N=IP` lines of a hccn.conf. Other lines are skipped; the last line for an N counts.
+/// Errors: kCorrupt naming the line that has no or two '='.
 DeviceAddresses parse_hccn_conf(std::string_view text, const std::string& name);
 
-/// The address in what `hccn_tool -i N -ip -g` prints ("ipaddr:192.1.27.6" in its first line);
-/// nothing when there is none.
+/// The address in the output of `hccn_tool -i N -ip -g` ("ipaddr:192.1.27.6" in its first line);
+/// nothing if there is none.
 std::optional<std::string> parse_hccn_tool(std::string_view output);
 
-/// The table of one host. Logical device i is device visible[i], and has that one's address.
-/// Errors: kInvalidArgument: too few visible devices, one that is no number, or one without
+/// The table of one host. Logical device i is device visible[i], with that device's address.
+/// Errors: kInvalidArgument: too few visible devices, one that is no number, or one without an
 /// address.
 RankTable host_table(const std::string& server_id, DeviceRange range,
                      const std::vector<std::string>& visible, const DeviceAddresses& addresses);
@@ -42,8 +42,8 @@ RankTable host_table(const std::string& server_id, DeviceRange range,
 /// hccl_2p_01_10.0.0.1.json
 std::string host_table_name(DeviceRange range, const std::string& server_id);
 
-/// The table of hosts without device addresses ("h1:4,h2:4": devices 0-3 of each, ranks in that
-/// order; ":1" may be left out). Errors: kInvalidArgument.
+/// The table of hosts without device addresses. "h1:4,h2:4": devices 0-3 of each, ranks in that
+/// order; ":1" may be left out. Errors: kInvalidArgument.
 RankTable plain_table(const std::string& hosts);
 
 /// hccl_2s_8p.json
@@ -59,9 +59,9 @@ struct MergedTable {
   std::string json;
 };
 
-/// Servers of all files in their order, ranks numbered anew; what else a server or device has is
-/// kept. Rank ids are strings, as the format wants them (merge_hccl.py writes numbers).
-/// Errors: kCorrupt naming file and JSON path: a file's form is wrong, or two have one server.
+/// Servers of all files in their order, with new rank numbers; other members of a server or device
+/// are kept. Rank ids are strings, as the format requires (merge_hccl.py writes numbers). Errors:
+/// kCorrupt naming file and JSON path: a file has a wrong form, or two files have the same server.
 MergedTable merge_rank_tables(const std::vector<RankTableText>& files);
 
 /// "['0', '1']", as Python prints a list of texts.
@@ -69,8 +69,8 @@ std::string python_list(const std::vector<std::string>& texts);
 
 constexpr const char* kHccnConf = "/etc/hccn.conf";
 
-/// What hccn_tool says of the devices in `range`; nothing when it is not in PATH, or one of its
-/// answers (10 s each) has no address.
+/// hccn_tool's addresses of the devices in `range`. Nothing if the tool is not in PATH, or one of
+/// its answers (10 s each) has no address.
 std::optional<DeviceAddresses> ask_hccn_tool(DeviceRange range);
 
 /// The addresses in a hccn.conf. Errors: kNotFound, kIo, kCorrupt.

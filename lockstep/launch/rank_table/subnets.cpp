@@ -1,4 +1,4 @@
-// Which device addresses share a subnet, and which should.
+// Subnets of device addresses: equal where they must be, and different where they must be.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-/// The bytes of an address that name its subnet; empty for what is no address.
+/// The bytes of an address that name its subnet; empty for an invalid address.
 std::string subnet_of(const std::string& address) {
   std::array<char, 16> bytes{};
   if (::inet_pton(AF_INET, address.c_str(), bytes.data()) == 1) return {bytes.data(), 3};
@@ -49,7 +49,7 @@ RankTableFault subnet_fault(AscendGeneration generation, const Place& place, con
                       other.address, other.path, rule)};
 }
 
-/// Where each id of a host should be: with its twin (0 and 4), apart from its neighbours.
+/// Rules within a host: an id shares a subnet with its twin (0 and 4), but not with its neighbours.
 void check_within_host(const std::vector<Place>& places, std::vector<RankTableFault>* faults) {
   constexpr auto kTraining = AscendGeneration::kTraining;
   std::map<std::pair<size_t, int>, const Place*> by_pair;            // host, id modulo 4
@@ -70,7 +70,7 @@ void check_within_host(const std::vector<Place>& places, std::vector<RankTableFa
   }
 }
 
-/// Equal ids (kTraining) or all of them (kA2) share the subnet of the first.
+/// Equal ids (kTraining) or all ids (kA2) share the subnet of the first.
 void check_shared(const std::vector<Place>& places, AscendGeneration generation,
                   std::vector<RankTableFault>* faults) {
   const bool training = generation == AscendGeneration::kTraining;

@@ -30,7 +30,7 @@ std::string other_program(const MembershipRules& rules, const JoinRequest& offer
       offer.host, offer.program, rules.place, rules.program);
 }
 
-/// fixed_ranks: those that are not here.
+/// fixed_ranks: the node ranks that have not come.
 std::string missing_ranks(const MembershipState& state) {
   std::vector<int> missing;
   for (int node = 0; node < state.rules.max_nodes; ++node) {

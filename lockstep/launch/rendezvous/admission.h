@@ -1,5 +1,5 @@
 #pragma once
-// Whether an agent that comes can take part in a job, and who is still awaited. Pure.
+// Whether a new agent can take part in a job, and which agents are still missing. Pure.
 
 #include <optional>
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace lockstep {
 
-/// Whether it was started for the same number of nodes. Of a job with fixed ranks all must be.
+/// Whether it was started for the same number of nodes, which a job with fixed ranks requires.
 bool same_nodes(const MembershipRules& rules, const JoinRequest& offer);
 
-/// Why this agent, which is not among state.agents, cannot take part; nothing: it can. It has
+/// Why this agent, which is not among state.agents, cannot take part; nothing if it can. Reasons:
 /// another secret, number of nodes or program, or its --node_rank is taken.
 std::optional<RefuseAgent> refusal_of(const MembershipState& state, const AgentHere& event);
 
-/// "4", or "2:4": as --nnodes takes it.
+/// "4", or "2:4": the syntax of --nnodes.
 std::string nodes_text(int min_nodes, int max_nodes);
 
 /// "2 of 3 nodes are here; waiting for node 2 at 10.0.0.1:29500".

@@ -8,9 +8,9 @@
 namespace lockstep {
 namespace {
 
-/// An agent's loop does not wait longer for a meeting place that hangs.
+/// Limit of the agent's loop for a call to a meeting place that hangs.
 constexpr auto kSayLimit = std::chrono::seconds(2);
-/// Of a failure's texts, so that a record of it stays within its limit.
+/// Limit of a failure's texts, so that a record of it stays within its own limit.
 constexpr size_t kMaxLine = 2000;
 
 Failure shortened(Failure failure) {
@@ -31,7 +31,7 @@ AgentStatus::AgentStatus(std::string id, JoinRequest offer)
 std::optional<JobPlan> AgentStatus::wait_for_plan() {
   MutexLock lock(mutex_);
   while (!plan_ && !error_ && !news_.end) changed_.wait(lock);
-  // A job may end before its plan is fetched here: the news then say how.
+  // A job may end before its plan is fetched; the news then contain its end.
   if (plan_) return fetch();
   if (error_) throw Error(*error_);
   return std::nullopt;
@@ -68,7 +68,7 @@ void AgentStatus::failed(const Failure& failure) {
   try {
     say_failure(Deadline::after(kSayLimit));
   } catch (const Error&) {
-    // The thread says it again, or sees that the store is gone; that ends this generation too.
+    // The thread repeats it, or sees that the store is gone; that ends this generation too.
   }
 }
 
@@ -89,7 +89,7 @@ void AgentStatus::say_failure(Deadline deadline) {
 void AgentStatus::ended_work(NodeWork work, bool stepped) {
   {
     MutexLock lock(mutex_);
-    if (plan_) return;  // said of the generation before
+    if (plan_) return;  // published for the previous generation
     offer_.work = work;
     offer_.stepped = offer_.stepped || stepped;
   }
@@ -114,7 +114,7 @@ void AgentStatus::say_quietly() {
   try {
     say(ttl, Deadline::after(kSayLimit));
   } catch (const Error&) {
-    // The thread says it again where the job goes on.
+    // The thread repeats it if the job goes on.
   }
 }
 
@@ -122,7 +122,7 @@ void AgentStatus::use(std::shared_ptr<Store> store) {
   MutexLock lock(mutex_);
   store_ = std::move(store);
   said_ = false;
-  unsaid_.reset();  // the loss of a store ends the generation that it is of
+  unsaid_.reset();  // the loss of a store ends its generation
 }
 
 std::optional<bool> AgentStatus::say(std::chrono::milliseconds ttl, Deadline deadline) {
@@ -131,7 +131,7 @@ std::optional<bool> AgentStatus::say(std::chrono::milliseconds ttl, Deadline dea
     ttl_ = ttl;
     said_ = true;
     say_again_ = saying_;
-    if (saying_) return std::nullopt;  // who waits for a place that hangs holds up nobody else
+    if (saying_) return std::nullopt;  // a call that hangs at the meeting place delays nothing else
     saying_ = true;
   }
   while (true) {
@@ -156,7 +156,7 @@ bool AgentStatus::hold_offer(std::chrono::milliseconds ttl, Deadline deadline) {
   return !store || store->hold(keys::agent(id_), text, ttl, deadline);
 }
 
-/// False: not what has changed meanwhile.
+/// False: the offer has changed meanwhile.
 bool AgentStatus::said_all() {
   MutexLock lock(mutex_);
   saying_ = say_again_;
@@ -201,7 +201,7 @@ bool AgentStatus::stop_work(const std::optional<Failure>& failure, const std::st
 void AgentStatus::end(const JobEnd& end) {
   MutexLock lock(mutex_);
   if (!news_.end) news_.end = end;
-  // Whoever still waits for its first generation learns why there is none.
+  // An agent that still waits for its first generation learns why there is none.
   if (!error_ && end.failure) {
     error_.emplace(ErrorCode::kMismatch, "the job has ended without this node: " +
                                              failure_line(*end.failure, offer_.max_nodes));

@@ -1,6 +1,6 @@
 #pragma once
-// What an agent's loop and the thread that takes part in the job for it know together. Each side
-// has its half of the calls; all may be made at any time.
+// State shared by an agent's loop and its membership thread. Each side has its half of the calls;
+// all are thread-safe.
 
 #include <memory>
 #include <optional>
@@ -20,7 +20,7 @@ class AgentStatus {
   /// `id`: this agent's, at the meeting place.
   AgentStatus(std::string id, JoinRequest offer);
 
-  // ---- of the agent's loop; Rendezvous says what they mean
+  // ---- for the agent's loop; documented in Rendezvous
   std::optional<JobPlan> wait_for_plan();
   int fd() const { return wake_.get(); }
   JobNews news();
@@ -29,18 +29,16 @@ class AgentStatus {
   void ended_work(NodeWork work, bool stepped = false);
   void leave(int signal);
 
-  // ---- of the thread
-  /// Where to say things from now on; null: nowhere.
+  // ---- for the thread
+  /// Sets the store to write to from now on; null: none.
   void use(std::shared_ptr<Store> store);
-  /// Says (again) how this agent is, as a key that is held. False when the key is another's, which
-  /// is this agent's own of before the connection was lost. Where the other thread is just saying
-  /// it, that one says it once more, and this returns at once: nothing, as nobody knows yet whether
-  /// the store takes it. Errors: those of the store.
+  /// Publishes this agent's offer (again), as a held key. False if our own previous connection
+  /// still holds the key. Nothing if the other thread is just writing: that thread then writes once
+  /// more, and the outcome is not known yet. Errors: those of the store.
   std::optional<bool> say(std::chrono::milliseconds ttl, Deadline deadline);
   void take_plan(JobPlan plan);
-  /// The generation is over. True when its plan had not been fetched yet: it is void then, and what
-  /// this agent says of itself has changed. `kill_by`: see JobNews; a later call may give an
-  /// earlier one.
+  /// The generation is over. True if its plan had not been fetched yet: it is void then, and this
+  /// agent's offer has changed. `kill_by`: see JobNews; a later call may give an earlier time.
   using Time = std::chrono::steady_clock::time_point;
   bool stop_work(const std::optional<Failure>& failure, const std::string& why,
                  std::optional<Time> kill_by = std::nullopt);
@@ -48,15 +46,15 @@ class AgentStatus {
   void fail(const Error& error);
   void change_ports(int store_port, int torch_port);
 
-  /// Says again what failed() could not: a store that was only slow must still learn of it.
-  /// Errors: those of the store.
+  /// Repeats a failed() that could not be written: a store that was only slow must still learn of
+  /// it. Errors: those of the store.
   void say_failure(Deadline deadline);
 
   JoinRequest offer() const;
   const std::string& id() const { return id_; }
 
  private:
-  JobPlan fetch() LOCKSTEP_REQUIRES(mutex_);  ///< There is one.
+  JobPlan fetch() LOCKSTEP_REQUIRES(mutex_);  ///< Requires plan_.
   void say_quietly();
   bool hold_offer(std::chrono::milliseconds ttl, Deadline deadline);
   bool said_all();
@@ -69,9 +67,9 @@ class AgentStatus {
   std::shared_ptr<Store> store_ LOCKSTEP_GUARDED_BY(mutex_);
   std::chrono::milliseconds ttl_ LOCKSTEP_GUARDED_BY(mutex_){2000};
   bool said_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  /// The offer is being written: by one at a time, so that an older one never comes last.
+  /// The offer is being written: one thread at a time, so that an older one never comes last.
   bool saying_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  bool say_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< It has changed since.
+  bool say_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< The offer has changed since.
   JoinRequest offer_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<JobPlan> plan_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
   JobNews news_ LOCKSTEP_GUARDED_BY(mutex_);
@@ -79,7 +77,8 @@ class AgentStatus {
     int64_t generation = 0;
     std::string text;
   };
-  std::optional<Unsaid> unsaid_ LOCKSTEP_GUARDED_BY(mutex_);  ///< A failure, for this store.
+  std::optional<Unsaid> unsaid_ LOCKSTEP_GUARDED_BY(mutex_);  ///< A failure not yet written to this
+                                                              ///< store.
   std::optional<Error> error_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 

@@ -21,16 +21,16 @@
 namespace lockstep {
 namespace {
 
-/// After this long the user is told whom this agent waits for.
+/// After this time the user is told what this agent waits for.
 constexpr std::chrono::seconds kSayAfter{5};
-/// A server that is alive answers within this, or within the time for which it may be silent.
+/// A live server answers within this time, or within its allowed silence.
 constexpr std::chrono::milliseconds kAnswerLimit{2000};
-/// The host that served was silent for a second and more already. If it is up its kernel takes a
-/// connection at once, however busy the agent is.
+/// The former server's host has been silent for a second and more. If it is up, its kernel accepts
+/// a connection at once, however busy the agent is.
 constexpr std::chrono::milliseconds kSilentHostLimit{500};
-/// Then it looks again whether the endpoint is on this host.
+/// After this time it checks again whether the endpoint is on this host.
 constexpr std::chrono::seconds kLongestTry{10};
-/// Between two rounds of those who could serve.
+/// Pause between two rounds over the candidates.
 constexpr std::chrono::milliseconds kRoundPause{100};
 
 BuiltInPlace::Role role_of(const RunOptions& options, const std::string& host) {
@@ -42,8 +42,8 @@ BuiltInPlace::Role role_of(const RunOptions& options, const std::string& host) {
   return is_own_address(host) ? Role::kMayServe : Role::kConnects;
 }
 
-/// Where node 0, or the agent that is told to serve, is: that one serves, whatever its name; to all
-/// others the name has to be known.
+/// The endpoint's host. Node 0, or an agent told to serve, serves whatever its name; all others
+/// must be able to resolve the name.
 std::string master_of(const RunOptions& options, const std::string& secret) {
   const bool fixed = options.rdzv_backend == "static";
   const char* what = fixed ? "--master_addr" : "--rdzv_endpoint";
@@ -73,7 +73,7 @@ std::string BuiltInPlace::listen_host() const {
 
 std::string BuiltInPlace::own_address() const {
   if (is_loopback(endpoint_.host)) return listen_host();
-  // The name by which the user reaches this host is known to do.
+  // The name by which the user reaches this host is known to work.
   return role_ == Role::kConnects ? local_address_towards(endpoint_.host) : endpoint_.host;
 }
 
@@ -112,7 +112,7 @@ std::shared_ptr<Store> BuiltInPlace::serve(UniqueFd listener, const Endpoint& as
   return store;
 }
 
-/// Null when somebody else serves at the endpoint already.
+/// Null if another agent already serves at the endpoint.
 std::shared_ptr<Store> BuiltInPlace::try_to_serve() {
   try {
     return serve(tcp_listen(listen_host(), endpoint_.port), endpoint_);
@@ -139,8 +139,8 @@ std::shared_ptr<Store> BuiltInPlace::open(Deadline deadline) {
   return store;
 }
 
-/// Several agents on the endpoint's host: when the one that serves is gone before the job began,
-/// another does.
+/// Several agents may be on the endpoint's host. If the server goes before the job began, another
+/// one serves.
 std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
   // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): it does not follow what is caught
   const auto say_at = Deadline::after(kSayAfter);
@@ -156,12 +156,12 @@ std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
                   fmt::format("{}; this node has its secret from {}: compare it with the others'",
                               error.what(), secret_source()));
     } catch (const Error& error) {
-      // A server that is ending is nobody's, or soon another's; a name may be unknown for a moment.
+      // A server that is ending may soon be replaced; a name may be unknown for a moment.
       const bool gone = error.code() == ErrorCode::kUnavailable;
       if ((error.code() != ErrorCode::kTimeout && !gone) || deadline.passed()) throw;
       if (gone) std::this_thread::sleep_for(std::min(kRoundPause, deadline.left()));
     }
-    // The endpoint's address may have been an earlier host's, or not to be had just then.
+    // The endpoint's address may have moved from another host, or been unavailable just then.
     if (role_ == Role::kConnects) role_ = role_of(options_, endpoint_.host);
     if (role_ == Role::kMayServe) {
       if (auto store = try_to_serve()) return store;
@@ -173,7 +173,7 @@ std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
   }
 }
 
-/// The store may be another program's, whose nodes would never come, or another job's.
+/// The store may belong to another program, whose nodes would never come, or to another job.
 void BuiltInPlace::check_job(Store& store, Deadline deadline) const {
   const bool fixed = options_.rdzv_backend == "static";
   const std::string what =
@@ -201,7 +201,7 @@ void BuiltInPlace::check_job(Store& store, Deadline deadline) const {
                   options_.run_id, name(), job, fixed ? "a --master_port" : "an --rdzv_endpoint"));
 }
 
-/// This agent may have to take over once more, where its plans say that it can be found.
+/// Keeps a listener: this agent may have to take over again at the address in its plans.
 void BuiltInPlace::stop_serving() {
   server_.reset();
   if (own_listener_) return;
@@ -212,7 +212,7 @@ void BuiltInPlace::stop_serving() {
   }
 }
 
-/// Null when it is not a place of this job, or not one any more.
+/// Null if this is no place of the job, or not any more.
 std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, Deadline deadline) {
   const bool was_silent = candidate.host == at_.host;
   if (!somebody_listens(candidate, was_silent ? deadline.at_most(kSilentHostLimit) : deadline))
@@ -223,7 +223,7 @@ std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, De
     if (!job.empty() && !options_.run_id.empty() && job != options_.run_id) return nullptr;
     return store;
   } catch (const Error&) {
-    return nullptr;  // the next one may be alive
+    return nullptr;  // the next candidate may be alive
   }
 }
 
@@ -253,7 +253,7 @@ std::shared_ptr<Store> BuiltInPlace::reopen(const Candidates& candidates,
       const Endpoint& candidate = candidates.in_order[i];
       if (i == candidates.own && own_listener_) return serve(std::move(own_listener_), candidate);
       if (auto store = try_candidate(candidate, deadline.at_most(call_limit()))) {
-        // Its own, of which this agent lost only the connection, it goes on serving.
+        // If this agent lost only the connection to its own server, that server goes on.
         if (to_string(candidate) != to_string(at_)) stop_serving();
         at_ = candidate;
         return store;

@@ -7,11 +7,11 @@
 
 namespace lockstep {
 
-/// A store that an agent serves: at first the one at the endpoint, after its end a successor on a
-/// port of its own (docs/design/rendezvous.md).
+/// A store that an agent serves: at first the one at the endpoint; after its end a successor on its
+/// own port (docs/design/rendezvous.md).
 class BuiltInPlace final : public MeetingPlace {
  public:
-  /// Whether this agent is to serve at the endpoint.
+  /// Whether this agent serves at the endpoint.
   enum class Role { kServes, kMayServe, kConnects };
 
   /// Errors: kInvalidArgument (the endpoint is not loopback and there is no secret).

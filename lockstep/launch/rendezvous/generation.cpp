@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kFree = SIZE_MAX;
 
-/// Whoever has the smaller key comes first.
+/// The node with the smaller key comes first.
 auto precedence(const NodeWish& node) {
   const bool had = node.generation > 0;
   const int kind = had ? 0 : (node.node_rank ? 1 : 2);
@@ -32,7 +32,7 @@ bool take(std::vector<size_t>* places, int rank, size_t node) {
 
 using Entry = std::pair<const std::string, MembershipState::Agent>;
 
-/// Those who take part, by node rank.
+/// The nodes that take part, by node rank.
 std::vector<Entry*> choose(MembershipState* state) {
   std::vector<Entry*> usable;
   std::vector<NodeWish> wishes;
@@ -58,7 +58,7 @@ std::vector<NodeRanks> ranks_of(const std::vector<Entry*>& nodes) {
   return plan_ranks(offers);
 }
 
-/// What is equal in all plans.
+/// The part that is equal in all plans.
 NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& nodes,
                      const std::vector<NodeRanks>& ranks) {
   NodePlan plan;

@@ -49,8 +49,8 @@ void begin_leaving(MembershipState* state, std::string why, MemberActions* actio
   publish_record(*state, actions);
 }
 
-// After the first generation the others are waited for only where a new leader expects them: they
-// cannot be here before they see that the last leader is gone, however short the last call is.
+// After the first generation only a new leader that expects other agents waits for them. They
+// cannot be here before they notice the last leader's loss, however short the last call is.
 JobTime forms_at(const MembershipState& state, JobTime since) {
   const MembershipRules& rules = state.rules;
   const int here = state.counts.usable;

@@ -1,6 +1,6 @@
 #pragma once
-// From one state of a job to the next: what membership.cpp does when its events say so. Each
-// changes `state` and adds what must be done. Pure.
+// Steps from one state of a job to the next, used by membership.cpp. Each changes `state` and
+// appends the necessary actions. Pure.
 
 #include <optional>
 #include <string>
@@ -12,12 +12,12 @@ namespace lockstep {
 
 using MemberActions = std::vector<MemberAction>;
 
-/// Adds `agent` to the counts, or takes it out (by = -1).
+/// Adds `agent` to the counts, or removes it (by = -1).
 void count_agent(MembershipState* state, const MembershipState::Agent& agent, int by = 1);
 
 void publish_record(const MembershipState& state, MemberActions* actions);
 
-/// Any ▶ ended. why: there is no restart.
+/// Any ▶ ended. why: why there is no restart.
 void end_job(MembershipState* state, std::optional<Failure> failure, MemberActions* actions,
              std::string why = "");
 void end_job_by(MembershipState* state, const std::string& cause, MemberActions* actions);
@@ -26,13 +26,13 @@ void end_job_by(MembershipState* state, const std::string& cause, MemberActions*
 void begin_leaving(MembershipState* state, std::string why, MemberActions* actions,
                    std::optional<Failure> failure = std::nullopt);
 
-/// Leaving, all workers are gone ▶ forming, or running at once, or ended.
+/// Leaving with no workers left ▶ forming, or running at once, or ended.
 void begin_forming(MembershipState* state, JobTime now, MemberActions* actions);
 
 /// Forming ▶ running, if enough are here.
 void try_to_form(MembershipState* state, JobTime now, MemberActions* actions);
 
-/// Forming: when a generation starts with those who are here, if they are enough since `since`.
+/// Forming: when a generation starts with the present agents, if they are enough since `since`.
 JobTime forms_at(const MembershipState& state, JobTime since);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 #pragma once
-// The keys at the meeting place; docs/design/rendezvous.md says who writes which.
+// The keys at the meeting place; docs/design/rendezvous.md lists their writers.
 
 #include <cstdint>
 #include <string>
@@ -7,8 +7,8 @@
 namespace lockstep::keys {
 
 inline const std::string kJob = "job";          ///< Built in: the run's name, written first.
-inline const std::string kLive = "live/";       ///< What the leader watches.
-inline const std::string kNews = "live/news/";  ///< What every agent watches.
+inline const std::string kLive = "live/";       ///< Watched by the leader.
+inline const std::string kNews = "live/news/";  ///< Watched by every agent.
 inline const std::string kAgents = "live/agent/";
 inline const std::string kLeader = "live/news/leader";
 inline const std::string kRecord = "live/news/generation";

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr auto kWriteLimit = std::chrono::seconds(10);
-/// Fewer need not know how many they are: their signs of life are no burden.
+/// Up to this number agents need not know their number: their heartbeats are no burden.
 constexpr int64_t kManyAgents = 1024;
 constexpr size_t kMaxRefusal = 8192;
 
@@ -24,7 +24,7 @@ constexpr auto kRefusalMembers = [](auto& m, auto& refusal) {
   m.text("why", refusal.why, kMaxRefusal / 2);
 };
 
-/// Nothing where an agent has written nonsense.
+/// Nothing if an agent's text is invalid.
 template <class Read>
 auto read(const Store::Change& change, const Read& from_json)
     -> std::optional<decltype(from_json(*change.value))> {
@@ -74,7 +74,7 @@ void Leader::begin(const std::vector<Store::Change>& all) {
   if (agents_said_ == said) act(PublishRecord{record_of(state_)});
 }
 
-/// Nobody of an earlier job is left.
+/// No agent of an earlier job is left.
 void Leader::clear() {
   const auto soon = Deadline::after(kWriteLimit);
   for (const auto& prefix : {keys::kPlans, keys::kFailures, keys::kRefused, keys::kMoved}) {
@@ -83,7 +83,7 @@ void Leader::clear() {
 }
 
 void Leader::take(const std::vector<Store::Change>& changes) {
-  // A failure is in the key after those that say that its workers are gone, and explains them.
+  // A failure is in a later key than the ends of its workers, and explains them.
   std::vector<AgentHere> gone;
   for (const auto& change : changes) {
     if (!is_offer(change) || !change.value) {

@@ -1,6 +1,6 @@
 #pragma once
-// The part of a job's leader: turns what is seen at the meeting place into events of the
-// membership, and its actions into what is written there. Used by one thread.
+// The leader's side of a job: turns changes at the meeting place into events of the membership, and
+// writes its actions there. Used by one thread.
 
 #include <memory>
 #include <string>
@@ -12,12 +12,12 @@ namespace lockstep {
 
 class Leader {
  public:
-  /// `id`: of the agent that leads.
+  /// `id`: of the leading agent.
   Leader(std::shared_ptr<Store> store, MembershipRules rules, std::string id);
 
-  /// All there is below live/, as a first watch returns it. Keys of an earlier job are cleared.
+  /// Takes everything below live/, as returned by a first watch. Clears keys of an earlier job.
   void begin(const std::vector<Store::Change>& all);
-  /// What changed below live/ since. Errors (of all these): those of the store.
+  /// Takes later changes below live/. Errors (of all these): those of the store.
   void take(const std::vector<Store::Change>& changes);
   void look_at_clock();
 
@@ -36,10 +36,10 @@ class Leader {
   std::shared_ptr<Store> store_;
   std::string id_;
   MembershipState state_;
-  int64_t agents_said_ = 0;  ///< How many there were when the last record was written.
+  int64_t agents_said_ = 0;  ///< Number of agents in the last record written.
 };
 
-/// How a refused agent is told, and what it reads.
+/// The message that a refused agent reads.
 std::string to_json(const RefuseAgent& refusal);
 Error refusal_from_json(std::string_view text);
 

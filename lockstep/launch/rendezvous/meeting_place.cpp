@@ -17,13 +17,13 @@
 namespace lockstep {
 namespace {
 
-/// Of runs without a name, as torchrun has it: agents have to find each other by it.
+/// Name of runs without one, as in torchrun: agents find each other by it.
 constexpr char kNoName[] = "none";
 constexpr int kEtcdPort = 2379;
-/// Between two attempts to find a lost store again.
+/// Pause between two attempts to find a lost store again.
 constexpr std::chrono::milliseconds kPause{100};
 
-/// Under which other nodes reach this one, which like this one reach `servers`.
+/// Address by which other nodes, which also reach `servers`, reach this one.
 std::string address_among(const std::vector<std::string>& servers) {
   const Environment environment = this_environment();
   try {
@@ -52,11 +52,11 @@ std::string etcd_url(const RunOptions& options) {
   return url;
 }
 
-/// A store that is there whichever agent dies: etcd, or a folder that all hosts share. Any agent
-/// may lead. Keys lie below the run's name.
+/// A store that survives any agent: etcd, or a folder that all hosts share. Any agent may lead.
+/// Keys lie below the run's name.
 class StorePlace final : public MeetingPlace {
  public:
-  /// Errors: kInvalidArgument (hosts that others reach, and no secret).
+  /// Errors: kInvalidArgument (other hosts reach the store, and there is no secret).
   StorePlace(const RunOptions& options, const std::string& secret);
 
   std::shared_ptr<Store> open(Deadline deadline) override;
@@ -72,7 +72,7 @@ class StorePlace final : public MeetingPlace {
   Endpoint endpoint() const override { return {}; }
   std::string name() const override { return name_; }
   std::string loss() const override { return name_ + " cannot be reached"; }
-  /// A restart of the service is waited for.
+  /// Long enough for a restart of the service.
   std::chrono::milliseconds call_limit() const override { return options_.read_timeout; }
   void close(Deadline) override {}
 
@@ -136,7 +136,7 @@ std::shared_ptr<Store> StorePlace::reopen(const Candidates&, const std::atomic<b
       return open(deadline.at_most(std::chrono::seconds(2)));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInvalidArgument || deadline.passed()) throw;
-      std::this_thread::sleep_for(kPause);  // a folder that is gone is so at once
+      std::this_thread::sleep_for(kPause);  // a missing folder fails at once
     }
   }
   return nullptr;

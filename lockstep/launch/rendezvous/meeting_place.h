@@ -1,6 +1,6 @@
 #pragma once
-// Where the agents of a job meet: how an agent comes to the store through which they talk, at the
-// beginning and when it is lost. Used by one thread.
+// The meeting place of a job's agents: how an agent opens the store through which they communicate,
+// at the beginning and after a loss. Used by one thread.
 
 #include <atomic>
 #include <cstdint>
@@ -20,59 +20,60 @@ class MeetingPlace {
  public:
   virtual ~MeetingPlace() = default;
 
-  /// The job's store: serves it where that falls to this agent, else connects to it.
+  /// Opens the job's store: serves it if this agent's role is to serve, else connects to it.
   /// Errors: kTimeout (nobody serves it), kMismatch (another job, another secret),
   /// kInvalidArgument, kUnavailable.
   virtual std::shared_ptr<Store> open(Deadline deadline) = 0;
 
-  /// Who could serve the store after it was lost, and which of them is this agent.
+  /// Agents that could serve the store after its loss, and the index of this one.
   struct Candidates {
     std::vector<Endpoint> in_order;
     size_t own = SIZE_MAX;
   };
-  /// The same after the store was lost: the first of the candidates that answers, or this agent
-  /// itself where none before it does. Without candidates it is open(). Null when `stop` is set.
+  /// Reopens the store after its loss: connects to the first candidate that answers, or serves if
+  /// none before this agent does. Without candidates same as open(). Null if `stop` is set.
   virtual std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
                                         Deadline deadline) = 0;
 
-  /// The same store again, where only the connection to it ended. Null: nobody serves there any
-  /// more, or none has answered when the deadline passed, or `stop` is set.
+  /// Reconnects to the same store if only the connection ended. Null: nobody serves there any more,
+  /// or none has answered by the deadline, or `stop` is set.
   virtual std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) {
     (void)stop;
     (void)deadline;
     return nullptr;
   }
-  /// After a loss: that host says that nobody serves there, so who did is dead, not cut off. Takes
-  /// half a second where it says nothing.
+  /// After a loss: the host reports that nothing serves there, so the server is dead and not cut
+  /// off. Takes half a second if the host is silent.
   virtual bool nobody_serves() { return false; }
-  /// Signs of life there are renewals of a lease, which cost all who share the service.
+  /// Heartbeats there are renewals of a lease, which cost all users of the service.
   virtual bool by_lease() const { return false; }
 
-  /// Whether this agent is one of those that may lead the job there.
+  /// Whether this agent may lead the job there.
   virtual bool may_lead() const = 0;
-  /// This host's address as the others there see it, and where to listen for them.
+  /// This host's address as the others there see it, and the address to listen on for them.
   virtual std::string own_address() const = 0;
   virtual std::string listen_host() const = 0;
-  /// Where others find this agent if it takes over; port 0: not at all.
+  /// Port of this agent if it takes over; 0: it cannot.
   virtual int own_port() const = 0;
-  /// Where the agent that serves has to look for others of its job: the endpoint, unless it serves
-  /// there itself.
+  /// Where a serving agent looks for others of its job: the endpoint, unless it serves there
+  /// itself.
   virtual std::optional<Endpoint> elsewhere() const = 0;
-  /// Where the store is that was opened last; host empty: not at one address.
+  /// Address of the store that was opened last; host empty: it has no single address.
   virtual Endpoint endpoint() const = 0;
 
   /// For messages: "10.0.0.1:29400".
   virtual std::string name() const = 0;
-  /// What it means that it is lost, in one line.
+  /// The meaning of its loss, in one line.
   virtual std::string loss() const = 0;
   /// How long a call there may take until it counts as lost.
   virtual std::chrono::milliseconds call_limit() const = 0;
 
-  /// Lets others read their last news before the store goes.
+  /// Lets others read their last news before the store ends.
   virtual void close(Deadline deadline) = 0;
 };
 
-/// By options.rdzv_backend. Errors: kInvalidArgument (no secret where one is needed; port taken).
+/// Chosen by options.rdzv_backend. Errors: kInvalidArgument (no secret although one is needed; port
+/// taken).
 std::unique_ptr<MeetingPlace> make_place(const RunOptions& options, const std::string& secret);
 
 }  // namespace lockstep

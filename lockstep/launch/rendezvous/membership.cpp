@@ -42,11 +42,11 @@ Failure ended_by_user(const Agent& agent) {
   return failure;
 }
 
-/// Running: all are done, or somebody waits who could take part.
+/// Running: checks whether all are done, or another agent waits that could take part.
 void look_at_running(MembershipState* state, JobTime now, MemberActions* actions) {
   const auto& counts = state->counts;
   if (counts.members == counts.done) return end_job(state, std::nullopt, actions);
-  // A job of which a part is done is nearly over.
+  // A job that is partly done is nearly over.
   const bool room = counts.members < state->rules.max_nodes && counts.done == 0;
   if (!room || counts.spares == 0) {
     state->newcomer_since.reset();
@@ -66,7 +66,7 @@ void look(MembershipState* state, JobTime now, MemberActions* actions) {
   }
 }
 
-/// True when this agent cannot take part; says so to it, or to all where the job cannot begin.
+/// True if this agent cannot take part; tells this agent, or all if the job cannot begin.
 bool refused(MembershipState* state, const AgentHere& event, MemberActions* actions) {
   const auto refusal = refusal_of(*state, event);
   const MembershipRules& rules = state->rules;
@@ -83,7 +83,7 @@ bool refused(MembershipState* state, const AgentHere& event, MemberActions* acti
   return true;
 }
 
-/// What a new leader learns of the generation that ended when the last one went.
+/// A new leader takes over the generation that ended with the last leader.
 void inherit(MembershipState* state, const JoinRequest& offer) {
   if (offer.generation <= state->generation) return;
   state->generation = offer.generation;
@@ -96,8 +96,9 @@ void inherit(MembershipState* state, const JoinRequest& offer) {
   state->expected_nodes = std::min(offer.num_nodes - 1, state->rules.max_nodes);
 }
 
-/// The earlier job's last agents are gone: what was there of them were leases that had not run out.
-/// Who is here never took part, so this job begins as any, and only its generations' numbers go on.
+/// The earlier job's last agents are gone; their keys were leases that had not run out. None of the
+/// present agents took part, so this job begins as any other; only the numbers of generations go
+/// on.
 void begin_anew_without_heirs(MembershipState* state) {
   const auto is_heir = [](const auto& entry) { return entry.second.generation > 0; };
   const auto& agents = state->agents;
@@ -109,7 +110,7 @@ void begin_anew_without_heirs(MembershipState* state) {
   state->expected_nodes = 0;
 }
 
-/// Takes over what the agent says of itself; what the leader has decided since counts more.
+/// Takes over the agent's offer; the leader's later decisions have priority.
 void update(MembershipState* state, Agent* agent, const JoinRequest& offer) {
   agent->offer = offer;
   if (offer.generation < agent->generation) return;
@@ -121,7 +122,7 @@ void update(MembershipState* state, Agent* agent, const JoinRequest& offer) {
   state->restarts.stepped = state->restarts.stepped || offer.stepped;
 }
 
-/// A member is told to end by its user.
+/// A member's user ends it.
 void on_leaving(MembershipState* state, const Agent& agent, MemberActions* actions) {
   state->left = ended_by_user(agent);
   if (state->state != State::kRunning) return;
@@ -133,8 +134,8 @@ void on_leaving(MembershipState* state, const Agent& agent, MemberActions* actio
   }
 }
 
-/// A member's workers ended, neither well nor by a failure that was heard of: its agent lost its
-/// connection and came back before that was seen, or could not write the failure in time.
+/// A member's workers ended, neither well nor with a known failure. Its agent lost its connection
+/// and came back unseen, or could not write the failure in time.
 void on_workers_gone(MembershipState* state, const Agent& agent, MemberActions* actions) {
   Failure failure = node_failure(agent, {1, 0});
   failure.cause = fmt::format("the workers of node {} ({}) ended; its agent did not say why",
@@ -167,7 +168,7 @@ void on(MembershipState* state, const AgentHere& event, JobTime now, MemberActio
   look(state, now, actions);
 }
 
-/// A member that did not say goodbye.
+/// A member is lost without notice.
 void on_lost_member(MembershipState* state, const Agent& agent, MemberActions* actions) {
   if (state->state == State::kLeaving && state->failure && agent.busy() &&
       state->failure->node_rank != agent.node_rank && state->rules.elastic()) {
@@ -183,7 +184,7 @@ void on_lost_member(MembershipState* state, const Agent& agent, MemberActions* a
   }
 }
 
-/// Who is gone may be cut off, in a half with enough that goes on without hearing of this one.
+/// The lost agents may be cut off, in a part that has enough nodes to go on without this one.
 void hurry_if_too_few(MembershipState* state, MemberActions* actions) {
   const bool ending = state->state == State::kLeaving || state->state == State::kForming;
   const bool too_few = static_cast<int>(state->agents.size()) < state->rules.min_nodes;
@@ -192,7 +193,7 @@ void hurry_if_too_few(MembershipState* state, MemberActions* actions) {
   publish_record(*state, actions);
 }
 
-/// Where nobody can take its place it is worth a moment to see whether only its connection ended.
+/// If nothing can replace the agent, wait a moment: perhaps only its connection ended.
 bool may_come_back(const MembershipState& state, const Agent& agent) {
   return state.state == State::kRunning && !state.rules.elastic() && agent.member && agent.busy() &&
          agent.offer.leaving == 0;
@@ -216,16 +217,16 @@ void on(MembershipState* state, const AgentLost& event, JobTime now, MemberActio
   look(state, now, actions);
 }
 
-/// A member did not come back.
+/// A missing member did not come back.
 void end_missing(MembershipState* state, MemberActions* actions) {
   const Agent& agent = state->agents.at(state->missing.begin()->first);
   end_job(state, lost_agent(agent), actions);
 }
 
 void on(MembershipState* state, const WorkersFailed& event, JobTime now, MemberActions* actions) {
-  // Of workers that are being ended some fail.
+  // Workers that are being ended may fail.
   if (state->state != State::kRunning || event.generation != state->generation) return;
-  if (!state->missing.empty()) return end_missing(state, actions);  // it explains the failure
+  if (!state->missing.empty()) return end_missing(state, actions);  // the loss explains the failure
   RestartRecord record = state->restarts;
   RestartRecord endless = state->restarts;
   const auto decision =
@@ -300,7 +301,7 @@ std::optional<JobTime> act_at(const MembershipState& state) {
   if (state.counts.usable < rules.min_nodes) {
     return std::min(state.say_at, state.forming_since + rules.join_timeout);
   }
-  // Workers that are still being ended come before the grace.
+  // Workers that are still being ended have priority over the grace.
   if (state.counts.busy > 0 || !state.enough_since) return std::nullopt;
   return forms_at(state, *state.enough_since);
 }

@@ -1,12 +1,12 @@
 #pragma once
-// What the leader of a job decides when agents come, go and fail: a pure function of its state and
-// the event. No clock, no store; docs/design/rendezvous.md has the rules.
+// The leader's decisions when agents come, go and fail: a pure function of its state and the event.
+// No clock, no store; docs/design/rendezvous.md has the rules.
 //
 //   forming ──all MAX, or MIN for the grace──▶ running ──all done──▶ ended
 //      ▲                                          │
 //      └── leaving (workers end) ◀── failure, an agent lost or come ──▶ ended (no restarts left)
 //
-// Cost: an event that begins no generation takes O(log n) for n agents, one that does O(n log n).
+// Cost for n agents: O(log n) an event; O(n log n) if it begins a generation.
 
 #include <chrono>
 #include <cstdint>
@@ -32,23 +32,26 @@ struct MembershipRules {
   bool fixed_ranks = false;  ///< Each node has its --node_rank, and no other (back end static).
   std::chrono::milliseconds join_timeout{600000};
   std::chrono::milliseconds last_call_timeout{3000};
-  /// After a leader was lost at least as long is waited for the others: until they all know.
+  /// After a leader's loss the others get at least this long, until all have noticed it.
   std::chrono::milliseconds return_grace{3000};
-  /// No generation begins earlier: a leader that does not answer any more may still have workers,
-  /// until it has seen the loss too.
+  /// No generation begins earlier: a leader that stopped answering may still have workers, until it
+  /// notices the loss too.
   JobTime not_before{};
-  /// An agent of a job that cannot change has so long to come back after its connection ended.
+  /// In a job that cannot change, how long an agent may take to come back after its connection
+  /// ended.
   std::chrono::milliseconds come_back{1000};
-  std::chrono::milliseconds batch{1000};      ///< From a newcomer to the generation it begins.
-  std::chrono::milliseconds say_after{5000};  ///< Until users are told who is awaited, and again.
+  std::chrono::milliseconds batch{1000};      ///< From a newcomer to the generation that includes
+                                              ///< it.
+  std::chrono::milliseconds say_after{5000};  ///< Until users learn which nodes are missing, and
+                                              ///< again.
   std::string run_id;
-  std::string token;  ///< This leader's, of generation_token().
-  std::string mark;   ///< Of this job's secret.
+  std::string token;  ///< This leader's part of generation_token().
+  std::string mark;   ///< secret_mark() of this job.
   std::string place;  ///< Where agents meet, for messages.
-  std::string role;   ///< The leader's own, and the program of that role's ranks.
+  std::string role;   ///< The leader's own role, and the program of that role's ranks.
   std::string program;
 
-  /// Whether a job that lost a node waits for another to come.
+  /// Whether a job that lost a node waits for another one.
   bool elastic() const { return min_nodes < max_nodes || max_restarts > 0; }
 };
 
@@ -57,49 +60,52 @@ struct MembershipState {
     JoinRequest offer;
     uint64_t arrival = 0;
     bool member = false;     ///< Takes part in the present generation.
-    int64_t generation = 0;  ///< The last it was given a part in.
+    int64_t generation = 0;  ///< The last one it was part of.
     int node_rank = -1;      ///< Its rank there.
     NodeWork work = NodeWork::kIdle;
 
     bool busy() const { return work == NodeWork::kBusy; }
     bool usable() const { return !busy() && offer.leaving == 0; }
   };
-  /// So that no event has to look at all agents.
+  /// Kept so that no event has to visit all agents.
   struct Counts {
     int usable = 0;   ///< Could take part in a generation that forms now.
-    int spares = 0;   ///< Of these, those that do not take part in the present one.
+    int spares = 0;   ///< Usable agents that do not take part in the present one.
     int busy = 0;     ///< Have workers.
     int members = 0;  ///< Take part in the present generation and are here.
-    int done = 0;     ///< Of these, those whose workers have all ended well.
+    int done = 0;     ///< Members whose workers have all ended well.
   };
   MembershipRules rules;
   JobRecord::State state = JobRecord::State::kForming;
-  int64_t generation = 0;  ///< The present or the last.
-  int64_t newest = 0;      ///< That was ever heard of; the next is one more.
-  bool inherited = false;  ///< Forming: `generation` is of an earlier leader, by what agents said.
-  std::string launch;      ///< Of generation_token(); empty: this leader's first generation is one.
+  int64_t generation = 0;  ///< The present or the last one.
+  int64_t newest = 0;      ///< Highest number known; the next is one more.
+  bool inherited = false;  ///< Forming: `generation` is of an earlier leader, from the agents'
+                           ///< offers.
+  std::string launch;      ///< Part of generation_token(); empty: set by this leader's first
+                           ///< generation.
   RestartRecord restarts;
-  /// Forming: of those that take part already, as many are expected to offer themselves anew.
+  /// Forming: number of earlier members that are expected to come again.
   int expected_nodes = 0;
   std::map<std::string, Agent> agents;
   Counts counts;
   uint64_t arrivals = 0;
-  std::map<int, std::string> by_wish;  ///< fixed_ranks: who is here, by --node_rank.
+  std::map<int, std::string> by_wish;  ///< fixed_ranks: present agents, by --node_rank.
 
   JobTime forming_since;
   JobTime say_at;
-  std::string awaited;                    ///< What was said last.
-  std::optional<JobTime> enough_since;    ///< Forming: since then MIN are here.
-  std::optional<JobTime> newcomer_since;  ///< Running: since then one more could take part.
+  std::string awaited;                    ///< The text shown last.
+  std::optional<JobTime> enough_since;    ///< Forming: since when MIN are here.
+  std::optional<JobTime> newcomer_since;  ///< Running: since when one more could take part.
   JobTime not_before{};                   ///< Forming: no generation begins earlier.
   bool at_once = false;                   ///< Leaving, forming: see JobRecord.
-  /// Running, of a job that cannot change: members that are gone, until when they may come back.
+  /// Running, of a job that cannot change: missing members, and until when they may come back.
   std::map<std::string, JobTime> missing;
-  /// Leaving, and forming after it: why, where that is why. Ended: likewise.
+  /// Leaving, then forming, or ended: the failure that caused it, if any.
   std::optional<Failure> failure;
-  std::string why;              ///< Leaving, forming: why else. Ended: why there is no restart.
+  std::string why;              ///< Leaving, forming: any other reason. Ended: why there is no
+                                ///< restart.
   std::optional<Failure> left;  ///< A member was ended by its user.
-  std::vector<std::string> lost_hosts;  ///< Since a generation last began; the first few.
+  std::vector<std::string> lost_hosts;  ///< Since the last start of a generation; the first few.
 };
 
 /// An agent's key appeared or changed.
@@ -119,7 +125,7 @@ struct WorkersFailed {
 struct JobTimePassed {};
 using MemberEvent = std::variant<AgentHere, AgentLost, WorkersFailed, JobTimePassed>;
 
-/// To be written before the record that follows it.
+/// To be written before the record that follows.
 struct PublishPlans {
   std::vector<std::pair<std::string, NodePlan>> plans;  ///< By agent; node rank order.
 };
@@ -134,14 +140,14 @@ struct RefuseAgent {
 };
 using MemberAction = std::variant<PublishPlans, PublishRecord, RefuseAgent>;
 
-/// A leader begins: nobody is known to be here. What was before it learns from the offers.
+/// A new leader begins without agents; it learns the past from their offers.
 MembershipState begin_membership(MembershipRules rules, JobTime now);
 
-/// Changes `state` as `event` demands and returns what must be done, in this order.
+/// Changes `state` according to `event` and returns the necessary actions, in this order.
 std::vector<MemberAction> advance(MembershipState* state, const MemberEvent& event, JobTime now);
 
-/// How the job stands now, for whoever begins to lead: workers of a generation that is not said to
-/// run end.
+/// The present state of the job, for a new leader: workers of a generation whose record is not
+/// "running" end.
 JobRecord record_of(const MembershipState& state);
 
 /// When JobTimePassed must come; nothing: never.

@@ -16,14 +16,13 @@ namespace {
 
 using State = JobRecord::State;
 
-/// To find the new leader, once the loss of the last is seen.
+/// Time to find the new leader after the last one's loss is noticed.
 constexpr std::chrono::milliseconds kWayLimit{1000};
 
-/// Of a call that waits for a place which does not answer; between two it is looked whether to
-/// stop.
+/// Part of a call to a place that does not answer; stop() is checked between two parts.
 constexpr std::chrono::seconds kPart{2};
 
-/// After which it is looked whether to stop, where signs of life are rare.
+/// Interval of checks for stop() if heartbeats are rare.
 constexpr std::chrono::seconds kLook{1};
 
 std::optional<AgentStatus::Time> at_once(const JobRecord& record) {
@@ -31,7 +30,7 @@ std::optional<AgentStatus::Time> at_once(const JobRecord& record) {
   return std::chrono::steady_clock::now();
 }
 
-/// The store, or the way to it, is gone; another may be found.
+/// The store or the way to it is gone; another may be found.
 bool is_loss(const Error& error) {
   return error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kTimeout ||
          error.code() == ErrorCode::kUnavailable;
@@ -53,8 +52,8 @@ Deadline MembershipClient::soon() const {
   return Deadline::after(place_->call_limit());
 }
 
-/// What call(deadline) returns. It may be made several times, so that stop() need not wait for a
-/// place that is only expected back.
+/// The result of call(deadline). It may be repeated, so that stop() need not wait for a place that
+/// is only expected back.
 template <class Call>
 bool MembershipClient::in_parts(const Call& call) {
   const Deadline end = soon();
@@ -74,15 +73,15 @@ bool MembershipClient::in_parts(const Call& call) {
   }
 }
 
-/// Workers end before another generation can begin that this agent does not hear of. Where nothing
-/// can take its place they go on.
+/// Ends the workers before another generation can begin unseen by this agent. If nothing can
+/// replace them, they go on.
 void MembershipClient::keep_fence() {
   const auto now = std::chrono::steady_clock::now();
   if (!can_change(options_) || now < contact_.fence() || !own_generation_runs()) return;
   status_->stop_work(std::nullopt, place_->name() + " does not answer", now);
 }
 
-/// What changed. A job that cannot change bears with a place that is silent for a while.
+/// The changes since the last watch. A job that cannot change tolerates a silent place for a while.
 Store::Changes MembershipClient::watch(Deadline until) {
   try {
     auto changes = store_->watch(leader_ ? keys::kLive : keys::kNews, version_, until);
@@ -109,12 +108,12 @@ MembershipRules MembershipClient::rules() const {
   rules.last_call_timeout = options_.last_call_timeout;
   rules.return_grace = contact_.allowed().limit + kWayLimit;
   rules.not_before = alone_until_;
-  // A job that goes on keeps the name that was made up for it.
+  // A job that goes on keeps its generated name.
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
   rules.token = make_token_part();
   rules.mark = secret_mark(secret_, options_.wire);
   rules.place = place_->name();
-  const JoinRequest own = offer_from_json(to_json(status_->offer()));  // texts as others' come here
+  const JoinRequest own = offer_from_json(to_json(status_->offer()));  // texts cut as others'
   rules.role = own.role;
   rules.program = own.program;
   return rules;
@@ -154,7 +153,7 @@ void MembershipClient::take_part() {
   status_->use(store_);
   if (place_->may_lead()) try_to_lead();
   while (true) {
-    // What was said before stop() is still heard, so that a leader that is told to end says so.
+    // News from before stop() are still read, so that a leader that is ending announces it.
     const bool last_look = stopping_;
     const auto until = last_look ? Deadline::after(std::chrono::milliseconds(0)) : next_look();
     const auto changes = watch(until);
@@ -182,16 +181,16 @@ bool MembershipClient::hold_lead() {
 
 void MembershipClient::try_to_lead() {
   if (!hold_lead()) return;
-  // Whoever leads here is here: what may stand there is of one who went, and could not.
+  // The leader is here: any entry there is from an agent that went and could not erase it.
   store_->erase(keys::kMoved, soon());
   leader_.emplace(store_, rules(), status_->id());
   leader_began_ = false;
-  version_ = 0;  // all that is there
+  version_ = 0;  // everything that is there
 }
 
 void MembershipClient::hear(const Store::Changes& changes) {
   news_->take(changes.changes);
-  // Silent for too long, as a stopped process is: another leads by now, or will.
+  // Silent for too long, as a stopped process is: another agent leads by now, or will.
   if (leader_ && leader_began_ && news_->leader() != status_->id()) leader_.reset();
   if (leader_ && !leader_began_) {
     leader_began_ = true;
@@ -203,7 +202,7 @@ void MembershipClient::hear(const Store::Changes& changes) {
   follow();
 }
 
-/// A job that has ended takes nobody: those of the next wait until its agents are gone.
+/// A job that has ended takes no agents: those of the next job wait until its agents are gone.
 void MembershipClient::offer_if_open() {
   const auto& record = news_->record();
   if (offered_ || !(leader_ || (record && record->state != State::kEnded))) return;
@@ -220,8 +219,8 @@ void MembershipClient::give_sign() {
     status_->say_failure(part);
     return true;
   });
-  // False: the key is still that of this agent's lost connection; it ends soon. Nothing: the other
-  // thread is at it, and may hang there.
+  // False: our lost connection still holds the key, and soon ends. Nothing: the other thread is
+  // writing it, and may hang.
   const auto say = [&](Deadline part) {
     return status_->say(contact_.allowed().limit, part).value_or(false);
   };
@@ -256,7 +255,7 @@ void MembershipClient::stop_work(const std::optional<Failure>& failure, const st
 
 void MembershipClient::on_forming(const JobRecord& record) {
   if (own_generation_runs()) {
-    // Of a job that cannot change the leader's loss is the end.
+    // A job that cannot change ends with its leader's loss.
     if (!can_change(options_)) return end_with_loss();
     stop_work(record.failure, record.why.empty() ? "the job's leader changed" : record.why,
               at_once(record));
@@ -273,17 +272,17 @@ void MembershipClient::on_running(const JobRecord& record) {
   if (text) {
     const NodePlan plan = node_plan_from_json(*text);
     if (plan.generation == record.generation) {
-      // Nobody waits for one whose workers are done, so it may have missed that they must leave.
+      // An agent whose workers are done delays nobody, so it may have missed that they must leave.
       if (own_generation_runs()) stop_work(failure_of(own.generation), "the others went on");
       return begin(plan);
     }
   }
-  // Of an earlier generation, or of another half of the job.
+  // The plan is of an earlier generation, or of another part of the job.
   stop_work(std::nullopt, "the others went on without this node");
   const std::string spare = fmt::format("generation {}", record.generation);
   if (spare == said_) return;
   said_ = spare;
-  // Who comes later is not among those that the record counts.
+  // The record does not count agents that come later.
   const bool room = record.num_agents < options_.num_nodes;
   log_info(
       room ? fmt::format("{} runs with room for this node, which takes part from the next one on",
@@ -291,7 +290,7 @@ void MembershipClient::on_running(const JobRecord& record) {
            : "all nodes that can take part do; this one waits to take the place of another");
 }
 
-/// What ended a generation, if it was a failure.
+/// The failure that ended a generation, if there was one.
 std::optional<Failure> MembershipClient::failure_of(int64_t generation) {
   const auto text = store_->try_get(keys::failure(generation), soon());
   return text ? std::optional(failure_from_json(*text)) : std::nullopt;
@@ -315,8 +314,8 @@ void MembershipClient::begin(const NodePlan& plan) {
   give_sign();
 }
 
-/// The agent that leads the job elsewhere than at the endpoint looks for others there, and where
-/// they may have taken over.
+/// The leader of a job that left its endpoint looks for other agents there, and where they may have
+/// taken over.
 void MembershipClient::look_elsewhere() {
   const auto endpoint = leader_ ? place_->elsewhere() : std::nullopt;
   if (!endpoint) return others_.stop_looking();
@@ -326,7 +325,7 @@ void MembershipClient::look_elsewhere() {
   throw Moved{*they};
 }
 
-/// As other hosts reach it.
+/// The address by which other hosts reach it.
 Endpoint MembershipClient::own_place() const {
   return {status_->offer().address, place_->own_port()};
 }
@@ -357,7 +356,7 @@ bool MembershipClient::go_to(const Endpoint& where) {
 }
 
 /// A job that cannot change goes on at the same place. False: nobody serves there any more, or none
-/// has answered for as long as may be.
+/// has answered within the limit.
 bool MembershipClient::rejoin() {
   store_ = place_->rejoin(stopping_, Deadline::at(contact_.lost_at()));
   return store_ != nullptr;
@@ -373,7 +372,8 @@ void MembershipClient::reopen(const std::optional<Endpoint>& moved, const std::s
     if (!rejoin() && !stopping_) end_with_loss();
     return;
   }
-  // Who is not known to be dead may be behind a cut link, with workers, and take this one for dead.
+  // A server not known to be dead may be behind a cut link with workers, and take this one for
+  // dead.
   const bool silent = !moved && !place_->nobody_serves();
   if (own_generation_runs()) {
     stop_work(std::nullopt, why, silent ? std::optional(contact_.fence()) : std::nullopt);

@@ -1,7 +1,6 @@
 #pragma once
-// The thread that takes part in a job for an agent: says how the agent is, hears what the leader
-// decides, and leads where that falls to it. Everything but stop() runs in the thread that calls
-// run().
+// An agent's membership thread: publishes the agent's state, follows the leader's decisions, and
+// leads if that becomes its role. Everything but stop() runs in the thread that calls run().
 
 #include <atomic>
 #include <memory>
@@ -26,7 +25,7 @@ class MembershipClient {
 
   /// Takes part until the job is over, or until stop(). Never throws: `status` has the outcome.
   void run();
-  /// From any thread: ends run() within a sign of life, after what was said last was heard.
+  /// From any thread: ends run() within a heartbeat, after the latest news have been read.
   void stop() { stopping_ = true; }
   /// After run(): it ended because the job did.
   bool saw_end() const { return saw_end_; }
@@ -83,11 +82,11 @@ class MembershipClient {
   bool leader_began_ = false;
   OtherPlaces others_;
   Contact contact_;
-  JobTime alone_until_{};  ///< Until then a place that fell silent may still lead workers.
+  JobTime alone_until_{};  ///< Until then a silent place may still lead workers.
   Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
-  std::string said_;  ///< To the user, so that nothing is said twice.
+  std::string said_;  ///< The last text shown to the user, so that nothing is shown twice.
 
-  std::optional<NodePlan> plan_;  ///< The last.
+  std::optional<NodePlan> plan_;  ///< The last plan.
 };
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 #pragma once
-// What agents write for each other. An agent's offer, which is its held key, says all about itself,
-// so that a new leader learns all there is to know from the offers; the leader writes a plan for
-// each node of a generation, and how the job stands.
+// Messages between agents. An agent's offer, its held key, contains all about the agent, so that a
+// new leader learns everything from the offers. The leader writes a plan for each node of a
+// generation, and a record of the job's state.
 
 #include <cstdint>
 #include <optional>
@@ -16,16 +16,16 @@
 
 namespace lockstep {
 
-// Bounds of what agents tell each other: those of the command line.
+// Bounds of members: those of the command line.
 inline constexpr int kMaxPort = 65535;
 inline constexpr int kMaxNodes = 1 << 20;
 inline constexpr int kMaxLocalRanks = 1 << 16;
-/// No job has as many, and sums with it stay far from the end of the range.
+/// More than any job has; sums with it cannot overflow.
 inline constexpr int64_t kMaxGeneration = int64_t{1} << 53;
 inline constexpr int kMaxRestarts = 1 << 30;
 inline constexpr int kMaxSuccessors = 8;
 
-/// What the workers of an agent's last generation do.
+/// State of the workers of an agent's last generation.
 enum class NodeWork : uint8_t {
   kIdle,  ///< There are none (any more).
   kBusy,  ///< They run, or are being ended.
@@ -34,24 +34,24 @@ enum class NodeWork : uint8_t {
 
 struct JoinRequest {
   std::string host;              ///< For messages.
-  std::string address;           ///< At which other nodes reach this one.
-  int store_port = 0;            ///< Where it serves the workers' store, should it become node 0.
+  std::string address;           ///< By which other nodes reach this one.
+  int store_port = 0;            ///< Port of the workers' store if it becomes node 0.
   int torch_port = 0;            ///< Kept free for torch's own store, likewise.
-  int place_port = 0;            ///< Where it serves the meeting place, should it take over.
+  int place_port = 0;            ///< Port of the meeting place if it takes over.
   int local_size = 1;            ///< Ranks it runs.
   std::string role;              ///< ROLE_NAME of its ranks.
   std::string program;           ///< Its ranks' (program_name()); equal on all nodes of a role.
   std::string mark;              ///< secret_mark(); equal on all nodes.
-  std::optional<int> node_rank;  ///< Asked for by the user.
-  int min_nodes = 1;             ///< What its command line says; equal on all nodes.
+  std::optional<int> node_rank;  ///< Requested by the user.
+  int min_nodes = 1;             ///< From its command line; equal on all nodes.
   int max_nodes = 1;
 
-  int64_t generation = 0;  ///< The last it has taken part in; 0: none.
-  int last_rank = -1;      ///< Its node rank in that.
-  int num_nodes = 0;       ///< Of that.
-  int restart_count = 0;   ///< Of that, as all to failures_in_a_row: see NodePlan.
+  int64_t generation = 0;  ///< The last one it has taken part in; 0: none.
+  int last_rank = -1;      ///< Its node rank in that generation.
+  int num_nodes = 0;       ///< Of that generation.
+  int restart_count = 0;   ///< Of that generation, as all down to failures_in_a_row: see NodePlan.
   std::string token;
-  bool stepped = false;  ///< Also when its own workers have made steps since.
+  bool stepped = false;  ///< Also true if its own workers have made steps since.
   int early_failures = 0;
   int failures_in_a_row = 0;
   NodeWork work = NodeWork::kIdle;
@@ -60,11 +60,11 @@ struct JoinRequest {
   bool operator==(const JoinRequest&) const = default;
 };
 
-/// By which those who share a secret and a wire know each other where a place lets anybody in, as
-/// etcd does. It does not tell the secret.
+/// Identifies agents with the same secret and wire in a place that admits anybody, such as etcd. It
+/// does not reveal the secret.
 std::string secret_mark(std::string_view secret, Wire wire = Wire::kPlain);
 
-/// Longest text of an offer; a longer one is refused unread.
+/// Longest text of an offer; a longer one is refused without parsing.
 inline constexpr size_t kMaxOfferBytes = 4096;
 
 /// One JSON object, of at most kMaxOfferBytes.
@@ -92,32 +92,33 @@ struct NodePlan {
   std::vector<Endpoint> successors;
 };
 
-/// As the agent that runs its workers needs it; host, secret and wire are the agent's own.
+/// The plan for the agent that runs its workers; host, secret and wire are the agent's own.
 JobPlan job_plan(const NodePlan& plan);
 
-/// How the job stands: what all agents watch.
+/// The job's state, which all agents watch.
 struct JobRecord {
   enum class State : uint8_t {
     kForming,  ///< Generation `generation` + 1 waits for nodes.
-    kRunning,  ///< Generation `generation` runs, those with a plan for it take part.
-    kLeaving,  ///< Its workers are to end, so that another can form.
+    kRunning,  ///< Generation `generation` runs; agents with a plan for it take part.
+    kLeaving,  ///< Its workers must end, so that another can form.
     kEnded,    ///< There will be no other.
   };
   State state = State::kForming;
   int64_t generation = 0;
   int restart_count = 0;
-  std::string awaited;  ///< kForming: whom the job waits for, once that takes long.
-  /// kLeaving, and kForming after it: why, where that is why. kEnded: likewise.
+  std::string awaited;  ///< kForming: the missing nodes, once that takes long.
+  /// kLeaving, then kForming, or kEnded: the failure that caused it, if any.
   std::optional<Failure> failure;
-  std::string why;  ///< kLeaving, kForming: why else. kEnded: why there is no restart.
-  /// kLeaving, kForming: fewer are left than may go on, so others may do that elsewhere: workers
+  std::string why;  ///< kLeaving, kForming: any other reason. kEnded: why there is no restart.
+  /// kLeaving, kForming: too few agents are left to go on. Others may go on elsewhere, so workers
   /// are killed at once.
   bool at_once = false;
-  std::string by;          ///< The agent that leads: another's record is an earlier job's.
-  int64_t num_agents = 0;  ///< That are here: how often each gives a sign of life follows from it.
+  std::string by;          ///< The leading agent; a record by another is an earlier job's.
+  int64_t num_agents = 0;  ///< Present agents; it determines each one's heartbeat interval.
 };
 
-/// Longest texts; longer ones are refused unread. A failure has the end of a worker's stderr.
+/// Longest texts; longer ones are refused without parsing. A failure has the end of a worker's
+/// stderr.
 inline constexpr size_t kMaxPlanBytes = 8192;
 inline constexpr size_t kMaxRecordBytes = 1 << 18;
 

@@ -27,7 +27,8 @@ void News::take_one(const Store::Change& change) {
   }
 }
 
-/// A leader that has written the end goes; both may be seen at once, in the order of the keys.
+/// A leader goes after it has written the end. Both changes may come at once, in the order of the
+/// keys.
 void News::trust() {
   const bool ended = trusted_ && trusted_->state == JobRecord::State::kEnded;
   if (leader_.empty() && ended) return;

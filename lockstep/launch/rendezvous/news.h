@@ -1,5 +1,5 @@
 #pragma once
-// What an agent knows from the keys below live/news/. Pure.
+// An agent's view of the keys below live/news/. Pure.
 
 #include <optional>
 #include <string>
@@ -16,12 +16,12 @@ class News {
  public:
   explicit News(std::string id) : id_(std::move(id)) {}
 
-  /// Errors: kCorrupt (a leader's message is not one).
+  /// Errors: kCorrupt (a leader's message is invalid).
   void take(const std::vector<Store::Change>& changes);
 
   const std::string& leader() const { return leader_; }  ///< Empty: there is none.
-  /// What the present leader has written, or the last one if that was the job's end. Nothing: it
-  /// has not written, and what another wrote is an earlier job's.
+  /// The present leader's record, or the last leader's if the job has ended. Nothing: the leader
+  /// has not written yet, and another's record is an earlier job's.
   const std::optional<JobRecord>& record() const { return trusted_; }
   const std::optional<Error>& refused() const { return refused_; }
   const std::optional<Endpoint>& moved() const { return moved_; }

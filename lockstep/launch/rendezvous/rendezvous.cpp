@@ -81,7 +81,7 @@ class LoneRendezvous final : public Rendezvous {
   }
 
  private:
-  /// At again_at_ next() has something to say.
+  /// Makes fd() readable at again_at_, when next() has a result.
   void wake_then() {
     itimerspec at{};
     const auto left = again_at_.left() + std::chrono::milliseconds(1);
@@ -90,10 +90,10 @@ class LoneRendezvous final : public Rendezvous {
     ::timerfd_settime(timer_.get(), 0, &at, nullptr);
   }
 
-  /// Of each generation its own: no key or connection of an earlier one is ever met.
+  /// Opens new places for each generation: no key or connection of an earlier one is ever met.
   const JobPlan& open_places() {
     server_.reset();
-    master_port_.reset();  // first, as its user may have named the port
+    master_port_.reset();  // first, as the user may have named the port
     master_port_.emplace(options_.master_port);
     listener_ = tcp_listen("127.0.0.1", 0);
     plan_.store = {"127.0.0.1", local_port(listener_.get())};
@@ -113,7 +113,7 @@ class LoneRendezvous final : public Rendezvous {
   UniqueFd timer_{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
 };
 
-/// For the others to read that the job is over, where this agent serves.
+/// Time for the others to read that the job is over, if this agent serves.
 constexpr auto kByeLimit = std::chrono::seconds(5);
 
 JoinRequest make_offer(const RunOptions& options, const std::string& secret,
@@ -143,7 +143,7 @@ class ElasticRendezvous final : public Rendezvous {
         workers_(place_->listen_host(), secret, options.wire),
         status_(make_job_secret().substr(0, 16), make_offer(options, secret, *place_, workers_)),
         client_(options, secret, place_.get(), &workers_, &status_) {
-    // As a failure of this node it reaches all, whose ranks wait for those that cannot come in.
+    // A failure of this node reaches all, whose ranks wait for those that cannot connect.
     workers_.on_full([this](const std::string& why) {
       const JoinRequest own = status_.offer();
       Failure failure;
@@ -159,7 +159,7 @@ class ElasticRendezvous final : public Rendezvous {
   ~ElasticRendezvous() override {
     client_.stop();
     if (thread_.joinable()) thread_.join();
-    workers_.stop();  // its thread knows status_
+    workers_.stop();  // its thread uses status_
     if (client_.saw_end()) place_->close(Deadline::after(kByeLimit));
   }
   ElasticRendezvous(const ElasticRendezvous&) = delete;

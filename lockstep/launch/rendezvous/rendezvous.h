@@ -1,7 +1,7 @@
 #pragma once
-// How the agents of a job find each other, agree on who runs which ranks, and learn of each
-// other's failures: what an agent needs of it. Its loop is one thread that sleeps in epoll, so
-// nothing but join() may wait; what waits does so in threads behind this interface, which block all
+// How the agents of a job find each other, agree on their ranks, and learn of each other's
+// failures: the interface for an agent. The agent's loop is one thread that sleeps in epoll, so
+// only join() may wait. All other waiting happens in threads behind this interface, which block all
 // signals.
 
 #include <chrono>
@@ -17,20 +17,20 @@ namespace lockstep {
 
 /// The job is over.
 struct JobEnd {
-  std::optional<Failure> failure;  ///< None: well.
-  std::string why_not_again;  ///< After a failure, where restarts were asked for; may be empty.
+  std::optional<Failure> failure;  ///< None: the job ended well.
+  std::string why_not_again;       ///< After a failure, if restarts were requested; may be empty.
 };
 
-/// What an agent must know of the others.
+/// News of the other agents.
 struct JobNews {
   bool leave = false;              ///< This generation is over: stop the workers, then next().
-  std::optional<Failure> failure;  ///< Its first failure, where that is why.
-  std::string why;                 ///< Otherwise, in one line: "node 2 (hostb) left".
-  std::chrono::seconds pause{0};   ///< Before the next generation, where that is known here.
-  /// Until then the workers must be gone, whatever they still want to do: others may begin the next
-  /// generation then, without hearing of this node.
+  std::optional<Failure> failure;  ///< Its first failure, if that is the reason.
+  std::string why;                 ///< Otherwise the reason, in one line: "node 2 (hostb) left".
+  std::chrono::seconds pause{0};   ///< Before the next generation, if known here.
+  /// The workers must be gone by then in any case: others may begin the next generation without
+  /// this node.
   std::optional<std::chrono::steady_clock::time_point> kill_by;
-  std::optional<JobEnd> end;  ///< There will be no other generation.
+  std::optional<JobEnd> end;  ///< No other generation follows.
 };
 
 /// Calls come from one thread, in this order:
@@ -41,29 +41,28 @@ struct JobNews {
 ///               └▶ news: leave ─▶ gone ─▶ next ─▶ (workers run) ...
 ///                    └─ and any time: end
 ///
-/// In a generation: failed() at most once, done() at most once, gone() once if there may be another
-/// (after failed() it may come before the news is there). leave() may come at any time after
-/// join(); then only news() follows. Destruction without it ends this node's part as if its host
-/// had died.
+/// In a generation: failed() at most once, done() at most once, gone() once if another may follow
+/// (after failed() possibly before the news). leave() may come at any time after join(); then only
+/// news() follows. Destruction without leave() ends this node's part as if its host had died.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
 
   /// Waits for the other agents and returns the first generation's plan, in which all agree;
-  /// nothing when the job has ended well without this node. Errors: kMismatch too when it failed;
-  /// kTimeout naming the nodes that did not come, kMismatch (the nodes disagree), kInvalidArgument.
+  /// nothing if the job has ended well without this node. Errors: kTimeout naming the missing
+  /// nodes, kMismatch (the nodes disagree, or the job has failed), kInvalidArgument.
   virtual std::optional<JobPlan> join() = 0;
 
-  /// Becomes readable when news() or next() has something to say; -1: they have nothing to say but
-  /// right after a call of the agent's.
+  /// Becomes readable when news() or next() has a result; -1: they change only right after a call
+  /// by the agent.
   virtual int fd() const { return -1; }
 
-  /// What is known of this generation by now; the same again until next() has given a plan. Makes
-  /// fd() wait for more. Cheap: it is asked after each call below.
+  /// The news of this generation so far; unchanged until next() has returned a plan. Resets fd().
+  /// Cheap: it is called after each call below.
   virtual JobNews news() = 0;
 
   /// A worker here failed first, or the agent did (rank -1). Others may have failed earlier: the
-  /// failure in news() is the job's. Never throws, and takes up to some seconds when others hang.
+  /// failure in news() is the job's. Never throws; takes up to some seconds if others hang.
   virtual void failed(const Failure& failure) = 0;
 
   virtual void done() = 0;  ///< All workers here ended well.
@@ -71,22 +70,22 @@ class Rendezvous {
   virtual void gone(bool stepped) = 0;
   virtual void leave(int signal) = 0;  ///< This node was told to end by a signal.
 
-  /// The next generation's plan, once it is there.
+  /// The next generation's plan, once it is available.
   virtual std::optional<JobPlan> next() = 0;
 
-  /// A descriptor that becomes readable when serve() must be called; -1: never. Jobs that do not
-  /// use the workers' store do not pay for its server. Another after each plan.
+  /// A descriptor that becomes readable when serve() must be called; -1: never. Jobs without use of
+  /// the workers' store do not pay for its server. Changes with each plan.
   virtual int knock_fd() const { return -1; }
   virtual void serve() {}
 };
 
-/// What `options` ask for. One host: nobody to meet, its workers' store on a free loopback port.
-/// Several, or one where others may come: docs/design/rendezvous.md. `secret`: LOCKSTEP_SECRET,
-/// which may only be empty where all is on loopback. Errors: kInvalidArgument (no secret, or the
-/// back end cannot be used as it is asked for), kIo.
+/// The rendezvous that `options` require. One host alone: a workers' store on a free loopback port.
+/// Several hosts, or one that others may join: docs/design/rendezvous.md. `secret`:
+/// LOCKSTEP_SECRET, which may only be empty if all is on loopback. Errors: kInvalidArgument (no
+/// secret, or unusable back end), kIo.
 std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std::string& secret);
 
-/// "20261120-103741-a1b2": a run's id where none is given; sorts by time.
+/// "20261120-103741-a1b2": a run's id if none is given; sorts by time.
 std::string make_run_id();
 
 }  // namespace lockstep

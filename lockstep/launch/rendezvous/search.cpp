@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kEvery = std::chrono::seconds(1);
 
-/// As many as can come before an agent in its plan, and the server.
+/// As many as can precede an agent in its plan, and the server.
 constexpr size_t kMaxOthers = kMaxSuccessors + 1;
 
 bool holds(const std::vector<Endpoint>& places, const Endpoint& place) {
@@ -62,12 +62,12 @@ void EndpointSearch::look_at_all() {
     try {
       if (look(places_[i])) they_run_ = static_cast<int>(i);
     } catch (const Error&) {
-      // Nobody of ours is there, or not yet.
+      // No agent of ours is there, or not yet.
     }
   }
 }
 
-/// Whether ours should go there.
+/// Whether our agents should go there.
 bool EndpointSearch::look(const Endpoint& place) {
   const auto soon = Deadline::after(kEvery);
   if (!somebody_listens(place, soon)) return false;
@@ -105,7 +105,7 @@ std::optional<Endpoint> OtherPlaces::look(const Endpoint& endpoint, const Endpoi
   }
   search_->we_run(we_run);
   const auto they = search_->they_run();
-  // What it found may be of before that agent came here.
+  // The result may name an agent that has come here since.
   if (they && (holds(places_, *they) || to_string(*they) == to_string(endpoint))) return they;
   return std::nullopt;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// A job that goes on elsewhere than at its endpoint looks there, and where others may have taken
-// over, for agents of its own, in a thread: such as came when the endpoint's host was back, or a
-// half that a cut link separated.
+// After failover, a thread polls the original endpoint, and places where others may have taken
+// over, for agents of this job. Such agents came when the endpoint's host was back, or belong to a
+// part behind a cut link.
 
 #include <atomic>
 #include <optional>
@@ -19,17 +19,17 @@ namespace lockstep {
 
 class EndpointSearch {
  public:
-  /// Looks at each of `places` every second. Who forms a job there, while ours runs, is told to
-  /// come to `own`.
+  /// Looks at each of `places` every second. If agents form a job there while ours runs, tells them
+  /// to come to `own`.
   EndpointSearch(std::vector<Endpoint> places, Endpoint own, std::string secret, Wire wire,
                  std::string run_id);
-  ~EndpointSearch();  ///< Takes up to some seconds when the endpoint does not answer.
+  ~EndpointSearch();  ///< Takes up to some seconds if the endpoint does not answer.
   EndpointSearch(const EndpointSearch&) = delete;
   EndpointSearch& operator=(const EndpointSearch&) = delete;
 
-  /// Whether ours runs.
+  /// Whether our job runs.
   void we_run(bool yes) { we_run_ = yes; }
-  /// Where the job runs, or forms while ours does not run either: ours should go there.
+  /// Where the job runs, or forms while ours does not run either: our agents should go there.
   std::optional<Endpoint> they_run() const;
 
  private:
@@ -50,19 +50,20 @@ class EndpointSearch {
   std::thread thread_;
 };
 
-/// Places where another half of this agent's job may run, and the search there.
+/// Places where another part of this agent's job may run, and the search there.
 class OtherPlaces {
  public:
   OtherPlaces(std::string secret, const RunOptions& options)
       : secret_(std::move(secret)), wire_(options.wire), run_id_(options.run_id) {}
 
-  /// When this agent takes over: those that came before it.
+  /// To be called when this agent takes over: remembers the candidates before it.
   void remember(const MeetingPlace::Candidates& candidates, const Endpoint& own);
-  /// Who is here leads no other half.
+  /// Agents that are here lead no other part.
   void forget(const std::vector<Endpoint>& here);
   void forget_all() { places_.clear(); }
 
-  /// Looks there and at `endpoint` until stop_looking(); see EndpointSearch. Nothing yet: nullopt.
+  /// Searches there and at `endpoint` until stop_looking(); see EndpointSearch. Nothing: no result
+  /// yet.
   std::optional<Endpoint> look(const Endpoint& endpoint, const Endpoint& own, bool we_run);
   void stop_looking() { search_.reset(); }
 
@@ -70,7 +71,7 @@ class OtherPlaces {
   const std::string secret_;
   const Wire wire_;
   const std::string run_id_;
-  /// Agents that did not answer when this one took over, and may yet lead another half.
+  /// Agents that did not answer when this one took over, and may still lead another part.
   std::vector<Endpoint> places_;
   std::optional<EndpointSearch> search_;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Signs of life a second that all agents together may give.
+/// Heartbeats a second of all agents together.
 constexpr int64_t kMaxSignsPerSecond = 10000;
 constexpr milliseconds kLeastOfFixed{30000};
 constexpr milliseconds kLeastLease{10000};

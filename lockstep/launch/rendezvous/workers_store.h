@@ -1,6 +1,6 @@
 #pragma once
-// What an agent keeps ready for the workers of a generation of which it becomes node 0: a port for
-// their store, which it serves, and one for torch's own, which rank 0 does.
+// Ports that an agent keeps ready for its workers, in case it becomes node 0. One for their store,
+// which the agent serves, and one for torch's own, which rank 0 serves.
 
 #include <functional>
 #include <optional>
@@ -18,17 +18,17 @@ class WorkersStore {
   /// host: to listen on. Errors: kIo.
   WorkersStore(std::string host, std::string secret, Wire wire);
 
-  /// Called in another thread when not all workers can come in: see TcpStoreServerOptions. Must be
+  /// Called in another thread if not all workers can connect: see TcpStoreServerOptions. Must be
   /// set before serve().
   void on_full(std::function<void(const std::string& why)> call) { on_full_ = std::move(call); }
 
   int store_port() const { return local_port(listener_.get()); }
   int torch_port() const { return next_torch_port_->port(); }
 
-  /// A generation of which this agent is node 0 begins: serves at the ports of above, and has
-  /// others ready for the next, so that no key or connection of an earlier one is ever met.
+  /// This agent is node 0 of a new generation: serves at the ports above, and reserves others for
+  /// the next. No key or connection of an earlier generation is ever met.
   void serve();
-  /// No generation's workers run here as node 0's.
+  /// No workers of a generation with this agent as node 0 run any more.
   void stop();
 
  private:

@@ -64,7 +64,7 @@ void add_host(const HostSlots& host, std::vector<HostSlots>* hosts) {
   hosts->push_back(host);
 }
 
-/// Cut at the commas that are not in brackets.
+/// Splits at commas outside brackets.
 std::vector<std::string> items_of(const std::string& text) {
   std::vector<std::string> items = {""};
   bool inside = false;
@@ -80,7 +80,7 @@ std::vector<std::string> items_of(const std::string& text) {
   return items;
 }
 
-/// "gpu[1-2]:4" as "gpu1:4" and "gpu2:4". A bracket at the beginning is of an IPv6 address.
+/// "gpu[1-2]:4" as "gpu1:4" and "gpu2:4". A bracket at the beginning belongs to an IPv6 address.
 std::vector<std::string> without_ranges(const std::string& item, const std::string& what) {
   const size_t begin = item.find('[');
   if (begin == 0 || begin == std::string::npos) return {item};
@@ -263,7 +263,7 @@ std::string meeting_address(const StartHello& hello, const std::vector<std::stri
     all_here = false;
     try {
       return local_address_towards(without_user(host));
-    } catch (const Error&) {  // a name that only ssh knows, or nobody: ssh says so
+    } catch (const Error&) {  // a name that only ssh can resolve, or an unknown one: ssh reports it
     }
   }
   return all_here ? "127.0.0.1" : host_name();

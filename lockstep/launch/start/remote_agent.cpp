@@ -24,7 +24,7 @@
 namespace lockstep {
 namespace {
 
-/// The starter's end of this process: standard input, moved, so that workers do not get it.
+/// The connection to the starter: standard input, moved so that workers do not inherit it.
 class StarterLink {
  public:
   StarterLink() : in_(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)), stop_(::eventfd(0, EFD_CLOEXEC)) {
@@ -59,7 +59,7 @@ class StarterLink {
     }
   }
 
-  /// From now on lines are signals for this process.
+  /// From now on each line is a signal for this process.
   void obey() {
     thread_ = start_thread_with_signals_blocked([this] {
       while (const auto text = line()) {
@@ -92,7 +92,7 @@ class StarterLink {
 std::string need_line(StarterLink* link) {
   auto line = link->line();
   if (!line) {
-    ::raise(SIGTERM);  // nobody reads a message
+    ::raise(SIGTERM);  // no process would read a message
     throw Error(ErrorCode::kPeerLost, "whoever started this agent is gone");
   }
   return std::move(*line);

@@ -6,12 +6,12 @@
 
 namespace lockstep {
 
-/// The only word of an agent that a starter (starter.h) has started.
+/// The only argument of an agent that a starter (starter.h) has started.
 constexpr char kStartedWord[] = "--from_stdin";
 
-/// Hears from standard input what to run, calls `run` with those words, and returns what it
-/// returns. The end of standard input is a SIGTERM to this process, signals that the starter names
-/// likewise. Call it before threads start. Errors: kCorrupt, kIo (the folder is not there).
+/// Reads from standard input what to run, calls `run` with those words, and returns its result. The
+/// end of standard input sends SIGTERM to this process; a signal named by the starter is raised
+/// too. Call it before threads start. Errors: kCorrupt, kIo (the folder does not exist).
 int run_from_starter(const std::function<int(const std::vector<std::string>& words)>& run);
 
 }  // namespace lockstep

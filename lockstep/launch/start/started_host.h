@@ -1,5 +1,5 @@
 #pragma once
-// The agent that the starter runs on one host: what it is told, and the lines that it says.
+// The agent that the starter runs on one host: messages to it, and its lines.
 
 #include <functional>
 #include <memory>
@@ -15,27 +15,27 @@ namespace lockstep {
 
 class StartedHost {
  public:
-  /// Starts an agent on the host `name`, by `rsh` where it is another. `self`: this program, there
-  /// too. Errors: kNotFound (no such program here), kIo.
+  /// Starts an agent on the host `name`, by `rsh` if that is another host. `self`: path of this
+  /// program, there too. Errors: kNotFound (no such program here), kIo.
   StartedHost(const std::string& name, const std::string& self, const std::string& rsh);
 
   const std::string& name() const { return name_; }
   bool said_hello = false;
 
-  /// Where that is not possible any more the agent's end says why.
+  /// Sends a line; if that fails, the agent's end shows the reason.
   void say(const std::string& line);
   void close_in() { agent_->close_in(); }
   void kill_group() const { agent_->kill_group(); }
 
-  /// Descriptors of which more may come.
+  /// Descriptors that may still have output.
   std::vector<int> open_outputs() const;
   using TakeLine = std::function<void(int stream, const std::string& line)>;
-  /// What is there of stream 1 or 2, at most 64 KiB.
+  /// Passes on the available output of stream 1 or 2, at most 64 KiB.
   void read(int stream, const TakeLine& take);
 
-  /// Both streams have ended, the process may have not.
+  /// Both streams have ended, but the process may still run.
   bool is_ending() const { return !open_[0] && !open_[1] && !status_; }
-  /// True once, when it has ended after its streams.
+  /// True once: when it has ended after its streams.
   bool poll_end();
   const std::optional<int>& status() const { return status_; }
 

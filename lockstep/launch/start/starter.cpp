@@ -63,7 +63,7 @@ class Starter {
       for (StartedHost& host : hosts_) hear(&host);
       console_.flush();
       if (console_.broken() && !ending_) nobody_reads();
-      // Who pages through the output may take long; agents wait for that too.
+      // A user may page through the output for long; agents wait for that too.
       const bool wait = console_.full() && stop_signal_ == 0;
       if (end_by_ && !wait && Deadline::at(*end_by_).passed()) end_all();
     }
@@ -84,7 +84,7 @@ class Starter {
     std::vector<pollfd> items = {{signals_.fd(), POLLIN, 0}};
     bool ending = false;
     for (const StartedHost& host : hosts_) {
-      // Not while the console is full: nothing would be read.
+      // Not while the console is full: its output could not be written.
       for (const int fd : host.open_outputs()) {
         if (!console_.full()) items.push_back({fd, POLLIN, 0});
       }
@@ -96,7 +96,7 @@ class Starter {
 
   void hear(StartedHost* host) {
     const auto take = [&](int stream, const std::string& line) { take_line(host, line, stream); };
-    // While the console is full later: who does not read holds up who writes.
+    // If the console is full, read later: a slow reader slows the writers down.
     if (!console_.full()) host->read(1, take);
     if (!console_.full()) host->read(2, take);
     if (host->poll_end()) ended(*host);
@@ -107,8 +107,8 @@ class Starter {
       return take_message(host, line.substr(kStarterMark.size()));
     }
     if (host->said_hello) return console_.put(stream, line);
-    // What is said before the agent runs is ssh's, or the other host's shell's; its last line may
-    // have no end.
+    // Output before the agent runs is from ssh or the other host's shell; its last line may have no
+    // newline.
     const size_t mark = stream == 1 ? line.find(kStarterMark) : std::string::npos;
     console_.put(stream, fmt::format("[{}] {}", host->name(), line.substr(0, mark)));
     if (mark != std::string::npos) take_message(host, line.substr(mark + kStarterMark.size()));
@@ -141,7 +141,7 @@ class Starter {
   void ended(const StartedHost& host) {
     if (*host.status() == 0 && host.said_hello) return;
     const bool stopped_early = !host.said_hello && stop_signal_ != 0;
-    // What reaches the host may call it well that nothing ran there.
+    // The remote command may return 0 although no agent ran.
     const int code = std::max(*host.status(), 1);
     if (exit_code_ == 0) exit_code_ = stopped_early ? 128 + stop_signal_ : code;
     if (!host.said_hello && !stopped_early && trouble_.empty()) {
@@ -150,7 +150,7 @@ class Starter {
                       *host.status(), is_this_host(host.name()) ? "lockstep" : options_.rsh);
       end_all();
     }
-    // The others know by themselves, through the job, unless this one never got there.
+    // The other agents learn of it through the job, unless this one never joined.
     const bool job_knows = report_ || stop_signal_ != 0;
     if (!job_knows && trouble_.empty()) {
       trouble_ =
@@ -161,8 +161,8 @@ class Starter {
     }
   }
 
-  /// The end of their input ends agents; a second time, or before they say anything, the processes
-  /// here are killed, which ends the input of the others' too.
+  /// Agents end at the end of their input. The second time, or if one has not sent hello, the local
+  /// processes are killed; that ends the input of the remote ones too.
   void end_all() {
     const bool again = ending_;
     ending_ = true;
@@ -174,7 +174,7 @@ class Starter {
     end_by_ = Deadline::after(options_.shutdown_timeout + 15s).when();
   }
 
-  /// As for any program whose output nobody reads any more.
+  /// Act as any program whose output has no reader any more.
   void nobody_reads() {
     if (exit_code_ == 0) exit_code_ = 128 + SIGPIPE;
     end_all();
@@ -218,7 +218,7 @@ class Starter {
   std::optional<Failure> report_;
   std::string trouble_;
   int exit_code_ = 0;
-  int stop_signal_ = 0;  ///< The first that ended the job.
+  int stop_signal_ = 0;  ///< The first signal that ended the job.
   bool ending_ = false;
   std::optional<std::chrono::steady_clock::time_point> end_by_;
 };

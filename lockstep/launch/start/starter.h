@@ -1,5 +1,5 @@
 #pragma once
-// `lockstep run -H a:2,b:2 PROGRAM`: starts an agent on each host and stays until all have ended.
+// `lockstep run -H a:2,b:2 PROGRAM`: starts an agent on each host and waits until all have ended.
 
 #include <string>
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-/// The hosts of `options` (--host or --hostfile) with an agent each, this one without --rsh. What
-/// the agents print is passed on line by line, the report of the first failure once and last.
-/// Signals go to all agents; when one agent cannot be started, or this process dies, all end,
-/// because their standard input does. Returns the exit code: the first failing agent's, which is
-/// its job's. `words`: after `lockstep run`. Errors: kInvalidArgument, kIo.
+/// Starts an agent on each host of `options` (--host or --hostfile), on this one without --rsh.
+/// Passes on the agents' output line by line, and the report of the first failure once and last.
+/// Signals go to all agents. If an agent cannot be started, or this process dies, all end with
+/// their standard input. Returns the exit code of the first failing agent, which is its job's.
+/// `words`: after `lockstep run`. Errors: kInvalidArgument, kIo.
 int start_on_hosts(const RunOptions& options, const std::vector<std::string>& words,
                    const Environment& environment);
 

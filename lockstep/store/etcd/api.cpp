@@ -20,7 +20,7 @@ Json parse_object(std::string_view body) {
   return json;
 }
 
-/// The member, or null when there is none.
+/// The member, or null if there is none.
 const Json& member(const Json& object, const char* name) {
   static const Json kNone;
   if (!object.is_object()) throw corrupt("an object was expected");
@@ -211,7 +211,7 @@ WatchAnswer parse_watch(std::string_view line) {
 
 std::optional<Refusal> parse_refusal(std::string_view body) {
   auto json = Json::parse(body.begin(), body.end(), nullptr, /*allow_exceptions=*/false);
-  // A stream that fails wraps it: {"error": {"grpc_code": 14, "message": ...}}.
+  // A failed stream wraps its error: {"error": {"grpc_code": 14, "message": ...}}.
   if (json.is_object() && member(json, "error").is_object()) json = Json(json["error"]);
   if (!json.is_object() || (!json.contains("error") && !json.contains("message")))
     return std::nullopt;

@@ -1,7 +1,7 @@
 #pragma once
-// What an etcd server is asked and what it answers, over the JSON gateway of its v3 API: keys and
-// values in base64, 64-bit numbers as text, what is 0 or empty left out. Pure.
-// Source: etcd's rpc.proto and kv.proto, as served by etcd 3.4 and later below /v3/.
+// Requests to an etcd server and its answers, over the JSON gateway of its v3 API. Keys and values
+// are base64, 64-bit numbers are text, zero and empty members are left out. Pure. Source: etcd's
+// rpc.proto and kv.proto, as served by etcd 3.4 and later below /v3/.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -14,17 +14,17 @@ namespace lockstep::etcd {
 
 using Json = nlohmann::json;
 
-/// Keys from `first` up to, and without, `end`; an empty end: `first` alone.
+/// Keys from `first` up to, but without, `end`; with an empty end `first` alone.
 struct KeyRange {
   std::string first;
   std::string end;
 };
-/// All that begin with `prefix`, which must not be empty.
+/// All keys that begin with `prefix`, which must not be empty.
 KeyRange keys_below(std::string prefix);
 
-// Operations: bodies of calls by themselves, and parts of a transaction.
+// Operations: bodies of separate calls, and parts of a transaction.
 Json range(const KeyRange& keys, bool keys_only = false, int64_t revision = 0);
-/// Of these keys the one that was changed last, without its value.
+/// The most recently changed of these keys, without its value.
 Json newest(const KeyRange& keys);
 Json put(std::string_view key, std::string_view value, int64_t lease = 0);
 Json erase(std::string_view key);
@@ -34,11 +34,11 @@ Json if_missing(std::string_view key);
 Json if_value(std::string_view key, std::string_view value);
 Json if_revision(std::string_view key, int64_t mod_revision);
 
-/// A transaction: `then` where all conditions hold, else `otherwise`; lists of puts(), ranges().
+/// A transaction: `puts` and `ranges` if all conditions hold, else `else_ranges`.
 struct Transaction {
   std::vector<Json> conditions;
-  std::vector<Json> puts;    ///< Done where the conditions hold,
-  std::vector<Json> ranges;  ///< then these;
+  std::vector<Json> puts;    ///< Done if the conditions hold,
+  std::vector<Json> ranges;  ///< then these.
   std::vector<Json> else_ranges;
   std::string body() const;
 };
@@ -54,14 +54,14 @@ struct Item {
   int64_t lease = 0;
 };
 struct RangeAnswer {
-  int64_t revision = 0;  ///< Of the whole store when it answered.
+  int64_t revision = 0;  ///< Of the whole store at the answer.
   std::vector<Item> items;
 };
 struct TransactionAnswer {
   int64_t revision = 0;
   bool succeeded = false;
   std::vector<RangeAnswer> ranges;
-  /// What the first range of the transaction found. Errors: kCorrupt where etcd left it out.
+  /// The result of the transaction's first range. Errors: kCorrupt if etcd left it out.
   std::vector<Item>& found();
 };
 struct Event {
@@ -70,32 +70,32 @@ struct Event {
 };
 struct WatchAnswer {
   bool canceled = false;
-  int64_t revision = 0;          ///< Of the whole store when it said so.
-  int64_t compact_revision = 0;  ///< Not 0: the wanted start is older than what etcd remembers.
+  int64_t revision = 0;          ///< Of the whole store at the answer.
+  int64_t compact_revision = 0;  ///< Not 0: the requested start is older than etcd's history.
   std::string reason;
   std::vector<Event> events;
 };
 struct Refusal {
-  int64_t code = 0;  ///< gRPC's.
+  int64_t code = 0;  ///< The gRPC status code.
   std::string message;
 };
 
-// What a server has sent. Errors: kCorrupt when it is something else.
+// Parsers of a server's answers. Errors: kCorrupt if the text is something else.
 RangeAnswer parse_range(std::string_view body);
 int64_t parse_deleted(std::string_view body);
 TransactionAnswer parse_transaction(std::string_view body);
 int64_t parse_lease_ttl(std::string_view body);  ///< 0: there is no such lease.
 WatchAnswer parse_watch(std::string_view line);
-/// Nothing when it is no refusal by etcd.
+/// Nothing if it is not an error of etcd.
 std::optional<Refusal> parse_refusal(std::string_view body);
 
-/// gRPC's codes that come here.
+/// The gRPC status codes in use.
 inline constexpr int64_t kDeadlineExceeded = 4;
 inline constexpr int64_t kNotFound = 5;
 inline constexpr int64_t kFailedPrecondition = 9;
 inline constexpr int64_t kUnavailable = 14;
 
-/// True when another attempt, here or at another member, may be served.
+/// True if another attempt, here or at another member, may succeed.
 bool worth_another_attempt(const Refusal& refusal);
 
 }  // namespace lockstep::etcd

@@ -7,7 +7,7 @@ namespace lockstep {
 
 /// RFC 4648, with padding.
 std::string encode_base64(std::string_view bytes);
-/// Errors: kCorrupt when `text` is not what encode_base64() makes.
+/// Errors: kCorrupt if `text` is not a result of encode_base64().
 std::string decode_base64(std::string_view text);
 
 }  // namespace lockstep

@@ -11,13 +11,13 @@
 namespace lockstep {
 namespace {
 
-/// A call that began late has this time all the same: what is there must be found.
+/// Least time of a call after its deadline: existing data must be found.
 constexpr auto kLeastCallTime = 1s;
-/// Of one attempt: a member that is stuck must not use up the time of the others.
+/// Limit of one attempt: a stuck member must not use up the others' time.
 constexpr auto kAttemptTime = 5s;
-/// A stream is opened anew so often, should its member have vanished without a word.
+/// A stream is reopened at this interval, in case its member vanished silently.
 constexpr auto kStreamTime = 60s;
-/// A watch that hears nothing must know that etcd is there, and waits for that so much longer.
+/// A silent watch must verify that etcd is alive, and waits so much longer for that.
 constexpr auto kWatchGrace = 5s;
 
 std::string name_of(const EtcdOptions& options) {
@@ -40,14 +40,14 @@ struct EtcdClient::Stream {
 
   size_t member;
   etcd::KeyRange keys;
-  int64_t next_revision;  ///< That it, or another connection, goes on with.
+  int64_t next_revision;  ///< Where this or the next connection continues.
   HttpStream http;
   Deadline old = Deadline::after(kStreamTime);
-  std::string rest{};  ///< Of a line that has not come whole, or was not wanted yet.
+  std::string rest{};  ///< An incomplete line, or lines not requested yet.
   bool heard = false;
   bool enough = false;
-  bool behind = false;      ///< What is wanted next is more than one ahead of that member.
-  std::string cancelled{};  ///< Why etcd ended it, but for a start that it has forgotten.
+  bool behind = false;      ///< The requested revision is more than one ahead of that member.
+  std::string cancelled{};  ///< Why etcd ended it, except for a compacted start revision.
 
   HttpClient::Result read(Deadline limit, Deadline deadline, const OnMessage& on_message) {
     enough = false;
@@ -61,7 +61,7 @@ struct EtcdClient::Stream {
   }
 
  private:
-  /// False when no more is wanted.
+  /// False if no more messages are wanted.
   bool feed(std::string_view bytes, Deadline deadline, const OnMessage& on_message) {
     rest += bytes;
     if (rest.size() > HttpClient::kMaxBytes)
@@ -93,16 +93,16 @@ struct EtcdClient::Stream {
   }
 };
 
-/// Which member is asked next, and the pauses when all have failed.
+/// Chooses the next member, and pauses after all have failed.
 class EtcdClient::Attempts {
  public:
   explicit Attempts(EtcdClient& client) : client_(client) {}
   size_t member() const { return client_.current_ % client_.members_.size(); }
 
-  /// After a failure. Errors: kTimeout when there is no time left.
+  /// After a failure. Errors: kTimeout if no time is left.
   void next(size_t member, const std::string& why, bool timed_out, Deadline deadline) {
     const size_t count = client_.members_.size();
-    // The last attempt is mostly cut short; that is no reason where another had a better one.
+    // The last attempt is mostly cut short; keep an earlier, better reason.
     if (!timed_out || reason_.empty()) reason_ = to_string(client_.members_[member]) + ": " + why;
     client_.current_ = (member + 1) % count;
     if (deadline.passed()) {
@@ -179,8 +179,8 @@ EtcdClient::Answer EtcdClient::call(const char* path, const std::string& body, D
   }
 }
 
-/// A member may be behind the others; that all are means that this is another life of etcd, in
-/// which a watch would wait for ever. The range is answered by what most members agree on.
+/// One member may lag behind the others. If all do, etcd has lost its data, and a watch would wait
+/// for ever. A majority of the members answers the range.
 void EtcdClient::check_has_been_at(int64_t revision, Deadline deadline) {
   const auto answer =
       call("/v3/kv/range", etcd::range({std::string(1, '\0'), ""}).dump(), deadline);
@@ -224,7 +224,7 @@ bool EtcdClient::watch(const etcd::KeyRange& keys, int64_t start_revision, Deadl
   while (true) {
     const size_t member = stream ? stream->member : attempts.member();
     if (!stream) stream = std::make_unique<Stream>(*this, member, keys, start_revision);
-    // A stream that was never heard must say that it is there, however late that is.
+    // A stream that has received nothing must prove that it is alive, however late that is.
     const bool at_end = deadline.passed() && !stream->heard;
     const Deadline limit =
         (at_end ? end : deadline).at_most(stream->heard ? kStreamTime : kAttemptTime);

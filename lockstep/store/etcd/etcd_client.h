@@ -1,5 +1,5 @@
 #pragma once
-// Calls to whichever member of an etcd cluster answers, tried again while a deadline allows.
+// Calls to any member of an etcd cluster that answers, retried until the deadline.
 
 #include <atomic>
 #include <functional>
@@ -26,20 +26,20 @@ class EtcdClient {
     std::string body;
     std::optional<etcd::Refusal> refusal;  ///< Instead of a body.
     bool too_large = false;                ///< The body was longer than HttpClient::kMaxBytes.
-    bool in_doubt = false;  ///< An earlier attempt may have been carried out as well.
+    bool in_doubt = false;                 ///< An earlier attempt may have succeeded as well.
   };
-  /// One call; at least one attempt is made, however late it is.
-  /// Errors: kTimeout (names the members and why they did not answer), kMismatch (not etcd).
+  /// One call; makes at least one attempt, however late it is. Errors: kTimeout (names the members
+  /// and their failures), kMismatch (not etcd).
   Answer call(const char* path, const std::string& body, Deadline deadline);
 
-  /// Hands each message of a stream to `on_message`, until that returns false. False: the deadline
-  /// passed first. A stream that breaks begins again, with its first message. It stays open for the
-  /// next call, which goes on with it where it begins at the revision that comes next.
+  /// Passes each message of a stream to `on_message`, until that returns false. False: the deadline
+  /// passed first. A broken stream begins again with its first message. The stream stays open; the
+  /// next call continues it if it starts at the next revision.
   using OnMessage = std::function<bool(const etcd::WatchAnswer&)>;
   bool watch(const etcd::KeyRange& keys, int64_t start_revision, Deadline deadline,
              const OnMessage& on_message);
 
-  /// The next watch() of these keys from there on opens no stream.
+  /// Whether the next watch() of these keys from that revision needs no new stream.
   bool is_watching(const etcd::KeyRange& keys, int64_t start_revision);
 
   const std::string& name() const { return name_; }  ///< "etcd://a:2379,b:2379"
@@ -52,7 +52,7 @@ class EtcdClient {
   void check_has_been_at(int64_t revision, Deadline deadline);
   std::string url(size_t member, const char* path) const;
   Error foreign(size_t member, const std::string& what) const;
-  /// Nothing: this attempt has failed; `why` says how.
+  /// Nothing: this attempt has failed; `why` has the reason.
   std::optional<Answer> answer_of(size_t member, HttpClient::Result result, std::string& why) const;
 
   std::vector<Endpoint> members_;
@@ -61,7 +61,7 @@ class EtcdClient {
   HttpClient http_;
   std::atomic<size_t> current_ = 0;  ///< The member that answered last.
   Mutex mutex_;
-  std::unique_ptr<Stream> kept_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Open, and read by nobody now.
+  std::unique_ptr<Stream> kept_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Open, and not in use now.
 };
 
 }  // namespace lockstep

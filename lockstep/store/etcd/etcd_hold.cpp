@@ -1,4 +1,4 @@
-// The part of EtcdStore that lives by leases: held keys, and notes about calls.
+// The part of EtcdStore that uses leases: held keys, and notes about calls.
 
 #include <fmt/format.h>
 
@@ -12,11 +12,11 @@
 namespace lockstep {
 namespace {
 
-/// etcd makes less of a time to live into this.
+/// etcd rounds smaller times to live up to this.
 constexpr int64_t kLeastTtl = 2;
-/// Of a second of a lease: for so long another renewal would change nothing worth a call.
+/// Of each second of a lease: within this time another renewal is not worth a call.
 constexpr auto kFreshPart = 20ms;
-/// How long notes of a client that was killed stay.
+/// How long notes of a killed client stay.
 constexpr int64_t kNoteTtl = 3600;
 
 int64_t random_lease() {
@@ -42,12 +42,12 @@ EtcdStore::~EtcdStore() {
     try {
       client_.call("/v3/lease/revoke", etcd::lease_body(lease), deadline);
     } catch (const std::exception&) {
-      return;  // What it held ends in its time.
+      return;  // its keys end with their lease
     }
   }
 }
 
-/// A lease of its own number, so that a second attempt does not make a second one.
+/// Grants a lease with its own random number, so that a second attempt does not make another lease.
 int64_t EtcdStore::grant(int64_t ttl_s, Deadline deadline) {
   const int64_t id = random_lease();
   const auto answer = client_.call("/v3/lease/grant", etcd::lease_grant_body(id, ttl_s), deadline);
@@ -69,8 +69,8 @@ bool EtcdStore::is_own(int64_t lease) const {
                      [&](const auto& each) { return each.second == lease; });
 }
 
-/// A sign of life for the lease of a held key; one is enough for all keys that are renewed
-/// together. Errors: kPeerLost when it came too late.
+/// Renews the lease of a held key; one renewal is enough for all keys that are renewed together.
+/// Errors: kPeerLost if it came too late.
 void EtcdStore::renew(const std::string& key, Deadline deadline) {
   const int64_t lease = held_.at(key).lease;
   const auto fresh = renewed_.find(lease);
@@ -93,8 +93,8 @@ void EtcdStore::renew(const std::string& key, Deadline deadline) {
   check_lost();
 }
 
-/// With this value, after renew(): then nothing needs to be written, which every member would have
-/// to agree on.
+/// Whether the key still has this value, after renew(). Then no write is needed, which every member
+/// would have to agree on.
 bool EtcdStore::holds_still(const std::string& key, const std::string& value, Deadline deadline) {
   const Held& held = held_.at(key);
   if (held.value != value) return false;
@@ -102,7 +102,7 @@ bool EtcdStore::holds_still(const std::string& key, const std::string& value, De
   return !found.empty() && found[0].lease == held.lease && found[0].value == value;
 }
 
-/// One hold() at a time. Each waits for its turn no longer than its own deadline.
+/// One hold() at a time. Each waits for its turn until its own deadline.
 class EtcdStore::HoldTurn {
  public:
   HoldTurn(EtcdStore& store, const std::string& key, Deadline deadline) : store_(store) {
@@ -148,7 +148,7 @@ StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) 
     write.puts = {etcd::put(key, request.value, lease)};
     const auto answer = client_.call("/v3/kv/txn", write.body(), deadline);
     if (answer.refusal && answer.refusal->code == etcd::kNotFound) {
-      leases_.erase(ttl_s);  // Its time has passed while no key was held by it.
+      leases_.erase(ttl_s);  // it expired while no key used it
       continue;
     }
     if (answer.refusal)
@@ -181,12 +181,12 @@ int64_t EtcdStore::note_lease(Deadline deadline) {
   const int64_t lease = grant(kNoteTtl, deadline);
   const MutexLock lock(mutex_);
   if (note_lease_ == 0)
-    note_lease_ = lease;  // Else another thread was faster; this one ends itself.
+    note_lease_ = lease;  // otherwise another thread was faster; this lease expires
   return note_lease_;
 }
 
-/// A transaction that, carried out, would not hold a second time. With it goes a note, so that a
-/// second attempt that fails tells whether the first did what was wanted.
+/// A transaction whose conditions fail once it has been carried out. It writes a note, so that a
+/// failed second attempt can tell whether the first one succeeded.
 etcd::TransactionAnswer EtcdStore::transact_once(etcd::Transaction transaction, Deadline deadline) {
   std::string note;
   int slot = 0;

@@ -12,14 +12,14 @@
 namespace lockstep {
 namespace {
 
-/// Of one transaction: etcd allows 128 operations unless told otherwise,
+/// Limits of one transaction: etcd allows 128 operations by default,
 constexpr size_t kMaxOperations = 100;
 /// and 1.5 MiB.
 constexpr size_t kMaxTransaction = 1 << 20;
 
-/// etcd hands out what a watch has missed some time after its first message, which is empty.
+/// etcd sends a watch's missed events some time after its first message, which is empty.
 constexpr auto kHistoryTime = 1s;
-/// What an open stream may take to bring what was written before.
+/// How long an open stream may take to deliver earlier writes.
 constexpr auto kStreamLag = 100ms;
 
 std::string random_id() {
@@ -33,7 +33,7 @@ StoreReply value_reply(std::optional<std::string> value) {
   return reply;
 }
 
-/// `absent` in the order in which they were asked for.
+/// `absent` in the order of the request.
 StoreReply timed_out(const StoreRequest& request, const std::set<std::string>& absent) {
   StoreReply reply;
   reply.status = StoreReply::Status::kTimedOut;
@@ -43,7 +43,7 @@ StoreReply timed_out(const StoreRequest& request, const std::set<std::string>& a
   return reply;
 }
 
-/// What the keys of `wanted` have in common at their beginning.
+/// The common prefix of all keys of `wanted`.
 std::string common_prefix(const std::set<std::string>& wanted) {
   const std::string& first = *wanted.begin();
   const std::string& last = *wanted.rbegin();
@@ -64,7 +64,7 @@ void EtcdStore::try_out(Deadline deadline) {
   }
 }
 
-/// What answers, but not as etcd does, is another service.
+/// A server with other answers than etcd's is another service.
 void EtcdStore::rethrow_by_name(const Error& error) const {
   if (error.code() != ErrorCode::kCorrupt) throw error;
   throw Error(ErrorCode::kMismatch, name() + ": " + error.what());
@@ -116,7 +116,7 @@ StoreReply EtcdStore::call(StoreRequest request, Deadline deadline) {
   }
 }
 
-/// The body of an answer that has to come. Errors: kInvalidArgument when etcd refuses.
+/// The body of a mandatory answer. Errors: kInvalidArgument if etcd refuses.
 std::string EtcdStore::ask(const char* path, const std::string& body, Deadline deadline) {
   auto answer = client_.call(path, body, deadline);
   if (answer.refusal) {
@@ -140,7 +140,7 @@ etcd::TransactionAnswer EtcdStore::transact(const etcd::Transaction& transaction
   return etcd::parse_transaction(ask("/v3/kv/txn", transaction.body(), deadline));
 }
 
-// A key may come once in a transaction.
+// A key may appear once in a transaction.
 StoreReply EtcdStore::set_all(const StoreRequest& request, Deadline deadline) {
   etcd::Transaction batch;
   std::set<std::string_view> keys;
@@ -203,7 +203,7 @@ std::set<std::string> EtcdStore::missing(const std::vector<std::string>& wanted,
   return result;
 }
 
-// From what is missing at one revision on, one stream tells what comes and goes.
+// One stream reports changes from the revision at which keys were missing.
 StoreReply EtcdStore::await_keys(const StoreRequest& request, Deadline deadline) {
   const std::set<std::string> wanted(request.keys.begin(), request.keys.end());
   while (true) {
@@ -278,7 +278,7 @@ StoreReply EtcdStore::remove(const std::string& key, Deadline deadline) {
   if (answer.refusal)
     throw Error(ErrorCode::kInvalidArgument, name() + " refuses: " + answer.refusal->message);
   StoreReply reply;
-  // An earlier attempt may have erased what this one did not find.
+  // An earlier attempt may have erased the key already.
   reply.yes = etcd::parse_deleted(answer.body) > 0 || answer.in_doubt;
   return reply;
 }
@@ -292,13 +292,13 @@ StoreReply EtcdStore::keys_below_prefix(const StoreRequest& request, Deadline de
   return reply;
 }
 
-/// Whether there is something since `version` that would not have come when the deadline passes.
+/// Whether there may be a change since `version` that a watch would not deliver by the deadline.
 bool EtcdStore::may_miss(const etcd::KeyRange& keys, int64_t version, Deadline deadline) {
   if (!client_.is_watching(keys, version + 1)) {
     return deadline.left() < kHistoryTime &&
            range({full(""), ""}, deadline, /*keys_only=*/true).revision > version;
   }
-  // An open stream has it at once; so often that nobody sees a difference.
+  // An open stream delivers it at once, apart from rare exceptions.
   if (deadline.left() > kStreamLag) return false;
   const auto found =
       etcd::parse_range(ask("/v3/kv/range", etcd::newest(keys).dump(), deadline)).items;
@@ -320,7 +320,7 @@ StoreReply EtcdStore::changes_below(const StoreRequest& request, Deadline deadli
     for (auto& item : now.items) note(std::move(item), /*erased=*/false);
     reply.number = now.revision;
   } else if (may_miss(keys, request.number, deadline)) {
-    deadline = Deadline::after(kHistoryTime);  // what is there must be found, however late it is
+    deadline = Deadline::after(kHistoryTime);  // existing changes must be found, however late it is
   }
   int64_t compacted = 0;
   const auto on_message = [&](const etcd::WatchAnswer& answer) {

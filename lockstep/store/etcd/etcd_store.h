@@ -13,27 +13,27 @@ namespace lockstep {
 
 struct EtcdOptions {
   std::vector<Endpoint> members;   ///< Of one cluster; each call goes to one that answers.
-  std::string root = "lockstep/";  ///< What all keys begin with there. Not empty.
+  std::string root = "lockstep/";  ///< Prefix of all keys there. Not empty.
   bool use_tls = false;
   TlsFiles tls;
 };
 
-/// Connects, trying again until the deadline while no member answers. Who may use the cluster is
-/// etcd's business: there is no job secret. No thread; a connection per thread that calls.
+/// Connects, and retries until the deadline while no member answers. etcd itself controls access:
+/// there is no job secret. No thread; one connection per calling thread.
 ///
-/// What differs from other stores:
-///  * Every call is tried again, here and at the other members, while its deadline is not over, so
-///    a restart of etcd is waited for; a watch waits for up to 5 s longer before it says kTimeout.
+/// Differences from other stores:
+///  * Every call is retried, here and at the other members, until its deadline, so a restart of
+///    etcd is survived. A watch waits for up to 5 s longer before kTimeout.
 ///  * A held key is a lease. Times to live are rounded up to whole seconds, at least 2 (etcd's own
-///    limit), and count from the last hold() alone. A holder that is killed is silent: its keys
-///    last until then. hold() of the same value keeps the earlier time to live, and writes nothing;
-///    keys that are renewed together cost one renewal. A holder whose lease is found gone has lost
-///    all: each later call throws kPeerLost.
-///  * One stream serves the watches of a prefix that follow each other.
+///    limit), and count from the last hold() alone: a killed holder's keys last until then.
+///  * hold() of the same value keeps the earlier time to live, and writes nothing. Keys that are
+///    renewed together cost one renewal.
+///  * A holder whose lease is gone has lost all: each later call throws kPeerLost.
+///  * One stream serves consecutive watches of a prefix.
 ///  * set_many writes 100 keys at a time. wait and check read 100 keys at a time, at one revision.
-///  * A value may have as many bytes as etcd's --max-request-bytes allows (1.5 MiB unless set).
-///  * add and compare_set write a second key with each call, by which they know after a lost
-///    connection whether they were carried out. It goes with the client.
+///  * A value may have as many bytes as etcd's --max-request-bytes allows (default 1.5 MiB).
+///  * add and compare_set write a second key with each call. After a lost connection it shows
+///    whether they were carried out. It ends with the client.
 /// Errors: kUnavailable (libcurl.so.4 is missing), kTimeout, kMismatch (not etcd's v3 API).
 std::shared_ptr<Store> connect_etcd_store(const EtcdOptions& options, Deadline deadline);
 

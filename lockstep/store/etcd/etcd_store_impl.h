@@ -14,11 +14,11 @@
 
 namespace lockstep {
 
-/// Below the root, "k/" begins the keys, "c/CLIENT/" what a client notes down about its calls.
+/// Below the root, "k/" begins the keys, "c/CLIENT/" a client's notes about its calls.
 class EtcdStore final : public RequestStore {
  public:
   explicit EtcdStore(const EtcdOptions& options);
-  ~EtcdStore() override;  ///< Releases what it holds, in a second or not at all.
+  ~EtcdStore() override;  ///< Releases its keys, within a second or not at all.
   EtcdStore(const EtcdStore&) = delete;
   EtcdStore& operator=(const EtcdStore&) = delete;
 
@@ -53,7 +53,7 @@ class EtcdStore final : public RequestStore {
   etcd::RangeAnswer range(const etcd::KeyRange& keys, Deadline deadline, bool keys_only = false);
   etcd::TransactionAnswer transact(const etcd::Transaction& transaction, Deadline deadline);
   etcd::TransactionAnswer transact_once(etcd::Transaction transaction, Deadline deadline);
-  /// The keys of `wanted` that are missing at one revision, which is returned in `revision`.
+  /// The keys of `wanted` that are missing at one revision, which goes to `revision`.
   std::set<std::string> missing(const std::vector<std::string>& wanted, int64_t& revision,
                                 Deadline deadline);
   int64_t note_lease(Deadline deadline);
@@ -68,18 +68,19 @@ class EtcdStore final : public RequestStore {
   std::map<int64_t, int64_t> leases_ LOCKSTEP_GUARDED_BY(hold_mutex_);  ///< By time to live.
   struct Held {
     int64_t lease = 0;
-    std::string value;  ///< As this client wrote it last.
+    std::string value;  ///< This client's last value.
   };
   std::map<std::string, Held> held_ LOCKSTEP_GUARDED_BY(hold_mutex_);
   std::map<int64_t, Deadline> renewed_ LOCKSTEP_GUARDED_BY(hold_mutex_);  ///< Fresh until then.
 
   Mutex mutex_;
-  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Why this client is no more; empty: it is.
+  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Why this client was disconnected; empty: it
+                                                  ///< was not.
   int64_t note_lease_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   uint64_t last_note_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  std::vector<int> free_slots_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Notes that no thread uses now.
+  std::vector<int> free_slots_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Notes not in use by a thread.
   int num_slots_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  bool holding_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< A hold() is on its way.
+  bool holding_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< A hold() is in progress.
   CondVar hold_ended_;
 };
 

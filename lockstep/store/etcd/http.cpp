@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-/// The functions of libcurl that are used here.
+/// The functions of libcurl in use.
 struct Curl {
   decltype(&curl_global_init) global_init;
   decltype(&curl_easy_init) easy_init;
@@ -73,21 +73,21 @@ const Curl& libcurl() {
   return curl;
 }
 
-/// Of all requests. Without "Expect" a large one does not wait for a permission.
+/// Headers of all requests. Without "Expect" a large request need not wait for a reply.
 curl_slist* headers() {
   static curl_slist* const list = libcurl().slist_append(
       libcurl().slist_append(nullptr, "Content-Type: application/json"), "Expect:");
   return list;
 }
 
-/// One request on its way.
+/// One request in progress.
 struct Transfer {
   CURL* handle;
   const HttpClient::OnBytes& on_bytes;
   std::string body;
   bool enough = false;
   bool too_large = false;
-  std::exception_ptr failure;  ///< What on_bytes threw: it may not pass through libcurl.
+  std::exception_ptr failure;  ///< An exception of on_bytes: it must not pass through libcurl.
 
   bool take(std::string_view bytes) {
     long status = 0;
@@ -121,7 +121,7 @@ CURL* make_handle(const TlsFiles& tls) {
   curl.setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
   curl.setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl.setopt(handle, CURLOPT_HTTPHEADER, headers());
-  // A host that lost its power while an answer is awaited is noticed within 25 s.
+  // A host that loses power during a call is noticed within 25 s.
   curl.setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
   curl.setopt(handle, CURLOPT_TCP_KEEPIDLE, 10L);
   curl.setopt(handle, CURLOPT_TCP_KEEPINTVL, 5L);
@@ -250,7 +250,7 @@ struct HttpStream::Impl {
     return static_cast<int>(code);
   }
 
-  /// Moves what can be moved now; false when the stream has ended.
+  /// Transfers all that is possible now; false if the stream has ended.
   bool move() {
     int running = 0;
     libcurl().multi_perform(multi, &running);
@@ -264,7 +264,7 @@ struct HttpStream::Impl {
   std::string sent;
   CURL* easy;
   CURLM* multi;
-  std::string come;  ///< And not handed out yet.
+  std::string come;  ///< Received, but not passed on yet.
   std::optional<CURLcode> ended;
 };
 

@@ -1,4 +1,4 @@
-// The store of etcd where the part ETCD was left out.
+// The etcd store of builds without the part ETCD.
 
 #include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_store.h"

@@ -27,9 +27,9 @@
 namespace lockstep {
 namespace {
 
-/// How often the folder is looked at where the kernel does not tell: other hosts' changes.
+/// How often the folder is checked for changes by other hosts, which the kernel does not report.
 constexpr auto kPollInterval = 50ms;
-/// How often holders are looked at.
+/// How often holders are checked.
 constexpr auto kLookInterval = 100ms;
 
 bool is_change(StoreOp op) {
@@ -50,17 +50,17 @@ std::filesystem::path make_folder(std::filesystem::path folder) {
   return folder;
 }
 
-/// Without it changes are seen a little later.
+/// Without inotify changes are seen a little later.
 UniqueFd watch_folder(const std::filesystem::path& folder) {
   UniqueFd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  // A file that was open for writing is closed when its process ends, however it does.
+  // A file open for writing is closed when its process ends, for whatever reason.
   if (fd &&
       ::inotify_add_watch(fd.get(), folder.c_str(), IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE) < 0)
     fd.reset();
   return fd;
 }
 
-/// True when something has happened in the folder.
+/// True if something has happened in the folder.
 bool drain(const UniqueFd& inotify) {
   alignas(inotify_event) std::array<char, 4096> events;
   bool any = false;
@@ -70,9 +70,9 @@ bool drain(const UniqueFd& inotify) {
 
 }  // namespace
 
-/// Every client carries out all changes of the journal on a StoreState of its own, so all have the
-/// same keys, versions and holders. What waits, waits in that state; one of the threads that wait
-/// watches the folder.
+/// Every client applies all changes of the journal to its own StoreState, so all have the same
+/// keys, versions and holders. Waits are entries of that state; one of the waiting threads watches
+/// the folder.
 class FileStore final : public RequestStore {
  public:
   FileStore(std::filesystem::path folder, const std::string& secret, Deadline deadline);
@@ -84,7 +84,7 @@ class FileStore final : public RequestStore {
   /// A call in progress; it lives on its thread's stack.
   struct Call {
     std::optional<StoreReply> reply;
-    CondVar wake;  ///< Its reply is there, or nobody watches the folder.
+    CondVar wake;  ///< Its reply is there, or no thread watches the folder.
   };
   class Registration;
 
@@ -114,15 +114,17 @@ class FileStore final : public RequestStore {
   uint64_t last_request_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, Call*> calls_ LOCKSTEP_GUARDED_BY(mutex_);
   bool watched_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< A thread watches the folder.
-  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);      ///< Why this client is no more; empty: it is.
+  std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);      ///< Why this client was disconnected; empty:
+                                                      ///< it was not.
 
   ListeningClock clock_ LOCKSTEP_GUARDED_BY(mutex_);
   LifeSigns life_signs_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::map<uint64_t, uint64_t> beats_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Seen last, of holders.
+  std::map<uint64_t, uint64_t> beats_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Last numbers seen, by
+                                                                    ///< holder.
   Deadline next_look_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(std::chrono::seconds(0));
 };
 
-/// Files a call for as long as it runs, and at its end has another thread watch if nobody does.
+/// Registers a call while it runs. At its end another thread takes over the watch if necessary.
 class FileStore::Registration {
  public:
   Registration(FileStore& store, uint64_t id, Call& call) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS
@@ -155,7 +157,7 @@ FileStore::FileStore(std::filesystem::path folder, const std::string& secret, De
     const bool anybody = !presence_.others().empty();
     if (!journal_.join(anybody)) journal_.begin();
   } catch (const Error&) {
-    // What taking the lock has made in a folder of something else is not left behind.
+    // Removes the file that the lock made in a foreign folder.
     std::error_code ignored;
     if (std::filesystem::file_size(journal_.path(), ignored) == 0) journal_.remove();
     throw;
@@ -173,7 +175,7 @@ FileStore::~FileStore() {
     if (state_.held_by(presence_.id()) != nullptr) journal_.append(end_of(presence_.id()));
     if (presence_.others().empty()) journal_.remove();
   } catch (const std::exception&) {
-    // The others find it dead, and the folder's next user finds nobody alive.
+    // Other clients find it dead, and the folder's next user finds no live client.
   }
 }
 
@@ -234,7 +236,7 @@ StoreReply FileStore::ask(const StoreRequest& request, Deadline deadline, MutexL
   return std::move(*own.reply);
 }
 
-/// Waits a while for news: by watching the folder if nobody does, else for who does.
+/// Waits a while for news: by watching the folder, or for the thread that already does.
 void FileStore::step(MutexLock& lock, Call& own, Deadline deadline) {
   if (watched_) {
     own.wake.wait_until(lock, deadline.when());
@@ -250,7 +252,7 @@ void FileStore::step(MutexLock& lock, Call& own, Deadline deadline) {
   look_around(deadline);
 }
 
-/// Reads what others have written, and ends those that are dead.
+/// Reads other clients' changes, and ends dead clients.
 void FileStore::look_around(Deadline deadline) {
   const bool news = drain(inotify_);
   catch_up();
@@ -265,17 +267,17 @@ void FileStore::end_clients(const std::vector<uint64_t>& dead, Deadline deadline
     const Journal::Lock right(journal_, deadline.at_most(1s));
     catch_up();
     for (const uint64_t client : dead) {
-      if (state_.held_by(client) == nullptr) continue;  // Another client was faster.
+      if (state_.held_by(client) == nullptr) continue;  // another client was faster
       journal_.append(end_of(client));
       deliver(state_.drop_client(client));
       presence_.bury(client);
     }
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kTimeout) throw;  // The next look finds them again.
+    if (error.code() != ErrorCode::kTimeout) throw;  // the next round finds them again
   }
 }
 
-/// Holders whose process has ended, or that were silent for their time.
+/// Holders whose process has ended, or that exceeded their allowed silence.
 std::vector<uint64_t> FileStore::find_dead() {
   const auto now = clock_.advance(Deadline::Clock::now(), kLookInterval);
   std::vector<uint64_t> dead;
@@ -336,7 +338,7 @@ void FileStore::carry_out(RequestFrame record) {
 void FileStore::deliver(std::vector<StoreAnswer> answers) {
   for (auto& answer : answers) {
     const auto it = calls_.find(answer.to.request);
-    if (it == calls_.end()) continue;  // Its caller has met an error.
+    if (it == calls_.end()) continue;  // its caller has met an error
     it->second->reply = std::move(answer.reply);
     it->second->wake.notify_one();
   }

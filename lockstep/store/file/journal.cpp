@@ -43,7 +43,7 @@ bool try_lock(int fd, short type) {
   return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-/// Could a header begin like this?
+/// Whether a header could begin like this.
 bool is_beginning(std::string_view text) {
   const size_t size = std::min(text.size(), kMagic.size());
   return text.substr(0, size) == kMagic.substr(0, size);
@@ -79,7 +79,7 @@ Journal::Lock::Lock(Journal& journal, Deadline deadline) : journal_(journal) {
     if (!journal_.fd_) throw io_error("open " + journal_.path_.string());
     if (try_lock(journal_.fd_.get(), F_WRLCK)) {
       if (same_file(journal_.fd_.get(), journal_.path_)) return;
-      continue;  // The last of its clients has removed it meanwhile.
+      continue;  // its last client has removed it meanwhile
     }
     if (errno != EAGAIN && errno != EACCES && errno != EINTR)
       throw io_error("lock " + journal_.path_.string());
@@ -108,7 +108,7 @@ void Journal::begin() {
 bool Journal::join(bool anybody) {
   header_ = read_part(fd_.get(), 0, kHeaderSize);
   if (header_.empty()) return false;
-  // begin() ended in its midst: a full disk, a process that was killed.
+  // An interrupted begin(): a full disk, or a killed process.
   if (!anybody && header_.size() < kHeaderSize && is_beginning(header_)) return false;
   if (header_.size() < kHeaderSize || !header_.starts_with(kMagic) || header_.back() != '\n') {
     throw Error(ErrorCode::kMismatch,
@@ -130,7 +130,7 @@ void Journal::remove() {
   ::unlink(path_.c_str());
 }
 
-/// By its name: over NFS only an opening is sure to see what other hosts have written.
+/// Opens by name: over NFS only an open is sure to see other hosts' writes.
 UniqueFd Journal::open_again() const {
   UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && errno != ENOENT) throw io_error("open " + path_.string());
@@ -202,13 +202,13 @@ void Journal::append(const RequestFrame& record) {
     throw Error(ErrorCode::kUnavailable,
                 fmt::format("{} is full: {} bytes of changes", path_.string(), kMaxJournal));
   }
-  // What lies behind the last whole record was left by a process that was killed.
+  // A killed process left the bytes after the last whole record.
   if (::ftruncate(fd_.get(), end_) != 0) throw io_error("truncate " + path_.string());
   try {
     write_whole(fd_.get(), bytes, end_, path_);
   } catch (const Error&) {
     if (::ftruncate(fd_.get(), end_) != 0) {
-      // The next who appends does it.
+      // the next append does it
     }
     throw;
   }

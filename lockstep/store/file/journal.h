@@ -1,16 +1,13 @@
 #pragma once
-// The one file of a folder's store: a header, and then every change in the order in which it was
-// made.
+// The one file of a folder's store: a header, and then every change, in order.
 //
-//   header := "lockstep store 1 ", 16 hex digits (which store this is), " ", 64 hex digits (proof
-//   of
-//             the job secret), "\n"
-//   record := u32 size of body, u32 checksum of body (FNV-1a), body: a request as in
-//   tcp/protocol.h,
-//             whose id is the client; cancel: that client is gone
+//   header := "lockstep store 1 ", 16 hex digits (id of the store), " ",
+//             64 hex digits (proof of the job secret), "\n"
+//   record := u32 size of body, u32 checksum of body (FNV-1a),
+//             body: a request as in tcp/protocol.h; its id is the client, cancel ends that client
 //
-// Who appends holds a lock on the file. A process that was killed meanwhile leaves a record that is
-// cut short; whoever appends next removes it, and nobody reads it.
+// A writer holds a lock on the file. If it is killed meanwhile, it leaves a truncated record, which
+// no client reads and the next writer removes.
 
 #include <cstdint>
 #include <filesystem>
@@ -25,13 +22,13 @@ namespace lockstep {
 
 class Journal {
  public:
-  /// Opens or makes FOLDER/lockstep-store. Nothing is read or written.
+  /// Opens or makes FOLDER/lockstep-store. Reads and writes nothing.
   Journal(const std::filesystem::path& folder, const std::string& secret);
 
   /// The right to change the folder. Between processes; one process locks once at a time.
   class Lock {
    public:
-    /// Errors: kTimeout when others have it until the deadline.
+    /// Errors: kTimeout if others have it until the deadline.
     Lock(Journal& journal, Deadline deadline);
     ~Lock();
     Lock(const Lock&) = delete;
@@ -41,20 +38,20 @@ class Journal {
     Journal& journal_;
   };
 
-  /// Under the lock: begins a store, whatever the file has. Errors: kIo.
+  /// Under the lock: begins a store, replacing the file's content. Errors: kIo.
   void begin();
-  /// Under the lock: joins the store that is there, if `anybody` else lives in it. False: there is
-  /// none. Errors: kMismatch (not such a file, another version, another secret).
+  /// Under the lock: joins the existing store, if `anybody` else lives in it. False: there is none.
+  /// Errors: kMismatch (not such a file, another version, another secret).
   bool join(bool anybody);
   /// Under the lock: removes the file.
   void remove();
 
   using OnRecord = std::function<void(RequestFrame)>;
-  /// Hands out what was appended since the last call; may be called without the lock. Errors:
-  /// kPeerLost (this store is no more), kCorrupt.
+  /// Passes on records appended since the last call; may be called without the lock. Errors:
+  /// kPeerLost (this store has ended), kCorrupt.
   void read(const OnRecord& on_record);
-  /// Under the lock, after read(): adds a record, which read() will not hand out here. Errors: kIo
-  /// (disk full, ...; the file is as it was), kUnavailable (it is full).
+  /// Under the lock, after read(): adds a record, which read() will not pass on here. Errors: kIo
+  /// (disk full, ...; the file is unchanged), kUnavailable (the journal is full).
   void append(const RequestFrame& record);
 
   const std::filesystem::path& path() const { return path_; }
@@ -65,9 +62,9 @@ class Journal {
 
   std::filesystem::path path_;
   std::string proof_;
-  std::string header_;  ///< Of the store that was joined.
+  std::string header_;  ///< Of the joined store.
   UniqueFd fd_;
-  int64_t end_ = 0;  ///< Of what was read or written.
+  int64_t end_ = 0;  ///< End of the part that was read or written.
 };
 
 }  // namespace lockstep

@@ -76,7 +76,7 @@ void Presence::beat() {
 
 std::optional<uint64_t> Presence::look(uint64_t client) const {
   const auto path = path_of(client);
-  // For reading alone: closing it is not to look like the end of the client.
+  // Read-only: its close must not look like the end of the client.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd && errno == ENOENT) return std::nullopt;
   if (!fd) throw io_error("open " + path.string());
@@ -97,7 +97,7 @@ std::vector<uint64_t> Presence::others() const {
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, failure)) {
     const std::string name = entry.path().filename().string();
-    // NFS keeps files that are removed while open under names that begin with a dot.
+    // NFS renames files that are removed while open to names that begin with a dot.
     if (name == kJournalName || name.starts_with('.')) continue;
     const auto client = client_of(name);
     if (!client) {

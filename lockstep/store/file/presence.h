@@ -1,6 +1,6 @@
 #pragma once
-// Which clients of a folder's store are alive: each has a file FOLDER/lockstep-client-ID, locked
-// for as long as its process lives, with a number in it that grows with each sign of life.
+// Live clients of a folder's store. Each has a file FOLDER/lockstep-client-ID, locked while its
+// process lives, with a number that grows with each heartbeat.
 
 #include <cstdint>
 #include <filesystem>
@@ -22,15 +22,15 @@ class Presence {
   uint64_t id() const { return id_; }
   /// Makes and locks the file. Errors: kIo.
   void begin();
-  /// A sign of life.
+  /// A heartbeat.
   void beat();
 
   /// The number in the file of `client`; nothing: its process has ended.
   std::optional<uint64_t> look(uint64_t client) const;
-  /// Removes the file of a client that is no more.
+  /// Removes the file of a dead client.
   void bury(uint64_t client) const;
-  /// Others that live; the files of those that do not are removed. Errors: kInvalidArgument when
-  /// something lies in the folder that is not a store's; names it.
+  /// Other live clients; removes the files of dead ones. Errors: kInvalidArgument if something else
+  /// is in the folder; names it.
   std::vector<uint64_t> others() const;
 
  private:
@@ -39,10 +39,10 @@ class Presence {
   std::filesystem::path folder_;
   uint64_t id_;
   UniqueFd fd_;
-  std::optional<NotInChild> not_in_child_;  // it holds the lock, by which others know the end
+  std::optional<NotInChild> not_in_child_;  // it holds the lock, by which others notice the end
   const uint32_t generation_ = fork_generation();
   uint64_t beats_ = 0;
-  bool is_remote_ = false;  ///< On NFS: what is written must be sent.
+  bool is_remote_ = false;  ///< On NFS: writes must be flushed to the server.
 };
 
 }  // namespace lockstep

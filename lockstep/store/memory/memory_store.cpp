@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-/// What all clients share.
+/// Shared by all clients.
 class MemoryServer {
  public:
   uint64_t new_client() {
@@ -33,7 +33,7 @@ class MemoryServer {
   }
 
  private:
-  /// A thread that waits; it lives on that thread's stack and is filed until it is answered.
+  /// A waiting thread; it lives on that thread's stack and is registered until its answer.
   struct Waiting {
     std::optional<StoreReply> reply;
     CondVar answered;

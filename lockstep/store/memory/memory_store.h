@@ -9,9 +9,9 @@ namespace lockstep {
 /// A store inside this process: for one rank, and for ranks that are threads.
 std::shared_ptr<Store> make_memory_store();
 
-/// Another client of a store that make_memory_store() or this function made, as another process
-/// would have one: what it holds ends with it. The keys live as long as one of the clients.
-/// Errors: kInvalidArgument when `store` is of another kind.
+/// Another client of a store from make_memory_store() or this function, like another process: its
+/// held keys end with it. The keys live as long as any client. Errors: kInvalidArgument if `store`
+/// is of another kind.
 std::shared_ptr<Store> make_memory_client(const std::shared_ptr<Store>& store);
 
 }  // namespace lockstep

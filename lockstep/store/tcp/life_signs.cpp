@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-/// What a sleep may be longer than planned without being counted less.
+/// How much longer a sleep may take than planned without a correction.
 constexpr auto kLate = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -42,8 +42,8 @@ std::optional<LifeSigns::Time> LifeSigns::next() const {
   return queue_.empty() ? std::nullopt : std::optional(queue_.top().first);
 }
 
-// Being heard costs nothing here: an entry of the queue is looked at when it is due by what was
-// known when it was made, and then put back to when it is due by now.
+// heard() does not touch the queue. An entry is checked when its time has come, and then moved to
+// the time that is due by now.
 std::vector<uint64_t> LifeSigns::silent(Time now, const TtlOf& ttl_of) {
   std::vector<uint64_t> result;
   while (!queue_.empty() && queue_.top().first <= now) {

@@ -1,5 +1,5 @@
 #pragma once
-// Who has been silent for too long. Pure: the caller says what time it is.
+// Clients that have been silent for too long. Pure: time is an argument.
 
 #include <chrono>
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-/// The time that a loop had to hear others: the steady clock's, less what the loop itself missed
-/// because its process was stopped, suspended or starved. Silence is measured by it, so that who
-/// could not listen blames nobody.
+/// The time in which a loop could receive: the steady clock's, less the time in which its process
+/// was stopped, suspended or starved. Silence is measured by it: a server that could not receive
+/// drops no client.
 class ListeningClock {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -30,23 +30,22 @@ class ListeningClock {
   Time listened_;
 };
 
-/// Clients that must be heard of every so often. Each call costs O(log n) at most.
+/// Clients that must send something at intervals. Each call costs O(log n) at most.
 class LifeSigns {
  public:
   using Time = ListeningClock::Time;
   using Ttl = std::chrono::milliseconds;
 
-  /// `client`, heard of now, must not be silent for `ttl`, or for what was said earlier where that
-  /// is shorter.
+  /// `client`, heard of now, must not be silent for `ttl`, or for a shorter time set earlier.
   void expect(uint64_t client, Ttl ttl, Time now);
   void heard(uint64_t client, Time now);
   void forget(uint64_t client) { clients_.erase(client); }
 
   bool empty() const { return clients_.empty(); }
-  /// When silent() may have something to say next; at the latest.
+  /// When silent() may next return a client, at the latest.
   std::optional<Time> next() const;
-  /// Those that were silent for ttl_of(client), which may be longer by now than what was expected
-  /// (nothing: no sign is due any more). They are forgotten.
+  /// Clients that were silent for ttl_of(client), and removes them. That may be longer by now than
+  /// expected (nothing: no sign is due any more).
   using TtlOf = std::function<std::optional<Ttl>(uint64_t client)>;
   std::vector<uint64_t> silent(Time now, const TtlOf& ttl_of);
 
@@ -54,7 +53,7 @@ class LifeSigns {
   struct Client {
     Time heard;
     Ttl ttl{};
-    Time queued;  ///< The one entry of queue_ that counts; others of this client are passed over.
+    Time queued;  ///< The one entry of queue_ that counts; others of this client are skipped.
   };
   using Due = std::pair<Time, uint64_t>;
 

@@ -16,7 +16,7 @@ class Writer {
  public:
   explicit Writer(int64_t payload) {
     bytes_.reserve(static_cast<size_t>(payload) + 64);
-    number(uint32_t{0});  // the size, known at the end
+    number(uint32_t{0});  // the size, filled in at the end
   }
   template <class T>
   void number(T value) {
@@ -61,7 +61,7 @@ class Reader {
     if (!given && !text.empty()) throw Error(ErrorCode::kCorrupt, "a value that is not there");
     return given ? std::optional(std::move(text)) : std::nullopt;
   }
-  /// How many items follow, each of at least `item_bytes`.
+  /// The number of following items, each of at least `item_bytes`.
   uint32_t count(size_t item_bytes) {
     const auto items = number<uint32_t>();
     if (items > bytes_.size() / item_bytes) throw cut_short();
@@ -176,7 +176,7 @@ void FrameReader::append(std::string_view bytes) {
   constexpr size_t kKeptCapacity = 1 << 16;
   buffer_.erase(0, begin_);
   begin_ = 0;
-  // One large message must not cost its size for ever.
+  // One large message must not occupy memory for ever.
   if (buffer_.empty() && buffer_.capacity() > kKeptCapacity) buffer_.shrink_to_fit();
   buffer_.append(bytes);
 }

@@ -9,9 +9,9 @@
 //              count of { string (key), u8 has_value, string (value; empty without) }
 //   string  := u32 size, bytes
 //
-// Integers are in the machine's order: the handshake has refused peers of another. The id is the
-// client's, from 1 on; a reply carries that of its request, and replies come in any order. A reply
-// with the id 0 is the server's last word before it disconnects that client: `text` says why.
+// Integers are in native byte order: the handshake refuses peers with another. The client chooses
+// ids, from 1 on; a reply carries that of its request, and replies come in any order. A reply with
+// the id 0 is the server's last message before it disconnects that client; `text` has the reason.
 
 #include <cstdint>
 #include <optional>
@@ -31,7 +31,7 @@ struct ReplyFrame {
   StoreReply reply;
 };
 
-/// Whole frames, ready to be sent.
+/// Whole frames, ready to send.
 std::string encode(const RequestFrame& frame);
 std::string encode(const ReplyFrame& frame);
 
@@ -40,18 +40,17 @@ std::string encode(const ReplyFrame& frame);
 RequestFrame decode_request(std::string_view body);
 ReplyFrame decode_reply(std::string_view body);
 
-/// Largest bodies that encode() makes of what is within the limits.
+/// Largest bodies that encode() makes from messages within the limits.
 inline constexpr int64_t kMaxRequestBody = kMaxRequestBytes + 64;
 inline constexpr int64_t kMaxReplyBody = kMaxReplyBytes + 64;
 
-/// Cuts a stream into bodies. Holds what has come, never what a header only promises.
+/// Splits a stream into bodies. Allocates for received bytes, never for a header's announced size.
 class FrameReader {
  public:
   explicit FrameReader(int64_t max_body) : max_body_(max_body) {}
 
   void append(std::string_view bytes);
-  /// The next whole body; valid until append(). Errors: kCorrupt when it is said to be larger than
-  /// allowed.
+  /// The next whole body; valid until append(). Errors: kCorrupt if its size exceeds the limit.
   std::optional<std::string_view> next();
 
  private:

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-/// Read per turn, so that one busy client does not keep the others waiting.
+/// Read per turn, so that one busy client does not delay the others.
 constexpr size_t kReadBytes = 1 << 16;
 
 }  // namespace
@@ -57,7 +57,7 @@ void ServerConnection::serve_requests(const OnRequest& on_request) {
   }
 }
 
-/// Gives the handshake its bytes and returns those after it.
+/// Passes bytes to the handshake and returns those after it.
 std::string_view ServerConnection::take_handshake(std::string_view bytes) {
   while (handshake_ && !bytes.empty()) {
     try {
@@ -76,7 +76,7 @@ std::string_view ServerConnection::take_handshake(std::string_view bytes) {
   return bytes;
 }
 
-/// What the client's bytes hold. It is told why, where they are refused.
+/// The content of the client's bytes. A refusal is sent to the client.
 std::string ServerConnection::unseal(std::string_view bytes) {
   try {
     auto plain = tls_->open(bytes);
@@ -95,7 +95,7 @@ bool ServerConnection::send(std::string_view bytes) {
 bool ServerConnection::put(std::string_view bytes) {
   // Nearly always the socket takes all at once and output_ is never touched.
   if (backlog() > 0) {
-    if (sent_ > output_.size() / 2) {  // what is out makes room, at no more than it cost to send
+    if (sent_ > output_.size() / 2) {  // frees sent bytes, at no more than the cost of sending
       output_.erase(0, sent_);
       sent_ = 0;
     }

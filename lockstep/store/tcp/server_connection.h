@@ -1,5 +1,5 @@
 #pragma once
-// One client as the server's thread sees it: handshake, then messages in and out, never blocking.
+// One client as seen by the server's thread: handshake, then messages in and out, never blocking.
 
 #include <cstdint>
 #include <functional>
@@ -17,37 +17,36 @@ namespace lockstep {
 
 class ServerConnection {
  public:
-  /// `fd`: non-blocking. The greeting goes out at once.
+  /// `fd`: non-blocking. Sends the greeting at once.
   ServerConnection(UniqueFd fd, uint64_t id, std::string_view secret, Wire wire = Wire::kPlain);
 
   using OnRequest = std::function<void(RequestFrame)>;
-  /// Reads once what is there, then serve_requests(). False when the client has closed. Errors:
-  /// kMismatch (handshake), kCorrupt, kInvalidArgument, kIo: drop it.
+  /// Reads once, then calls serve_requests(). False if the client has closed. Errors: kMismatch
+  /// (handshake), kCorrupt, kInvalidArgument, kIo: drop it.
   bool receive(const OnRequest& on_request);
-  /// Calls `on_request` for each whole message that has come, until more than kPauseBacklog waits
-  /// to be taken (a short request can ask for a long reply, and a thousand of them fit in one
-  /// read), or the connection is found gone.
+  /// Calls `on_request` for each complete message, until more than kPauseBacklog bytes wait to be
+  /// taken, or the connection is lost. A short request can cause a long reply, and a thousand of
+  /// them fit in one read.
   void serve_requests(const OnRequest& on_request);
 
-  /// Sends what the socket takes and keeps the rest. False when the connection is gone.
+  /// Sends as much as the socket takes and keeps the rest. False if the connection is lost.
   bool send(std::string_view bytes);
   bool flush() { return send({}); }
 
   int fd() const { return fd_.get(); }
   uint64_t id() const { return id_; }
   const std::string& peer() const { return peer_; }
-  /// A process of this host and of this user.
+  /// A process of this user on this host.
   bool is_own() const { return own_; }
   bool proved() const { return !handshake_ && (!tls_ || tls_->established()); }
-  /// A client that does not take its replies is not read from, and its requests are not answered,
-  /// beyond this.
+  /// Beyond this backlog a client is not read from, and its requests are not answered.
   static constexpr size_t kPauseBacklog = 1 << 20;
   /// Bytes that the client has not taken yet.
   size_t backlog() const { return output_.size() - sent_; }
-  /// What they and those before them take up here: a small multiple of the largest backlog.
+  /// Memory of the backlog: a small multiple of its largest size.
   size_t room_taken() const { return output_.capacity(); }
 
-  uint32_t interest = 0;  ///< The events that epoll has been asked for; kept by the loop.
+  uint32_t interest = 0;  ///< The events registered with epoll; kept by the loop.
 
  private:
   std::string_view take_handshake(std::string_view bytes);
@@ -60,11 +59,11 @@ class ServerConnection {
   std::string peer_;
   const bool own_;
   const bool encrypted_;
-  std::optional<ServerHandshake> handshake_;  ///< Until it is done.
+  std::optional<ServerHandshake> handshake_;  ///< After it, if bytes are encrypted.
   std::unique_ptr<TlsSession> tls_;           ///< After it, where bytes are encrypted.
   FrameReader reader_{kMaxRequestBody};
   std::string output_;
-  size_t sent_ = 0;    ///< Bytes of output_ that are out.
+  size_t sent_ = 0;    ///< Bytes of output_ that have been sent.
   bool gone_ = false;  ///< Sending has failed.
 };
 

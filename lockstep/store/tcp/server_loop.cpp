@@ -25,24 +25,24 @@
 namespace lockstep {
 namespace {
 
-/// What epoll reports for what; clients count on from the last.
+/// epoll's data of each descriptor; clients count on from the last.
 enum : uint64_t { kListenerId, kShortcutId, kWakeId, kFirstClientId };
 
-/// A client that does not take its replies is dropped beyond this. It is not served beyond
-/// kPauseBacklog, so only waits of its that others end get it there.
+/// A client with a larger backlog is dropped. It is not served beyond kPauseBacklog, so only waits
+/// that other clients end can take it there.
 constexpr size_t kMaxBacklog = 2 * kMaxReplyBytes;
 
-/// How long the loop sleeps at most while signs of life are due; see ListeningClock.
+/// Longest sleep of the loop while heartbeats are due; see ListeningClock.
 constexpr auto kMaxSleep = 250ms;
 
 constexpr auto kAcceptPause = 100ms;
 constexpr int kAcceptsPerTurn = 64;
 
 constexpr auto kSayFullEvery = 10min;
-/// Of this process's descriptors, those that clients never take: it has other things to do, too.
+/// Descriptors of this process that are kept from clients, for its other work.
 constexpr rlim_t kKeptDescriptors = 64;
 
-/// Without the port; of a process of this host, that it is one.
+/// The peer's address without the port; for a process of this host "this host".
 std::string host_of(const std::string& peer) {
   const size_t colon = peer.rfind(':');
   return colon == std::string::npos ? "this host" : peer.substr(0, colon);
@@ -54,7 +54,7 @@ rlimit descriptor_limit() {
   return limit;
 }
 
-/// For messages: the first few of them.
+/// For messages: the first few held keys.
 std::string held_keys(const StoreState& state, uint64_t client) {
   constexpr size_t kShown = 3;
   std::string text;
@@ -114,7 +114,7 @@ void StoreServerLoop::stop() {
 void StoreServerLoop::run() {
   std::vector<epoll_event> events(256);
   while (true) {
-    // Room for all: whoever has sent something is heard before anybody is found silent.
+    // Room for all: everything sent is read before any client counts as silent.
     if (events.size() < clients_.size() + 2) events.resize(2 * clients_.size());
     const auto sleep = time_to_sleep();
     const int ready = wait_for_events(events, sleep);
@@ -145,7 +145,7 @@ int StoreServerLoop::wait_for_events(std::vector<epoll_event>& events,
   });
 }
 
-/// Nothing: until something comes.
+/// Nothing: until an event comes.
 std::optional<std::chrono::milliseconds> StoreServerLoop::time_to_sleep() const {
   std::optional<std::chrono::milliseconds> least;
   const auto at_most = [&](std::chrono::milliseconds time) {
@@ -172,8 +172,8 @@ void StoreServerLoop::accept_clients(const UniqueFd& listener) {
   }
 }
 
-/// Without a secret the kernel's word for who somebody is has to do. Over TCP it has none; who
-/// knocks there, to see whether anybody listens, is sent away.
+/// Without a secret the kernel's report of a peer's user has to do. TCP has none; a client that
+/// connects that way, to test whether a server listens, is closed.
 bool StoreServerLoop::may_come_in(const UniqueFd& listener, const UniqueFd& fd) {
   if (!own_user_only_) return true;
   if (listener.get() == shortcut_.get() && is_process_of(::geteuid(), fd.get())) return true;
@@ -198,7 +198,7 @@ void StoreServerLoop::add_client(UniqueFd fd) {
   clients_[id] = std::move(client);
   count_clients();
   const ServerConnection& added = *clients_.at(id);
-  // A rank of this host is one of many that come at once, and proves itself when it has a core.
+  // Many ranks of this host connect at once; each proves itself when it gets a core.
   strangers_.add(id, added.is_own() ? "" : host_of(added.peer()), std::chrono::steady_clock::now());
 }
 
@@ -207,7 +207,7 @@ bool StoreServerLoop::may_accept() {
   return has_descriptors() || (raise_soft_descriptor_limit() && has_descriptors());
 }
 
-/// For another client, besides those that are kept.
+/// Whether there is a descriptor for another client, besides the reserved ones.
 bool StoreServerLoop::has_descriptors() const {
   const rlim_t limit = descriptor_limit().rlim_cur;
   const rlim_t kept = std::min(kKeptDescriptors, limit / 4);
@@ -215,13 +215,13 @@ bool StoreServerLoop::has_descriptors() const {
   return lowest && static_cast<rlim_t>(lowest.get()) + kept < limit;
 }
 
-/// The next client that waits; empty when there is none, or no descriptor for it.
+/// The next waiting client; empty if there is none, or no descriptor for it.
 UniqueFd StoreServerLoop::accept_one(const UniqueFd& listener) {
   while (true) {
     UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd || errno == EAGAIN) return fd;
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    // Only when needed: programs that a user's program starts inherit the limit.
+    // Only when needed: child processes inherit the limit.
     if (errno == EMFILE && raise_soft_descriptor_limit()) continue;
     pause_accepting();
     return {};
@@ -246,7 +246,7 @@ void StoreServerLoop::say_full() {
                          "this process may open {} files, and has {} clients: others cannot come "
                          "in; raise the limit on this host (ulimit -n)",
                          descriptor_limit().rlim_cur, clients_.size());
-  // A stranger becomes a client, or goes. After that somebody waits for one of the others to go.
+  // Strangers become clients or are dropped, so on_full_ is only called without any.
   if (!by_strangers && strangers_.none() && on_full_) std::exchange(on_full_, nullptr)(why);
   if (say_full_again_ && !say_full_again_->passed()) return;
   say_full_again_ = Deadline::after(kSayFullEvery);
@@ -263,7 +263,7 @@ void StoreServerLoop::resume_accepting() {
   start_accepting();
 }
 
-/// A line of the first of its host, not of each: who tries again and again must not fill a disk.
+/// One line for each host, not for each client: repeated attempts must not fill a disk.
 void StoreServerLoop::say_refused(const ServerConnection& client, const std::string& what) {
   const auto more = refusals_.note(host_of(client.peer()), std::chrono::steady_clock::now());
   if (more) log_warn("store: " + what + *more);
@@ -291,7 +291,8 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
   } catch (const WrongSecret& error) {
     say_refused(client, std::string("a client is refused: ") + error.what());
     alive = false;
-  } catch (const std::exception& error) {  // std::bad_alloc too: one client's, not the server's
+  } catch (const std::exception& error) {  // std::bad_alloc too: it concerns one client, not the
+                                           // server
     say_refused(client, client.peer() + " is refused: " + error.what());
     alive = false;
   }
@@ -342,7 +343,7 @@ void StoreServerLoop::drop(uint64_t id) {
   const auto woken = state_.drop_client(id);
   life_signs_.forget(id);
   strangers_.forget(id);
-  clients_.erase(id);  // Closing takes it out of epoll.
+  clients_.erase(id);  // closing removes it from epoll
   count_clients();
   answer(woken);
 }
@@ -363,7 +364,7 @@ bool StoreServerLoop::wait_until_unused(Deadline deadline) {
 }
 
 void StoreServerLoop::drop_doomed() {
-  while (!doomed_.empty()) {  // Dropping one tells others, of whom more may be found broken.
+  while (!doomed_.empty()) {  // dropping a client sends to others, which may turn out broken
     const uint64_t id = doomed_.back();
     doomed_.pop_back();
     drop(id);

@@ -1,6 +1,6 @@
 #pragma once
-// The TCP store's server: one epoll loop that feeds StoreState. Everything here runs in the thread
-// that calls run(), but for stop().
+// The TCP store's server: one epoll loop that drives StoreState. Everything but stop() runs in the
+// thread that calls run().
 
 #include <sys/epoll.h>
 
@@ -27,7 +27,8 @@ namespace lockstep {
 
 class StoreServerLoop {
  public:
-  /// `own_user_only`: see TcpStoreServerOptions. Errors: kUnavailable (no shortcut, then).
+  /// `own_user_only`: see TcpStoreServerOptions. Errors: kUnavailable (it is set, and there is no
+  /// shortcut).
   StoreServerLoop(UniqueFd listener, std::string secret, Wire wire,
                   std::chrono::milliseconds handshake_limit, bool own_user_only,
                   std::function<void(const std::string& why)> on_full);
@@ -36,7 +37,7 @@ class StoreServerLoop {
   void run();
   /// From any thread.
   void stop();
-  /// From any thread: waits until no client is connected. False when the deadline passes first.
+  /// From any thread: waits until no client is connected. False if the deadline passes first.
   bool wait_until_unused(Deadline deadline);
 
  private:
@@ -72,9 +73,9 @@ class StoreServerLoop {
   const std::string secret_;
   const Wire wire_;
   const bool own_user_only_;
-  std::function<void(const std::string& why)> on_full_;  ///< Until it has been called.
+  std::function<void(const std::string& why)> on_full_;  ///< Empty once it has been called.
   UniqueFd listener_;
-  UniqueFd shortcut_;  ///< Listens for clients of this host; empty where it cannot be had.
+  UniqueFd shortcut_;  ///< Listens for clients of this host; empty if unavailable.
   NotInChild listener_not_in_child_;
   std::optional<NotInChild> shortcut_not_in_child_;
   UniqueFd epoll_;
@@ -83,19 +84,19 @@ class StoreServerLoop {
   StoreState state_;
   ListeningClock clock_;
   ListeningClock::Time now_;  ///< By clock_, of this turn.
-  LifeSigns life_signs_;      ///< Of those that hold keys.
+  LifeSigns life_signs_;      ///< Of clients that hold keys.
   uint64_t next_id_;
   std::unordered_map<uint64_t, std::unique_ptr<ServerConnection>> clients_;
 
-  Strangers strangers_;  ///< Who has not proved the secret yet.
+  Strangers strangers_;  ///< Clients that have not proved the secret yet.
   Refusals refusals_;
   std::vector<uint64_t> doomed_;  ///< Found broken while another was being served.
   Mutex count_mutex_;
   CondVar count_changed_;
   size_t num_clients_ LOCKSTEP_GUARDED_BY(count_mutex_) = 0;  ///< clients_.size(), for others.
-  /// Accepting rests until then: there are no descriptors, or too many strangers.
+  /// Accepting pauses until then: there are no descriptors, or too many strangers.
   std::optional<Deadline> accept_again_;
-  std::optional<Deadline> say_full_again_;  ///< Not earlier is that said once more.
+  std::optional<Deadline> say_full_again_;  ///< The next warning comes no earlier.
 };
 
 }  // namespace lockstep

@@ -25,12 +25,12 @@ struct Name {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
-/// `host`: an address in figures, as the kernel writes it.
+/// `host`: a numeric address, as the kernel writes it.
 Name shortcut_name(const std::string& host, int port) {
   const std::string text = "lockstep-store/" + to_string(Endpoint{host, port});
   Name name;
   name.address.sun_family = AF_UNIX;
-  // The first byte stays 0: the abstract namespace. Longer names than fit do not occur.
+  // The first byte stays 0: the abstract namespace. Names that do not fit cannot occur.
   const size_t length = std::min(text.size(), sizeof name.address.sun_path - 1);
   std::memcpy(name.address.sun_path + 1, text.data(), length);
   name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
@@ -45,7 +45,7 @@ std::optional<std::string> listening_address(int listener) {
   return text.empty() ? std::nullopt : std::optional(std::move(text));
 }
 
-/// `host` as the kernel writes it, if it is an address in figures; of no zone.
+/// `host` in the kernel's notation, if it is a numeric address without a zone.
 std::optional<std::string> literal(const std::string& host) {
   sockaddr_in v4{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {}, .sin_zero = {}};
   if (::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1)
@@ -57,7 +57,7 @@ std::optional<std::string> literal(const std::string& host) {
   return std::nullopt;
 }
 
-/// Packets to an address of one's own come from that very address.
+/// Whether packets to the address come from that address itself.
 bool is_own(const std::string& address) {
   if (address == "::1" || address.starts_with("127.")) return true;
   try {
@@ -68,7 +68,7 @@ bool is_own(const std::string& address) {
 }
 
 UniqueFd try_shortcut(const Name& name, uid_t user) {
-  // Non-blocking: with no room left among those who wait to be accepted, TCP can wait better.
+  // Non-blocking: if the backlog is full, TCP can wait better.
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd || ::connect(fd.get(), name.get(), name.size) != 0 || !is_process_of(user, fd.get()))
     return {};
@@ -92,7 +92,7 @@ UniqueFd connect_shortcut(const Endpoint& place, uid_t user) {
   const auto host = literal(place.host);
   if (!host || !is_own(*host)) return {};
   if (UniqueFd fd = try_shortcut(shortcut_name(*host, place.port), user)) return fd;
-  // A server of all addresses; one for IPv6 serves IPv4 too, or another would have that port.
+  // A server on all addresses; one on IPv6 serves IPv4 too, or another server would have that port.
   const bool v6 = host->find(':') != std::string::npos;
   if (!v6) {
     if (UniqueFd fd = try_shortcut(shortcut_name("0.0.0.0", place.port), user)) return fd;

@@ -1,9 +1,8 @@
 #pragma once
-// The way round TCP for clients on the server's own host: a socket of the kernel's abstract unix
-// namespace, named after the place where the server listens. A call costs half as much that way.
-// It has no file, lives as long as its server, and is seen where the server's loopback is seen: in
-// its network namespace. Everything above it, handshake and secret too, is as over TCP; where it
-// cannot be had, TCP is used and nobody needs to know.
+// A bypass of TCP for clients on the server's own host: a socket in the kernel's abstract unix
+// namespace, named after the server's address. It halves the cost of a call. It has no file, lives
+// as long as its server, and is visible within its network namespace. The layers above it,
+// including handshake and secret, are the same as over TCP. If it is unavailable, TCP is used.
 
 #include <unistd.h>
 
@@ -12,13 +11,12 @@
 
 namespace lockstep {
 
-/// Listens beside `listener`, a listening TCP socket; non-blocking. Empty when it cannot be had.
+/// Listens beside `listener`, a listening TCP socket; non-blocking. Empty if unavailable.
 UniqueFd listen_shortcut(int listener);
 
-/// Connects to the server of `place` if `place` is an address of this host, in figures, and a
-/// process of `user` offers a shortcut to it: the kernel tells whose it is, so nobody else can draw
-/// clients to himself by taking the name. Blocking, as of tcp_connect(). Empty otherwise; never
-/// waits.
+/// Connects to the server of `place` if `place` is a numeric address of this host, and a process of
+/// `user` offers a shortcut to it. The kernel reports the peer's uid, so another user cannot
+/// impersonate the server. Blocking, like tcp_connect()'s; empty otherwise. Never waits.
 UniqueFd connect_shortcut(const Endpoint& place, uid_t user = ::geteuid());
 
 }  // namespace lockstep

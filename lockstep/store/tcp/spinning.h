@@ -5,10 +5,9 @@
 
 namespace lockstep {
 
-/// Whether a thread that awaits an answer should first ask again and again for a moment instead of
-/// sleeping: an answer mostly comes sooner than a sleeping thread is awake again. Where that was in
-/// vain (a wait for somebody else, more to do than there are cores), the next waits sleep at once;
-/// with each vain attempt in a row twice as many.
+/// Whether a thread should poll for an answer for a moment before it sleeps: mostly the answer
+/// comes sooner than a sleeping thread wakes up. After a vain attempt (a long wait, or too few
+/// cores) the next waits sleep at once. Their number doubles with each vain attempt in a row.
 class Spinning {
  public:
   static constexpr auto kTime = std::chrono::microseconds(30);
@@ -24,11 +23,11 @@ class Spinning {
   }
 
  private:
-  int skip_ = 8;  ///< Who asks a few things only, at the start of a job with many, sleeps.
+  int skip_ = 8;  ///< A client with only a few calls, at the start of a large job, sleeps.
   int next_skip_ = 2;
 };
 
-/// Calls `poll` (with 0: look; with wait_ms: sleep) until it returns something else than 0, or its
+/// Calls `poll` (with 0: look; with wait_ms: sleep) until it returns something other than 0, or its
 /// time is over.
 template <class Poll>
 int poll_spinning(Spinning& spinning, int wait_ms, Poll poll) {

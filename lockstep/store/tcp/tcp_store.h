@@ -17,28 +17,27 @@ struct TcpStoreServerOptions {
       "127.0.0.1";     ///< Address to listen on. Without a secret only loopback is allowed.
   int port = 0;        ///< 0: a free one; see TcpStoreServer::port().
   std::string secret;  ///< Job secret (base/auth.h); empty: as `own_user_only`.
-  /// Lets in processes of this user and host alone: the kernel says whose they are, and `secret`
-  /// only tells jobs apart. Nobody gets in over TCP then. Loopback only.
+  /// Admits only processes of this user and host, by the kernel's report of the peer; `secret` then
+  /// only distinguishes jobs. No client can connect over TCP then. Loopback only.
   bool own_user_only = false;
   /// Time for a client to prove the secret; then it is dropped.
   std::chrono::milliseconds handshake_limit{5000};
   Wire wire = Wire::kPlain;  ///< Of the job; see connect_tcp_store().
-  /// Called once, in the server's thread, when descriptors have run out, at the hard limit, and
-  /// clients that stay have all of them: those that wait will never come in. It is given what to
-  /// tell them.
+  /// Called once, in the server's thread, when all descriptors up to the hard limit are in use by
+  /// lasting clients: waiting clients can never connect. `why` is the message for them.
   std::function<void(const std::string& why)> on_full = {};
 };
 
-/// Serves until destroyed; one thread with epoll, however many clients. Costs a thread and a socket
-/// to start. When descriptors run out it raises this process's soft limit to the hard one.
+/// Serves until destroyed, in one thread with epoll for any number of clients. Costs a thread and a
+/// socket to start. When descriptors run out, it raises this process's soft limit to the hard one.
 /// Errors of the constructor: kUnavailable (port taken, or with `own_user_only` its name among the
 /// host's sockets), kInvalidArgument (no secret, and not loopback or TLS).
 class TcpStoreServer {
  public:
   explicit TcpStoreServer(const TcpStoreServerOptions& options);
 
-  /// The same on a socket that listens already (see tcp_listen()), whatever host and port `options`
-  /// name: for a program that starts the server only when somebody connects.
+  /// The same on a socket that listens already (see tcp_listen()); host and port of `options` are
+  /// ignored. For a program that starts the server only at the first connection.
   TcpStoreServer(UniqueFd listener, const TcpStoreServerOptions& options);
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
@@ -46,8 +45,8 @@ class TcpStoreServer {
 
   int port() const;
 
-  /// Waits until no client is connected: for a server in a process that could end before its last
-  /// client has read its last answer. False when the deadline passes first.
+  /// Waits until no client is connected: for a process that could end before its last client has
+  /// read its last answer. False if the deadline passes first.
   bool wait_until_unused(Deadline deadline);
 
  private:
@@ -55,19 +54,17 @@ class TcpStoreServer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Connects and proves the secret; tries again while nobody listens, until the deadline. The store
-/// has one connection for all threads and no thread of its own; after kTimeout it can be used on,
-/// after kPeerLost every call throws that.
-/// `wire`: of the job; with kTls all that passes between hosts is encrypted
-/// (docs/design/rendezvous.md). An empty secret: as connect_user_store(). Errors: kTimeout,
-/// kMismatch (another job's store, another build, not a store), kInvalidArgument (the server's wire
-/// is another; TLS without a secret).
+/// Connects and proves the secret; retries until the deadline while nobody listens. The store has
+/// one connection for all threads and no thread of its own. It can still be used after kTimeout;
+/// after kPeerLost every call throws that. `wire`: the job's; with kTls all traffic between hosts
+/// is encrypted (docs/design/rendezvous.md). An empty secret: as connect_user_store(). Errors:
+/// kTimeout, kMismatch (another job's store, another build, not a store), kInvalidArgument (the
+/// server has another wire; TLS without a secret).
 std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::string& secret,
                                          Deadline deadline, Wire wire = Wire::kPlain);
 
-/// The same where nothing but the user proves that both ends belong together: a server of this
-/// user, on this host, with `own_user_only`. Errors: as above; kMismatch too where what listens
-/// there is another user's.
+/// The same if only the user identifies both ends: a server of this user, on this host, with
+/// `own_user_only`. Errors: as above; also kMismatch if the server belongs to another user.
 std::shared_ptr<Store> connect_user_store(const Endpoint& server, const std::string& secret,
                                           Deadline deadline);
 

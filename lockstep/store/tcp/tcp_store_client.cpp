@@ -30,12 +30,12 @@
 namespace lockstep {
 namespace {
 
-/// After the deadline of a wait the server is asked what is missing; it answers at once or is ill.
+/// After a wait's deadline the server must report the missing keys at once.
 constexpr auto kGrace = 1s;
-/// Requests that a server which does not read may leave here, before callers wait for room.
+/// Requests that an unresponsive server may leave here, before callers wait for room.
 constexpr size_t kMaxOutput = 2 * kMaxRequestBytes;
 
-/// Who sees bytes off does not hear that nobody leads any more: it looks so often.
+/// A sending thread does not learn that the leader has left: it checks this often.
 constexpr auto kPushTime = 10ms;
 
 constexpr std::chrono::milliseconds kEndingTime{200};
@@ -53,12 +53,12 @@ bool waits(StoreOp op) {
 
 }  // namespace
 
-/// Threads that wait for replies take turns at the socket: one of them, the leader, polls and hands
-/// out what comes; when its own reply is there it leaves, and another leads. A lone caller thus
-/// sends and receives by itself, without a context switch.
+/// Threads that wait for replies take turns at the socket. One of them, the leader, polls and
+/// distributes replies; after its own reply it leaves, and another leads. A lone caller thus sends
+/// and receives by itself, without a context switch.
 class TcpStoreClient final : public RequestStore {
  public:
-  /// `fd`: connected and authenticated. `tls`: what authenticate_client() has made.
+  /// `fd`: connected and authenticated. `tls`: the session of authenticate_client().
   TcpStoreClient(UniqueFd fd, std::unique_ptr<TlsSession> tls, std::string server);
 
  private:
@@ -66,7 +66,7 @@ class TcpStoreClient final : public RequestStore {
   struct Call {
     std::optional<StoreReply> reply;
     bool may_spin = false;
-    uint64_t queued_until = 0;  ///< Its bytes are out when so many have been sent.
+    uint64_t queued_until = 0;  ///< Its bytes are out once this many have been sent.
     CondVar wake;  ///< Its reply is there, the connection is lost, there is room, or nobody leads.
   };
   class Registration;
@@ -91,7 +91,8 @@ class TcpStoreClient final : public RequestStore {
   void check_connection() const LOCKSTEP_REQUIRES(mutex_);
 
   const UniqueFd fd_;
-  const NotInChild not_in_child_;  ///< Else a helper that a rank forks would hide the rank's death.
+  const NotInChild not_in_child_;  ///< Otherwise a child that a rank forks would hide the rank's
+                                   ///< death.
   const std::string server_;
 
   Mutex mutex_;
@@ -99,16 +100,16 @@ class TcpStoreClient final : public RequestStore {
   uint64_t last_id_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, Call*> calls_ LOCKSTEP_GUARDED_BY(mutex_);
   bool led_ LOCKSTEP_GUARDED_BY(mutex_) = false;    ///< A thread polls the socket for replies.
-  std::string output_ LOCKSTEP_GUARDED_BY(mutex_);  ///< What the socket did not take yet.
-  uint64_t sent_ LOCKSTEP_GUARDED_BY(mutex_) = 0;   ///< Bytes that it did take.
+  std::string output_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Bytes that the socket did not take yet.
+  uint64_t sent_ LOCKSTEP_GUARDED_BY(mutex_) = 0;   ///< Bytes sent so far.
   Spinning spinning_;                               ///< Used by the thread that leads.
   FrameReader reader_ LOCKSTEP_GUARDED_BY(mutex_){kMaxReplyBody};
-  /// What became of the connection ("is gone: ..."); empty: nothing.
+  /// Why the connection was lost ("is gone: ..."); empty: it was not.
   std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
-/// Files a call for as long as it runs, and at its end has another thread lead if nobody does.
-/// Made and destroyed under the client's lock.
+/// Registers a call while it runs; at its end another thread leads if necessary. Made and destroyed
+/// under the client's lock.
 class TcpStoreClient::Registration {
  public:
   Registration(TcpStoreClient& client, uint64_t id, Call& call) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS
@@ -159,8 +160,8 @@ StoreReply TcpStoreClient::call(StoreRequest request, Deadline deadline) {
   return std::move(*own.reply);
 }
 
-/// Returns the first key, for messages. The rest is freed while it is in the cache: where a
-/// thousand threads wait, what each has to touch after that is what it costs.
+/// Returns the first key, for messages. Frees the rest while it is in the cache: with a thousand
+/// waiting threads, memory that each touches afterwards is the cost.
 std::string TcpStoreClient::send_request(uint64_t id, StoreRequest request, Call& own) {
   const RequestFrame frame{id, std::move(request)};
   queue(encode(frame), own);
@@ -186,9 +187,8 @@ void TcpStoreClient::wait_for_reply(MutexLock& lock, Call& own, Deadline deadlin
   }
 }
 
-/// Waits a while for news: as the leader if nobody leads, else until the leader has some. The
-/// leader may not know of bytes that came to be left since it began to wait: whose they are sees
-/// them off.
+/// Waits a while for news: as the leader if there is none, else until the leader has some. The
+/// leader may not know of bytes queued since it began to wait, so their own thread sends them.
 void TcpStoreClient::step(MutexLock& lock, Call& own, Deadline deadline) {
   if (!led_) {
     lead_once(own.may_spin, deadline);
@@ -248,7 +248,7 @@ void TcpStoreClient::flush() {
       break;
     } else if (errno != EINTR) {
       const std::string why = io_error("send").what();
-      receive();  // The server may have said more than that it is gone.
+      receive();  // the server may have sent its reason
       lose("is gone: " + why);
       break;
     }
@@ -293,7 +293,7 @@ void TcpStoreClient::deliver() {
     ReplyFrame frame = decode_reply(*body);
     if (frame.id == 0) return lose("has disconnected this client: " + frame.reply.text);
     const auto it = calls_.find(frame.id);
-    if (it == calls_.end()) continue;  // Its caller has given up.
+    if (it == calls_.end()) continue;  // its caller has given up
     it->second->reply = std::move(frame.reply);
     it->second->wake.notify_one();
   }
@@ -317,14 +317,14 @@ namespace {
 
 enum class Knock {
   kWaits,   ///< Until the deadline.
-  kCloses,  ///< As a server of this user, or one that ends.
+  kCloses,  ///< As a server of this user does, or one that ends.
   kSpeaks,
 };
 
-/// Looks for the shortcut of the server at the other end of `knock` until that has answered, and
-/// for a moment more.
+/// Looks for the shortcut of the server at the other end of `knock` until that has answered, and a
+/// moment longer.
 UniqueFd await_shortcut(const UniqueFd& knock, Deadline deadline, Knock& answer) {
-  // A name of this host has become an address now.
+  // A host name has been resolved to an address here.
   const Endpoint place = parse_endpoint(peer_name(knock.get()), 0);
   std::optional<Deadline> last_try;
   answer = Knock::kWaits;
@@ -343,9 +343,9 @@ UniqueFd await_shortcut(const UniqueFd& knock, Deadline deadline, Knock& answer)
   }
 }
 
-/// Waits until somebody listens there, by TCP, and then goes round it: of a process at the other
-/// end of TCP nobody knows whose it is. A server of this user closes such a connection when it
-/// runs. So does one that has just died, where another may listen later: a second one tells.
+/// Waits until a server listens there, over TCP, and then uses its shortcut: TCP does not reveal
+/// the peer's user. A running server of this user closes such a connection. A server that has just
+/// died does so too, and another may listen later: a second attempt decides.
 UniqueFd connect_to_own_user(const Endpoint& server, Deadline deadline) {
   if (UniqueFd fd = connect_shortcut(server)) return fd;
   Knock answer = Knock::kCloses;
@@ -362,9 +362,9 @@ UniqueFd connect_to_own_user(const Endpoint& server, Deadline deadline) {
 
 std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::string& secret,
                                          Deadline deadline, Wire wire, bool own_user) {
-  // A server that is just ending may still take a connection, and closes it with itself. Where the
-  // shortcut is closed it was a store, whose port is closed a moment later. One that has greeted
-  // may also have dropped this client as one of too many at once: there is room in a moment.
+  // A server that is just ending may still accept a connection, and closes it at its end. A closed
+  // shortcut shows that it was a store, whose port closes a moment later. A server that has sent
+  // its greeting may also have dropped this client as one of too many: there is room in a moment.
   auto patience = deadline.at_most(kEndingTime);
   bool is_ending = false;
   bool dropped = false;

@@ -13,13 +13,13 @@
 namespace lockstep {
 namespace {
 
-/// A file's may have 255 bytes.
+/// File names may have 255 bytes.
 constexpr size_t kMostOfName = 200;
 
-/// A job's name, fit for that of a file. What does not fit is told by its digest: other jobs may
-/// have what is left of it.
+/// A file name from a job's name. A name that had to be changed also gets a digest, since other
+/// jobs may have the same remainder.
 std::string file_name(const Identity& id) {
-  // MASTER_PORT tells jobs apart that have no name of their own.
+  // MASTER_PORT distinguishes jobs without a name.
   const std::string exact =
       fmt::format("{}.{}.{}.{}", id.job_id, id.size, id.restart_count, id.master.port);
   std::string name = exact.substr(0, kMostOfName);
@@ -35,7 +35,7 @@ std::string file_name(const Identity& id) {
   return "lockstep-" + name;
 }
 
-/// Two such jobs of one size would be taken for one.
+/// Two such jobs of one size could be confused.
 bool is_nameless(const Identity& id) {
   const bool no_name =
       id.job_id.ends_with("none") || id.job_id == "ascend" || id.job_id == "mindspore";

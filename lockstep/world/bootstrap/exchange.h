@@ -1,6 +1,6 @@
 #pragma once
-// One line from rank 0 to all others before they have met, by what the launcher, the user
-// or the cluster provides: PMIx, PMI, a shared folder, MUNGE.
+// One line from rank 0 to all others before they have met, through PMIx, PMI, a shared folder or
+// MUNGE.
 
 #include <memory>
 #include <string>
@@ -11,42 +11,41 @@
 
 namespace lockstep {
 
-/// Every rank makes one, calls publish() (rank 0) or receive() (the others) and drops it. Some are
-/// collective underneath: all ranks take the same channel.
+/// Every rank makes one, calls publish() (rank 0) or receive() (the others) and destroys it. Some
+/// are collective underneath: all ranks use the same channel.
 class RankExchange {
  public:
   virtual ~RankExchange() = default;
 
-  /// Rank 0's line: printable ASCII without blanks, at most kMaxExchangeBytes. May return before
-  /// anybody has it. Errors: kTimeout, kUnavailable, kIo.
+  /// Publishes rank 0's line: printable ASCII without blanks, at most kMaxExchangeBytes. May return
+  /// before any rank has it. Errors: kTimeout, kUnavailable, kIo.
   virtual void publish(const std::string& line, Deadline deadline) = 0;
 
-  /// Waits for that line. May be called again where `may_change()`: a line of an earlier job could
-  /// have been there. Errors: kTimeout, kUnavailable, kIo, kCorrupt.
+  /// Waits for that line. May be called again if `may_change()`: the line may have been an earlier
+  /// job's. Errors: kTimeout, kUnavailable, kIo, kCorrupt.
   virtual std::string receive(Deadline deadline) = 0;
   virtual bool may_change() const { return false; }
 };
 
-/// What every channel carries: PMI's limit for a value.
+/// Limit of all channels: PMI's for a value.
 inline constexpr size_t kMaxExchangeBytes = 1000;
 
-/// The first of id.channels that works here. Errors: kUnavailable with each one's reason.
+/// The first of id.channels that works here. Errors: kUnavailable with the reason for each.
 std::shared_ptr<RankExchange> open_exchange(const Identity& id, const Environment& environment);
 
-// Each throws kUnavailable when it does not work here, before it has sent anything.
+// Each throws kUnavailable if it does not work here, before it has sent anything.
 std::shared_ptr<RankExchange> open_pmix_exchange();
-/// `fd`: PMI_FD, which is left open.
+/// `fd`: PMI_FD, which stays open.
 std::shared_ptr<RankExchange> open_pmi_exchange(int fd);
 /// `environment`: with PMI_PORT and PMI_ID.
 std::shared_ptr<RankExchange> open_pmi_port_exchange(const Environment& environment);
-/// Rank 0 runs at `host`, and gives what it publishes at one of `ports`, the same for all ranks of
-/// `job`, to processes of this user on all hosts where munged has the same key.
+/// Rank 0 runs at `host`, and sends its line at one of `ports`, the same for all ranks of `job`. It
+/// goes to processes of this user on all hosts where munged has the same key.
 std::shared_ptr<RankExchange> open_munge_exchange(const std::string& host,
                                                   const std::vector<int>& ports,
                                                   const std::string& job);
-/// `name`: the same on all ranks, and of no other job that is running. `alone`: rank 0 makes sure
-/// of that, and refuses to take the place of one that lives; else the later job is the one that
-/// counts.
+/// `name`: the same on all ranks, and different from that of other running jobs. `alone`: rank 0
+/// checks this, and refuses to replace a live job; otherwise the later job wins.
 std::shared_ptr<RankExchange> open_folder_exchange(const std::string& folder,
                                                    const std::string& name, bool alone = false);
 

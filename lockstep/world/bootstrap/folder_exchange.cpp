@@ -26,25 +26,25 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/// The line is in a file that only its owner can read (it holds the secret), which rank 0 removes.
+/// The line is in a file that only its owner can read (it contains the secret); rank 0 removes it.
 class FolderExchange final : public RankExchange {
  public:
   FolderExchange(std::filesystem::path path, bool alone) : path_(std::move(path)), alone_(alone) {}
   ~FolderExchange() override {
-    // The next job of this name may have put its own there meanwhile.
+    // The next job of this name may have put its own file there meanwhile.
     struct stat now {};
     if (published_ && ::lstat(path_.c_str(), &now) == 0 && is_same_file(now, written_))
       ::unlink(path_.c_str());
   }
 
   void publish(const std::string& line, Deadline) override {
-    // Made with its mode, so that there is no moment in which others can open it.
-    // No process's number: a container's processes have the same ones each time.
+    // Made with its mode, so that others can never open it. Not named after the pid: containers
+    // reuse the same pids.
     const std::string hidden = path_.string() + ".tmp-" + make_job_secret().substr(0, 16);
     UniqueFd fd(::open(hidden.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (!fd) throw io_error("make " + hidden);
     try {
-      ::flock(fd.get(), LOCK_EX | LOCK_NB);  // where the folder knows no locks, without
+      ::flock(fd.get(), LOCK_EX | LOCK_NB);  // no error if the folder has no locks
       write_all(fd.get(), line.data(), line.size(), hidden);
       if (::fstat(fd.get(), &written_) != 0) throw io_error("stat " + hidden);
       if (!alone_ || !take_name_alone(hidden)) {
@@ -71,8 +71,8 @@ class FolderExchange final : public RankExchange {
   bool may_change() const override { return true; }
 
  private:
-  /// Of two that come at once one gets the name. False: a rename is left to do, as there is no link
-  /// here, or something else than a file is in the way.
+  /// If two ranks come at once, one gets the name. False: a rename is needed, as links are not
+  /// supported here, or something other than a file is in the way.
   bool take_name_alone(const std::string& hidden) const {
     while (::link(hidden.c_str(), path_.c_str()) != 0) {
       const bool is_there = errno == EEXIST;
@@ -82,13 +82,13 @@ class FolderExchange final : public RankExchange {
     return true;
   }
 
-  /// A job's rank 0 holds a lock on its file for as long as it lives: without one the file is
-  /// removed. False: it is none. Errors: kInvalidArgument (the job lives).
+  /// A live job's rank 0 holds a lock on its file; a file without a lock is removed. False: it is
+  /// no file. Errors: kInvalidArgument (the job lives).
   bool remove_dead() const {
     const UniqueFd fd(::open(path_.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!fd) return errno == ENOENT;
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_other(fd.get());
-    // Who locks it is the only one to remove it; by now it may be the next job's.
+    // Only the lock's holder may remove the file; by now it may be the next job's.
     struct stat locked {
     }, now{};
     const bool same = ::fstat(fd.get(), &locked) == 0 && ::lstat(path_.c_str(), &now) == 0 &&
@@ -111,7 +111,7 @@ class FolderExchange final : public RankExchange {
                     "LOCKSTEP_RENDEZVOUS_DIR each, or a MASTER_PORT each");
   }
 
-  /// Empty where another build has written it.
+  /// Empty if another build has written it.
   static std::string place_of(int fd) {
     std::array<char, kMaxExchangeBytes> bytes;
     const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), 0);
@@ -123,8 +123,8 @@ class FolderExchange final : public RankExchange {
     }
   }
 
-  /// What is there, which nobody else can have written: the file that is looked at is the one that
-  /// is read. Errors: kInvalidArgument, kIo.
+  /// The content of the file, which only this user can have written: the checks apply to the open
+  /// file. Errors: kInvalidArgument, kIo.
   std::optional<std::string> read_line() const {
     const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!fd && (errno == ENOENT || errno == ESTALE)) return std::nullopt;
@@ -135,7 +135,7 @@ class FolderExchange final : public RankExchange {
       throw Error(ErrorCode::kInvalidArgument,
                   path_.string() + " is not a file of mode 600 of this user: remove it");
     }
-    std::array<char, kMaxExchangeBytes + 1> bytes;  // one more: too long is not understood
+    std::array<char, kMaxExchangeBytes + 1> bytes;  // one more: a longer line is invalid
     const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
     if (got < 0) throw io_error("read " + path_.string());
     return std::string(bytes.data(), static_cast<size_t>(got));

@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-// '=' separates names from values in PMI's lines, and ',' and ';' are taken by some managers.
+// '=' separates names from values in PMI's lines; some managers use ',' and ';'.
 constexpr const char* kBegin = "lockstep1";
 constexpr const char* kTlsBegin = "lockstep1s";
 
@@ -33,7 +33,7 @@ std::unique_ptr<TcpStoreServer> serve_anywhere(const Identity& id) {
   return std::make_unique<TcpStoreServer>(options);
 }
 
-/// Rank 0's store and, for as long as it lives, the exchange: a file goes with it.
+/// Rank 0's store and the exchange, which lives as long: its file is removed with it.
 struct PublishedStore {
   std::shared_ptr<RankExchange> exchange;
   std::shared_ptr<Store> store;
@@ -57,7 +57,7 @@ std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<RankExchange>& excha
   return {published, published->store.get()};
 }
 
-/// Where a job of another build has left a line, this job's rank 0 replaces it.
+/// If a job of another build has left a line, this job's rank 0 replaces it.
 MeetingPoint receive_point(RankExchange& exchange, Deadline deadline) {
   while (true) {
     try {
@@ -69,7 +69,7 @@ MeetingPoint receive_point(RankExchange& exchange, Deadline deadline) {
   }
 }
 
-/// Rank 0 says; but who asked for TLS must not get less.
+/// Takes rank 0's wire, except that a rank with TLS must not get less.
 void take_wire(const MeetingPoint& point, Identity* id) {
   if (id->wire == Wire::kTls && point.wire != Wire::kTls) {
     throw Error(ErrorCode::kInvalidArgument,

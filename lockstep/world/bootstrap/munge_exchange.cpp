@@ -1,6 +1,6 @@
-// Rank 0 hands a credential to whoever connects: munged lets nobody but this user read it, so it
-// need not be known who asks. A credential is read once on each host, so each asker gets a new one.
-// It names the job: who listens at rank 0's place with that of another is passed by.
+// Rank 0 sends a credential to each client: only this user's processes can decode it, so clients
+// need not be identified. Each host decodes a credential once, so each client gets a new one. It
+// names the job: a server with another job's credential is skipped.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -36,7 +36,7 @@ UniqueFd listen_at_one_of(const std::vector<int>& ports) {
   throw Error(ErrorCode::kInternal, "no port for an exchange by munge");
 }
 
-/// Gives each who comes a credential, until it is destroyed.
+/// Sends each client a credential until it is destroyed.
 class CredentialServer {
  public:
   CredentialServer(UniqueFd listener, std::string text)
@@ -49,7 +49,7 @@ class CredentialServer {
   }
 
   ~CredentialServer() {
-    if (::getpid() != owner_) {  // a forked child has no such thread: nothing of it is touched
+    if (::getpid() != owner_) {  // a forked child has no such thread: it touches nothing of it
       leave_to_parent(thread_);
       return;
     }
@@ -75,10 +75,10 @@ class CredentialServer {
     try {
       const UniqueFd client = tcp_accept(listener_.get(), Deadline::after(kPause));
       const std::string line = Munge::get().encode(text_) + "\n";
-      // It fits into the buffers of a new connection: who does not read holds up nobody.
+      // It fits into the buffers of a new connection: a slow reader delays nobody.
       send_all(client.get(), line.data(), line.size(), Deadline::after(kPause), "a rank");
     } catch (const Error&) {
-      std::this_thread::sleep_for(kPause);  // who came comes again; no munged, or no descriptor
+      std::this_thread::sleep_for(kPause);  // the client comes again; no munged, or no descriptor
     }
   }
 
@@ -116,7 +116,7 @@ class MungeExchange final : public RankExchange {
   }
 
  private:
-  /// Nothing where nobody, or somebody else, is there.
+  /// Nothing if nobody, or another job, is there.
   std::optional<std::string> ask(const Endpoint& place, Deadline deadline) {
     try {
       const UniqueFd server = tcp_connect_once(place, deadline);
@@ -125,7 +125,7 @@ class MungeExchange final : public RankExchange {
       if (text.substr(0, end) == job_ && end != std::string::npos) return text.substr(end + 1);
       why_ = fmt::format(" (another job of this user is at {})", to_string(place));
     } catch (const Error& error) {
-      // Who refuses, or says nothing in time, may be at the next port, or here a moment later.
+      // A server that refuses, or is silent, may be at the next port, or here a moment later.
       if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kTimeout)
         why_ = fmt::format(" ({}: {})", to_string(place), error.what());
     }
@@ -146,7 +146,7 @@ class MungeExchange final : public RankExchange {
   std::string host_;
   std::vector<int> ports_;
   std::string job_;
-  std::string why_;  ///< What was met instead, for the message.
+  std::string why_;  ///< What answered instead, for the message.
   std::unique_ptr<CredentialServer> server_;
 };
 

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Of munge.h, which not every machine has that builds this.
+// Of munge.h, which a build host may lack.
 constexpr int kSuccess = 0;
 constexpr int kSocketFailed = 6;
 constexpr int kOptionSocket = 8;
@@ -53,7 +53,7 @@ struct Munge::Functions {
       throw Error(ErrorCode::kUnavailable, fmt::format("libmunge has no {}", name));
   }
 
-  /// Of one call: what is set in it is not for several threads.
+  /// For one call: its settings are not thread-safe.
   std::unique_ptr<void, void (*)(void*)> context() const {
     std::unique_ptr<void, void (*)(void*)> made(create(), destroy);
     if (!made) throw std::bad_alloc();
@@ -63,7 +63,7 @@ struct Munge::Functions {
     return made;
   }
 
-  /// Where munged is looked for: what was set, else what libmunge was built with.
+  /// The socket of munged: the configured one, else libmunge's default.
   std::string socket_of(void* context) const {
     const char* path = nullptr;
     if (get(context, kOptionSocket, &path) != kSuccess || path == nullptr) return "its socket";

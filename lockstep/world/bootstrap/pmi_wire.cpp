@@ -80,7 +80,7 @@ std::map<std::string, std::string> parse_pmi_line(const std::string& line) {
   for (const std::string& word : split(line, ' ')) {
     if (word.empty()) continue;
     const size_t equals = word.find('=');
-    // msg=some text goes on for several words; nothing here depends on it.
+    // The value of msg may have several words; it is not used here.
     if (equals == std::string::npos && words.contains("msg")) continue;
     if (equals == 0 || equals == std::string::npos)
       throw Error(ErrorCode::kCorrupt, fmt::format("PMI: '{}' is not NAME=VALUE", word));
@@ -117,7 +117,7 @@ std::string PmiWire::read_line(Deadline deadline) {
 std::map<std::string, std::string> PmiWire::ask(const std::string& line, const std::string& answer,
                                                 Deadline deadline) {
   const std::string out = line + "\n";
-  // Not write(): a manager that has gone must be an error, not SIGPIPE.
+  // Not write(): a lost manager must be an error, not SIGPIPE.
   send_all(fd_, out.data(), out.size(), deadline, "the PMI server");
   auto words = parse_pmi_line(read_line(deadline));
   if (words["cmd"] != answer)

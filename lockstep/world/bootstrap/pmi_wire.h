@@ -1,6 +1,6 @@
 #pragma once
-// PMI-1, the text that hydra's proxies and Slurm's mpi/pmi2 plugin speak, mostly on PMI_FD:
-// lines "cmd=NAME key=value ...". Source: src/pmi of MPICH.
+// PMI-1, the text protocol of hydra's proxies and Slurm's mpi/pmi2 plugin, mostly on PMI_FD: lines
+// "cmd=NAME key=value ...". Source: src/pmi of MPICH.
 
 #include <functional>
 #include <map>
@@ -12,12 +12,12 @@
 
 namespace lockstep {
 
-/// "cmd=get_result rc=0 value=x" as a map. Errors: kCorrupt when a word is not NAME=VALUE or "cmd"
-/// is missing.
+/// "cmd=get_result rc=0 value=x" as a map. Errors: kCorrupt if a word is not NAME=VALUE or "cmd" is
+/// missing.
 std::map<std::string, std::string> parse_pmi_line(const std::string& line);
 
-/// A client's conversation. From the first call to finish() the process manager takes the end of
-/// this process for a crash and ends the job; after finish() nobody else can use the descriptor.
+/// A client's side. From the first call until finish(), the process manager treats the end of this
+/// process as a crash and ends the job. After finish() nobody else can use the descriptor.
 class PmiWire {
  public:
   explicit PmiWire(int fd) : fd_(fd) {}
@@ -26,13 +26,13 @@ class PmiWire {
     int rank = 0;
     int size = 1;
   };
-  /// On a connection to PMI_PORT, before anything else: which rank process `id` (PMI_ID) is.
+  /// On a connection to PMI_PORT, before anything else: the rank of process `id` (PMI_ID).
   Introduction introduce(int id, Deadline deadline);
 
-  /// Errors of all: kTimeout, kIo, kCorrupt, and kUnavailable when the manager refuses.
+  /// Errors of all: kTimeout, kIo, kCorrupt, and kUnavailable if the manager refuses.
   void init(Deadline deadline);
   void put(const std::string& key, const std::string& value, Deadline deadline);
-  void barrier(Deadline deadline);  ///< All ranks; what was put before can be read after it.
+  void barrier(Deadline deadline);  ///< All ranks; earlier puts can be read after it.
   std::string get(const std::string& key, Deadline deadline);
   void finish(Deadline deadline);
 
@@ -46,13 +46,13 @@ class PmiWire {
   std::string input_;
 };
 
-/// A conversation at PMI_PORT, of `mpiexec.hydra -pmi-port`: a process learns neither rank nor size
-/// from its environment, and inherits no descriptor; at PMI_PORT it is told who PMI_ID is. There
-/// may be several, one after another; each has to be finished. Source: src/pmi of MPICH.
+/// A connection to PMI_PORT, of `mpiexec.hydra -pmi-port`. There the environment has neither rank
+/// nor size, and no descriptor is inherited; the manager sends the rank of PMI_ID. There may be
+/// several, one after another; each must be finished. Source: src/pmi of MPICH.
 class PmiPort {
  public:
-  /// `environment`: with PMI_PORT and PMI_ID. Errors: kInvalidArgument (they are no such),
-  /// kTimeout, kUnavailable, kIo, kCorrupt.
+  /// `environment`: with PMI_PORT and PMI_ID. Errors: kInvalidArgument (invalid values), kTimeout,
+  /// kUnavailable, kIo, kCorrupt.
   PmiPort(const Environment& environment, Deadline deadline);
 
   PmiWire& wire() { return wire_; }

@@ -1,6 +1,6 @@
 #pragma once
-// The few types and constants of libpmix.so.2 that we use, as PMIx Standard 4 lays them out; the
-// library is loaded when it is needed, so that neither building nor starting needs it.
+// The types and constants of libpmix.so.2 in use, as PMIx Standard 4 defines them. The library is
+// loaded on demand, so that neither building nor starting needs it.
 
 #include <array>
 #include <cstddef>

@@ -20,7 +20,7 @@ void set_key(pmix::Info* info, std::string_view key) {
   key.copy(info->key.data(), info->key.size() - 1);
 }
 
-/// End of a call that PMIx's thread reports. Shared with it, since it may come after the deadline.
+/// End of a call, reported by PMIx's thread. Shared with it, since it may come after the deadline.
 struct PmixEnd {
   std::mutex mutex;
   std::condition_variable ended;
@@ -141,7 +141,7 @@ void PmixClient::fence(Deadline deadline) {
   check(end->status, "PMIx_Fence");
 }
 
-/// Null when it is not known. The value is PMIx's to free, which no function of its does.
+/// Null if it is not known. PMIx should free the value, but has no function for that.
 pmix::Value* PmixClient::look_up(uint32_t rank, const char* key, Deadline deadline) {
   pmix::Proc proc = self_;
   proc.rank = rank;

@@ -12,7 +12,7 @@ namespace lockstep {
 /// A connection to the PMIx server of this host: PMIx_Init to PMIx_Finalize.
 class PmixClient {
  public:
-  /// This process's, from the first call to the process's end: an MPI_Init after the last
+  /// This process's client, from the first call to the process's end: an MPI_Init after the last
   /// PMIx_Finalize would fail. Errors: kUnavailable (no library, no server).
   static PmixClient& get();
 
@@ -21,14 +21,14 @@ class PmixClient {
   PmixClient(const PmixClient&) = delete;
   PmixClient& operator=(const PmixClient&) = delete;
 
-  /// Errors: kIo. The value is for all once fence() has returned.
+  /// Errors: kIo. All can read the value once fence() has returned.
   void put(const std::string& key, const std::string& value);
   /// All processes of the job meet. Errors: kTimeout, kIo.
   void fence(Deadline deadline);
-  /// What rank `rank` has put. Errors: kNotFound.
+  /// The value that rank `rank` has put. Errors: kNotFound.
   std::string get_text(uint32_t rank, const char* key, Deadline deadline);
-  /// A number that the server knows of this process (pmix::kAllRanks: of the job).
-  /// Errors: kNotFound.
+  /// A number that the server has about this process (pmix::kAllRanks: about the job). Errors:
+  /// kNotFound.
   int get_number(uint32_t rank, const char* key, Deadline deadline);
   uint32_t own_rank() const { return self_.rank; }
 
@@ -38,10 +38,10 @@ class PmixClient {
 
   std::unique_ptr<Functions> functions_;
   pmix::Proc self_;
-  int owner_ = 0;  ///< Process that made it; a child that was forked must not end it.
+  int owner_ = 0;  ///< Process that made it; a forked child must not finalize it.
 };
 
-/// Asks the server of this host. Errors: kUnavailable, kNotFound.
+/// Queries the server of this host. Errors: kUnavailable, kNotFound.
 PmixJob ask_pmix_server();
 
 }  // namespace lockstep

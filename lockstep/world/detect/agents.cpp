@@ -1,4 +1,4 @@
-// Agents that start ranks, and what sets the same variables.
+// Agents that start ranks, and other launchers with the same variables.
 #include <fmt/format.h>
 
 #include <limits>
@@ -34,7 +34,7 @@ std::optional<Identity> read_agent(const Reader& read) {
 
 namespace {
 
-/// MASTER_ADDR and MASTER_PORT, which a folder that all share can stand for: PyTorch's file://.
+/// MASTER_ADDR and MASTER_PORT; a shared folder can replace them, as PyTorch's file:// does.
 void read_torch_master(const Reader& read, Identity* id) {
   if (id->size == 1) return;
   if (!read.text("MASTER_ADDR") && read.text("LOCKSTEP_RENDEZVOUS_DIR")) {
@@ -46,9 +46,8 @@ void read_torch_master(const Reader& read, Identity* id) {
   id->master.port = read.need_number("MASTER_PORT", many, 1, 65535);
 }
 
-/// LOCAL_RANK and LOCAL_WORLD_SIZE, or what follows from the others for certain. The rest is not
-/// told, on all ranks alike whatever their numbers: scripts that set RANK set LOCAL_WORLD_SIZE
-/// never.
+/// LOCAL_RANK and LOCAL_WORLD_SIZE, or values that follow with certainty. Otherwise unknown, on all
+/// ranks alike whatever their numbers: scripts that set RANK never set LOCAL_WORLD_SIZE.
 void read_torch_local(const Reader& read, Identity* id) {
   const bool one_host = id->size == 1 || is_loopback(id->master.host);
   const auto size = read.maybe_number("LOCAL_WORLD_SIZE", 1, kMaxRanks);
@@ -65,8 +64,8 @@ void read_torch_local(const Reader& read, Identity* id) {
   check_less("LOCAL_RANK", id->local_rank, "LOCAL_WORLD_SIZE", id->local_size);
 }
 
-/// GROUP_RANK and GROUP_WORLD_SIZE, or, where every node has equally many ranks in a row, by
-/// division.
+/// GROUP_RANK and GROUP_WORLD_SIZE; or by division, if every node has equally many consecutive
+/// ranks.
 void read_torch_nodes(const Reader& read, Identity* id) {
   const auto size = read.maybe_number("GROUP_WORLD_SIZE", 1, kMaxRanks);
   const auto rank = read.maybe_number("GROUP_RANK", 0, kMaxRanks);
@@ -109,8 +108,8 @@ std::optional<Identity> read_torch(const Reader& read) {
 }
 
 // Pods of Kubeflow's Trainer v2, which sets torchrun's options as PET_*. Source:
-// pkg/runtime/framework/plugins/torch/torch.go of kubeflow/trainer. They are a launcher's: only a
-// pod with one process needs none.
+// pkg/runtime/framework/plugins/torch/torch.go of kubeflow/trainer. These variables are for a
+// launcher, which only a pod with one process can do without.
 
 std::optional<Identity> read_kubernetes(const Reader& read) {
   const std::string because = "other PET_ variables are";

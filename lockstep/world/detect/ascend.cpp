@@ -13,7 +13,7 @@ namespace lockstep {
 
 // The loops of the Ascend guides: RANK_ID, RANK_SIZE, DEVICE_ID and a rank table. Source:
 // tutorials/source_en/parallel/rank_table.md of MindSpore's documentation. DEVICE_NUM is not the
-// local world size: with half of a host's devices in the table it still counts all.
+// local world size: it counts all of a host's devices, even if the table has only half of them.
 
 namespace {
 
@@ -30,7 +30,7 @@ RankTable read_table(const Reader& read, const std::string& path) {
   return reading.table;
 }
 
-/// Two jobs of one table could not share its devices, so its content names the job.
+/// Two jobs with one table could not share its devices, so its content names the job.
 std::string table_name(const Reader& read, const std::string& path) {
   std::string hex;
   for (const uint8_t byte : hmac_sha256("lockstep rank table", read.file(path)))
@@ -87,8 +87,8 @@ std::optional<Identity> read_ascend(const Reader& read) {
 }
 
 // MindSpore's dynamic cluster (msrun, or a loop that sets MS_*). Source:
-// tutorials/source_en/parallel/dynamic_cluster.md of MindSpore's documentation. Its scheduler, a
-// process more, has nothing to do here but to stay: rank 0 serves the store at its address.
+// tutorials/source_en/parallel/dynamic_cluster.md of MindSpore's documentation. Its scheduler, an
+// additional process, only waits here: rank 0 serves the store at its address.
 
 namespace {
 

@@ -11,13 +11,13 @@
 
 namespace lockstep {
 
-// A step of Slurm: what srun starts. Source: doc/man/man1/srun.1 of Slurm. The variables of a batch
-// script describe the job, not a step, and the first host of the job's list need not be that of
-// rank 0: only the step's own variables are used.
+// A step of Slurm, started by srun. Source: doc/man/man1/srun.1 of Slurm. The variables of a batch
+// script describe the job, not a step. The first host of the job's list need not be rank 0's, so
+// only the step's own variables are used.
 
 namespace {
 
-/// A script that sbatch runs, or the shell of salloc: one process, whatever the job has.
+/// A script of sbatch, or the shell of salloc: one process, whatever the job's size.
 std::optional<Identity> alone_in_job(const Reader& read) {
   const auto tasks = read.maybe_number("SLURM_NTASKS", 1, kMaxRanks);
   if (tasks.value_or(1) > 1) {
@@ -29,8 +29,8 @@ std::optional<Identity> alone_in_job(const Reader& read) {
   return std::nullopt;
 }
 
-/// A shell of `srun --pty`, whatever its number of tasks: what is typed there is one process. The
-/// variable goes on to steps that are started in it, whose tasks have no terminal.
+/// A shell of `srun --pty`, whatever its number of tasks: a command typed there is one process.
+/// Steps started in it inherit the variable, but their tasks have no terminal.
 bool is_in_shell_of_step(const Reader& read) {
   if (!read.text("SLURM_PTY_PORT")) return false;
   return read.typed_below(read.text("SLURM_TASK_PID").value_or(""));
@@ -47,7 +47,7 @@ std::optional<Identity> alone_in_shell(const Reader& read) {
   return std::nullopt;
 }
 
-/// The tasks of a heterogeneous step (srun A : B) are those of all components.
+/// A heterogeneous step (srun A : B) has the tasks of all components.
 int step_size(const Reader& read) {
   const std::string because = "SLURM_PROCID is; srun sets both";
   const int tasks = read.need_number("SLURM_STEP_NUM_TASKS", because, 1, kMaxRanks);
@@ -55,7 +55,7 @@ int step_size(const Reader& read) {
   return std::max(tasks, read.maybe_number("SLURM_NTASKS", 1, kMaxRanks).value_or(1));
 }
 
-/// How many tasks this node has; kNotTold where nothing tells.
+/// Number of tasks on this node; kNotTold if unknown.
 int tasks_here(const Reader& read, const Identity& id) {
   const auto ids = read.text("SLURM_GTIDS");
   const auto list = read.text("SLURM_STEP_TASKS_PER_NODE");
@@ -74,7 +74,7 @@ int tasks_here(const Reader& read, const Identity& id) {
   return listed;
 }
 
-/// Does rank 0 run on the first node of the step's list?
+/// Whether rank 0 runs on the first node of the step's list.
 bool begins_at_first_node(const Reader& read) {
   const auto distribution = read.text("SLURM_DISTRIBUTION");
   if (!distribution) return true;
@@ -121,12 +121,12 @@ std::optional<Identity> read_slurm(const Reader& read) {
   return id;
 }
 
-// IBM's jsrun in a job of LSF. The file of hosts has a line a slot; its first line is the host that
-// launched the job, where no rank runs.
+// IBM's jsrun in a job of LSF. The file of hosts has one line for each slot; its first line is the
+// host that launched the job, on which no rank runs.
 
 namespace {
 
-/// Hosts of the job in order, without the one that launched it; empty where no file is named.
+/// Hosts of the job in order, without the one that launched it; empty if no file is named.
 std::vector<std::string> job_hosts(const Reader& read) {
   const auto path = read.text("LSB_DJOB_RANKFILE");
   if (!path) return {};

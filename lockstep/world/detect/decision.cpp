@@ -38,7 +38,7 @@ int place(const char* name, const std::optional<int>& given, int lo, int alone, 
   return given.value_or(size == 1 ? alone : kNotTold);
 }
 
-/// Checked. Errors: kInvalidArgument naming the arguments at fault.
+/// Checked. Errors: kInvalidArgument naming the wrong arguments.
 Identity identity_of(const RankArguments& arguments, const Reader& read) {
   const int size = arguments.world_size;
   check_argument("world_size", size, 1, kMaxRanks);
@@ -65,7 +65,7 @@ bool used(const Finding& finding, const char* name) {
          finding.variables.end();
 }
 
-/// An agent that knows of nodes started it: each of its nodes can be a rank of the launcher around.
+/// Whether an agent with nodes started it: each node can be a rank of the outer launcher.
 bool by_agent(const Finding& finding) {
   return used(finding, "LOCKSTEP_STORE") || used(finding, "TORCHELASTIC_RUN_ID");
 }
@@ -83,8 +83,8 @@ bool ranks_are_nodes(const Identity& outer, const Identity& inner) {
   return outer.size == inner.num_nodes && outer.rank == inner.node_rank;
 }
 
-/// `first`, or one below it in precedence that a batch system's lone process started: under
-/// `srun -n1` the step says 0 of 1, and what runs in it knows better.
+/// `first`, or a source below it that a batch system's single process started: under `srun -n1` the
+/// step has rank 0 of 1, and the inner launcher's data is better.
 Finding* innermost(std::vector<Finding>& findings, Finding* first) {
   if (!is_batch_system(*first) || first->identity->size != 1) return first;
   for (Finding& other : findings) {
@@ -93,12 +93,12 @@ Finding* innermost(std::vector<Finding>& findings, Finding* first) {
   return first;
 }
 
-/// Does `other` only speak of what an agent was started in, whose rank this process is?
+/// Whether `other` only describes the job around an agent that started this rank.
 bool is_around_agent(const Finding& chosen, const Finding& other) {
   return by_agent(chosen) && is_batch_system(other);
 }
 
-/// Why what `other` says does not contradict what `chosen` says: "" when it does.
+/// Why `other` does not contradict `chosen`; "" if it does.
 std::string why_no_conflict(const Finding& chosen, const Finding& other) {
   const Identity& a = *chosen.identity;
   const Identity& b = *other.identity;
@@ -110,14 +110,14 @@ std::string why_no_conflict(const Finding& chosen, const Finding& other) {
     if (chosen.source->starts_ranks || by_agent(chosen)) return "its step started the launcher";
     if (b.size == 1 || ranks_are_nodes(b, a)) return "its tasks started the ranks";
   }
-  // mpirun starts an agent a node: then its ranks are the agents' nodes, in whatever order.
+  // mpirun may start an agent on each node: its ranks then are the agents' nodes, in any order.
   const bool agents = other.source->starts_ranks && by_agent(chosen) && !by_agent(other);
   if (agents && a.num_nodes == b.size) return "it started the agents";
   return "";
 }
 
-/// The identity of `chosen`, with the places that it does not tell taken from another that agrees
-/// in rank and size and tells them all: a script sets RANK from SLURM_PROCID and no more.
+/// The identity of `chosen`. Unknown places come from another source that has the same rank and
+/// size and all places. A script may set RANK from SLURM_PROCID and nothing else.
 Identity refined(const Finding& chosen, const std::vector<Finding>& findings) {
   Identity id = *chosen.identity;
   if (!has_unknown_place(id)) return id;
@@ -136,7 +136,7 @@ Identity refined(const Finding& chosen, const std::vector<Finding>& findings) {
 
 constexpr const char* kArguments = "arguments";
 
-/// `wanted`: the only one that is read; empty: all are. `notes`: what sources say that are not this
+/// `wanted`: the only source to read; empty: all. `notes`: remarks of sources that are not this
 /// process's launcher after all.
 std::vector<Finding> look_at_sources(const Inputs& inputs, const std::string& wanted,
                                      std::vector<std::string>* notes) {
@@ -167,7 +167,7 @@ std::vector<Finding> look_at_sources(const Inputs& inputs, const std::string& wa
   return findings;
 }
 
-/// LOCKSTEP_LAUNCHER; empty when it is not set. Errors: kInvalidArgument.
+/// LOCKSTEP_LAUNCHER; empty if it is not set. Errors: kInvalidArgument.
 std::string wanted_source(const Reader& read) {
   const auto wanted = read.text("LOCKSTEP_LAUNCHER");
   if (!wanted) return "";
@@ -196,7 +196,7 @@ Identity named_source(const std::vector<Finding>& findings, const std::string& n
   return {};  // none
 }
 
-/// The first that is complete. What our own agent says is never passed over for a lack of it.
+/// The first complete source. An incomplete one of our own agent is an error, never skipped.
 Finding* first_complete(std::vector<Finding>& findings) {
   for (Finding& finding : findings) {
     if (finding.identity) return &finding;
@@ -205,7 +205,7 @@ Finding* first_complete(std::vector<Finding>& findings) {
   return nullptr;
 }
 
-/// Compares the others with `chosen`, and says why each does not count.
+/// Compares the others with `chosen`, and notes why each does not count.
 void compare_others(Finding& chosen, Decision* decision) {
   for (Finding& other : decision->findings) {
     if (&other == &chosen) continue;
@@ -237,7 +237,7 @@ Identity choose(Decision* decision, const std::vector<std::string>& notes) {
       if (!finding.problem.empty()) throw Error(ErrorCode::kInvalidArgument, finding.problem);
     }
     decision->why = "no launcher's variables are set";
-    decision->warnings = notes;  // of no interest where another launcher started this process
+    decision->warnings = notes;  // irrelevant if another launcher started this process
     return {};
   }
   chosen = innermost(decision->findings, chosen);

@@ -1,5 +1,5 @@
 #pragma once
-// The decision behind decide_identity(), with all that it was made from: for `lockstep env`.
+// The decision of decide_identity() with all its reasons, for `lockstep env`.
 
 #include <string>
 #include <vector>
@@ -11,27 +11,27 @@
 
 namespace lockstep {
 
-/// What one source says.
+/// The result of one source.
 struct Finding {
   const Source* source = nullptr;
   std::optional<Identity> identity;    ///< Nothing: incomplete, or not the launcher after all.
-  std::string problem;                 ///< Why it is incomplete; empty: it is not.
-  std::vector<std::string> variables;  ///< That it read.
-  /// Why it does not count though it is complete: "it started the agent" and so on.
+  std::string problem;                 ///< Why it is incomplete; empty if it is not.
+  std::vector<std::string> variables;  ///< Variables that it read.
+  /// Why it does not count although it is complete: "it started the agent" and so on.
   std::string passed_over;
 };
 
 struct Decision {
   Identity identity;
-  std::vector<Finding> findings;      ///< Sources of which there is a sign, by precedence.
+  std::vector<Finding> findings;      ///< Sources with a sign in the environment, by precedence.
   std::string why;                    ///< How `identity` was chosen, half a line.
   std::vector<std::string> warnings;  ///< A line each.
-  std::string problem;                ///< Why the process must not join; empty: it may.
+  std::string problem;                ///< Why the process must not join; empty if it may.
 };
 
-/// Pure: everything it looks at is in `inputs`.
+/// Pure: all its input is in `inputs`.
 Decision decide(const Inputs& inputs);
-/// The same for a program that gives its rank itself: no launcher is asked.
+/// The same for a program that gives its rank itself: ignores all launchers.
 Decision decide(const RankArguments& arguments, const Inputs& inputs);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-/// A name: text, bracket, text, bracket, ..., text. Each bracket is its numbers as text.
+/// A name: text, bracket, text, bracket, ..., text. A bracket holds its numbers as text.
 struct HostPattern {
   std::vector<std::string> texts;
   std::vector<std::vector<std::string>> brackets;  ///< One fewer than texts.
@@ -75,7 +75,7 @@ HostPattern parse_item(std::string_view item) {
   }
 }
 
-/// Which bracket runs fastest, next, ...: the last, then from the first on.
+/// Indices of brackets, fastest first: the last one, then from the first on.
 std::vector<size_t> running_order(size_t num_brackets) {
   std::vector<size_t> order;
   if (num_brackets > 0) order.push_back(num_brackets - 1);
@@ -83,7 +83,7 @@ std::vector<size_t> running_order(size_t num_brackets) {
   return order;
 }
 
-/// `bytes` counts what all names take.
+/// `bytes` counts the length of all names.
 void append_hosts(const HostPattern& pattern, std::vector<std::string>* out, size_t* bytes) {
   const auto order = running_order(pattern.brackets.size());
   std::vector<size_t> digits(pattern.brackets.size(), 0);

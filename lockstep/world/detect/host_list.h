@@ -1,6 +1,6 @@
 #pragma once
-// Slurm's compressed lists, of hosts ("gpu[01-03,7],login2", without scontrol: containers lack it)
-// and of numbers.
+// Slurm's compressed lists of hosts ("gpu[01-03,7],login2"; containers lack scontrol) and of
+// numbers.
 
 #include <cstddef>
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace lockstep {
 
-/// Bound of what one item stands for.
+/// Most hosts in one item.
 inline constexpr size_t kMaxHostsOfItem = 65536;
-/// Bound of all names together.
+/// Most bytes of all names together.
 inline constexpr size_t kMaxHostListBytes = size_t{64} << 20;
 
 /// The names in order, duplicates kept; empty for an empty list. Names are separated by commas or
-/// blanks; a bracket holds numbers and ranges, each printed as wide as its first number is written.
-/// Of several brackets in a name the last runs fastest, then the first, the second, ... as
-/// `scontrol show hostnames` does. Text after the last bracket is appended.
+/// blanks; a bracket holds numbers and ranges, each printed at the width of its first number. Of
+/// several brackets in a name the last runs fastest, then the first, the second, ... as in
+/// `scontrol show hostnames`. Text after the last bracket is appended.
 /// Errors: kInvalidArgument naming the item: bracket left open or empty, blank in a bracket, not a
 /// number, range backwards, too many. Source: Slurm's src/common/hostlist.c.
 std::vector<std::string> expand_host_list(std::string_view list);

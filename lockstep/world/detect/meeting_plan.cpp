@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-/// Knows anybody who knows the job's name; tells jobs apart, keeps nobody out.
+/// A secret that follows from the job's name: it distinguishes jobs, but excludes nobody.
 std::string secret_for_all(const Identity& id) {
   std::string hex;
   for (const uint8_t byte : hmac_sha256("lockstep insecure", id.job_id))
@@ -34,7 +34,7 @@ constexpr const char* kWaysToShare =
                           id.launcher, describe(id), kWaysToShare));
 }
 
-/// With a secret the name is waited for. A wrong one is wrong whatever secret there is.
+/// With a secret a rank waits for the name; without one an unknown name is reported at once.
 std::string unknown_host_text(const Reader& read, const std::string& host) {
   if (read.knows_host(host)) return "";
   return fmt::format(
@@ -43,7 +43,7 @@ std::string unknown_host_text(const Reader& read, const std::string& host) {
       host);
 }
 
-/// To what is said of munged.
+/// Addition to the text about munged.
 std::string munge_text(const Reader& read) {
   const std::string why = read.why_no_munge();
   if (why.empty()) return "";
@@ -60,15 +60,15 @@ std::string munge_text(const Reader& read) {
                           munge_text(read)));
 }
 
-/// Is the process manager's rank this one's? Below an agent it is the agent's.
+/// Whether the process manager's rank is this one's. Below an agent it is the agent's.
 bool is_own_rank(const Reader& read, const Identity& id, const char* rank, const char* size) {
   if (id.launcher == "lockstep" || read.text("TORCHELASTIC_RUN_ID")) return false;
   return read.text(rank) == std::to_string(id.rank) &&
          read.text(size).value_or(std::to_string(id.size)) == std::to_string(id.size);
 }
 
-/// PMIx can be used by several; who has spoken PMI to hydra cannot be given to MPI_Init any more,
-/// so a folder that the user names comes before it. MUNGE knows no job: it comes last.
+/// Several processes can use PMIx. After PMI was used with hydra, MPI_Init fails, so a folder named
+/// by the user comes before it. MUNGE has no notion of a job: it comes last.
 std::vector<Channel> usable_channels(const Reader& read, const Identity& id) {
   std::vector<Channel> channels;
   if (is_own_rank(read, id, "PMIX_RANK", "PMIX_JOB_SIZE") && read.text("PMIX_NAMESPACE"))
@@ -91,8 +91,8 @@ void go_without_secret(Identity* id, std::vector<std::string>* warnings) {
       "ports can take part");
 }
 
-/// Which ranks share a host is not known, and rank 0's host is this one: those of others, should
-/// there be any, are told to have a secret.
+/// The ranks' hosts are unknown, and rank 0's host is this one. Ranks of other hosts, if there are
+/// any, get the advice to set a secret.
 void stay_on_this_host(Identity* id, std::vector<std::string>* warnings) {
   warnings->push_back(fmt::format(
       "LOCKSTEP_SECRET is not set: only ranks of this host, {}, can take part", id->master.host));
@@ -112,7 +112,7 @@ void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* wa
   const bool agent = id->launcher == "lockstep";
   if (id->size == 1 && !agent) return;
   id->meeting = agent ? MeetingWay::kAgent : MeetingWay::kRankZero;
-  // Whatever address the launcher gives this host: between its own processes none is better.
+  // Between processes of one host loopback is best, whatever address the launcher gives.
   if (!agent && id->num_nodes == 1 && !id->master.host.empty()) id->master.host = "127.0.0.1";
   const bool has_place = !id->master.host.empty();
   const bool between_hosts = !has_place || !is_loopback(id->master.host);

@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-/// Decides how the ranks of `id` will meet, and what proves that they belong together: fills
-/// meeting, channels, secret, insecure, address. Errors: kInvalidArgument when no place is known
-/// and nothing can carry one, or when several hosts have no secret; says what to set.
+/// Decides how the ranks of `id` will meet, and by which secret they identify each other: fills
+/// meeting, channels, secret, insecure, address. Errors: kInvalidArgument with advice, if no place
+/// is known and no channel is available, or if several hosts have no secret.
 void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* warnings);
 
 }  // namespace lockstep

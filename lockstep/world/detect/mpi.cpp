@@ -1,4 +1,4 @@
-// MPI's launchers, what else speaks PMIx, and horovodrun.
+// MPI's launchers, other PMIx launchers, and horovodrun.
 #include <fmt/format.h>
 
 #include "lockstep/error.h"
@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// Open MPI's mpirun. Source: docs/tuning-apps/environment-var.rst of Open MPI lists the variables
-// that stay; there is no master address and no number of nodes among them.
+// Open MPI's mpirun. Source: docs/tuning-apps/environment-var.rst of Open MPI lists the stable
+// variables; there is no master address and no number of nodes among them.
 
 std::optional<Identity> read_open_mpi(const Reader& read) {
   const std::string because = "another variable of Open MPI's mpirun is";
@@ -17,7 +17,7 @@ std::optional<Identity> read_open_mpi(const Reader& read) {
   id.local_size = read.need_number("OMPI_COMM_WORLD_LOCAL_SIZE", because, 1, kMaxRanks);
   id.local_rank = read.need_number("OMPI_COMM_WORLD_LOCAL_RANK", because, 0, kMaxRanks);
   const bool one_node = id.local_size == id.size;
-  // Nodes may have different numbers of ranks, in any order: nothing tells which one this is.
+  // Nodes may have different numbers of ranks, in any order, so this node's number is unknown.
   id.num_nodes = one_node ? 1 : kNotTold;
   id.node_rank = one_node ? 0 : kNotTold;
   id.job_id =
@@ -54,24 +54,24 @@ std::optional<Identity> read_pmi(const Reader& read) {
   const bool one_node = id.local_size == id.size;
   id.num_nodes = one_node ? 1 : kNotTold;
   id.node_rank = one_node ? 0 : kNotTold;
-  // Hydra gives its jobs no name; where none is, the ranks meet through PMI.
+  // Hydra's jobs have no name; without one the ranks meet through PMI.
   id.job_id = "mpiexec-" + read.text("PMI_JOBID").value_or("none");
   id.master = read_master(read, id);
   if (id.master.port == 0 && !read.text("PMI_JOBID") && !read.text("MASTER_ADDR"))
-    id.master = {};  // no port can be derived that another job does not derive, too
+    id.master = {};  // a derived port would be the same for other jobs
   check_ranges(id, names);
   return id;
 }
 
-// Launchers that speak PMIx and nothing else (prterun). The variables tell the rank; how many ranks
-// there are only the server knows.
+// Launchers with nothing but PMIx (prterun). The variables have the rank; only the server knows the
+// number of ranks.
 
 std::optional<Identity> read_pmix(const Reader& read) {
   Identity id;
   id.rank = read.need_number("PMIX_RANK", "PMIX_NAMESPACE is", 0, kMaxRanks);
   const auto name = read.need("PMIX_NAMESPACE", "PMIX_RANK is");
-  // What is started by mpirun or srun has these, too, and variables that tell more. Below an agent
-  // they are the agent's: the server is not to see its ranks as further ones of that number.
+  // Processes of mpirun or srun have these too, and variables with more information. Below an agent
+  // they are the agent's: its ranks must not appear at the server as additional ones.
   if (read.first_of({"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "LOCKSTEP_STORE",
                      "TORCHELASTIC_RUN_ID"}))
     return std::nullopt;
@@ -98,11 +98,11 @@ std::optional<Identity> read_horovod(const Reader& read) {
   id.rank = read.need_number("HOROVOD_RANK", because, 0, kMaxRanks);
   id.local_size = read.need_number("HOROVOD_LOCAL_SIZE", because, 1, kMaxRanks);
   id.local_rank = read.need_number("HOROVOD_LOCAL_RANK", because, 0, kMaxRanks);
-  // CROSS counts the hosts that have this local rank: on uneven hosts not all.
+  // CROSS counts the hosts that have this local rank; on uneven hosts not all have it.
   const bool one_node = id.local_size == id.size;
   id.num_nodes = one_node ? 1 : kNotTold;
   id.node_rank = one_node ? 0 : kNotTold;
-  // Its rendezvous server has a port of its own for each job of a host.
+  // Its rendezvous server uses a separate port for each job of a host.
   id.job_id = "horovod-" + read.text("HOROVOD_GLOO_RENDEZVOUS_ADDR").value_or("none") + "-" +
               read.text("HOROVOD_GLOO_RENDEZVOUS_PORT").value_or("none");
   id.master = read_master(read, id);

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-/// Variables that mean what they say: no misspelling of another.
+/// Variables that are valid names, not misspellings of another.
 constexpr std::array<std::string_view, 8> kTorchNames = {
     "RANK",       "WORLD_SIZE",       "LOCAL_RANK",  "LOCAL_WORLD_SIZE",
     "GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};

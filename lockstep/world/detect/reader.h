@@ -1,5 +1,5 @@
 #pragma once
-// What a source may look at, with errors that name the variable at fault.
+// The input of a source, with errors that name the wrong variable.
 
 #include <functional>
 #include <initializer_list>
@@ -14,44 +14,44 @@ namespace lockstep {
 
 inline constexpr int kMaxRanks = 1 << 24;
 
-/// What a PMIx server knows of this process and no variable tells.
+/// Data about this process that a PMIx server has and no variable.
 struct PmixJob {
   int size = 1;
   int local_rank = 0;
   int local_size = 1;
 };
 
-/// All that an identity is decided from.
+/// The whole input of the decision about an identity.
 struct Inputs {
   Environment variables;
   /// A file that a variable names. Errors: kNotFound, kIo.
   std::function<std::string(const std::string& path)> read_file;
-  /// The same for a file with a secret. Errors: kInvalidArgument where others could read it.
+  /// The same for a file with a secret. Errors: kInvalidArgument if others could read it.
   std::function<std::string(const std::string& path)> read_secret;
   /// Errors: kUnavailable (no libpmix.so.2, no server), kNotFound.
   std::function<PmixJob()> ask_pmix;
-  /// Is this an address, or a name, of this host?
+  /// Whether this is an address, or a name, of this host.
   std::function<bool(const std::string& host)> is_own_host;
-  /// Does this process run in a terminal, below the process of that number?
+  /// Whether this process runs in a terminal, below the process of that number.
   std::function<bool(const std::string& process)> typed_below;
-  /// Is this an address, or a name that can be looked up?
+  /// Whether this is an address, or a name that can be resolved.
   std::function<bool(const std::string& host)> knows_host = [](const std::string&) { return true; };
-  /// Is there a munged on this host?
+  /// Whether there is a munged on this host.
   std::function<bool()> has_munge = [] { return false; };
-  /// Where there is not, though there is libmunge: why. Empty: nothing is to be said.
+  /// Why there is none although libmunge is installed. Empty: no remark.
   std::function<std::string()> why_no_munge = [] { return std::string(); };
 };
 
-/// Reads variables, and remembers which ones were looked at and what is to be said about them.
+/// Reads variables, and records their names and remarks about them.
 class Reader {
  public:
   explicit Reader(const Inputs& inputs) : inputs_(inputs) {}
 
-  /// Nothing when it is unset or empty.
+  /// Nothing if it is unset or empty.
   std::optional<std::string> text(const std::string& name) const;
   /// `because` completes "X is not set, but ...".
   std::string need(const std::string& name, const std::string& because) const;
-  /// For need(): those of `names` that are set, as "RANK is" or "RANK and LOCAL_RANK are".
+  /// For need(): the set ones of `names`, as "RANK is" or "RANK and LOCAL_RANK are".
   std::string which_are(std::initializer_list<const char*> names) const;
   int need_number(const std::string& name, const std::string& because, int lo, int hi) const;
   std::optional<int> maybe_number(const std::string& name, int lo, int hi) const;
@@ -65,7 +65,7 @@ class Reader {
   bool knows_host(const std::string& host) const { return inputs_.knows_host(host); }
   bool has_munge() const { return inputs_.has_munge(); }
   std::string why_no_munge() const { return inputs_.why_no_munge(); }
-  /// LOCKSTEP_SECRET, or what is in LOCKSTEP_SECRET_FILE, or nothing.
+  /// LOCKSTEP_SECRET, else the content of LOCKSTEP_SECRET_FILE, else nothing.
   std::string secret() const;
 
   void note(const std::string& text) const { notes_.push_back(text); }
@@ -79,7 +79,7 @@ class Reader {
   mutable std::vector<std::string> notes_;
 };
 
-/// The variables in which a source gives the ranks, for messages.
+/// The variables with a source's ranks, for messages.
 struct RankNames {
   std::string rank, size, local_rank, local_size, node_rank, num_nodes;
 };
@@ -88,12 +88,12 @@ struct RankNames {
 [[noreturn]] void contradict(const std::string& text);
 /// Throws unless `value` of variable `a` is below `bound` of variable `b`; kNotTold passes.
 void check_less(const std::string& a, int value, const std::string& b, int bound);
-/// Every rank below its size, and sizes that can be.
+/// Checks that every rank is below its size, and that sizes are possible.
 void check_ranges(const Identity& id, const RankNames& names);
 
-/// Where rank 0 serves the store of ranks that a launcher without a meeting place started:
-/// MASTER_ADDR and MASTER_PORT where they are set, else loopback when all ranks are on one node,
-/// else `host` (may be empty: not known).
+/// Address of rank 0's store for ranks whose launcher has no meeting place. MASTER_ADDR and
+/// MASTER_PORT if set; else loopback if all ranks are on one node; else `host` (may be empty:
+/// unknown).
 Endpoint read_master(const Reader& read, const Identity& id, const std::string& host = "");
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 #pragma once
-// Where an identity can come from: one pure function for each launcher of the field.
+// Sources of an identity: one pure function for each launcher.
 //
-// To add a launcher: declare one function here, write it in the source of its kind, and give it a
-// line in the table of decision.cpp.
+// To add a launcher: declare one function here, write it in the source of its kind, and add a line
+// to the table of decision.cpp.
 
 #include <functional>
 #include <optional>
@@ -16,21 +16,21 @@
 namespace lockstep {
 
 struct Source {
-  const char* name;                    ///< As LOCKSTEP_LAUNCHER takes it.
-  const char* about;                   ///< Half a line for people.
-  std::span<const char* const> signs;  ///< One of these variables is set where it is here.
+  const char* name;                    ///< As in LOCKSTEP_LAUNCHER.
+  const char* about;                   ///< Half a line for users.
+  std::span<const char* const> signs;  ///< One of these variables is set if the launcher was used.
   std::optional<Identity> (*read)(const Reader&);  ///< See below.
-  /// It starts processes that belong together, from wherever it was started itself: what a batch
-  /// system says to it is not about these.
+  /// It starts a group of processes, wherever it runs itself: a batch system's data about the
+  /// launcher is not about them.
   bool starts_ranks = false;
 };
 
 /// All sources, in the order of precedence.
 std::span<const Source> sources();
 
-// Each is called where one of its signs is set. Returns nothing when it is not the launcher after
-// all (reader.note() says why), and throws kInvalidArgument when it is but rank or size are
-// missing or impossible. Fills rank, size, places, job, `master`; not `meeting` and secret.
+// Each is called if one of its signs is set. Returns nothing if it is not the launcher after all
+// (reader.note() has the reason). Throws kInvalidArgument if it is, but rank or size are missing or
+// impossible. Fills rank, size, places, job, `master`; not `meeting` and secret.
 std::optional<Identity> read_agent(const Reader& read);
 std::optional<Identity> read_torch(const Reader& read);
 std::optional<Identity> read_open_mpi(const Reader& read);

@@ -28,7 +28,7 @@ constexpr int kThreadsOfTsan = 1;
 constexpr int kThreadsOfTsan = 0;
 #endif
 
-/// Makes the request's environment this process's. What main() keeps of the old one stays valid.
+/// Installs the request's environment. Pointers of main() into the old one stay valid.
 bool take_environment(int memory) {
   struct stat status {};
   if (::fstat(memory, &status) != 0) return false;
@@ -45,12 +45,12 @@ bool take_environment(int memory) {
 }
 
 /// In the rank, whose parent, `between`, ends at once: the kernel then makes it a child of the
-/// agent, which adopts orphans.
+/// agent, which is a subreaper.
 void await_adoption(pid_t between) {
   while (::getppid() == between) std::this_thread::yield();
 }
 
-/// In the rank. False: there is nobody to be a rank for.
+/// In the rank. False: the agent is gone.
 bool become_rank(const WarmRequest& request, pid_t between, pid_t agent) {
   await_adoption(between);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -96,7 +96,7 @@ int threads_to_lose() {
 void serve_forks(UniqueFd agent_socket) {
   const pid_t agent = ::getppid();
   while (const auto request = receive_request(agent_socket.get())) {
-    std::fflush(nullptr);  // nothing that waits there is said twice
+    std::fflush(nullptr);  // so that buffered output is not printed twice
     if (fork_rank(agent_socket.get(), *request, agent)) return;
   }
   ::_exit(0);

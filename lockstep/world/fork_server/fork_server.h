@@ -4,8 +4,8 @@
 
 namespace lockstep {
 
-/// Answers the agent's requests until it closes its end, and then ends the process. Returns in each
-/// rank that was asked for.
+/// Serves the agent's requests until it closes its end, and then ends the process. Returns in each
+/// requested rank.
 void serve_forks(UniqueFd agent);
 
 /// Threads that this process has started and that a forked one would lack.

@@ -1,6 +1,6 @@
 #pragma once
-// How an agent knows that a program calls warm_start(), and what the two say to each other while
-// the program waits there, over a SEQPACKET socket whose number is in its environment.
+// How an agent recognises a program that calls warm_start(), and their messages while the program
+// waits there. They use a SEQPACKET socket whose number is in the environment.
 
 #include <array>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-/// Whether the program in this file calls warm_start(): an ELF note says so, which is linked with
-/// it. False for what is no program of this machine. Cost: reads its first page.
+/// Whether the program in this file calls warm_start(), by an ELF note linked with it. False for a
+/// file that is no program of this architecture. Cost: reads its first page.
 bool asks_for_warm_start(const std::string& path);
 
 // The note's owner and type, as in Elf64_Nhdr.
@@ -31,25 +31,26 @@ struct WarmRequest {
   UniqueFd err;          ///< Its standard error.
 };
 
-/// To the agent. The first: ready, or not; each further one: the answer to a request.
+/// To the agent. The first is ready, or not; each further one answers a request.
 struct WarmAnswer {
-  int32_t number = 0;   ///< Of the request; answers may overtake each other.
-  int32_t error = 0;    ///< errno; 0: well.
-  int32_t pid = 0;      ///< Of the rank, which is the agent's child by now.
-  int32_t threads = 0;  ///< First answer: what the program has started and a fork would lack.
+  int32_t number = 0;   ///< Of the request; answers may come in any order.
+  int32_t error = 0;    ///< errno; 0: success.
+  int32_t pid = 0;      ///< Of the rank, which is now the agent's child.
+  int32_t threads = 0;  ///< First answer: threads that the program has started and a fork would
+                        ///< lack.
 };
 
-/// An environment as WarmRequest has it. Errors: kIo.
+/// An environment in the format of WarmRequest. Errors: kIo.
 UniqueFd environment_memory(const Environment& environment);
 
-/// The descriptors stay the caller's. False: the other side is gone.
+/// The caller keeps the descriptors. False: the other side is gone.
 bool send_request(int socket, int32_t number, const std::array<int, 3>& environment_out_err);
 
 /// Nothing: the other side is gone.
 std::optional<WarmRequest> receive_request(int socket);
 
 bool send_answer(int socket, const WarmAnswer& answer);
-/// Nothing: the other side is gone, or silent until the deadline or until `interrupt` (a
+/// Nothing: the other side is gone, or silent until the deadline, or until `interrupt` (a
 /// descriptor; -1: none) is readable.
 std::optional<WarmAnswer> receive_answer(int socket, Deadline deadline, int interrupt = -1);
 

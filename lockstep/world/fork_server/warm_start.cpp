@@ -31,7 +31,7 @@ void warm_start(const std::function<void()>& prepare) {
   ::unsetenv(kWarmFdVariable);
   ::fcntl(agent.get(), F_SETFD, FD_CLOEXEC);
   if (prepare) prepare();
-  // The library that proves secrets reads a file and fills tables when it is first used.
+  // The library for HMACs reads a file and fills tables at its first use.
   (void)hmac_sha256("", "");
   const int threads = threads_to_lose();
   if (!send_answer(agent.get(), {0, 0, 0, threads}) || threads > 0) ::_exit(0);

@@ -1,5 +1,5 @@
 #pragma once
-// What `lockstep env` says: the decision of World::join(), before it acts on it.
+// The report of `lockstep env`: the decision of World::join(), before it acts on it.
 
 #include <string>
 
@@ -8,17 +8,17 @@
 
 namespace lockstep {
 
-/// What a report is made of besides the decision.
+/// Data of a report besides the decision.
 struct EnvFacts {
   Environment variables;
-  int cores = 1;  ///< That this process may use.
+  int cores = 1;  ///< Usable by this process.
 };
 
-/// A table for people: the tuple, where the ranks meet, the sources found and their variables,
-/// warnings, and what stands in the way. No secret is in it.
+/// A table for users: the identity, where the ranks meet, the sources found with their variables,
+/// warnings, and obstacles. Contains no secret.
 std::string env_report(const Decision& decision, const EnvFacts& facts);
 
-/// The same as JSON, for programs. Numbers that are found when the ranks meet are null.
+/// The same as JSON. Numbers that are only known after the ranks have met are null.
 std::string env_report_json(const Decision& decision, const EnvFacts& facts);
 
 }  // namespace lockstep

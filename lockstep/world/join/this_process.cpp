@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-/// The manager's proxy is on this host, and there before its processes are.
+/// The manager's proxy is on this host, and starts before its processes.
 constexpr std::chrono::seconds kPortLimit{30};
 
 bool is_typed_below(const std::string& process) {

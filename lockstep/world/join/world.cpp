@@ -32,20 +32,19 @@
 namespace lockstep {
 namespace {
 
-/// A job may be short.
+/// Short, since a job may be short.
 constexpr std::chrono::milliseconds kAwaitEvery{20};
 constexpr std::chrono::milliseconds kLookEvery{250};
-/// A rank 0 that is too busy to take one connection is still there.
+/// A rank 0 too busy to accept one connection is still there.
 constexpr int kVainLooks = 4;
 
 bool somebody_is_at(const Endpoint& place) {
   return somebody_listens(place, Deadline::after(std::chrono::seconds(2)));
 }
 
-/// Of the process that MindSpore's launchers start besides the ranks: stays until the ranks that
-/// meet at `place` are done: somebody has listened there, and nobody does any more. It holds no
-/// connection, so that rank 0 does not wait for it. Errors: kTimeout when nobody listens there
-/// before `deadline`.
+/// For MindSpore's scheduler, the process that its launchers start besides the ranks. Waits until a
+/// server has listened at `place` and does so no more. Holds no connection, so that rank 0 does not
+/// wait for it. Errors: kTimeout if nobody listens there before `deadline`.
 void stay_for_ranks(const Endpoint& place, Deadline deadline) {
   while (!somebody_is_at(place)) {
     if (deadline.passed()) {
@@ -92,7 +91,7 @@ std::shared_ptr<Store> meet_at_rank_zero(Identity* id, Deadline deadline) {
   return meet_torch_store(*id, deadline);
 }
 
-/// Fills what becomes known by meeting: id->master and id->secret.
+/// Fills in values that become known by meeting: id->master and id->secret.
 std::shared_ptr<Store> meet_store(const Environment& environment, Identity* id, Deadline deadline) {
   switch (id->meeting) {
     case MeetingWay::kAlone:
@@ -107,14 +106,15 @@ std::shared_ptr<Store> meet_store(const Environment& environment, Identity* id, 
   throw Error(ErrorCode::kInternal, "a way to meet without a name");
 }
 
-/// Where the other ranks reach this one.
+/// Address by which the other ranks reach this one.
 std::string own_address(const Environment& environment, const Identity& id) {
   if (!id.address.empty()) return id.address;
   if (id.num_nodes == 1 || is_loopback(id.master.host)) return "127.0.0.1";
   if (!wished_address(environment).variable.empty()) return own_addresses(environment, {}).front();
   const auto address = local_address_towards(id.master.host);
   if (!is_loopback(address)) return address;
-  // Many hosts take their own name for 127.0.1.1: then this is rank 0's host, by whatever address.
+  // Many hosts resolve their own name to 127.0.1.1: then this is rank 0's host, whatever its
+  // address.
   return own_addresses(environment, launcher_hosts(environment)).front();
 }
 
@@ -131,7 +131,7 @@ void take_identity(const Identity& id, World* world) {
   world->secret = id.secret;
 }
 
-/// Our agents count the starts of a job's workers; of others only failures are known.
+/// Our agents count the starts of a job's workers; other launchers only report failures.
 int generation_of(const Environment& environment, const Identity& id) {
   const auto given = environment.find("LOCKSTEP_GENERATION");
   if (id.meeting != MeetingWay::kAgent || given == environment.end()) return id.restart_count + 1;
@@ -155,15 +155,15 @@ void say_threads(const World& world) {
                        sharers == world.local_size ? "this host" : "them"));
 }
 
-/// Who has come to a store without a secret is of this user, as the kernel says; between themselves
-/// the ranks need a secret that nobody can guess.
+/// A store without a secret admits only this user's processes, by the kernel's report. Between
+/// themselves the ranks need a secret that nobody can guess.
 void agree_on_secret(Store& store, Identity* id, Deadline deadline) {
   if (!id->secret.empty() || id->size == 1) return;
   if (id->rank == 0) store.set(kSecretKey, make_job_secret(), deadline);
   id->secret = store.get(kSecretKey, deadline);
 }
 
-/// Of two jobs that meet at one place, as jobs without a name in one folder, the ranks look alike.
+/// Two jobs meet at one place, such as jobs without a name in one folder: their ranks look alike.
 [[noreturn]] void refuse_second(Store& store, int rank, bool by_folder, Deadline deadline) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("rank {} has come already: {}; another job meets at the same place, or "
@@ -172,15 +172,15 @@ void agree_on_secret(Store& store, Identity* id, Deadline deadline) {
                           by_folder ? "LOCKSTEP_RENDEZVOUS_DIR or MASTER_PORT" : "MASTER_PORT"));
 }
 
-/// Before anything else is said there, which a second process of this rank would say again. An
-/// agent's ranks are those that it has started.
+/// Called first, so that a second process with this rank writes nothing. Not for an agent's ranks,
+/// which the agent has started itself.
 void show_own_life(Store& store, const Identity& id, Deadline deadline) {
   if (id.size == 1 || show_life(store, id.rank, deadline)) return;
   const bool by_folder = std::count(id.channels.begin(), id.channels.end(), Channel::kFolder) > 0;
   if (id.meeting != MeetingWay::kAgent) refuse_second(store, id.rank, by_folder, deadline);
 }
 
-/// What is left when the rank is known.
+/// The remaining steps once the rank is known.
 World join_as(Identity id, const Environment& environment, Deadline deadline) {
   World world;
   world.generation = generation_of(environment, id);

@@ -18,7 +18,7 @@ constexpr int kMaxDepth = 12;      // a table needs 5
 constexpr size_t kMaxNames = 100;  // an ordered_json is searched linearly
 constexpr size_t kMaxProblem = 200;
 
-/// Follows the parser through the text and throws where it is out of bounds.
+/// Follows the parser through the text and throws if it is out of bounds.
 class Bounds {
  public:
   void operator()(int depth, Json::parse_event_t event, const Json& value) {
@@ -38,7 +38,7 @@ class Bounds {
   std::vector<std::set<std::string>> names_;
 };
 
-/// One line of printable ASCII out of what the JSON library says.
+/// The JSON library's message as one line of printable ASCII.
 std::string tidy(std::string text) {
   if (const size_t prefix = text.find("] "); prefix != std::string::npos) text.erase(0, prefix + 2);
   if (text.size() > kMaxProblem) text = text.substr(0, kMaxProblem) + "...";

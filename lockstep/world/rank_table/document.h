@@ -7,11 +7,11 @@
 
 namespace lockstep::rank_table {
 
-/// `text` as JSON. Bounded in bytes, depth and names an object; an object with a name twice is
-/// refused. Null and one line in `problem` when it is none.
+/// `text` as JSON, limited in bytes, depth and names per object. Refuses an object with a repeated
+/// name. Null and one line in `problem` if it is invalid.
 nlohmann::ordered_json parse_document(std::string_view text, std::string* problem);
 
-/// As Python's json.dump(indent=4) writes it. Errors: kInvalidArgument: a text is not UTF-8.
+/// In the format of Python's json.dump(indent=4). Errors: kInvalidArgument: a text is not UTF-8.
 std::string dump_document(const nlohmann::ordered_json& document);
 
 }  // namespace lockstep::rank_table

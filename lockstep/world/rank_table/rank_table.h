@@ -1,6 +1,6 @@
 #pragma once
-// Rank tables: the JSON files in which Ascend jobs write down which device of which host has which
-// rank (RANK_TABLE_FILE, version 1.0). Tables of CPU and GPU hosts are the same without device_ip.
+// Rank tables: the JSON files in which Ascend jobs assign ranks to devices of hosts
+// (RANK_TABLE_FILE, version 1.0). Tables of CPU and GPU hosts are the same without device_ip.
 //
 //   {"version": "1.0", "server_count": "1",
 //    "server_list": [{"server_id": "10.0.0.1",
@@ -8,9 +8,9 @@
 //                     "host_nic_ip": "reserve"}],
 //    "status": "completed"}
 //
-// A file passes three stages: its form (read_rank_table), whether it tells every rank apart
-// (check_ranks), and the rules of HCCL and its hardware (check.h). load_rank_table() wants the
-// first two; `lockstep ranktable --check` reports all three.
+// A file is checked in three stages: its form (read_rank_table), its ranks (check_ranks), and the
+// rules of HCCL and its hardware (check.h). load_rank_table() requires the first two, `lockstep
+// ranktable --check` reports all three.
 
 #include <cstdint>
 #include <filesystem>
@@ -41,54 +41,53 @@ struct RankTable {
   std::string status = "completed";
 };
 
-/// One thing that is wrong with a table.
+/// One fault of a table.
 struct RankTableFault {
-  bool warning = false;  ///< Worth a look, but the table can be used.
+  bool warning = false;  ///< The table can be used all the same.
   std::string path;      ///< "$.server_list[0].device[2].rank_id"; "$" is the whole file.
-  std::string text;      ///< What is there and what is allowed.
+  std::string text;      ///< The value found, and the allowed ones.
 };
 
 std::string to_string(const RankTableFault& fault);
-/// One of them is more than a warning.
+/// Whether one of them is more than a warning.
 bool any_error(const std::vector<RankTableFault>& faults);
 
 struct RankTableReading {
-  RankTable table;  ///< What could be read; numbers that could not are -1, texts empty.
+  RankTable table;  ///< The readable part; other numbers are -1, texts empty.
   std::vector<RankTableFault> faults;
 };
 
 constexpr int64_t kMaxRankTableBytes = int64_t{64} << 20;  ///< 10,000 hosts of 8 fit in a fifth.
 
-/// Reads a table's form: JSON, at most kMaxRankTableBytes, each field there, of its type and with a
-/// sensible value, no name twice in an object. All scalars are strings; a rank_id may be a number,
-/// which merge_hccl.py writes. Fields that are not known here are passed over. Never throws.
-/// Cost: one pass; memory about ten times the text.
+/// Reads a table's form. It must be JSON of at most kMaxRankTableBytes, with each field present, of
+/// its type and with a sensible value, and no repeated name in an object. All scalars are strings;
+/// a rank_id may be a number, as written by merge_hccl.py. Unknown fields are skipped. Never
+/// throws. Cost: one pass; memory about ten times the text.
 RankTableReading read_rank_table(std::string_view json);
 
-/// Whether ranks can be told apart by this table: completed, counts true, servers and device ids
-/// unique, rank ids 0 to N-1 once each. What read_rank_table() could not read is passed over.
+/// Whether this table distinguishes all ranks: status completed, correct counts, unique servers and
+/// device ids, rank ids 0 to N-1 once each. Skips values that read_rank_table() could not read.
 std::vector<RankTableFault> check_ranks(const RankTable& table);
 
-/// The table in `path`. Errors: kNotFound, kIo, kCorrupt with file and JSON path of the first fault
-/// in form or ranks, and how many more there are.
+/// The table in `path`. Errors: kNotFound, kIo; kCorrupt with file, JSON path of the first fault in
+/// form or ranks, and the number of further faults.
 RankTable load_rank_table(const std::filesystem::path& path);
 
 /// Number of devices of all servers.
 int num_ranks(const RankTable& table);
-/// A device has an address of its own, so the rules of HCCL hold.
+/// Whether a device has its own address, so that the rules of HCCL apply.
 bool is_for_ascend(const RankTable& table);
 
-/// Where a rank is, as a job's ranks count.
+/// A rank's place in the job.
 struct RankTablePlace {
   int node_rank = 0;   ///< Index of its server.
   int local_rank = 0;  ///< Index in its server's list; not its device_id.
 };
-/// Nothing when the table does not have the rank.
+/// Nothing if the table does not have the rank.
 std::optional<RankTablePlace> find_rank(const RankTable& table, int rank);
 
-/// The file as hccl_tools.py would write it, to the byte: fields in that order, four blanks a
-/// level, nothing but ASCII, no newline at the end. Errors: kInvalidArgument when a text is not
-/// UTF-8.
+/// The file in hccl_tools.py's format, to the byte: its order of fields, four blanks a level, ASCII
+/// only, no newline at the end. Errors: kInvalidArgument if a text is not UTF-8.
 std::string format_rank_table(const RankTable& table);
 
 }  // namespace lockstep

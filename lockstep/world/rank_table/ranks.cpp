@@ -1,4 +1,4 @@
-// Whether a table tells every rank apart, and where each is.
+// Checks that a table distinguishes every rank; and the place of each.
 
 #include <fmt/format.h>
 
@@ -80,7 +80,7 @@ class RankCheck {
     }
   }
 
-  /// Says nothing when a rank could not be read: it may be the one that is missing.
+  /// Reports nothing if a rank could not be read: it may be the missing one.
   void check_gaps() {
     if (unreadable_) return;
     std::vector<int> missing;

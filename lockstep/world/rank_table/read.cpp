@@ -1,4 +1,4 @@
-// From JSON to a RankTable, with a fault for everything that is not as it should be.
+// From JSON to a RankTable, with a fault for every invalid value.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ constexpr std::array kNames = {"version",   "server_count", "server_list", "stat
                                "server_id", "device",       "host_nic_ip", "device_id",
                                "device_ip", "device_port",  "rank_id"};
 
-/// A whole number as rank tables write it: digits, no sign, no zeros in front.
+/// A whole number in a rank table's notation: digits, no sign, no leading zeros.
 std::optional<int> plain_number(std::string_view text) {
   int value = 0;
   const char* end = text.data() + text.size();
@@ -88,7 +88,7 @@ class TableObject {
     return nullptr;
   }
 
-  /// The field's text, or "" and a fault. An absent one is no fault when it is `optional`.
+  /// The field's text, or "" and a fault. A missing one is no fault if it is `optional`.
   std::string text(const std::string& name, bool optional = false) const {
     const Json* value = optional ? find(name) : need(name);
     if (value == nullptr) return "";
@@ -109,7 +109,8 @@ class TableObject {
     return value;
   }
 
-  /// Calls `take(element, index path)` for each object of the field, an array that is not empty.
+  /// Calls `take(element, index path)` for each object of the field, which must be a non-empty
+  /// array.
   template <class Take>
   void each(const std::string& name, const char* what, const Take& take) const {
     const Json* list = need(name);

@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// How long the failure behind the loss of a rank may take to be known.
+/// How long to wait for the failure that caused the loss of a rank.
 constexpr auto kCauseLimit = 1s;
 
 int count_threads() {
@@ -50,11 +50,11 @@ constexpr int kThreadsOfSanitizer = 1;  // started some time after main()
 constexpr int kThreadsOfSanitizer = 0;
 #endif
 
-/// Threads that a fork may leave behind: those before main(), runtime libraries' own.
+/// Threads that a fork may leave behind: those before main(), of runtime libraries.
 int harmless_threads = count_threads() + kThreadsOfSanitizer;
 
 void refuse_threads() {
-  // One that has been joined is still there for a moment.
+  // A joined thread is still listed for a moment.
   const auto deadline = Deadline::after(200ms);
   while (count_threads() > harmless_threads && !deadline.passed()) std::this_thread::yield();
   const int others = count_threads() - harmless_threads;
@@ -67,7 +67,7 @@ void refuse_threads() {
                           counted(others, "other thread")));
 }
 
-/// While it lives, a child that has ended waits to be asked how.
+/// While it lives, an ended child stays until it is waited for.
 class DefaultSigchld {
  public:
   DefaultSigchld() {
@@ -96,8 +96,8 @@ struct PacketPipe {
   }
 };
 
-/// Where the ranks meet. The user's secret stays theirs: they may join the ranks of other hosts by
-/// it. Without one the store lets in this user's processes only.
+/// Where the ranks meet. The user's secret is kept, since they may join the ranks of other hosts by
+/// it. Without one the store admits this user's processes only.
 struct Meeting {
   std::string secret = secret_of_environment();
   UniqueFd listener = tcp_listen("127.0.0.1", 0);
@@ -188,7 +188,7 @@ void SpawnedRanks::run(int rank, const Environment& environment, const RankBody&
   }
   std::cout.flush();
   std::fflush(nullptr);
-  ::_exit(status);  // the rest belongs to the process that was copied
+  ::_exit(status);  // all other cleanup belongs to the forking process
 }
 
 std::vector<RankFailure> SpawnedRanks::wait(std::chrono::milliseconds grace) {
@@ -201,7 +201,7 @@ std::vector<RankFailure> SpawnedRanks::wait(std::chrono::milliseconds grace) {
     if (cause_deadline.passed() && !dying) break;
     poll_once(10ms);
   }
-  auto failures = failures_;  // what comes now comes of the signal
+  auto failures = failures_;  // later failures are caused by the signal
   signal_all(SIGTERM);
   const auto deadline = Deadline::after(grace);
   while (!alive_.empty() && !deadline.passed()) poll_once(deadline.left());
@@ -214,13 +214,13 @@ bool SpawnedRanks::knows_cause() const {
   return failures_.empty() || !follows_another(cause_among(failures_));
 }
 
-/// Waits for something to happen, at most `limit`, and takes note of it.
+/// Waits at most `limit` for an event, and records it.
 void SpawnedRanks::poll_once(std::chrono::milliseconds limit) {
   std::vector<pollfd> fds = {{failures_pipe_.read_end.get(), POLLIN, 0}};
   for (const SpawnedRank& child : alive_) fds.push_back({child.pidfd.get(), POLLIN, 0});
   ::poll(fds.data(), fds.size(), static_cast<int>(limit.count()));
   std::vector<SpawnedRank> ended = take_ended(fds);
-  read_failures();  // after the look at who has ended: what these had to say is there
+  read_failures();  // after the check for ended ranks: their messages have arrived
   for (const SpawnedRank& child : ended) {
     const auto status = reap(child.pid);
     const bool said = std::any_of(failures_.begin(), failures_.end(),
@@ -257,7 +257,7 @@ std::vector<RankFailure> run_as_processes(int num_ranks, const RankBody& body,
                                           std::chrono::milliseconds grace) {
   refuse_threads();
   std::cout.flush();
-  std::fflush(nullptr);  // or each rank would write what waits there
+  std::fflush(nullptr);  // otherwise each rank would write the buffered output
   const DefaultSigchld sigchld;
   Meeting meeting;
   SpawnedRanks ranks(num_ranks);

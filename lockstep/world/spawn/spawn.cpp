@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// Of ranks that are threads of one process.
+/// For ranks that are threads of one process.
 World shared_world(int num_ranks) {
   World world;
   world.size = world.local_size = num_ranks;
