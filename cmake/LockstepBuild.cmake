@@ -1,4 +1,4 @@
-# How every target of this project is compiled. Users of the installed package do not get these.
+# How every target of this project is compiled. Users of the installed package get none of this.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -11,12 +11,13 @@ endif()
 
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE)
-  # Paths relative to the sources: clones and worktrees of one user share what they compile. It takes
-  # precompiled headers only from those who say that they use neither __TIME__ nor such #defines.
+  # Paths relative to the sources, so that one user's clones and worktrees share objects. ccache
+  # uses precompiled headers only with this sloppiness: no file uses __TIME__ or such #defines.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
                                   CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
                                   ${LOCKSTEP_CCACHE})
-  # __FILE__, too: every test of GoogleTest names its file, so a path of the clone would keep it from sharing.
+  # For __FILE__ too: every GoogleTest test contains its file's name, and a path of the clone would
+  # prevent sharing.
   add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 endif()
 find_program(LOCKSTEP_MOLD mold)
@@ -31,10 +32,10 @@ if(LOCKSTEP_SANITIZE)
 endif()
 
 if(LOCKSTEP_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)  # the layers too: coverage leads the fuzzer
+  add_compile_options(-fsanitize=fuzzer-no-link)  # the layers too: coverage guides the fuzzer
 endif()
 
-# Warnings as errors, and clang's lock annotations where clang compiles.
+# Warnings as errors, and lock annotations with clang.
 function(lockstep_options target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
@@ -74,14 +75,14 @@ function(lockstep_layer name)
     lockstep_options(lockstep_${name})
     get_target_property(links_torch lockstep_${name} LOCKSTEP_LINKS_TORCH)
     if(links_torch AND group STREQUAL "core")
-      set(group torch)  # what does without libtorch can be had without
+      set(group torch)  # the layers without libtorch can be installed alone
     endif()
   endif()
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS_${group} lockstep_${name})
 endfunction()
 
 # lockstep_app(NAME SOURCES ... DEPS ...): the program bin/NAME, installed with LOCKSTEP_COMPONENT
-# where that is set.
+# if that is set.
 function(lockstep_app name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -92,11 +93,10 @@ function(lockstep_app name)
   endif()
 endfunction()
 
-# lockstep_light(TARGET): makes a program start in half the time, for those that are started often
-# and do little. Loading libstdc++, libssl and fmt as shared libraries costs more than starting
-# two processes does; only the C library stays shared, for name resolution. The property is read by
-# the link interface of lockstep::base. Nothing changes where libssl.a or libcrypto.a is missing or
-# where sanitizers are on.
+# lockstep_light(TARGET): halves the start of a program that runs often and briefly. Loading
+# libstdc++, libssl and fmt as shared libraries costs more than starting two processes. Only the C
+# library stays shared, for name resolution. The link interface of lockstep::base reads the
+# property. Does nothing without libssl.a or libcrypto.a, or with sanitizers.
 find_library(LOCKSTEP_SSL_ARCHIVE libssl.a)
 find_library(LOCKSTEP_CRYPTO_ARCHIVE libcrypto.a)
 function(lockstep_light target)
@@ -107,19 +107,21 @@ function(lockstep_light target)
   target_link_options(${target} PRIVATE -no-pie -static-libstdc++ -static-libgcc -Wl,--as-needed)
 endfunction()
 
-# lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s] [CORES n] [SHARDS n] [patterns]): one
-# program, one ctest entry. CORES: how many it keeps busy, 1 unless given; ctest -j counts them.
-# SHARDS: as many entries, NAME_1 and so on, each with a part of its tests, for programs that wait
-# far more than they compute: they begin first, and wait side by side. Patterns are of tests, as
-# --gtest_filter names them:
-#   ALONE            must not run beside other programs: they are an entry of their own, NAME_alone;
-#   LEFT_TO_RELEASE  take long, and sanitizers run others that go through the same code;
-#   ONE_THREAD       have one thread, and so has the code that they call: ThreadSanitizer would see
-#                    nothing. AddressSanitizer runs them. With * its build has no such program.
+# lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s] [CORES n] [SHARDS n] [patterns]):
+# one program, one ctest entry.
+# CORES: cores that it keeps busy (default 1), for ctest -j.
+# SHARDS: number of entries NAME_1 ..., each with a part of the tests, for programs that mostly
+# wait. They begin first, and wait side by side.
+# Patterns of tests, as for --gtest_filter:
+#   ALONE            must not run beside other programs: a separate entry, NAME_alone;
+#   LEFT_TO_RELEASE  take long; sanitizers run other tests of the same code;
+#   ONE_THREAD       single-threaded, tests and tested code: ThreadSanitizer would find nothing.
+#                    AddressSanitizer runs them. With * its build lacks the program.
 function(lockstep_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT;CORES;SHARDS" "SOURCES;DEPS;ALONE;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  # Tests run for a moment; optimising them takes longer than they do, of what sanitizers add longer still.
+  # Tests are short: optimising them would take longer than they run, and longer still with
+  # sanitizers.
   if(LOCKSTEP_SANITIZE)
     target_compile_options(${name} PRIVATE -O0)
   else()
@@ -132,7 +134,7 @@ function(lockstep_test name)
     list(APPEND left_out ${ARG_LEFT_TO_RELEASE})
   endif()
   if(LOCKSTEP_TSAN)
-    # Tests *AsRoot enter namespaces, which takes a process of one thread: the runtime has another.
+    # Tests *AsRoot enter namespaces, which requires a single thread: the runtime has another.
     list(APPEND left_out ${ARG_ONE_THREAD} "*AsRoot")
   endif()
   if("*" IN_LIST left_out)
@@ -157,10 +159,10 @@ function(lockstep_test name)
   endif()
 endfunction()
 
-# The ctest entry ENTRY: `program` with the tests that `filter` picks.
+# The ctest entry ENTRY: `program` with the tests that `filter` selects.
 function(lockstep_test_entry entry program filter timeout cores)
   if(NOT timeout)
-    set(timeout 900)  # generous: a hang is found all the same, a busy machine is no failure
+    set(timeout 900)  # generous: a hang is found all the same, and a busy machine is no failure
   endif()
   if(NOT cores)
     set(cores 1)
@@ -172,7 +174,7 @@ function(lockstep_test_entry entry program filter timeout cores)
   lockstep_test_command(${entry} ${timeout} ${cores} $<TARGET_FILE:${program}> ${arguments})
 endfunction()
 
-# The ctest entry ENTRY: this command, in surroundings that are the same everywhere.
+# The ctest entry ENTRY: this command, in the same surroundings everywhere.
 function(lockstep_test_command entry timeout cores)
   add_test(NAME ${entry} COMMAND ${PROJECT_SOURCE_DIR}/tests/support/surroundings.sh ${PROJECT_BINARY_DIR}
     ${PROJECT_SOURCE_DIR} ${ARGN})

@@ -1,11 +1,11 @@
-# What `cmake --install` puts where: programs to bin/, layers to lib/, headers to include/lockstep/,
+# Destinations of `cmake --install`: programs in bin/, layers in lib/, headers in include/lockstep/,
 # and the package that find_package(Lockstep) reads. Include after every folder has been added.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 
-# Groups of what find_package() can be asked for: see LockstepConfig.cmake.in. All of them, and no
-# test, are what `make install` builds.
+# Groups for find_package(): see LockstepConfig.cmake.in. `make install` builds all of them, and no
+# test.
 add_custom_target(lockstep_installed)
 set(components_built core)
 set(layers_of_groups)
@@ -38,9 +38,9 @@ foreach(part ${LOCKSTEP_PARTS})
     list(APPEND parts_on ${part})
   endif()
 endforeach()
-# scripts/test.sh looks whether a part is missing, whose tests would be missing too.
+# scripts/test.sh checks whether a part, and so its tests, is missing.
 set(LOCKSTEP_PARTS_ON "${parts_on}" CACHE INTERNAL "Parts that are built")
-# The public headers alone; the others are the layers' own.
+# Only the public headers; the others are internal to the layers.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers
   FILES_MATCHING PATTERN "*.h")
 

@@ -1,9 +1,8 @@
-# The parts of Lockstep that can be left out: this table is their only home, and docs/guide/installing.md
-# has the same rows (tests/system/parts_table.sh compares them). Base, store, world and collectives
-# are no part: they are always built.
+# The optional parts of Lockstep. docs/guide/installing.md has the same rows as this table
+# (tests/system/parts_table.sh compares them). Base, store, world and collectives are always built.
 #
-# Each part is an option LOCKSTEP_WITH_NAME: ON, OFF, or AUTO, which is ON where everything that the
-# part needs is there. ON where something is missing ends the configuration with one line.
+# Each part is an option LOCKSTEP_WITH_NAME: ON, OFF, or AUTO, which means ON if all its needs are
+# met. ON with a need that is missing ends the configuration with one line.
 set(LOCKSTEP_PARTS)
 function(lockstep_part name default needs summary)
   set(LOCKSTEP_WITH_${name} ${default} CACHE STRING "${summary}: ON, OFF or AUTO")
@@ -23,7 +22,7 @@ lockstep_part(NCCL      AUTO     "TORCH"         "The back end c10d:nccl")
 lockstep_part(DATA      AUTO     ""              "Data sets, text in images, configurations and converters")
 lockstep_part(RECIPES   AUTO     "TORCH;DATA"    "lockstep train, eval and predict, with their models")
 
-# Options that look like a part and are none: a word that is mistyped must not be passed over.
+# Options that look like a part but are none: a misspelt name must not be ignored.
 get_cmake_property(cached CACHE_VARIABLES)
 foreach(variable ${cached})
   string(REGEX MATCH "^LOCKSTEP_WITH_(.*)$" _ "${variable}")
@@ -47,8 +46,8 @@ function(lockstep_read_wish name)
   endif()
 endfunction()
 
-# Why a part cannot be built as things are; empty: it can. What it needs of other projects is in
-# LockstepPackages.cmake; a package that no chosen part needs is not looked for.
+# Why a part cannot be built; empty if it can. Its needs of other projects are in
+# LockstepPackages.cmake; packages that no chosen part needs are not looked for.
 macro(lockstep_why_not name)
   set(missing)
   foreach(other ${LOCKSTEP_${name}_NEEDS})
@@ -62,7 +61,7 @@ macro(lockstep_why_not name)
   list(JOIN missing ", " missing)
 endmacro()
 
-# From here on LOCKSTEP_WITH_NAME is ON or OFF in every folder; the cache keeps what was wished.
+# From here on LOCKSTEP_WITH_NAME is ON or OFF in every folder; the cache keeps the user's choice.
 include(LockstepPackages)
 foreach(name ${LOCKSTEP_PARTS})
   lockstep_read_wish(${name})

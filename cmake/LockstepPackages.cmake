@@ -1,8 +1,8 @@
-# What Lockstep needs of other projects: first what every build needs, then a macro
-# lockstep_find_for_NAME for each part, which appends to `missing` what is not there. Macros: what
-# find_package() sets belongs to the folder that calls.
+# Lockstep's needs of other projects: first those of every build, then a macro
+# lockstep_find_for_NAME for each part, which appends missing packages to `missing`. They are
+# macros, since find_package() sets variables of the calling folder.
 
-# `debian` is the package of Debian 12 that brings it.
+# `debian` is the package of Debian 12 that contains it.
 macro(lockstep_find package debian)
   find_package(${package} QUIET ${ARGN})
   if(NOT ${package}_FOUND)
@@ -10,8 +10,8 @@ macro(lockstep_find package debian)
   endif()
 endmacro()
 
-# Libraries without a configuration for CMake are linked by name; their header says whether they are
-# there. Users of the installed package then need no configuration of theirs either.
+# Libraries without a CMake configuration are linked by name; their header shows whether they are
+# installed. Users of the installed package then need no configuration of theirs either.
 macro(lockstep_find_header variable header debian)
   find_path(${variable} ${header} ${ARGN})
   if(NOT ${variable})

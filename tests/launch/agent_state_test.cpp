@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 using Phase = AgentState::Phase;
 
-/// Runs a state through events, and writes down what is to be done.
+/// Passes events to a state, and writes down the resulting actions.
 class Play {
  public:
   explicit Play(int workers) {
@@ -31,11 +31,11 @@ class Play {
     }
     return done;
   }
-  /// The worker ends, and processes of its group live on.
+  /// The worker ends, but processes of its group live on.
   std::string ends(int worker, ExitStatus status) {
     return tell(WorkerEnded{worker, status, true, {}});
   }
-  /// It ends and leaves nobody.
+  /// It ends and leaves no process.
   std::string goes(int worker, ExitStatus status, std::vector<int> dying = {}) {
     return tell(WorkerEnded{worker, status, false, std::move(dying)});
   }
@@ -160,7 +160,7 @@ TEST(AgentState, CodeAfterAForwardedSignal) {
   }
 }
 
-// As of any program in a pipe, however its workers end.
+// As any program in a pipe, whatever the end of its workers.
 TEST(AgentState, AnOutputThatNobodyReadsAnyMoreIsTheReasonOfTheEnd) {
   for (const ExitStatus& end :
        {ExitStatus{143, 0}, ExitStatus{0, SIGTERM}, ExitStatus{0, 0}, ExitStatus{5, 0}}) {

@@ -15,8 +15,8 @@ namespace {
 using Ids = std::vector<int>;
 using IdsOfRanks = std::vector<Ids>;
 
-/// Two sockets of two nodes of four cores of two threads; two cores have a cache. Node n has cores
-/// 4n to 4n+3, whose second threads are 16 higher.
+/// Two sockets with two nodes each, four cores a node, two threads a core; two cores share a cache.
+/// Node n has cores 4n to 4n+3; their second threads have numbers higher by 16.
 CpuTopology large_host() {
   CpuTopology topology;
   for (int id = 0; id < 32; ++id) {

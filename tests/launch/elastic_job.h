@@ -1,5 +1,5 @@
 #pragma once
-// Agents of one job, with real processes on one host that pretend to be several.
+// Agents of one job: real processes on one host, each with a host id of its own.
 
 #include <gtest/gtest.h>
 
@@ -16,14 +16,14 @@ namespace lockstep::testing {
 
 using Words = std::vector<std::string>;
 
-/// Says what it is, and then runs until it is ended.
+/// Prints its place, and then runs until it is ended.
 inline const Words kSleeper = {
     "/bin/sh", "-c",
     "echo world $WORLD_SIZE rank $RANK restart $TORCHELASTIC_RESTART_COUNT.; exec sleep 600"};
 
-/// Until a silent agent is given up: for jobs of which one is stopped.
+/// Silence until an agent is given up: for jobs in which one is stopped.
 inline constexpr char kTwoSeconds[] = "keep_alive_max_attempt=10";
-/// For all others: however slow this machine is, an agent that lives is taken to be alive.
+/// For all others: an agent that lives counts as alive, however slow this machine is.
 inline constexpr char kTenSeconds[] = "keep_alive_max_attempt=50";
 
 /// The agents of a job that meet at a port of this host.
@@ -43,14 +43,14 @@ class ElasticJob {
     place_ = {"--rdzv_backend", backend, "--rdzv_endpoint", endpoint, "--local_addr", "127.0.0.1"};
   }
 
-  /// The built-in place's.
+  /// The built-in place's port.
   int port() const { return port_->number(); }
 
-  /// One that leads the job begins with MIN nodes at once.
+  /// An agent that leads begins with MIN nodes at once.
   std::unique_ptr<Launched> first(const std::string& host, const Words& command = kSleeper) const {
     return begin("0", host, command);
   }
-  /// One that, where it leads, waits for all that can be expected for longer than any test does.
+  /// An agent that leads waits for all expected nodes, longer than any test runs.
   std::unique_ptr<Launched> agent(const std::string& host, const Words& command = kSleeper,
                                   const Words& options = {}, const std::string& secret = "") const {
     return begin("600", host, command, options, secret);

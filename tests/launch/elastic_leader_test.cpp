@@ -1,4 +1,4 @@
-// What an agent does that hears things in an order which a real leader gives only now and then.
+// An agent that reads news in an order that a real leader rarely writes.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace lockstep::testing {
 namespace {
 
-/// Serves at a job's endpoint, and leads it as the test says.
+/// Serves at a job's endpoint, and leads the job as the test decides.
 class PretendedLeader {
  public:
   explicit PretendedLeader(const ElasticJob& job)
@@ -35,7 +35,7 @@ class PretendedLeader {
   }
   void send_to(const Endpoint& place) { store_->set(keys::kMoved, to_string(place), soon()); }
 
-  /// The only agent's offer, once it has come and is as `wanted` says.
+  /// The only agent's offer, once it has come and satisfies `wanted`.
   template <class Wanted>
   JoinRequest await_offer(const Wanted& wanted) {
     while (!deadline_.passed()) {
@@ -49,13 +49,13 @@ class PretendedLeader {
     }
     throw Error(ErrorCode::kTimeout, "no such offer");
   }
-  /// It has gone.
+  /// The agent has gone.
   void await_nobody() {
     while (!store_->list(keys::kAgents, soon()).empty()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
-  /// The agent that offered itself is all of that generation.
+  /// Starts that generation with this agent alone.
   void run_alone(const JoinRequest& offer, int64_t generation) {
     NodePlan plan;
     plan.generation = generation;
@@ -76,7 +76,7 @@ class PretendedLeader {
   std::string id_;
 };
 
-// Here nobody serves where the job is said to go on, and soon nobody at the endpoint either.
+// Nobody serves at the new place, and soon nobody at the endpoint either.
 TEST(ElasticLeader, WhoIsSentToAPlaceThatDiesComesBack) {
   const ElasticJob job("1:2", {}, kTwoSeconds);
   const HeldPort nobody;
@@ -89,8 +89,8 @@ TEST(ElasticLeader, WhoIsSentToAPlaceThatDiesComesBack) {
   EXPECT_SAYS(a, "world 1 rank 0 restart 0.");
 }
 
-// Nobody waits for an agent whose workers are done: it may see the next generation without having
-// seen that its own ended.
+// An agent whose workers are done delays nobody. It may see the next generation without the end of
+// its own.
 TEST(ElasticLeader, WhoIsDoneFollowsIntoAGenerationThatItDidNotSeeComing) {
   const ElasticJob job("1:2");
   PretendedLeader leader(job);

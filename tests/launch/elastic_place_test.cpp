@@ -1,4 +1,4 @@
-// Jobs whose agents meet where none of them serves: in etcd, or in a folder.
+// Jobs whose agents meet at a place that none of them serves: in etcd, or in a folder.
 
 #include <signal.h>
 
@@ -9,7 +9,7 @@
 namespace lockstep::testing {
 namespace {
 
-/// Comes, is joined, loses its leader, and ends well.
+/// A job begins, is joined, loses its leader, and ends well.
 void live_through(const ElasticJob& job) {
   const auto a = job.first("a");
   EXPECT_SAYS(a, "world 1 rank 0 restart 0.");

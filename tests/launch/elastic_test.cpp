@@ -1,4 +1,4 @@
-// Jobs whose agents come, go and die, with real processes on one host that pretend to be several.
+// Jobs whose agents come, go and die: real processes on one host, each with a host id of its own.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -82,7 +82,7 @@ TEST(Elastic, WhenTheServingAgentIsKilledAnotherServes) {
   a->send(SIGKILL);
   EXPECT_SAYS(b, "world 2 rank 1 restart 0.", 2);
   EXPECT_SAYS(c, "world 2 rank 0 restart 0.");
-  // One that comes to the endpoint now is told where the job goes on.
+  // An agent that now comes to the endpoint is told where the job goes on.
   const auto d = job.agent("d");
   EXPECT_SAYS(d, "world 3 rank 2");
   EXPECT_SAYS(b, "world 3 rank 1", 2);
@@ -123,7 +123,7 @@ TEST(Elastic, AStoppedServerIsReplacedAndJoinsTheOthers) {
   EXPECT_SAYS(c, "world 3 rank", 2);
 }
 
-// c takes b for dead, and takes over as b does later: nobody is at the endpoint to bring them
+// c takes b for dead and takes over, as b does later: no agent is at the endpoint to bring them
 // together.
 TEST(Elastic, TwoThatTookOverFindEachOther) {
   const ElasticJob job("1:3", {}, kTwoSeconds);
@@ -163,8 +163,8 @@ TEST(Elastic, FailuresAreCountedAndTheLastIsReported) {
   }
 }
 
-// Where node 1 is done before node 0 fails, nobody waits for it: it may see only the next
-// generation, and must end the one before all the same.
+// If node 1 is done before node 0 fails, nobody waits for it. It may see only the next generation,
+// and must end the previous one all the same.
 TEST(Elastic, ARestartedJobCanEndWell) {
   const ElasticJob job("2", {"--max_restarts", "3"});
   const Words once = {"/bin/sh", "-c",

@@ -1,4 +1,4 @@
-// Agents whose links are encrypted.
+// Agents with encrypted links.
 
 #include "tests/launch/elastic_job.h"
 #include "tests/support/relay.h"
@@ -6,7 +6,7 @@
 namespace lockstep::testing {
 namespace {
 
-/// An agent of a job of two that meet at `place`; its ranks meet by name, so by TCP.
+/// An agent of a job of two that meet at `place`; its ranks meet by name, so over TCP.
 std::unique_ptr<Launched> one_of_two(const std::string& host, const Endpoint& place, bool serves,
                                      const char* tls, const Words& command) {
   Words words = {"run",
@@ -28,7 +28,7 @@ std::unique_ptr<Launched> one_of_two(const std::string& host, const Endpoint& pl
           {"LOCKSTEP_HOST_ID", host}, {"LOCKSTEP_SECRET", "between-us"}, {"LOCKSTEP_TLS", tls}});
 }
 
-/// Runs a job whose second agent speaks to the first through somebody who listens: what he hears.
+/// Runs a job whose second agent connects to the first through an eavesdropper; returns the record.
 std::string heard_between_agents(const char* tls) {
   const HeldPort port;
   const Endpoint place{"127.0.0.1", port.number()};

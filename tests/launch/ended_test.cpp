@@ -1,4 +1,4 @@
-// What is known of runs that are over: end to end.
+// Past runs in the lists: end to end.
 
 #include <gtest/gtest.h>
 #include <signal.h>

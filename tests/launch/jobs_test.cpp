@@ -1,4 +1,4 @@
-// lockstep ps, stop and logs, and what the console shows of many ranks, end to end.
+// lockstep ps, stop and logs, and the console's lines of many ranks, end to end.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -39,11 +39,11 @@ bool until(const std::function<bool()>& done) {
 bool is_stopped(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
-  std::getline(file, stat);  // fails, and throws nothing, where the process ends meanwhile
+  std::getline(file, stat);  // fails, but throws nothing, if the process ends meanwhile
   return stat.find(") T ") != std::string::npos;
 }
 
-/// A place for the list of jobs, so that a test sees its own only.
+/// A list of jobs for this test alone.
 class Jobs : public ::testing::Test {
  protected:
   std::map<std::string, std::string> variables() const {
@@ -63,7 +63,7 @@ class Jobs : public ::testing::Test {
     EXPECT_EQ(verb.wait(), code) << verb.err();
     return verb.out() + verb.err();
   }
-  /// Polls until `ps` lists so many: a job is listed once its workers run.
+  /// Polls until `ps` lists so many jobs: a job is listed once its workers run.
   nlohmann::json listed(size_t count) const {
     const auto deadline = Deadline::after(60s);
     nlohmann::json list;
@@ -73,7 +73,7 @@ class Jobs : public ::testing::Test {
     EXPECT_EQ(list.size(), count);
     return list;
   }
-  /// Neither the list nor error files: but for how runs ended.
+  /// Whether list and error files are gone, apart from the records of past runs.
   bool nothing_is_left() const {
     std::filesystem::remove_all(folder_ / "jobs/past");
     std::error_code other_files;
@@ -147,7 +147,7 @@ TEST_F(Jobs, AKilledAgentLeavesNothingInTheList) {
   listed(1);
   EXPECT_TRUE(has(said({"stop", "--kill", "one"}), "has ended"));
   EXPECT_EQ(run.wait(), 137);
-  EXPECT_TRUE(run.wait_all_gone());  // the guard too, which removes it
+  EXPECT_TRUE(run.wait_all_gone());  // the guard too, which removes its entry
   EXPECT_TRUE(nothing_is_left());
 }
 
@@ -165,7 +165,7 @@ TEST_F(Jobs, AFolderThatWasThereIsTakenUnlessOthersCanWriteToIt) {
   EXPECT_EQ(one.wait(), 143);
 }
 
-// Who looks for jobs removes the folder of those that have ended, maybe just as another's is made.
+// A listing removes the folder if all its jobs have ended, possibly just as another job makes it.
 TEST_F(Jobs, OneThatBeginsWhileOthersLookIsListed) {
   const std::vector<std::string> registries = {variables().at("LOCKSTEP_JOBS_DIR")};
   std::atomic<bool> looking = true;
@@ -183,7 +183,7 @@ TEST_F(Jobs, OneThatBeginsWhileOthersLookIsListed) {
   EXPECT_EQ(not_listed, 0);
 }
 
-/// Whether a signal would reach the process's handlers, or end it.
+/// Whether the process does not block the signal, so that it is handled or ends the process.
 bool has_unblocked(pid_t pid, int signal) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(file, line);) {
@@ -198,7 +198,7 @@ TEST_F(Jobs, ASignalWhileNobodyReadsTheLastLinesLeavesNothing) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const UniqueFd unread(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   const auto go = (folder_ / "go").string();
-  // More than a pipe holds, and less than the agent keeps.
+  // More than a pipe holds, but less than the agent keeps.
   const std::string script = "until [ -e " + go + " ]; do sleep 0.01; done; seq 20000";
   Words words = {"/bin/sh", "-c", "exec \"$0\" \"$@\" >" + pipe, built_program("lockstep")};
   for (const auto& word : shell(1, "one", script)) words.push_back(word);
@@ -266,7 +266,7 @@ TEST_F(Jobs, TheIdOfARunThatIsOverFindsItsFiles) {
   EXPECT_EQ(said({"logs", "dawn"}), "[0] ready\n");
 }
 
-// Where nodes come and go, ranks change.
+// If nodes come and go, ranks change.
 TEST_F(Jobs, LogsThatAreFollowedThroughARestartNameTheRanksOfNow) {
   const auto attempt = [&](const std::string& name) {
     const auto folder = folder_.path() / name;
@@ -380,7 +380,7 @@ TEST_F(Jobs, RedirectedOutputWithoutAFolderGoesToANewOneThatIsNamed) {
 }
 
 TEST_F(Jobs, SignalsToHandleEndTheJobAndOthersAreTheAgentsOwn) {
-  // A worker that the signal does not end: the agent has to.
+  // The signal does not end the worker, so the agent must.
   const char* script = "trap : USR1; echo ready; while :; do sleep 0.1; done";
   Launched run(
       shell(1, "one", script, {"--signals_to_handle", "SIGTERM,USR1", "--shutdown_timeout", "0.1"}),
@@ -390,8 +390,8 @@ TEST_F(Jobs, SignalsToHandleEndTheJobAndOthersAreTheAgentsOwn) {
   EXPECT_EQ(run.wait(), 128 + SIGUSR1);
 }
 
-/// What the ranks of a host may run on, as --numa_binding exclusive deals it out here; nothing
-/// where there are too few cores.
+/// The ranks' CPUs as --numa_binding exclusive assigns them here; nothing if there are too few
+/// cores.
 std::vector<std::vector<int>> shares(int ranks) {
   try {
     return cpus_of_ranks(read_cpu_topology("", usable_cpus(), {}), CoreBinding::kExclusive, ranks);

@@ -31,8 +31,8 @@ TEST(Join, RanksThatTheProgramGivesItself) {
   EXPECT_TRUE(has(second->out(), "rank 1/2 local 1/2 node 0/1 by arguments")) << second->out();
 }
 
-// PyTorch's four names and no more; the ranks find out that they share a host. Their address is of
-// every host, and does not say so as loopback would.
+// PyTorch's four variables alone; the ranks determine that they share a host. Their address belongs
+// to every host, unlike loopback.
 TEST(Join, LocalRanksAreFoundOutWhereNobodyTellsThem) {
   const HeldPort port;
   const auto rank = [&](const char* number) {
@@ -67,7 +67,7 @@ TEST(Join, AFolderAloneIsAMeetingPlace) {
   EXPECT_TRUE(has(second->out(), "rank 1/2 local 1/2 node 0/1 by torch")) << second->out();
 }
 
-// A file's name has no slashes: what stands for them must not make one job of two.
+// A file name has no slashes: their replacement must not merge two jobs.
 TEST(Join, JobsOfDifferentIdsMeetInOneFolder) {
   const TempFolder folder;
   const auto rank = [&](const char* number, const char* job) {
@@ -84,7 +84,7 @@ TEST(Join, JobsOfDifferentIdsMeetInOneFolder) {
   for (const auto& each : ranks) EXPECT_EQ(each->wait(), 0) << each->err();
 }
 
-// Nothing tells their ranks apart. Two of rank 0 and two of rank 1 come; who is too many hears of
+// Their ranks look alike. Two of rank 0 and two of rank 1 come; a superfluous one gets the name of
 // the other.
 TEST(Join, JobsWithoutAnIdInOneFolderNameEachOther) {
   const TempFolder folder;
@@ -184,7 +184,7 @@ TEST(Join, APortThatAnotherProgramHasIsNamedWithItsHolder) {
   EXPECT_TRUE(has(agent.err(), "--master_port: " + holder)) << agent.err();
 }
 
-// As mpirun does: then the CPUs of each are its own, and not to be divided again.
+// As under mpirun: each rank's CPUs are its own, and must not be divided again.
 TEST(Join, RanksThatAreBoundToCpusOfTheirOwnShareThemWithNobody) {
   const auto cpus = usable_cpus();
   const HeldPort port;

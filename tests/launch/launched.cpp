@@ -41,9 +41,9 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return list;
 }
 
-/// By posix_spawn: this process has threads, and after a fork the child may not allocate, as one of
-/// them may just have held the allocator's lock (glibc looks after its own, AddressSanitizer's
-/// stays locked for ever).
+/// Uses posix_spawn: this process has threads. After a fork one of them may hold the allocator's
+/// lock, so the child must not allocate. The lock of glibc is safe, but AddressSanitizer's stays
+/// locked for ever.
 pid_t start(const std::vector<std::string>& words, const Environment& environment, int out, int err,
             bool own_group) {
   std::vector<std::string> variables;
@@ -70,7 +70,7 @@ pid_t start(const std::vector<std::string>& words, const Environment& environmen
   return pid;
 }
 
-/// Not the user's list of jobs: agents that are killed with their guards stay in it.
+/// A separate list of jobs, because agents that are killed with their guards stay in it.
 const std::string& list_of_jobs() {
   static const TempFolder folder;
   static const std::string jobs = folder / "jobs";

@@ -16,7 +16,7 @@ namespace lockstep::testing {
 
 class Launched {
  public:
-  /// Whose process group it is in.
+  /// The group of the process: the tests' or its own.
   enum class Group { kTests, kOwn };
 
   /// Starts $LOCKSTEP_BIN_DIR/lockstep (or `program`, if its first word has a slash) with this
@@ -26,7 +26,7 @@ class Launched {
                     Group group = Group::kTests);
   ~Launched();  ///< Kills it if it still runs.
 
-  /// Exit code, or 128 + signal. -1 when it did not end in time: it runs on.
+  /// Exit code, or 128 + signal. -1 if it did not end in time; it runs on.
   int wait(std::chrono::seconds limit = std::chrono::seconds(60));
 
   void send(int signal) const;
@@ -39,8 +39,8 @@ class Launched {
   bool wait_for(const std::string& what, int times = 1,
                 std::chrono::seconds limit = std::chrono::seconds(60)) const;
 
-  /// Processes with this run's mark in their environment that are alive: the launcher, its workers
-  /// and theirs.
+  /// Live processes with this run's mark in their environment: the launcher, its workers and
+  /// theirs.
   std::vector<pid_t> alive() const;
   bool wait_all_gone(std::chrono::seconds limit = std::chrono::seconds(60)) const;
 

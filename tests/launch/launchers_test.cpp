@@ -1,4 +1,4 @@
-// Real launchers of this machine start a rank of ours.
+// Real launchers on this machine start a rank of ours.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Open MPI refuses root, more ranks than cores and unknown locales of ssh unless told otherwise.
+/// Open MPI refuses root, more ranks than cores, and ssh's unknown locales, unless it is
+/// configured.
 Words mpirun(int ranks, const Words& rest) {
   Words words = {"/usr/bin/mpirun.openmpi",
                  "--allow-run-as-root",
@@ -31,7 +32,7 @@ Words mpiexec(int ranks, const Words& rest) {
   return words;
 }
 
-/// What the ranks said, in their order, without threads and secret.
+/// The ranks' lines, in their order, without threads and secret.
 std::vector<std::string> ranks_said(const Launched& run) {
   std::vector<std::string> said;
   for (const auto& line : lines_of(run.out()))
@@ -63,7 +64,7 @@ TEST(Launchers, MpirunOfSeveralPrograms) {
   EXPECT_EQ(ranks_said(run), expected(3, "openmpi"));
 }
 
-/// Ranks that take each other for ranks of other hosts meet through PMIx, and have a secret then.
+/// Ranks that believe to be on different hosts meet through PMIx, and then have a secret.
 TEST(Launchers, MpirunOverHostsMeetsThroughPmix) {
   const std::string script =
       "export OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1; "
@@ -79,7 +80,7 @@ TEST(Launchers, MpirunOverHostsMeetsThroughPmix) {
   EXPECT_TRUE(has(run.out(), "secret 64")) << run.out();
 }
 
-/// MPI has its own use for PMIx, which must not have been ended by then.
+/// MPI also uses PMIx, which must not have been finalized by then.
 TEST(Launchers, MpiCanBeUsedAfterMeetingThroughPmix) {
   const std::string script =
       "export OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1; "
@@ -97,7 +98,7 @@ TEST(Launchers, HydraMeetsThroughPmi) {
   EXPECT_EQ(ranks_said(run), expected(3, "mpich"));
 }
 
-// The environment tells no rank then, which must not be taken for a program alone.
+// The environment has no rank then; the program must not count as a single process.
 TEST(Launchers, HydraTellsTheRankAtAPort) {
   const Words by_port = {"/usr/bin/mpiexec.hydra", "-pmi-port", "-n", "3"};
   Words words = by_port;
@@ -148,7 +149,7 @@ TEST(Launchers, EnvVerbShowsTheTupleAndRefusesWhereARankWould) {
   EXPECT_FALSE(has(secret.out(), "hush-hush")) << secret.out();
 }
 
-/// What `lockstep ps` shows of ranks that stay, once both are there.
+/// The lines of `lockstep ps` about waiting ranks, once both are there.
 std::string listed(const Words& command) {
   const TempFolder folder;
   const std::map<std::string, std::string> list = {{"LOCKSTEP_JOBS_DIR", folder / "jobs"}};

@@ -1,4 +1,4 @@
-// More ranks and hosts than the usual limit of descriptors is for.
+// More ranks and hosts than the usual limit of descriptors allows.
 
 #include <gtest/gtest.h>
 

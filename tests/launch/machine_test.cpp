@@ -1,4 +1,4 @@
-// What a host, or a container, has: processor time and accelerators.
+// Resources of a host or a container: processor time and accelerators.
 
 #include "lockstep/launch/job/machine.h"
 
@@ -38,7 +38,7 @@ int accelerators(std::initializer_list<std::pair<const char*, const char*>> file
 TEST(Machine, AcceleratorsAreCountedWhateverTheirNumbers) {
   EXPECT_EQ(accelerators({{"dev/null", ""}}), 0);
   EXPECT_EQ(accelerators({{"dev/nvidia0", ""}, {"dev/nvidia1", ""}, {"dev/nvidiactl", ""}}), 2);
-  // A container that is given the last two of a host's.
+  // A container with the last two devices of a host.
   EXPECT_EQ(accelerators({{"dev/nvidia2", ""}, {"dev/nvidia3", ""}, {"dev/nvidia-uvm", ""}}), 2);
   EXPECT_EQ(accelerators({{"proc/driver/nvidia/gpus/0000:01:00.0/information", ""}}), 1);
   EXPECT_EQ(accelerators({{"dev/davinci4", ""}, {"dev/davinci5", ""}, {"dev/davinci_manager", ""}}),
@@ -80,7 +80,7 @@ TEST(CpuQuota, OfVersionOne) {
                                 {"sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.cfs_period_us", "50000"}})
                           .path()),
             3);
-  // In the container itself its group is the root of what is mounted.
+  // Inside the container its group is the root of the mounted hierarchy.
   EXPECT_EQ(cpu_quota(FakeRoot({{"proc/self/cgroup", groups},
                                 {"sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000"},
                                 {"sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"}})

@@ -1,4 +1,4 @@
-// Ranks that prove by a real munged, of this test's own, that they are of one user.
+// Ranks that prove by a real munged, started by this test, that they belong to one user.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -25,12 +25,12 @@
 namespace lockstep {
 namespace {
 
-/// munged with a key and a socket of its own, at which libmunge looks as long as this lives.
+/// munged with its own key and socket; libmunge uses the socket while this object lives.
 class Munged {
  public:
   Munged() {
     write_file_atomically(folder_ / "key", make_job_secret() + make_job_secret());
-    ::chmod(folder_.path().c_str(), 0755);  // another user is to reach the socket
+    ::chmod(folder_.path().c_str(), 0755);  // another user must reach the socket
     start();
     ::setenv("LOCKSTEP_MUNGE_SOCKET", (folder_ / "socket").c_str(), 1);
     const auto soon = Deadline::after(std::chrono::seconds(30));
@@ -67,7 +67,7 @@ class Munged {
     const int fd = ::open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ::dup2(fd, STDOUT_FILENO);
     ::dup2(fd, STDERR_FILENO);
-    ::setenv("PATH", path.c_str(), 1);  // of users it need not have the folders of daemons
+    ::setenv("PATH", path.c_str(), 1);  // a user's PATH may lack the folders of daemons
     ::execvp(argv[0], argv.data());
     ::_exit(127);
   }
@@ -152,7 +152,7 @@ TEST(Munge, RanksMeetThatHaveNoSecret) {
   EXPECT_EQ(two.get(), secret);
 }
 
-// Whoever listens there: another job of this user, a stranger who says anything, one who is silent.
+// Other servers at that place: another job of this user, a stranger with any answer, a silent one.
 TEST(Munge, WhatIsNotThisJobsIsPassedByAndNamedAtTheEnd) {
   const Munged munged;
   const UniqueFd stranger = tcp_listen("127.0.0.1", 0);

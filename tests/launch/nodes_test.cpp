@@ -1,4 +1,4 @@
-// Several agents, other launchers and other programs: what the outside world sees.
+// Several agents, other launchers and other programs, as seen from outside.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-/// Node `node` of `nodes`, pretended to be a host of its own.
+/// Node `node` of `nodes`, with a host id of its own.
 struct Node {
   int node = 0;
   int nodes = 2;
@@ -166,7 +166,7 @@ TEST(Nodes, WithoutASecretTheyMeetWhereTheyAreToldTo) {
   const TempFolder folder;
   for (const std::string backend : {"static", "c10d", "file"}) {
     const HeldPort port;
-    // This host, and by its text not loopback.
+    // This host, but not loopback by its text.
     const auto place = "0.0.0.0:" + std::to_string(port.number());
     const auto agent = [&](const std::string& node, const std::string& insecure) {
       Words words = {"run", "--nnodes", "2", "--node_rank", node, "--rdzv_backend", backend};
@@ -200,7 +200,7 @@ TEST(Nodes, WithoutASecretTheyMeetWhereTheyAreToldTo) {
 }
 
 TEST(Nodes, ANameThatStaysUnknownIsNamedAfterTheWholeWait) {
-  const std::string unknown(64, 'x');  // longer than a part of a name may be: nobody is asked
+  const std::string unknown(64, 'x');  // longer than a name's label may be: no lookup is made
   for (const auto& place : {Words{"--master_addr", unknown},
                             Words{"--rdzv_backend", "c10d", "--rdzv_endpoint", unknown + ":1"}}) {
     Words words = {"run", "--nnodes", "2", "--node_rank", "1", "--rdzv_conf", "timeout=1"};
@@ -244,7 +244,7 @@ TEST(World, UnderRealTorchrun) {
   const HeldPort other;
   const TempFolder logs;
   // static: torchrun's own store holds MASTER_PORT; c10d: rank 0 serves there. (--standalone is
-  // c10d too, but older torchruns take a fixed port then.)
+  // c10d too, but older torchruns use a fixed port then.)
   const Words fixed = {"--master_port", std::to_string(port.number())};
   const Words dynamic = {"--rdzv_backend",  "c10d",
                          "--rdzv_endpoint", "localhost:" + std::to_string(other.number()),
@@ -259,7 +259,7 @@ TEST(World, UnderRealTorchrun) {
                    "0.1"};
     words.insert(words.end(), mode.begin(), mode.end());
     words.push_back(built_program("world_worker"));
-    // torchrun leaves its folder of logs behind.
+    // torchrun leaves its folder of logs.
     Launched run(words, {{"PYTHONDONTWRITEBYTECODE", "1"}, {"TMPDIR", logs.path().string()}});
     EXPECT_EQ(run.wait(120s), 0) << run.err();
     for (const char* rank : {"rank 0/2 local 0/2", "rank 1/2 local 1/2"})

@@ -1,4 +1,4 @@
-// lockstep ps, stop, logs and inspect of ranks that no agent started, end to end.
+// lockstep ps, stop, logs and inspect for ranks without an agent, end to end.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,11 +19,11 @@ using Words = std::vector<std::string>;
 
 class OtherLaunchers : public ::testing::Test {
  protected:
-  /// Those of this test are in a list of their own.
+  /// A list of jobs for this test alone.
   std::map<std::string, std::string> variables() const {
     return {{"LOCKSTEP_JOBS_DIR", folder_ / "jobs"}};
   }
-  /// As a script starts rank `rank` of `size`; it stays.
+  /// Starts rank `rank` of `size` as a script would; it waits.
   std::unique_ptr<Launched> rank(int rank, int size = 2) const {
     auto all = variables();
     all["RANK"] = std::to_string(rank);

@@ -1,4 +1,4 @@
-// What pauses for a while does not end a job.
+// A pause does not end a job.
 
 #include <signal.h>
 
@@ -13,8 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Two agents whose workers work until they are told to stop. What is asked for of silence is
-/// what users get who ask for nothing.
+/// Two agents whose workers run until they are told to stop. Their allowed silence is the default.
 class TwoAgents {
  public:
   explicit TwoAgents(const Words& options) {
@@ -64,8 +63,8 @@ TEST(Patience, AStoppedAgentDoesNotEndAJobThatCannotReplaceIt) {
   job.end_well();
 }
 
-// Who thaws first hears nothing of the other for some seconds, which is less than it may be silent;
-// its own standstill counts for nothing.
+// The agent that thaws first gets no news of the other for some seconds, less than the allowed
+// silence. Its own standstill does not count.
 TEST(Patience, AJobThatIsStoppedAsAWholeGoesOn) {
   const HeldPort ports[2];
   std::vector<std::unique_ptr<TwoAgents>> jobs;
@@ -75,7 +74,7 @@ TEST(Patience, AJobThatIsStoppedAsAWholeGoesOn) {
     words.insert(words.end(), silence.begin(), silence.end());
     jobs.push_back(std::make_unique<TwoAgents>(words));
   }
-  // Of one job the agent that serves the store goes on first, of the other the last.
+  // In one job the serving agent goes on first, in the other it goes on last.
   const auto send = [&](size_t agent, int signal) {
     jobs[0]->agents[agent]->send(signal);
     jobs[1]->agents[1 - agent]->send(signal);
@@ -85,7 +84,7 @@ TEST(Patience, AJobThatIsStoppedAsAWholeGoesOn) {
   send(0, SIGCONT);
   std::this_thread::sleep_for(3500ms);
   send(1, SIGCONT);
-  // Whoever was to end for it has by then.
+  // An agent that would end because of it has ended by now.
   for (const auto& job : jobs) EXPECT_EQ(job->agents[0]->wait(1s), -1) << text_of(*job->agents[0]);
   for (const auto& job : jobs) job->end_well();
 }
@@ -95,7 +94,7 @@ TEST(Patience, AKilledAgentStillEndsItSoon) {
   for (const size_t victim : {0, 1}) {
     TwoAgents job(fixed_nodes(port));
     job.agents[victim]->send(SIGKILL);
-    // Far less than the time for which one may be silent.
+    // Far less than the allowed silence.
     EXPECT_EQ(job.agents[1 - victim]->wait(20s), 1) << text_of(*job.agents[1 - victim]);
     EXPECT_TRUE(has(job.agents[1 - victim]->err(), "died or cannot be reached"))
         << text_of(*job.agents[1 - victim]);
@@ -111,7 +110,7 @@ TEST(Patience, AnEtcdThatStallsEndsNoGeneration) {
     server.stop();
     std::this_thread::sleep_for(5s);
     server.go_on();
-    // Were keys gone by now, so would be the generation.
+    // If keys were gone by now, the generation would be too.
     std::this_thread::sleep_for(2s);
     job.end_well();
   }

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-/// torch takes seconds to load, more on a busy machine.
+/// torch loads for seconds, longer on a busy machine.
 constexpr auto kLimit = 120s;
 
 std::string script(const std::string& name) {
@@ -29,7 +29,7 @@ std::map<std::string, std::string> python() {
   return {{"PYTHON_EXEC", "/usr/bin/python3"}};
 }
 
-/// Their text behind "weights", of each rank.
+/// Each rank's text after "weights".
 std::multiset<std::string> weights(const std::string& out) {
   std::multiset<std::string> all;
   for (const std::string& line : lines_of(out)) {

@@ -39,7 +39,7 @@ std::vector<std::string> step_worker(const std::string& restarts, const std::str
 
 TEST(Restart, AllWorkersStartAgainAfterAFailureOfAnyKind) {
   const TempFolder folder;
-  // Rank 1 fails when rank 0 has come so far: its failure ends that one.
+  // Rank 1 fails once rank 0 has written its line; the failure then ends rank 0.
   const std::string log_of_rank_0 =
       (folder / "a/attempt_$TORCHELASTIC_RESTART_COUNT/0/stdout.log").string();
   const std::string script =
@@ -155,7 +155,8 @@ TEST(Restart, AJobThatNeverComesToAStepIsGivenUp) {
 TEST(Restart, NobodyOfAnEarlierGenerationIsLeft) {
   const TempFolder folder;
   const std::string pids = folder / "pids";
-  // One descendant stays in the group, one leaves it. The next generation looks for them.
+  // One descendant stays in the group, one leaves it. The next generation checks that both are
+  // gone.
   const std::string script =
       "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then"
       "  sleep 600 & echo $! >> " +

@@ -1,6 +1,6 @@
-// A rank for the restart tests: meets the others of its generation, reports steps as its first
-// argument says (none, early, step), and fails with the second while the restart count is below the
-// third. With "figures" it says how far it is and stays.
+// A rank for the restart tests. It meets the others of its generation and reports steps as its
+// first argument requires (none, early, step). It fails with the second while the restart count is
+// below the third. With "figures" it reports progress and stays.
 
 #include <unistd.h>
 

@@ -249,7 +249,7 @@ TEST(RunOptions, TheLocalRankIsAnArgumentWhereItIsAskedFor) {
             (Words{"python3", "-u", "train.py", "--local_rank=3", "--lr", "1"}));
 }
 
-/// As the third task of a step on three nodes, one a node.
+/// The third task of a step on three nodes, one a node.
 Inputs in_step(const std::string& more = "") {
   return inputs_of(
       "LOCKSTEP_SECRET=s SLURM_JOB_ID=8 SLURM_STEP_ID=0 SLURM_PROCID=2 "

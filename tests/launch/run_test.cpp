@@ -40,7 +40,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// Shell code: one rank waits until another has come to a point.
+/// Shell code: one rank waits until another has reached a point.
 constexpr char kReach[] = ": > $DONE;";
 constexpr char kAwait[] = "while [ ! -e $DONE ]; do sleep 0.01; done;";
 
@@ -69,7 +69,7 @@ TEST(Run, AProgramThatIsNotThereLeavesNoLogFolder) {
 
 TEST(Run, RanksThatHadEndedWellAreNamedBesideTheFirstFailure) {
   const Folder folder;
-  // Rank 0 fails when the others are processes no more.
+  // Rank 0 fails once the others' processes are gone.
   Launched run(shell(3,
                      "if [ $RANK != 0 ]; then echo $$ >$P$RANK; exit 0; fi;"
                      "for r in 1 2; do until [ -s $P$r ]; do sleep 0.01; done;"
@@ -140,7 +140,7 @@ TEST(Run, ReportIsLastWithTheLastTwentyLines) {
 
 TEST(Run, OneErrorIsSaidOnce) {
   const std::string error = "prog: error: no finite loss";
-  // Both say it, one of them later than lines are held back for.
+  // Both print it, one of them after lines are held back.
   Launched run(
       shell(2, "trap '' TERM; [ $RANK = 0 ] && sleep 0.3; echo '" + error + "' >&2; exit 1"));
   EXPECT_EQ(run.wait(), 1);
@@ -188,10 +188,10 @@ TEST(Run, UserSignalsAreForwardedWithoutEndingAnything) {
 }
 
 TEST(Run, KillingTheAgentLeavesNobody) {
-  // Each worker is a shell with a child, and one of its descendants leaves the group altogether.
+  // Each worker is a shell with a child; one of its descendants leaves the group.
   Launched run(shell(2, "setsid sleep 600 & sleep 600 & echo ready; wait"));
   ASSERT_TRUE(run.wait_for("ready", 2));
-  // The agent, its guard, two shells with two children each; one that is in exec has no
+  // The agent, its guard, and two shells with two children each. A process within exec has no
   // environment.
   const auto deadline = Deadline::after(60s);
   size_t seen = 0;
@@ -235,7 +235,7 @@ TEST(Run, ASecondInterruptDoesNotWaitForTheGrace) {
   Launched run(shell(1, "trap '' INT; echo ready; while :; do sleep 0.01; done"));
   ASSERT_TRUE(run.wait_for("ready"));
   run.send(SIGINT);
-  EXPECT_EQ(run.wait(1s), -1);  // and two signals pending at a time would count as one
+  EXPECT_EQ(run.wait(1s), -1);  // two signals pending at a time would count as one
   run.send(SIGINT);
   EXPECT_EQ(run.wait(20s), 130);
 }
@@ -342,7 +342,7 @@ TEST(Run, RawShowsEveryRanksOutputAsItIs) {
   EXPECT_EQ(run.out(), "text\ntext\n");
 }
 
-// What is not ended is shown all the same, and its rest comes behind it.
+// A line without an end is shown all the same, and its rest follows it.
 TEST(Run, AQuestionIsShownBeforeItIsAnswered) {
   const Folder folder;
   const std::string script =
@@ -366,7 +366,7 @@ TEST(Run, AProgressBarIsShownWhileItRuns) {
   EXPECT_EQ(piped.err(), "[0] 33%\n[0] 99%\n");
 }
 
-// script(1) gives it one.
+// script(1) provides the terminal.
 TEST(Run, ATerminalHasTheBarAtItsFootAndWorkersKnowOfIt) {
   const Folder folder;
   const std::string command =

@@ -1,4 +1,4 @@
-// Signals that a shell and its user send to lockstep run: end to end.
+// Signals from a shell and its user to lockstep run: end to end.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ bool in_a_while(const std::function<bool()>& done) {
 bool stands_still(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
-  std::getline(file, stat);  // fails, and throws nothing, where the process ends meanwhile
+  std::getline(file, stat);  // fails, but throws nothing, if the process ends meanwhile
   return stat.find(") T ") != std::string::npos;
 }
 
@@ -108,7 +108,7 @@ TEST_F(Stopped, RanksStopWithTheStarterOfTheirHosts) {
   EXPECT_EQ(run.wait(), 143);
 }
 
-/// As `docker run -it` starts it: a session of its own, where no shell could continue it.
+/// As under `docker run -it`: in a separate session, where no shell could continue it.
 Words in_a_session_of_its_own(const Words& words) {
   Words all = {"/usr/bin/setsid", built_program("lockstep")};
   all.insert(all.end(), words.begin(), words.end());
@@ -126,7 +126,7 @@ TEST_F(Stopped, CtrlZIsIgnoredWhereNobodyCouldContinueIt) {
     ASSERT_TRUE(run.wait_for("ready", 2));
     run.send(SIGTSTP);
     ASSERT_TRUE(in_a_while([&] { return !is_pending(run.pid(), SIGTSTP); }));
-    run.send(SIGUSR1);  // which one that is stopped would not pass on
+    run.send(SIGUSR1);  // a stopped process would not forward it
     EXPECT_TRUE(run.wait_for("rank has seen it", 2, 20s)) << "it is stopped";
     EXPECT_EQ(stopped_of(run), 0);
     run.send(SIGTERM);
@@ -144,7 +144,7 @@ TEST(Grace, RanksThatAreWaitedForAreNamed) {
   EXPECT_EQ(run.wait(), 143);
 }
 
-/// As a shell without job control starts what is to run in the background.
+/// As a shell without job control starts a background command.
 Words in_background(const Words& words) {
   Words all = {"/bin/sh", "-c", "trap '' INT; exec \"$0\" \"$@\"", built_program("lockstep")};
   all.insert(all.end(), words.begin(), words.end());

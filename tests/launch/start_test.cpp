@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Two hosts, a with two ranks and b with one, that are both this one.
+/// Hosts a with two ranks and b with one; both are this host.
 Words on_hosts(const Words& options, const Words& program) {
   Words words = {"run",           "-H",       "a:2,b", "--rsh", "env LOCKSTEP_HOST_ID={host} sh -c",
                  "--master_addr", "127.0.0.1"};
@@ -41,7 +41,7 @@ TEST(Start, HostsFormOneWorld) {
 TEST(Start, VariablesGoAlongAndTheSecretIsOnNoCommandLine) {
   const TempFolder folder;
   const auto file = [&](const std::string& rank) { return (folder / ("cmd" + rank)).string(); };
-  // The agent is the worker's parent; the secret may only be where workers get it from.
+  // The agent is the worker's parent. The secret may only be where workers read it.
   const std::string script = "tr '\\0' ' ' < /proc/$PPID/cmdline > " + (folder / "cmd").string() +
                              "$RANK; echo given $GIVEN, taken $TAKEN; pwd";
   Launched good(shell(script, {"-x", "GIVEN=a b", "-x", "TAKEN"}),
@@ -60,7 +60,7 @@ TEST(Start, VariablesGoAlongAndTheSecretIsOnNoCommandLine) {
   }
 }
 
-// Linux's names and values are bytes.
+// Names and values are bytes on Linux.
 TEST(Start, BytesThatAreNoTextArrive) {
   const TempFolder folder;
   const auto odd = folder / "caf\xe9";

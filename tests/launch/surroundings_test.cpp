@@ -1,4 +1,4 @@
-// Machines and containers that lack something.
+// Hosts and containers that lack something.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace lockstep::testing {
 namespace {
 
-/// `words` of lockstep where `folder` is a disk of 64 KiB, which only they see.
+/// `words` of lockstep with `folder` as a disk of 64 KiB, in a separate mount namespace.
 std::vector<std::string> on_a_small_disk(const std::string& folder,
                                          const std::vector<std::string>& words) {
   std::vector<std::string> all = {
@@ -63,10 +63,9 @@ TEST_F(FullDisk, NothingIsSaidWhereThereIsRoomAsRoot) {
   EXPECT_EQ(run.err(), "");
 }
 
-// AddressSanitizer itself reads from /proc where a stack ends, and reports faults that are none
-// without it.
+// AddressSanitizer itself reads the stack's end from /proc, and reports false faults without it.
 #ifndef __SANITIZE_ADDRESS__
-/// `words` of lockstep where nothing is mounted on /proc, as in a chroot.
+/// `words` of lockstep with an empty /proc, as in a chroot.
 std::vector<std::string> without_proc(const std::vector<std::string>& words) {
   std::vector<std::string> all = {"/usr/bin/unshare",
                                   "--user",

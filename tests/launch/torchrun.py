@@ -4,7 +4,7 @@ from torch.distributed.elastic.multiprocessing import api
 
 try:
     broken = api.Std.from_str("0") is None
-except Exception:  # whatever it fails with, it is what the next line mends
+except Exception:  # for any error: the next line repairs it
     broken = True
 if broken:
     api.Std.from_str = classmethod(lambda cls, text: cls(int(text)))

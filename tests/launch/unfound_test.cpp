@@ -1,4 +1,4 @@
-// What verbs say of jobs and processes that they cannot show.
+// Messages of verbs about jobs and processes that they cannot show.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-/// As another user than the superuser, whose process 1 is.
+/// As a user other than root, which owns process 1.
 Words as_nobody(const std::string& program, const Words& words) {
   Words all = {program};
   if (::geteuid() == 0) {
@@ -27,7 +27,7 @@ Words as_nobody(const std::string& program, const Words& words) {
 
 class Unfound : public ::testing::Test {
  protected:
-  /// Where any user may read it.
+  /// In a place that any user may read.
   Unfound() {
     fs::permissions(folder_.path(), fs::perms(0755));
     fs::copy_file(built_program("lockstep"), folder_ / "lockstep");

@@ -1,4 +1,4 @@
-// Agents whose output nobody reads, as of a collector that is stuck or a terminal that is paged.
+// Agents whose output is not read: a collector is stuck, or a terminal is paged.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,10 +20,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A pipe or a terminal that is read only when asked for.
+/// A pipe or a terminal that is read only on request.
 class UnreadEnd {
  public:
-  /// Of a pipe at `path`, which is made; "": of a terminal.
+  /// A pipe at `path`, which is made; "": a terminal.
   explicit UnreadEnd(std::string path) : path_(std::move(path)) {
     if (path_.empty()) {
       open_terminal();
@@ -32,7 +32,7 @@ class UnreadEnd {
     if (::mkfifo(path_.c_str(), 0600) != 0) throw std::runtime_error("mkfifo " + path_);
     end_.reset(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   }
-  /// `words` of lockstep, with both streams there; `err`: standard error is that file.
+  /// `words` of lockstep with both streams to it; `err`: file for standard error.
   std::vector<std::string> into(const std::vector<std::string>& words,
                                 const std::string& err = "&1") const {
     std::vector<std::string> all = {"/bin/sh", "-c", "exec \"$0\" \"$@\" >" + path_ + " 2>" + err,
@@ -40,10 +40,10 @@ class UnreadEnd {
     all.insert(all.end(), words.begin(), words.end());
     return all;
   }
-  /// Nothing more goes in.
+  /// Whether no more bytes fit.
   bool full() const {
     const UniqueFd writer(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    // A terminal with room for one byte is writable, but an end of line takes two.
+    // A terminal with room for one byte is writable, but a newline takes two.
     if (keep_) return ::write(writer.get(), "\n", 1) < 0 && errno == EAGAIN;
     pollfd item{writer.get(), POLLOUT, 0};
     return ::poll(&item, 1, 0) == 0;
@@ -68,10 +68,10 @@ class UnreadEnd {
 
   std::string path_;
   UniqueFd end_;
-  UniqueFd keep_;  ///< A terminal that nobody has open is gone.
+  UniqueFd keep_;  ///< A terminal that is not open anywhere disappears.
 };
 
-/// Of a pipe, and of a terminal.
+/// With a pipe, and with a terminal.
 class Unread : public ::testing::TestWithParam<const char*> {
  protected:
   std::string path() const { return *GetParam() == '\0' ? "" : folder_ / GetParam(); }
@@ -92,7 +92,7 @@ void send_request(int port) {
   const std::string request = "GET / HTTP/1.1\r\n\r\n";
   send_all(fd.get(), request.data(), request.size(), Deadline::after(30s), "agent");
   std::string bytes(1 << 16, ' ');
-  // Closed: it has been dealt with.
+  // The connection is closed once the request has been handled.
   EXPECT_THROW(recv_all(fd.get(), bytes.data(), bytes.size(), Deadline::after(30s), "agent"),
                Error);
 }
@@ -124,7 +124,7 @@ TEST_P(Unread, WorkersThatDoNotEndAreKilledAllTheSame) {
   const UnreadEnd end(path());
   const std::string worker = "trap '' TERM; echo $$ >" + std::string(folder_ / "pid") +
                              "; seq 30000; while :; do sleep 0.05; done";
-  // The agent says whom it waits for after 3 s.
+  // After 3 s the agent prints which ranks have not ended.
   Launched run(end.into(shell(1, worker, {"--shutdown_timeout", "3.2"})));
   ASSERT_TRUE(in_time([&] { return end.full(); }));
   pid_t pid = 0;
@@ -132,7 +132,7 @@ TEST_P(Unread, WorkersThatDoNotEndAreKilledAllTheSame) {
   ASSERT_GT(pid, 0);
   run.send(SIGTERM);
   EXPECT_TRUE(in_time([&] { return ::kill(pid, 0) != 0; })) << "the worker lives on";
-  // What it has to say nobody reads, and one does not have to wait for that.
+  // Its message is not read either; the agent must not wait for that.
   EXPECT_TRUE(in_time([&] {
     run.send(SIGINT);
     return run.wait(0s) == 128 + SIGINT;
@@ -152,7 +152,7 @@ TEST(LeftByItsReader, TheJobEndsAsAnyProgramDoes) {
   EXPECT_FALSE(has(pipe.err(), "lockstep")) << pipe.err();
 }
 
-// A batch system sends one SIGTERM, and waits no longer than it has said.
+// A batch system sends one SIGTERM, and waits for a fixed time.
 TEST_P(Unread, OneSignalEndsAJobOfWhichMoreIsQueuedThanIsRead) {
   const UnreadEnd end(path());
   Launched both(end.into(shell(1, "seq 300000; exec sleep 600", {"--shutdown_timeout", "1"})));

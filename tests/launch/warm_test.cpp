@@ -1,4 +1,4 @@
-// Ranks that are forked from one process of their program, end to end.
+// Ranks forked from one process of their program, end to end.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -70,7 +70,7 @@ TEST(Warm, RanksAreBoundToTheirCoresEachByItself) {
   try {
     expected = cpus_of_ranks(read_cpu_topology("", usable_cpus(), {}), CoreBinding::kExclusive, 2);
   } catch (const Error&) {
-    expected = {usable_cpus(), usable_cpus()};  // one core: there is nothing to deal out
+    expected = {usable_cpus(), usable_cpus()};  // with one core there is nothing to divide
   }
   const std::string kind = usable_cpus().size() > expected[0].size() ? "exclusive" : "node";
   Launched run(warm_worker(2, {"", "cores"}, {"--numa_binding", kind}));

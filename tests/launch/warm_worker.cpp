@@ -1,5 +1,6 @@
-// A rank that asks for a warm start. Arguments: what is done before it ("thread" starts one, "exit"
-// never comes to it, "late" has it elsewhere, "load" takes long), then what each rank does.
+// A rank with a warm start. First argument: what happens before warm_start() ("thread" starts one,
+// "exit" never reaches it, "late" calls it elsewhere, "load" takes long). Second: the rank's
+// action.
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@
 
 namespace {
 
-/// Of the process that was loaded: its ranks inherit it.
+/// Pid of the loaded process, which its ranks inherit.
 const pid_t kLoadedBy = ::getpid();
 
 std::string variable(const char* name) {
@@ -33,7 +34,8 @@ int body(int argc, char** argv) {
   const World world = World::join(Deadline::after(60s));
   int death_signal = 0;
   ::prctl(PR_GET_PDEATHSIG, &death_signal);
-  // A robust mutex tells its owner's death by the thread's number: it must be this process's own.
+  // A robust mutex shows its owner's death by the thread's number, which must be this process's
+  // own.
   std::printf(
       "%s rank %d of %d attempt %d agent %s session %s dies by %d own number %s warm fd %s\n",
       kLoadedBy == ::getpid() ? "cold" : "warm", world.rank, world.size, world.restart_count,
@@ -76,7 +78,7 @@ int main(int argc, char** argv) {
   }
   const auto prepare = [] {
     std::printf("prepared\n");
-    // Tests see it while the process waits. What waits to be written must not be said by each rank.
+    // Tests see it while the process waits. Ranks must not repeat the buffered output.
     std::fflush(stdout);
     std::printf("by the process that is loaded\n");
   };

@@ -1,4 +1,4 @@
-// A rank for the launch tests: joins, meets all others in a barrier, says who it is.
+// A rank for the launch tests: joins, meets all others in a barrier, prints its place.
 
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@ int body(int argc, char** argv) {
               world.size, world.local_rank, world.local_size, world.node_rank, world.num_nodes,
               world.launcher.c_str(), world.address.c_str(), world.threads, world.secret.size());
   std::fflush(stdout);
-  // Under torch's environment rank 0 serves the store, and must not take it away too early.
+  // Under torch's environment rank 0 serves the store, and must not end it too early.
   store_barrier(*world.store, "done", world.rank, world.size, Deadline::after(60s));
   return 0;
 }

@@ -37,7 +37,7 @@ TEST(Barrier, TimeoutNamesTheRanksThatDidNotCome) {
   const auto wait = [&](int rank, std::chrono::milliseconds budget) {
     return error_of([&] { store_barrier(*store, "start", rank, 8, Deadline::after(budget)); });
   };
-  EXPECT_EQ(wait(0, 10ms).code(), ErrorCode::kTimeout);  // it has come all the same
+  EXPECT_EQ(wait(0, 10ms).code(), ErrorCode::kTimeout);  // it counts as come all the same
   const auto error = wait(3, 10ms);
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_TRUE(mentions(error, "'start' on rank 3: ranks 1, 2, 4-7 of 8")) << error.what();

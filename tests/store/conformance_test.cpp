@@ -1,4 +1,4 @@
-// What every store must do, whatever its kind.
+// Rules for every store, whatever its kind.
 
 #include <gtest/gtest.h>
 
@@ -208,7 +208,7 @@ TEST_P(StoreTest, WaitsOfManyThreadsShareAHandle) {
     waits.push_back(std::async(std::launch::async,
                                [&, i] { return store_.get("k" + std::to_string(i), soon()); }));
   }
-  // In the opposite order, so that whoever began to wait first is served last.
+  // In the opposite order, so that the first waiter is served last.
   for (int i = 7; i >= 0; --i) {
     store_.set("k" + std::to_string(i), std::to_string(i), soon());
     EXPECT_EQ(waits[static_cast<size_t>(i)].get(), std::to_string(i));

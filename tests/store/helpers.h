@@ -1,5 +1,5 @@
 #pragma once
-// What a call threw, for tests that look at its code and text; and calls from many threads.
+// A call's error, for tests of its code and text; and calls from many threads.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ inline Deadline soon() {
   return Deadline::after(30s);
 }
 
-/// The error that `body` throws; a test failure and kInternal when it throws none.
+/// The error that `body` throws; a test failure and kInternal if it throws none.
 inline Error error_of(const std::function<void()>& body) {
   try {
     body();
@@ -34,7 +34,7 @@ inline bool mentions(const Error& error, const std::string& part) {
   return std::string(error.what()).find(part) != std::string::npos;
 }
 
-/// Runs body(0) to body(count - 1) at the same time, each in a thread of its own.
+/// Runs body(0) to body(count - 1) at the same time, each in its own thread.
 inline void run_threads(int count, const std::function<void(int index)>& body) {
   std::vector<std::thread> threads;
   threads.reserve(static_cast<size_t>(count));

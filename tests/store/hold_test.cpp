@@ -18,12 +18,12 @@ using testing::mentions;
 using testing::run_threads;
 using testing::soon;
 
-/// So long that no test lets it pass, however busy the machine.
+/// So long that no test exceeds it, however busy the machine.
 constexpr auto kLong = std::chrono::milliseconds(10min);
 
 class HoldTest : public ::testing::TestWithParam<testing::StoreKind> {
  protected:
-  /// The next changes of `prefix` for `watcher`; `version` goes along.
+  /// The next changes of `prefix` for `watcher`, from `version_` on.
   std::vector<Store::Change> changes(Store& watcher, std::string_view prefix) {
     auto result = watcher.watch(prefix, version_, soon());
     version_ = result.version;

@@ -14,7 +14,7 @@ StoreSite memory_site() {
   return {store, [store] { return make_memory_client(store); }};
 }
 
-/// `host`: in figures the way is the shortcut beside TCP, by name it is TCP itself.
+/// `host`: a numeric address leads to the shortcut beside TCP, a name to TCP itself.
 StoreSite served_site(const char* host, Wire wire = Wire::kPlain) {
   TcpStoreServerOptions options;
   options.secret = "secret";

@@ -1,5 +1,5 @@
 #pragma once
-// Every kind of store, for the tests of what all of them must do.
+// Every kind of store, for tests of their common rules.
 
 #include <functional>
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace lockstep::testing {
 
-/// A new, empty store and the way to it.
+/// A new, empty store, and a way to connect to it.
 struct StoreSite {
-  std::shared_ptr<void> keeper;                     ///< Whatever has to live as long.
+  std::shared_ptr<void> keeper;                     ///< Objects that must live as long.
   std::function<std::shared_ptr<Store>()> connect;  ///< A client, as each process has one.
 };
 
@@ -21,10 +21,10 @@ struct StoreKind {
   std::function<StoreSite()> make;
 };
 
-/// The site seen below a prefix, beside neighbours that must never show.
+/// The site seen below a prefix, beside neighbours that must never appear.
 StoreSite prefixed(const StoreSite& site);
 
-/// Those that a test program is about, each by itself and below a prefix.
+/// The kinds that a test program covers, each by itself and below a prefix.
 std::vector<StoreKind> store_kinds();
 
 }  // namespace lockstep::testing

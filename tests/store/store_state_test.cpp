@@ -1,4 +1,4 @@
-// What cannot be seen through Store: bookkeeping of waits, and its bounds.
+// Bookkeeping of waits and its bounds, which Store does not show.
 
 #include "lockstep/store/store_state.h"
 
@@ -43,7 +43,7 @@ TEST(StoreState, CancelSaysWhatIsMissingOnce) {
   ASSERT_EQ(reply->items.size(), 2u);
   EXPECT_EQ(reply->items[1].key, "c");
   EXPECT_FALSE(state.cancel({1, 2}).has_value());
-  // Nothing of the cancelled wait is left to be woken.
+  // Nothing of the cancelled wait is left to wake.
   EXPECT_EQ(state.submit({1, 3}, make(StoreOp::kSet, {"a"})).size(), 1u);
 }
 

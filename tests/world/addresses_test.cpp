@@ -34,7 +34,7 @@ TEST(Addresses, OfTheLauncher) {
   EXPECT_EQ(launcher_hosts({{"OMPI_MCA_orte_hnp_uri", "nonsense"}}), Texts());
 }
 
-// A name may be of IPv6 only.
+// A name may have IPv6 only.
 TEST(Addresses, AServerThatOthersReachByANameListensOnAll) {
   EXPECT_EQ(listen_host("node1"), kAllAddresses);
   EXPECT_EQ(listen_host("10.0.0.1"), kAllAddresses);

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 using Names = std::vector<std::string>;
 
-/// A resolver that learns `name` after so many questions.
+/// A resolver that knows `name` after so many lookups.
 class Resolver {
  public:
   Resolver(std::string name, size_t after) : name_(std::move(name)), after_(after) {}

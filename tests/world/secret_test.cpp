@@ -61,7 +61,7 @@ TEST(SecretFile, OfAnotherGroupIsRefusedAsRoot) {
       << "of a group that is not one's own";
 }
 
-/// What a user of group 54321 reads in root's file.
+/// The exit code of a user of group 54321 that reads root's file.
 int exit_code_of_reader(const std::string& path) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -78,7 +78,7 @@ int exit_code_of_reader(const std::string& path) {
 }
 
 TEST(SecretFile, OfRootForAnOwnGroupIsTaken) {
-  if (::geteuid() != 0) return;  // who may give files away
+  if (::geteuid() != 0) return;  // only root may give files away
   const TempFolder folder;
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
   const std::string path = folder / "s";

@@ -79,7 +79,7 @@ TEST_P(Spawn, RunsEveryRankInItsPlaceAgainAndAgain) {
   }
 }
 
-/// What a host of the usual recipe does: spawn on each, and the ranks of all meet at one address.
+/// One host of the usual recipe: spawn() on each, and all ranks meet at one address.
 int join_all_from_node(int node, int port, const std::string& secret) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
@@ -184,7 +184,7 @@ TEST_P(Spawn, OfNoRanksIsRefused) {
   EXPECT_STREQ(error.what(), "spawn of 0 ranks; there must be at least 1");
 }
 
-/// What spawn() says when rank 1 of 2 ends in this way while rank 0 waits for it.
+/// The error of spawn() if rank 1 of 2 ends in this way while rank 0 waits for it.
 std::string end_of_rank_1(const std::function<void()>& end) {
   const Error error = error_of([&] {
     spawn(2, [&](int rank) {
@@ -201,7 +201,7 @@ std::string end_of_rank_1(const std::function<void()>& end) {
 TEST(SpawnProcesses, SayHowARankEnded) {
   EXPECT_EQ(end_of_rank_1([] { ::raise(SIGKILL); }), "rank 1 of 2: killed by SIGKILL");
   EXPECT_EQ(end_of_rank_1([] { ::abort(); }), "rank 1 of 2: killed by SIGABRT");
-  // The peer may know of it before the kernel says how it ended, and then it speaks.
+  // The peer may notice the loss before the kernel reports the end, and then reports it first.
   const auto text = end_of_rank_1([] { ::_exit(3); });
   EXPECT_TRUE(text == "rank 1 of 2: exit code 3") << text;
 }
@@ -229,7 +229,7 @@ TEST(SpawnProcesses, AreKilledWhenTheyDoNotHeedSigterm) {
   ::close(ready[1]);
 }
 
-// Ranks hold the write end of a pipe; it is at its end when the last of them is gone.
+// Ranks hold the write end of a pipe, which ends with the last of them.
 TEST(SpawnProcesses, EndWithTheProcessThatStartedThem) {
   int alive[2];
   ASSERT_EQ(::pipe(alive), 0);

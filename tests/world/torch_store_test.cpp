@@ -45,7 +45,7 @@ TEST(TorchStore, RankZeroServesAtMasterPort) {
   expect_meeting(port.number(), false);
 }
 
-// What store_secret() is made of, every user of the host can guess.
+// Every user of the host can guess the input of store_secret().
 TEST(TorchStore, WithoutASecretNobodyElseOfTheHostComesIn) {
   const testing::HeldPort port;
   const Identity zero = member(0, port.number(), false, "job");
@@ -64,7 +64,7 @@ TEST(TorchStore, PassesByAnotherJobAndAForeignServiceOnItsPorts) {
   const UniqueFd torchruns = tcp_listen("127.0.0.1", 0);
   const int port = local_port(torchruns.get());
   const auto ports = store_ports(member(0, port, true, "job"));
-  // Another job's store, made as that job would; and something that listens but never answers.
+  // Another job's store, made as that job would; and a server that never answers.
   const Identity other = member(0, port, true, "other");
   std::optional<TcpStoreServer> foreign;
   UniqueFd mute;
@@ -72,7 +72,8 @@ TEST(TorchStore, PassesByAnotherJobAndAForeignServiceOnItsPorts) {
     foreign.emplace(TcpStoreServerOptions{"127.0.0.1", ports[0], store_secret(other)});
     mute = tcp_listen("127.0.0.1", ports[1]);
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);  // someone was there first: as good
+    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);  // another server was there first, which is
+                                                       // as good
   }
   expect_meeting(port, true);
 }

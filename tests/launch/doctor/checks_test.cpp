@@ -1,4 +1,4 @@
-// What the doctor makes of facts, row by row.
+// The doctor's evaluation of facts, row by row.
 
 #include "lockstep/launch/doctor/checks.h"
 
@@ -12,7 +12,7 @@ namespace {
 using lockstep::testing::complaints;
 using lockstep::testing::sound_hosts;
 
-/// What is said of three sound hosts after `change`.
+/// Complaints about three sound hosts after `change`.
 template <class Change>
 std::string after(const Change& change) {
   Findings all = sound_hosts(3);

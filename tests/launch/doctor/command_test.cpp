@@ -1,4 +1,4 @@
-// `lockstep doctor` as its users type it; other hosts are loopback addresses behind a false ssh.
+// `lockstep doctor` as users call it; other hosts are loopback addresses behind a false ssh.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::chrono::seconds kLong{200};  // never waited for, but on a machine others keep busy
+constexpr std::chrono::seconds kLong{200};  // only reached on a busy machine
 
 class DoctorCommand : public ::testing::Test {
  protected:
@@ -41,7 +41,7 @@ class DoctorCommand : public ::testing::Test {
     return json;
   }
 
-  /// "verdict: text" of the first row of a check; "" when there is none.
+  /// "verdict: text" of the first row of a check; "" if there is none.
   static std::string row(const nlohmann::json& report, const std::string& check) {
     for (const auto& each : report["checks"]) {
       if (each["check"] == check)
@@ -149,7 +149,7 @@ TEST_F(DoctorCommand, WhatHcclsToolSaysOfDevices) {
 }
 
 TEST_F(DoctorCommand, RshMayHaveThePlaceOfTheHost) {
-  // Each is another host by its own name, and its name stands where {host} did, nowhere else.
+  // Each has a host id of its own; its name replaces {host} and appears nowhere else.
   int status = 0;
   testing::Launched launched({"doctor", "--json", "--ports", "0", "--seconds", "0", "--rsh",
                               "env LOCKSTEP_HOST_ID={host} sh -c", "--hosts",

@@ -1,5 +1,5 @@
 #pragma once
-// Facts of hosts for tests of what the doctor makes of them.
+// Facts of hosts, for tests of the doctor's evaluation.
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace lockstep::testing {
 
-/// Hosts h1 ... hN on 10.0.0.1 ... with nothing to find fault with.
+/// Hosts h1 ... hN on 10.0.0.1 ... without faults.
 inline doctor::Findings sound_hosts(int num) {
   using namespace doctor;
   Findings all;
@@ -48,7 +48,8 @@ inline doctor::Findings sound_hosts(int num) {
   return all;
 }
 
-/// "fail names: TEXT\n" for each row that does not pass, with its mend in brackets.
+/// "fail names: TEXT
+/// " for each row that does not pass; a row without a mend is marked.
 inline std::string complaints(const doctor::CheckRows& rows) {
   std::string text;
   for (const auto& row : rows) {

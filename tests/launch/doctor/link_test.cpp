@@ -1,4 +1,4 @@
-// One doctor looks at the ports of another, by loopback.
+// One doctor tries the ports of another over loopback.
 
 #include <gtest/gtest.h>
 

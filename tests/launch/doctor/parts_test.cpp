@@ -1,4 +1,4 @@
-// Firewall programs' words, rounds of measurements, and the report.
+// Output of firewall programs, rounds of measurements, and the report.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Jobs of other launchers, from what their ranks' processes look like.
+// Jobs of other launchers, recognised by their ranks' processes.
 
 #include "lockstep/launch/jobs/other_jobs.h"
 
@@ -36,7 +36,7 @@ Environment plain(int rank, int size, const std::string& port = "29500") {
           {"MASTER_PORT", port}};
 }
 
-/// `environment` with more in it.
+/// `environment` with more variables.
 Environment with(Environment environment, const Environment& more) {
   for (const auto& [name, value] : more) environment[name] = value;
   return environment;
@@ -145,7 +145,7 @@ TEST(OtherJobs, ThreadsOfOneProcessAreOneJob) {
   EXPECT_EQ(how_to_end(jobs[0]), "Ctrl-C there, or kill 11");
 }
 
-// One shell starts the same loop twice, or after an hour once more.
+// One shell starts the same loop twice, or again after an hour.
 TEST(OtherJobs, NoJobHasARankTwice) {
   const auto jobs = other_jobs(
       {process(11, 0, 2, {}), process(21, 0, 2, {}), process(12, 1, 2, {}), process(22, 1, 2, {})});
@@ -256,7 +256,7 @@ TEST(JobTable, ShowsNothingThatATerminalWouldObey) {
 TEST(RankProcess, IsWhatProcSays) {
   const auto own = read_rank_process(::getpid(), 1, 2);
   ASSERT_TRUE(own);
-  if (::getppid() > 1) {  // the first process is nobody's launcher
+  if (::getppid() > 1) {  // the first process is no launcher
     ASSERT_FALSE(own->ancestors.empty());
     EXPECT_EQ(own->ancestors.front(), ::getppid());
   }

@@ -101,7 +101,7 @@ TEST(Registry, WhatADeadAgentLeftIsCleared) {
   EXPECT_TRUE(std::filesystem::exists(file(elsewhere))) << "not ours to judge";
 }
 
-// Whose number means nothing here: what its holder locks tells.
+// Its pid means nothing here, but the lock on its entry shows whether it lives.
 TEST(Registry, WhatADeadAgentOfAnotherNamespaceLeftIsCleared) {
   const TempFolder folder;
   const std::string registry = (folder / "jobs").string();
@@ -111,13 +111,13 @@ TEST(Registry, WhatADeadAgentOfAnotherNamespaceLeftIsCleared) {
     JobFile own({registry});
     own.write(job("run"));
     own.write(job("again"));
-    std::filesystem::rename(mine, theirs);  // as another namespace's agent has it
+    std::filesystem::rename(mine, theirs);  // as an agent of another namespace has it
     EXPECT_TRUE(list_jobs({registry}).empty());
     EXPECT_TRUE(std::filesystem::exists(theirs)) << "it lives";
     std::filesystem::create_hard_link(theirs, folder / "left");
     std::filesystem::rename(theirs, mine);
   }
-  // As its agent was killed, and its guard too.
+  // As if its agent and its guard had been killed.
   ::mkdir(registry.c_str(), 0700);
   std::filesystem::rename(folder / "left", theirs);
   EXPECT_TRUE(list_jobs({registry}).empty());

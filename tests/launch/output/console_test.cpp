@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-/// This process's standard error, while it lives, is a pipe that is read only when asked for.
+/// While it lives, this process's standard error is a pipe that is read only on request.
 class ErrorPipe {
  public:
   ErrorPipe() : before_(::dup(STDERR_FILENO)) {
@@ -72,7 +72,7 @@ struct Terminal {
   UniqueFd own;
 };
 
-/// This process's standard streams, while it lives, are one terminal.
+/// While it lives, this process's standard streams are one terminal.
 class OnTerminal {
  public:
   explicit OnTerminal(int terminal) {

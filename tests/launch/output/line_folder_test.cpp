@@ -109,7 +109,7 @@ TEST(LineFolder, NoMoreIsHeldThanStated) {
   EXPECT_EQ(folder.flush().size(), LineFolder::kMaxHeld);
 }
 
-/// Whatever is printed in whatever order: nothing lost, nothing made up, each rank's order kept.
+/// For any lines in any order: none is lost or invented, and each rank's order is kept.
 TEST(LineFolder, EveryRanksLinesComeOutInTheirOrder) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {

@@ -130,7 +130,7 @@ TEST(UnfinishedLines, EachStandsFromWhenItBegan) {
   EXPECT_EQ(texts(lines.pass_time(kEpoch + 390ms)), Texts{"two, ha"});
 }
 
-// As when the console is full: the rest of the line waits in its pipe.
+// As if the console were full: the rest of the line waits in its pipe.
 TEST(UnfinishedLines, HaveNotStoodWhileNobodyReadsThem) {
   UnfinishedLines lines({30s, 30s});
   lines.set(0, 1, "half a li", false, kEpoch);

@@ -1,4 +1,4 @@
-// `lockstep ranktable` as its users type it, in a folder of its own.
+// `lockstep ranktable` as users call it, in a folder of its own.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ class RankTableCommand : public ::testing::Test {
     std::string err;
   };
 
-  /// Runs a shell line in the folder; $L is lockstep, and the folder is first in PATH.
+  /// Runs a shell line in the folder; $L is lockstep, and the folder comes first in PATH.
   Ended shell(const std::string& line) {
     const std::string lockstep = std::string(std::getenv("LOCKSTEP_BIN_DIR")) + "/lockstep";
     testing::Launched launched(

@@ -1,4 +1,4 @@
-// What the agent's loop hears of what the thread that takes part in the job saw.
+// News from an agent's membership thread to the agent's loop.
 
 #include "lockstep/launch/rendezvous/agent_status.h"
 
@@ -59,14 +59,14 @@ TEST(AgentStatus, AFailureThatASlowStoreDidNotTakeIsSaidAgain) {
   EXPECT_FALSE(store->try_get(keys::failure(3), now()).has_value()) << "once is enough";
 }
 
-/// A store in which a call waits, as for a service that is expected back.
+/// A store in which a call blocks, as for a service that is expected back.
 class WaitingStore final : public RequestStore {
  public:
   void await_call() const {
     while (waiting_ == 0) std::this_thread::yield();
   }
   void go_on() { waits_ = false; }
-  std::vector<std::string> values;  ///< That were held; read it when nobody calls.
+  std::vector<std::string> values;  ///< Held values; read it while nobody calls.
 
  private:
   StoreReply call(StoreRequest request, Deadline) override {

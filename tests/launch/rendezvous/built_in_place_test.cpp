@@ -1,4 +1,4 @@
-// Who serves the built-in meeting place.
+// Choice of the server of the built-in meeting place.
 
 #include "lockstep/launch/rendezvous/built_in_place.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Of a job of two nodes that meet at this port of the host.
+/// For a job of two nodes that meet at this port of the host.
 RunOptions two_nodes_at(int port) {
   RunOptions options;
   options.num_nodes = 2;

@@ -1,4 +1,4 @@
-// How one agent's thread takes part in a job, at a meeting place of the test's own.
+// One agent's membership thread, at a meeting place of the test.
 
 #include "lockstep/launch/rendezvous/membership_client.h"
 
@@ -23,7 +23,7 @@ Deadline in_time() {
   return Deadline::after(60s);
 }
 
-/// A service that any agent may lead at, as etcd.
+/// A service at which any agent may lead, like etcd.
 class TestPlace final : public MeetingPlace {
  public:
   explicit TestPlace(std::shared_ptr<Store> store) : store_(std::move(store)) {}
@@ -74,7 +74,7 @@ JoinRequest offer_of(const std::string& host) {
   return offer;
 }
 
-/// An agent's thread, that of "me".
+/// The membership thread of the agent "me".
 struct TakingPart {
   TakingPart(const RunOptions& options, std::shared_ptr<Store> store)
       : place(std::move(store)), participant(options, "", &place, &workers, &standing) {
@@ -88,7 +88,7 @@ struct TakingPart {
   std::future<void> ended;
 };
 
-// As a process that was stopped for longer than its lease lasts.
+// As for a process that was stopped for longer than its lease.
 TEST(MembershipClient, WhoDoesNotLeadAnyMoreDecidesNothing) {
   const auto store = make_memory_store();
   const auto others = make_memory_client(store);
@@ -100,7 +100,7 @@ TEST(MembershipClient, WhoDoesNotLeadAnyMoreDecidesNothing) {
   JobRecord end;
   end.state = JobRecord::State::kEnded;
   end.by = "other";
-  // Again and again: one that thinks that it leads would write its own over it.
+  // Repeated: an agent that still leads would overwrite it with its own record.
   do {
     others->set(keys::kRecord, to_json(end), in_time());
   } while (agent.ended.wait_for(5ms) != std::future_status::ready);
@@ -136,7 +136,7 @@ class HangingStore final : public RequestStore {
 TEST(MembershipClient, StopDoesNotWaitUntilAPlaceThatHangsIsGivenUp) {
   const auto store = std::make_shared<HangingStore>();
   TakingPart agent(two_nodes(1ms), store);
-  while (store->calls < 100) std::this_thread::yield();  // it gives signs of life
+  while (store->calls < 100) std::this_thread::yield();  // it sends heartbeats
   store->hangs = true;
   agent.participant.stop();
   EXPECT_EQ(agent.ended.wait_for(30s), std::future_status::ready);
@@ -201,7 +201,7 @@ JobRecord record_by_other(JobRecord::State state) {
   return record;
 }
 
-/// An agent that takes part in generation 1 of a job that another leads.
+/// An agent in generation 1 of a job that another leads.
 struct Follower {
   Follower() {
     store->set(keys::kLeader, "other", in_time());
@@ -227,7 +227,7 @@ TEST(MembershipClient, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
   one.agent->place.on_rejoin = [&] { one.connection->lost = false; };
   one.connection->lost = true;
   while (one.agent->place.rejoined == 0) std::this_thread::yield();
-  // Its key is there again: it says so of itself.
+  // It publishes its key again by itself.
   one.store->erase(keys::agent("me"), in_time());
   one.store->get(keys::agent("me"), in_time());
   const JobNews news = one.agent->standing.news();

@@ -1,4 +1,4 @@
-// Whatever happens to a job in whatever order, some things always hold.
+// Invariants of a job under any events in any order.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ class RandomJob {
     EXPECT_LE(nodes.size(), 12U);
   }
 
-  /// Nothing happens any more but that workers end: with enough nodes, a generation must come.
+  /// From now on workers only end: with enough nodes, a generation must come.
   void settle() {
     if (job_.ended()) return;
     while (static_cast<int>(usable().size()) < rules_.min_nodes) job_.come(new_id());
@@ -125,7 +125,7 @@ TEST(Membership, HoldsItsPromisesWhateverHappens) {
   EXPECT_GT(steps, 30000) << "most jobs end too early to show anything";
 }
 
-// Ten thousand agents of eight workers: what one event costs must not depend on how many there are.
+// Ten thousand agents of eight workers: the cost of an event must not depend on their number.
 TEST(Membership, TenThousandAgentsGoThroughThreeGenerations) {
   MembershipRules rules;
   rules.min_nodes = rules.max_nodes = 10000;

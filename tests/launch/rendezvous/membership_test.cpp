@@ -1,4 +1,4 @@
-// What a job's leader decides, event by event.
+// The decisions of a job's leader, event by event.
 
 #include "lockstep/launch/rendezvous/membership.h"
 
@@ -86,7 +86,7 @@ TEST(Membership, ThoseWithGivenRanksAreNamed) {
   job.pass(5s);
   EXPECT_EQ(job.record.awaited, "2 of 4 nodes are here; waiting for node 1, 3 at meet:29400");
   const int said = job.num_records;
-  job.pass(60s);  // the same is not said again
+  job.pass(60s);  // the same text is not published again
   EXPECT_EQ(job.num_records, said);
   job.pass(600s);
   EXPECT_EQ(job.record.failure->cause, "node 1, 3 of 4 did not come to meet:29400 within 600 s");
@@ -295,7 +295,7 @@ TEST(Membership, FailuresThatALostNodeExplainsAreNotCounted) {
   SimulatedJob job(nodes(1, 2));
   job.come("a");
   job.come("b");
-  job.fail("b");  // it saw a's end before the leader did
+  job.fail("b");  // it noticed a's end before the leader did
   EXPECT_TRUE(job.leaving());
   job.lose("a");
   job.end_workers();
@@ -346,7 +346,7 @@ TEST(Membership, AMissingNodeExplainsTheFailuresOfAFixedJob) {
   EXPECT_EQ(job.record.failure->cause, "the agent of node 1 (host-b) died or cannot be reached");
 }
 
-/// Another half may have enough, and does not hear when these workers are gone.
+/// Another part may have enough nodes, and does not learn when these workers are gone.
 TEST(Membership, TooFewKillTheirWorkersAtOnce) {
   SimulatedJob job(nodes(2, 3));
   for (const char* id : {"a", "b", "c"}) job.come(id);
@@ -505,7 +505,7 @@ TEST(Membership, AWishForANodeRankIsGrantedWhereItCanBe) {
   EXPECT_EQ(job.ranks(), "a1 b0 c2");
 }
 
-/// As after a lost connection that was back before the leader saw it.
+/// As after a lost connection that was back before the leader noticed.
 TEST(Membership, WorkersThatAreGoneWithoutAFailureEndTheirGeneration) {
   SimulatedJob job(nodes(2, 2, 1));
   job.come("a");
@@ -525,7 +525,7 @@ TEST(Membership, WorkersThatAreGoneWithoutAFailureEndTheirGeneration) {
   EXPECT_EQ(fixed.record.failure->status.code, 1);
 }
 
-/// Of generation 6, which had three nodes.
+/// A member of generation 6, which had three nodes.
 auto had(int rank, NodeWork work) {
   return [=](JoinRequest* offer) {
     offer->generation = 6;
@@ -563,7 +563,7 @@ TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
   EXPECT_TRUE(plan.stepped);
   EXPECT_EQ(plan.early_failures, 1);
   EXPECT_EQ(plan.failures_in_a_row, 2);
-  // Of a job that never came to a step it would be the last.
+  // In a job without any step before, the second would be the last.
   for (int i = 0; i < 3; ++i) {
     job.fail_before_a_step("b");
     job.end_workers();
@@ -624,7 +624,7 @@ TEST(Membership, HoweverShortTheLastCallANewLeaderLetsTheOthersSeeTheLoss) {
   EXPECT_EQ(job.ranks(), "b1 c0");
 }
 
-// Agents that were killed leave keys for the rest of their leases, each for another while.
+// Killed agents leave keys for the rest of their leases, which end at different times.
 TEST(Membership, WhatIsLeftOfAJobThatWasKilledIsNoPartOfTheNext) {
   SimulatedJob job(nodes(2, 2, 3));
   job.come("old", had(1, NodeWork::kBusy));

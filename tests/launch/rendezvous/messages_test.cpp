@@ -1,4 +1,4 @@
-// What agents write for each other, and what they refuse to read.
+// Messages between agents, and their refusal if invalid.
 
 #include <gtest/gtest.h>
 
@@ -132,7 +132,7 @@ TEST(RendezvousMessages, RecordsComeBack) {
 }
 
 TEST(NodeOrder, TheNewestGenerationComesFirst) {
-  // Two halves meet again: those of generation 5 keep their ranks.
+  // Two parts of a job meet again: members of generation 5 keep their ranks.
   const NodeWish wishes[] = {
       {4, 0, {}, 0}, {5, 1, {}, 1}, {5, 0, {}, 2}, {0, -1, 0, 3}, {4, 1, {}, 4}};
   EXPECT_EQ(order_nodes(wishes, 8), (std::vector<size_t>{2, 1, 0, 4, 3}));

@@ -1,4 +1,4 @@
-// Whose word an agent takes.
+// Which records an agent accepts.
 
 #include "lockstep/launch/rendezvous/news.h"
 
@@ -87,7 +87,7 @@ TEST(Leader, ClearsWhatAnEarlierJobLeft) {
   const auto running = job_record_from_json(store->get(keys::kRecord, soon));
   EXPECT_EQ(running.state, State::kRunning);
   EXPECT_EQ(running.by, "me");
-  // One that sends nonsense is left out.
+  // An agent with invalid messages is left out.
   lead.take({{keys::agent("fool"), "{}"}, {keys::failure(1), "nonsense"}});
   EXPECT_TRUE(lead.running());
 }

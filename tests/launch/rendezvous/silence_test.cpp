@@ -1,4 +1,4 @@
-// For how long agents may be silent.
+// How long agents may be silent.
 
 #include "lockstep/launch/rendezvous/silence.h"
 

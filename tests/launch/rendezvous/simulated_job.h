@@ -1,5 +1,5 @@
 #pragma once
-// Agents without processes: they do what the membership's actions tell them, in simulated time.
+// Agents without processes: they carry out the membership's actions in simulated time.
 
 #include <algorithm>
 #include <map>
@@ -15,7 +15,7 @@ class SimulatedJob {
  public:
   struct Node {
     JoinRequest offer;
-    std::optional<NodePlan> plan;  ///< Of the generation whose workers it has.
+    std::optional<NodePlan> plan;  ///< Of the generation of its workers.
   };
 
   explicit SimulatedJob(MembershipRules rules)
@@ -66,7 +66,7 @@ class SimulatedJob {
     failure.steps = Steps::kNone;
     tell(WorkersFailed{nodes.at(id).plan->generation, failure});
   }
-  /// All nodes that were told to leave have ended their workers.
+  /// All nodes that must leave have ended their workers.
   void end_workers() {
     std::vector<std::string> ids;
     for (const auto& [id, node] : nodes) {
@@ -81,7 +81,7 @@ class SimulatedJob {
   }
   void pass(std::chrono::milliseconds time) {
     const JobTime until = now_ + time;
-    // As the real thing: at the times asked for, and no other.
+    // As in reality: at the requested times, and no other.
     for (auto at = act_at(state_); at && *at <= until; at = act_at(state_)) {
       now_ = std::max(now_, *at);
       tell(JobTimePassed{});

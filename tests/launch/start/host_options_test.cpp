@@ -1,4 +1,4 @@
-// lockstep run's options that count all ranks of a job or name its hosts.
+// Options of lockstep run that count all ranks of a job or name its hosts.
 
 #include <gtest/gtest.h>
 
@@ -58,7 +58,8 @@ TEST(HostOptions, ExportedVariablesAreGivenOrTheEnvironments) {
   using Variables = std::map<std::string, std::string>;
   EXPECT_EQ(exported_variables(options, {{"A", "x"}, {"B", "2"}, {"C", "3"}}),
             (Variables{{"A", "1=2"}, {"B", "2"}}));
-  // What chooses kernels goes along by itself: else ranks elsewhere compute other bits.
+  // Variables that choose kernels are always exported: otherwise ranks on other hosts compute other
+  // bits.
   EXPECT_EQ(exported_variables(parsed({"p"}), {{"OPENBLAS_CORETYPE", "HASWELL"},
                                                {"ATEN_CPU_CAPABILITY", "avx2"},
                                                {"DNNL_MAX_CPU_ISA", "AVX2"},

@@ -1,4 +1,4 @@
-// A real etcd that is killed, restarted, stopped, forgetful, or none at all.
+// A real etcd that is killed, restarted, stopped or loses its data, and servers that are no etcd.
 
 #include <gtest/gtest.h>
 
@@ -76,7 +76,7 @@ TEST(EtcdFaults, AddsAndSwapsAreCarriedOutOnceThroughRestarts) {
       const auto store = connect_etcd_store(options, late());
       for (int i = 0; i < kAdds; ++i) {
         store->add("n", 1, late());
-        // Alike from all, so that only the store can know whose was carried out.
+        // All threads write the same value, so only the store can tell whose call succeeded.
         swaps += store->compare_set("swap" + std::to_string(i), std::nullopt, "v", late()).swapped;
       }
       EXPECT_GE(t, 0);
@@ -98,7 +98,7 @@ TEST(EtcdFaults, AStoppedServerIsATimeoutThatNamesIt) {
   const auto store = connect_etcd_store(server.new_root(), soon());
   server.stop();
   const auto begin = Deadline::Clock::now();
-  // Of a key of its own: etcd may carry it out when it goes on, before or after what follows.
+  // With a separate key: etcd may carry it out when it goes on, before or after later calls.
   const auto error = error_of([&] { store->set("given up", "v", Deadline::after(50ms)); });
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_TRUE(mentions(error, to_string(server.endpoint()))) << error.what();
@@ -146,7 +146,7 @@ TEST(EtcdFaults, NobodyThereIsATimeoutThatNamesAll) {
       << error.what();
 }
 
-/// What a server that answers each request with `answer` makes of connect_etcd_store().
+/// The error of connect_etcd_store() with a server that answers each request with `answer`.
 Error error_with_answer(const std::string& answer) {
   const UniqueFd listener = tcp_listen("127.0.0.1", 0);
   std::atomic<bool> done = false;
@@ -158,7 +158,7 @@ Error error_with_answer(const std::string& answer) {
         recv_all(fd.get(), request.data(), request.size(), soon(), "client");
         send_all(fd.get(), answer.data(), answer.size(), soon(), "client");
       } catch (const Error&) {
-        // Nobody came, or the client has seen enough.
+        // No client came, or it has read enough.
       }
     }
   });
@@ -207,7 +207,7 @@ TEST(EtcdFaults, AWatchThatBeginsLateFindsWhatIsThere) {
   const uint64_t version = store->watch("", 0, soon()).version;
   store->erase("k", soon());
   std::vector<Store::Change> changes;
-  // Again and again for the sake of machines on which etcd takes long.
+  // Repeated, because etcd is slow on some machines.
   for (const auto end = soon(); changes.empty() && !end.passed();)
     changes = store->watch("", version, Deadline::after(0s)).changes;
   ASSERT_EQ(changes.size(), 1U);

@@ -1,4 +1,4 @@
-// What an idle client costs an etcd that others share.
+// The load of an idle client on an etcd that others share.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using testing::shared_etcd;
 using testing::soon;
 
-/// The first counter of etcd's whose line begins with `name`.
+/// The first of etcd's counters whose line begins with `name`.
 double counter(const std::string& name) {
   const Endpoint server = shared_etcd().endpoint();
   const UniqueFd fd = tcp_connect(server, soon());

@@ -22,7 +22,7 @@ EtcdServer::EtcdServer() {
 
 void EtcdServer::start() {
   const std::string url = to_string(endpoint());
-  // Values of any size that a store allows; nothing has to outlive this machine.
+  // Values of any size that a store allows; the data need not survive this machine.
   std::vector<std::string> arguments = {"etcd",
                                         "--data-dir=" + (data_ / "data").string(),
                                         "--unsafe-no-fsync",

@@ -1,5 +1,5 @@
 #pragma once
-// A real etcd for tests: one member on a free loopback port, its data in a folder of its own.
+// A real etcd for tests: one member on a free loopback port, with its data in a temporary folder.
 
 #include <sys/types.h>
 
@@ -13,14 +13,14 @@ namespace lockstep::testing {
 
 class EtcdServer {
  public:
-  /// Returns when it serves.
+  /// Returns once it serves.
   EtcdServer();
   ~EtcdServer() { kill(); }
   EtcdServer(const EtcdServer&) = delete;
   EtcdServer& operator=(const EtcdServer&) = delete;
 
   void kill();          ///< kill -9. Its data stays.
-  void forget() const;  ///< Its data, while it does not run.
+  void forget() const;  ///< Deletes its data, while it does not run.
   void start();         ///< Again, on the same data and port. Does not wait until it serves.
   void stop() const;
   void go_on() const;
@@ -28,7 +28,7 @@ class EtcdServer {
   Endpoint endpoint() const { return {"127.0.0.1", port_.number()}; }
   /// A root that no other call has returned.
   EtcdOptions new_root();
-  /// Forgets all revisions before `revision`.
+  /// Compacts: drops all revisions before `revision`.
   void compact(uint64_t revision) const;
 
  private:
@@ -38,7 +38,7 @@ class EtcdServer {
   int num_roots_ = 0;
 };
 
-/// The one of this test program, started by the first who asks.
+/// The server of this test program, started at the first call.
 EtcdServer& shared_etcd();
 
 }  // namespace lockstep::testing

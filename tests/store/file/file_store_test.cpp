@@ -1,4 +1,4 @@
-// A folder's store when processes are killed or stopped, and when other things lie in the folder.
+// A folder's store whose processes are killed or stopped, or whose folder has other files.
 
 #include "lockstep/store/file/file_store.h"
 #include "lockstep/base/literals.h"
@@ -51,9 +51,9 @@ class ClientProcess {
       try {
         const auto store = join_file_store(folder.path(), "", soon());
         body(*store);
-        ::_exit(0);  // Without a destructor of the store: as a process that is killed.
+        ::_exit(0);  // without the store's destructor: as a killed process
       } catch (const Error&) {
-        // This machine was too busy for it to be in time. It begins anew.
+        // This machine was too busy, and the client was late. It begins anew.
       }
     }
   }
@@ -67,7 +67,7 @@ class ClientProcess {
     ::waitpid(pid_, nullptr, 0);
     pid_ = 0;
   }
-  /// Until it has stopped itself.
+  /// Waits until it has stopped itself.
   void wait_until_stopped() const { ::waitpid(pid_, nullptr, WUNTRACED); }
 
  private:
@@ -93,7 +93,7 @@ TEST_F(FileStoreTest, AKilledHoldersKeyIsGoneLongBeforeItsTime) {
 
 TEST_F(FileStoreTest, AStoppedHoldersKeyIsGoneAfterItsTime) {
   const auto store = join();
-  // It stops itself between two calls: in mid-change it would keep the lock.
+  // It stops itself between two calls: within a change it would keep the lock.
   ClientProcess holder(folder_, [](Store& own) {
     own.hold("k", "v", 1s, soon());
     ::raise(SIGSTOP);

@@ -1,5 +1,4 @@
-// Held keys over TCP: what becomes of them when their holder's process is killed, stopped or
-// silent.
+// Held keys over TCP when their holder's process is killed, stopped or silent.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,7 +23,7 @@ class HeldKeyTest : public ::testing::Test {
   std::shared_ptr<Store> connect() const {
     return connect_tcp_store({"127.0.0.1", server_.port()}, "", soon());
   }
-  /// Returns when `key` is there no more.
+  /// Returns once `key` is gone.
   void wait_until_erased(const std::string& key) const {
     uint64_t version = 0;
     while (other_->try_get(key, soon())) version = other_->watch(key, version, soon()).version;
@@ -34,7 +33,7 @@ class HeldKeyTest : public ::testing::Test {
   std::shared_ptr<Store> other_ = connect();
 };
 
-/// A process that holds the key "k" and renews it for as long as it is not stopped.
+/// A process that holds the key "k" and renews it until it is stopped.
 class HolderProcess {
  public:
   HolderProcess(int port, std::chrono::milliseconds ttl) : pid_(::fork()) {
@@ -43,7 +42,7 @@ class HolderProcess {
       try {
         hold(*connect_tcp_store({"127.0.0.1", port}, "", soon()), ttl);
       } catch (const Error&) {
-        // This machine was too busy for it to be in time. It begins anew.
+        // This machine was too busy, and the client was late. It begins anew.
       }
     }
   }
@@ -112,14 +111,14 @@ TEST_F(HeldKeyTest, WhoHoldsNothingMayBeSilent) {
   EXPECT_TRUE(other_->hold("k", "v", 1h, soon()));
   const auto never = connect();
   EXPECT_FALSE(never->hold("k", "v", 50ms, soon()));
-  // This one may be silent for longer, and when its time is over the other's would be.
+  // This client's time to live is longer; once it is over, the other's is too.
   const auto sign = connect();
   sign->hold("sign", "", 300ms, soon());
   wait_until_erased("sign");
   never->set("still", "connected", soon());
 }
 
-/// Whether `client` kept its key by asking for other things for twice its time to live.
+/// Whether `client` kept its key by other requests for twice its time to live.
 bool lives_by_asking(Store& client, const std::string& key) {
   constexpr auto kTtl = 1s;
   const Deadline end = Deadline::after(2 * kTtl);
@@ -136,7 +135,7 @@ bool lives_by_asking(Store& client, const std::string& key) {
   }
 }
 
-// On a machine so busy that the client itself was late it has shown nothing and tries again.
+// On a busy machine the client itself may be late; such an attempt shows nothing and is repeated.
 TEST_F(HeldKeyTest, AnyRequestIsASignOfLife) {
   bool lived = false;
   for (int attempt = 0; attempt < 10 && !lived; ++attempt)

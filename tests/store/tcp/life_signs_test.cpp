@@ -13,7 +13,7 @@ Time at(std::chrono::milliseconds time) {
   return Time(time);
 }
 
-/// For clients whose time to live is what was expected last.
+/// For clients whose time to live is the last expected one.
 LifeSigns::TtlOf always(LifeSigns::Ttl ttl) {
   return [=](uint64_t) { return std::optional(ttl); };
 }
@@ -83,7 +83,7 @@ TEST(LifeSigns, RenewingDoesNotFillTheQueue) {
   for (auto now = 0ms; now < 100'000ms; now += 10ms) {
     signs.expect(1, 100ms, at(now));
     EXPECT_EQ(signs.silent(at(now), always(100ms)), Ids{});
-    // It looks at the client as often as its time to live passes, not at each renewal.
+    // It checks the client once per time to live, not at each renewal.
     EXPECT_GE(*signs.next(), at(now));
     EXPECT_LE(*signs.next(), at(now + 100ms));
   }

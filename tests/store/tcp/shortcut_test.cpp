@@ -45,7 +45,7 @@ TEST(Shortcut, AServerOfAllAddressesHasOneForEach) {
   EXPECT_FALSE(connect_shortcut({"::1", server.port()})) << "it does not serve IPv6";
 }
 
-// 192.0.2.0/24 is for documentation: nobody's, so certainly not this host's.
+// 192.0.2.0/24 is reserved for documentation, so it is certainly not this host's.
 TEST(Shortcut, IsForAddressesOfThisHostOnly) {
   const TcpStoreServer server(serving("0.0.0.0"));
   EXPECT_FALSE(connect_shortcut({"192.0.2.1", server.port()}));
@@ -56,7 +56,7 @@ TEST(Shortcut, OfAnotherUserIsNotTaken) {
   EXPECT_FALSE(connect_shortcut({"127.0.0.1", server.port()}, ::geteuid() + 1));
 }
 
-// The kernel has no pid for it there, and another number for its user.
+// In that container the kernel has no pid for the peer, and another number for its user.
 TEST(Shortcut, ReachesFromOneContainerOfTheUserIntoAnotherAsRoot) {
   LOCKSTEP_NEED_NAMESPACES();
   const TcpStoreServer server(serving("127.0.0.1"));

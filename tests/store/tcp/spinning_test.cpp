@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-/// How many waits in a row are not worth it.
+/// Number of consecutive waits that are not worth it.
 int waits_skipped(Spinning& spinning) {
   int count = 0;
   while (!spinning.worth_it()) ++count;
@@ -50,7 +50,7 @@ TEST(Spinning, LooksUntilThereIsSomethingThenSleeps) {
   EXPECT_EQ(poll_spinning(spinning, -1, [&](int wait_ms) { return wait_ms == -1 ? ++sleeps : 0; }),
             1);
   EXPECT_EQ(sleeps, 1);
-  // Who must not wait looks once.
+  // A call that must not wait looks once.
   looks = 0;
   EXPECT_EQ(poll_spinning(spinning, 0, [&](int) { return ++looks > 1; }), 0);
   EXPECT_EQ(looks, 1);

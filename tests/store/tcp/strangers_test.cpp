@@ -1,4 +1,4 @@
-// How many a server bears with who have not proved the secret, and how much it says of them.
+// How many unproved clients a server tolerates, and how often it warns about them.
 
 #include "lockstep/store/tcp/strangers.h"
 #include "lockstep/base/literals.h"
@@ -88,7 +88,7 @@ TEST(Refusals, AsManyHostsAsThereMayBeCannotFillADisk) {
   EXPECT_TRUE(refusals.note("later", kStrangersBegin + Refusals::kPeriod));
 }
 
-/// One that the server has answered by closing has been refused.
+/// A client whose connection the server has closed has been refused.
 void await_refusal(const Endpoint& server) {
   const UniqueFd fd = tcp_connect(server, soon());
   const std::string_view request = "GET / HTTP/1.1\r\n\r\n";
@@ -107,7 +107,7 @@ TEST(TcpStoreServer, ManyForeignRequestsOfAHostAreOneLine) {
 }
 
 TEST(TcpStoreServer, OfManySilentStrangersAHostKeepsAFew) {
-  // Its time for a handshake is far longer than this test takes.
+  // Its time for a handshake is far longer than this test.
   const TcpStoreServer server({.secret = "secret", .handshake_limit = 600s});
   const Endpoint endpoint{"127.0.0.1", server.port()};
   constexpr int kSilent = static_cast<int>(Strangers::kMany) + 36;

@@ -49,7 +49,7 @@ void put(const UniqueFd& fd, std::string_view bytes) {
   send_all(fd.get(), bytes.data(), bytes.size(), soon(), "server");
 }
 
-/// Waits until the other end closes, throwing away what it sends before.
+/// Waits until the other end closes, and discards its bytes.
 void expect_closed(const UniqueFd& fd) {
   const auto error = error_of([&] {
     std::string bytes(1 << 20, ' ');
@@ -83,7 +83,7 @@ class ServerProcess {
     }
     pid_ = 0;
   }
-  /// Returns when all its threads stand still, which is later than the signal.
+  /// Returns once all its threads stand still, which is later than the signal.
   void stop() const {
     ::kill(pid_, SIGSTOP);
     ::waitpid(pid_, nullptr, WUNTRACED);
@@ -111,7 +111,8 @@ TEST_F(TcpStoreTest, AHostThatTriesAWrongSecretAgainAndAgainIsLoggedOnce) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_THROW(connect("other"), WrongSecret);
     EXPECT_THROW(connect(""), WrongSecret);
-    // By the time the right one is served, all before it is logged; from then on it is news again.
+    // Once the right client is served, all earlier refusals are logged; then the next is logged
+    // again.
     if (i > 0) connect()->set("k", "v", soon());
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
@@ -154,7 +155,7 @@ TEST_F(TcpStoreTest, NonsenseAfterTheHandshakeIsDropped) {
 }
 
 TEST(TcpStoreServer, SilentStrangersAreDroppedInTime) {
-  // Long enough for the client that does prove itself, on a busy machine.
+  // Long enough on a busy machine for the client that does prove itself.
   const TcpStoreServer server(with_secret(1s));
   const Endpoint endpoint{"127.0.0.1", server.port()};
   const auto store = connect_tcp_store(endpoint, "secret", soon());
@@ -194,7 +195,7 @@ TcpStoreServerOptions for_own_user() {
   return options;
 }
 
-// Whoever is on the host can come by TCP and can guess what only tells jobs apart.
+// Any process of the host can connect over TCP, and can guess a text that only distinguishes jobs.
 TEST(TcpStoreServer, WithoutASecretNobodyComesInByTcp) {
   const TcpStoreServer server(for_own_user());
   const auto fd = tcp_connect({"127.0.0.1", server.port()}, soon());
@@ -211,7 +212,7 @@ TEST(TcpStoreServer, WithoutASecretAnotherUserDoesNotComeIn) {
   const TcpStoreServer server(std::move(listener), for_own_user());
   const pid_t child = ::fork();
   if (child == 0) {
-    // Only root can become another user; who stays the same is greeted.
+    // Only root can become another user; the same user gets a greeting.
     const bool another = ::geteuid() == 0 && ::setresuid(65534, 65534, 65534) == 0;
     const UniqueFd fd = connect_shortcut(place, another ? 0 : ::geteuid());
     std::array<char, 1> byte;
@@ -256,9 +257,9 @@ TEST(TcpStoreClient, WithoutASecretAServerThatDiesIsNotTakenForAStranger) {
   auto store = std::async(std::launch::async, [&] { return connect_tcp_store(place, "", soon()); });
   {
     const UniqueFd knock = tcp_accept(listener.get(), soon());
-    listener.reset();  // before it: whoever sees the end finds nobody
+    listener.reset();  // first, so that nobody listens any more when a client sees the end
   }
-  std::this_thread::sleep_for(500ms);  // longer than an ending server is waited for
+  std::this_thread::sleep_for(500ms);  // longer than the wait for an ending server
   TcpStoreServerOptions options;
   options.host = place.host;
   options.port = place.port;
@@ -314,7 +315,7 @@ TEST(TcpStoreClient, WhatIsNoStoreIsAMismatch) {
   }
 }
 
-/// Takes clients as a store does, and drops each when it has greeted.
+/// Accepts clients as a store does, and drops each after its greeting.
 class Dropping {
  public:
   Dropping()
@@ -338,7 +339,7 @@ class Dropping {
       const UniqueFd fd = tcp_accept(listener_.get(), soon());
       if (done_) return;
       const Hello hello = make_hello();
-      // What is left unread would make the kernel take back what was sent.
+      // Unread bytes would make the kernel discard sent ones.
       std::array<char, sizeof(Hello) + sizeof(Digest)> theirs;
       try {
         send_all(fd.get(), &hello, sizeof hello, soon(), "client");
@@ -362,12 +363,12 @@ TEST(TcpStoreClient, AStoreThatEndsWhileOneConnectsIsUnavailable) {
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.what();
 }
 
-// As one of too many that have not proved themselves: their host is busy.
+// As one of too many unproved clients: their host is busy.
 TEST(TcpStoreClient, OneThatIsDroppedAfterTheGreetingComesAgain) {
   Dropping crowded;
   auto client = std::async(std::launch::async,
                            [&] { return connect_tcp_store(crowded.place(), "secret", soon()); });
-  while (crowded.dropped() < 9) {  // longer than the moment in which a store ends
+  while (crowded.dropped() < 9) {  // longer than an ending store takes
     ASSERT_EQ(client.wait_for(1ms), std::future_status::timeout) << "it gives up";
   }
   crowded.end();
@@ -425,7 +426,7 @@ TEST(TcpStoreClient, StoppedServerIsATimeoutAndTheConnectionLivesOn) {
   const auto error = error_of([&] { store->set("k", "v", Deadline::after(50ms)); });
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_TRUE(mentions(error, "'k'")) << error.what();
-  // More than a socket holds: the rest has to wait here, and must arrive in order.
+  // More than a socket holds: the rest must wait here, and arrive in order.
   const std::string large(static_cast<size_t>(kMaxValueBytes), 'x');
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(error_of([&] { store->set("large", large, Deadline::after(20ms)); }).code(),
@@ -456,7 +457,7 @@ TEST(TcpStoreClient, WhatAStoppedServerMayLeaveHereIsBounded) {
   EXPECT_EQ(store->get("large", soon()), large);
 }
 
-// The leader waited before they came, and does not know of them.
+// The leader began to wait before these bytes, and does not know of them.
 TEST(TcpStoreClient, BytesThatDidNotGoOutAtOnceDoWhileAnotherLeads) {
   ServerProcess server;
   const auto store = server.connect();
@@ -485,7 +486,7 @@ TEST_F(TcpStoreTest, AClientThatNeverReadsDoesNotHoldUpOthers) {
   store->set("large", std::string(static_cast<size_t>(kMaxValueBytes), 'x'), soon());
   const UniqueFd greedy = raw();
   authenticate_client(greedy.get(), "secret", "store", soon());
-  // 200 replies of 8 MiB are asked for at once; the server must stop answering long before.
+  // The client requests 200 replies of 8 MiB at once; the server must stop answering long before.
   RequestFrame frame;
   frame.request.op = StoreOp::kGet;
   frame.request.keys = {"large"};
@@ -498,14 +499,14 @@ TEST_F(TcpStoreTest, AClientThatNeverReadsDoesNotHoldUpOthers) {
   EXPECT_EQ(store->add("n", 0, soon()), 100);
   rusage after{};
   ::getrusage(RUSAGE_SELF, &after);
-  // In KiB. All replies would be 1,600 MiB; AddressSanitizer keeps up to 256 MiB of what was freed.
+  // In KiB. All replies would be 1,600 MiB; AddressSanitizer keeps up to 256 MiB of freed memory.
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 600 << 10);
-  // Once the client reads, the requests that were put off are answered.
+  // Once the client reads, the postponed requests are answered.
   std::string replies(5 * kMaxValueBytes, ' ');
   recv_all(greedy.get(), replies.data(), replies.size(), soon(), "server");
 }
 
-/// A client that has proved itself, and what the server has of it.
+/// A client that has proved itself, and the server's end of its connection.
 struct ProvedPair {
   std::array<UniqueFd, 2> ends = pair();
   UniqueFd client = std::move(ends[1]);
@@ -538,7 +539,7 @@ TEST(ServerConnection, WhatIsOutTakesNoRoomWhileMoreWaits) {
   EXPECT_LT(pair.connection.room_taken(), 8U << 20) << "32 MiB went through";
 }
 
-// Else the replies to all that such a client had asked for would be made, while others wait.
+// Otherwise all replies for such a client would be made while others wait.
 TEST(ServerConnection, AClientThatIsGoneIsNotServedOn) {
   ProvedPair pair;
   ServerConnection& connection = pair.connection;
@@ -583,7 +584,7 @@ TEST_F(TcpStoreTest, ManyThreadsShareOneConnection) {
   });
 }
 
-/// Descriptors for so many.
+/// Requires `count` descriptors.
 void need_fds(rlim_t count) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -615,7 +616,7 @@ TEST(TcpStoreServer, RaisesItsLimitOfDescriptorsWhenTheyRunOut) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
   std::vector<UniqueFd> ballast;
   while (const int fd = ::dup(STDERR_FILENO) + 1) ballast.emplace_back(fd - 1);
-  ballast.pop_back();  // The one left is for the client's end; the server's will find none.
+  ballast.pop_back();  // the one left is for the client's end; the server's finds none
   EXPECT_NO_THROW(stores.push_back(connect_tcp_store(endpoint, "", soon())));
   rlimit now{};
   ::getrlimit(RLIMIT_NOFILE, &now);
@@ -623,7 +624,7 @@ TEST(TcpStoreServer, RaisesItsLimitOfDescriptorsWhenTheyRunOut) {
   ::setrlimit(RLIMIT_NOFILE, &old);
 }
 
-// As many as a hard limit lets in, but for those that are kept; who waits then never comes in.
+// As many as a hard limit allows, except the reserved ones; a later client can never connect.
 TEST(TcpStoreServer, OneThatIsFullForGoodSaysSo) {
   const pid_t child = ::fork();  // a hard limit cannot be raised again
   if (child == 0) {
@@ -638,7 +639,7 @@ TEST(TcpStoreServer, OneThatIsFullForGoodSaysSo) {
       while (clients.size() < 100) {
         clients.push_back(connect_tcp_store(endpoint, "secret", Deadline::after(2s)));
       }
-    } catch (const Error&) {  // connected, but not taken in
+    } catch (const Error&) {  // connected, but not accepted
     }
     auto told = full.get_future();
     if (told.wait_for(30s) != std::future_status::ready) ::_exit(1);

@@ -1,4 +1,4 @@
-// The store over TCP where the job's wire is TLS. What every store must do, tls does too: see
+// The store over TCP if the job's wire is TLS. It also passes the tests of every store: see
 // store_kinds().
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TcpStoreServerOptions served_by(Wire wire, std::chrono::milliseconds handshake_l
   return options;
 }
 
-/// By name, so that the way is TCP; in figures it would be the shortcut.
+/// By name, so that the way is TCP; a numeric address would lead to the shortcut.
 std::shared_ptr<Store> connect(int port, Wire wire, const std::string& secret = "secret") {
   return connect_tcp_store({"localhost", port}, secret, soon(), wire);
 }
@@ -51,7 +51,7 @@ void expect_dropped(const UniqueFd& fd) {
   EXPECT_EQ(error.code(), ErrorCode::kPeerLost) << error.what();
 }
 
-/// What somebody on the way sees of a client that sets a key and reads it.
+/// The bytes that an eavesdropper sees of a client that sets a key and reads it.
 std::string overheard(Wire wire) {
   const TcpStoreServer server(served_by(wire));
   const Relay relay({"127.0.0.1", server.port()});
@@ -131,7 +131,7 @@ TEST(TlsStore, GarbageAfterTheHelloIsDropped) {
 }
 
 TEST(TlsStore, AClientThatStopsInTheMiddleIsDroppedInTime) {
-  // Long enough for the client that does prove itself, on a busy machine.
+  // Long enough on a busy machine for the client that does prove itself.
   const TcpStoreServer server(served_by(Wire::kTls, 1s));
   const UniqueFd silent = tcp_connect({"127.0.0.1", server.port()}, soon());
   send_bytes(silent, hello_bytes(Wire::kTls));

@@ -101,7 +101,7 @@ TEST(FolderExchange, OfJobsOfOneNameThatBeginAtOnceOneGetsIt) {
   }
 }
 
-/// Rank 1 waits in `folder` first; returns what both know afterwards.
+/// Rank 1 waits in `folder` first; checks that both then agree.
 void expect_meeting_in(const std::string& folder, const std::string& secret) {
   const auto deadline = Deadline::after(60s);
   auto late = std::async(std::launch::async, [&] {
@@ -121,7 +121,7 @@ void expect_meeting_in(const std::string& folder, const std::string& secret) {
   store->set("read", "", deadline);
   const Identity other = late.get();
   EXPECT_EQ(other.secret, id.secret);
-  EXPECT_EQ(other.master.host, "127.0.0.1");  // the other address is nobody's
+  EXPECT_EQ(other.master.host, "127.0.0.1");  // the other address is unassigned
   EXPECT_EQ(place, to_string(other.master));
   EXPECT_EQ(id.secret.size(), secret.empty() ? 64U : secret.size());
   store.reset();
@@ -162,7 +162,7 @@ TEST(FolderExchange, GetsOverTheFileOfAnEarlierJob) {
   const TempFolder folder;
   open_folder_exchange(folder.path(), "job");
   {
-    // As a rank 0 that was killed leaves it: nobody listens there.
+    // As left by a killed rank 0: nobody listens there.
     const auto left = open_folder_exchange(folder.path(), "left");
     left->publish(to_line({{{"127.0.0.1", 9}}, "old"}), Deadline::after(1s));
     std::filesystem::rename(folder / "left", folder / "job");
@@ -170,7 +170,7 @@ TEST(FolderExchange, GetsOverTheFileOfAnEarlierJob) {
   expect_meeting_in(folder.path(), "");
 }
 
-/// A folder in which a job of another build has left its line, until somebody has read that.
+/// A folder in which a job of another build has left its line, until that has been read.
 class LeftByAnotherBuild final : public RankExchange {
  public:
   explicit LeftByAnotherBuild(std::shared_ptr<RankExchange> later) : later_(std::move(later)) {}

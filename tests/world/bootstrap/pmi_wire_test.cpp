@@ -23,7 +23,7 @@ TEST(PmiLine, IsNamesAndValues) {
     EXPECT_EQ(error_of([&] { parse_pmi_line(bad); }).code(), ErrorCode::kCorrupt) << bad;
 }
 
-/// Both ends of a conversation.
+/// Both ends of a connection.
 struct PmiPair {
   PmiPair() {
     std::array<int, 2> ends{};

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// Variables from "A=1 B=2"; of a name that occurs twice the last counts. `files` by path.
+/// Variables from "A=1 B=2"; of repeated names the last counts. `files` by path.
 inline Inputs inputs_of(const std::string& variables,
                         const std::map<std::string, std::string>& files = {}) {
   Inputs inputs;

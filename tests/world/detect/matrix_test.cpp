@@ -1,4 +1,4 @@
-// Every way of being started, as the variables that a process then finds.
+// Every way to start a process, by the variables that it then finds.
 #include <gtest/gtest.h>
 
 #include "lockstep/base/text.h"
@@ -27,7 +27,7 @@ std::string outcome(const std::string& variables,
   return text;
 }
 
-/// Four tasks on gpu01 and gpu02, as srun starts them: this is rank 3.
+/// Four tasks on gpu01 and gpu02, started by srun: this is rank 3.
 const char* const kStep =
     "SLURM_JOB_ID=8 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_NTASKS=4 "
     "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NODELIST=gpu[01-02] SLURM_STEP_TASKS_PER_NODE=2(x2) "
@@ -56,7 +56,7 @@ TEST(Sources, OneThatIsNamedIsTheOnlyOneThatIsRead) {
   EXPECT_EQ(decision.findings.at(1).passed_over, "not asked: LOCKSTEP_LAUNCHER names another");
 }
 
-// Who has spoken PMI itself cannot call MPI_Init any more.
+// A process that has used PMI itself cannot call MPI_Init any more.
 TEST(Sources, AFolderThatIsNamedComesBeforePmi) {
   const auto text = outcome(
       "PMI_RANK=1 PMI_SIZE=2 PMI_FD=5 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 "
@@ -64,7 +64,7 @@ TEST(Sources, AFolderThatIsNamedComesBeforePmi) {
   EXPECT_NE(text.find("by LOCKSTEP_RENDEZVOUS_DIR, by PMI"), std::string::npos) << text;
 }
 
-// Slurm's plain srun has nothing else that could carry a secret.
+// Plain srun of Slurm has no other channel for a secret.
 TEST(Sources, WhereMungeIsNoSecretIsNeeded) {
   const auto channels = [](const std::string& variables) {
     auto inputs = inputs_of(variables);
@@ -185,7 +185,7 @@ TEST(Sources, TellTheRank) {
   for (const Started& c : cases) EXPECT_EQ(outcome(c.variables), c.tuple) << c.how;
 }
 
-/// What every task of a step finds that does `export RANK=$SLURM_PROCID ...` by the usual lines.
+/// The environment of every task of a step that runs the usual `export RANK=$SLURM_PROCID ...`.
 std::vector<std::string> tasks_with_torchs_names(bool of_slurm) {
   std::vector<std::string> tasks;
   for (int rank = 0; rank < 4; ++rank) {
@@ -290,7 +290,7 @@ TEST(Sources, MeetByWhatTheLauncherOffersWhereNoPlaceOrSecretIsKnown) {
        "mpich: rank 1 of 2, local rank 1 of 2, node 0 of 1, by PMI"},
   };
   for (const auto& [variables, tuple] : cases) EXPECT_EQ(outcome(variables), tuple) << variables;
-  // The process manager's rank is that of the agent here.
+  // The process manager's rank is the agent's here.
   EXPECT_NE(outcome(kTorchrun + pmix).find("LOCKSTEP_SECRET"), std::string::npos);
   EXPECT_NE(outcome(two_hosts + "PMIX_RANK=0 PMIX_NAMESPACE=7").find("PMIx"), std::string::npos);
 }

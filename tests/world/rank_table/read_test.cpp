@@ -23,7 +23,7 @@ std::string changed(const std::string& from, const std::string& to) {
   return text.replace(at, from.size(), to);
 }
 
-/// What the reader says of `text`, a line a fault.
+/// The reader's faults in `text`, a line each.
 std::string faults_of_text(const std::string& text) {
   std::string lines;
   for (const auto& fault : read_rank_table(text).faults) lines += to_string(fault) + "\n";

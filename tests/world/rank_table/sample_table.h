@@ -7,8 +7,8 @@
 
 namespace lockstep::testing {
 
-/// `devices` devices on each of the servers "10.0.0.1", "10.0.0.2" ..., addressed as the Atlas
-/// training series wants it (192.1.27.6, 192.2.27.6 ... 192.1.27.7 ...).
+/// `devices` devices on each of the servers "10.0.0.1", "10.0.0.2" ..., with addresses as the Atlas
+/// training series requires (192.1.27.6, 192.2.27.6 ... 192.1.27.7 ...).
 inline RankTable sample_table(int servers, int devices) {
   RankTable table;
   table.server_count = servers;

@@ -1,4 +1,4 @@
-// Rank tables byte for byte as Python's json module writes them.
+// Rank tables, byte for byte as written by Python's json module.
 
 #include <gtest/gtest.h>
 
