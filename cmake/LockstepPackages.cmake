@@ -57,11 +57,11 @@ macro(lockstep_find_for_ETCD)
   lockstep_find_header(LOCKSTEP_CURL_INCLUDE curl/curl.h libcurl4-openssl-dev)
 endmacro()
 
-# Of several MPIs, -DMPI_CXX_COMPILER=mpicxx.mpich -DMPIEXEC_EXECUTABLE=mpiexec.mpich takes another
-# than the default.
+# If there are several MPIs, -DMPI_CXX_COMPILER=mpicxx.mpich -DMPIEXEC_EXECUTABLE=mpiexec.mpich
+# chooses one other than the default.
 macro(lockstep_find_for_MPI)
   if(LOCKSTEP_SANITIZE)
-    # MPI libraries keep memory until the process ends, which is reported as leaks.
+    # MPI libraries keep memory until the process ends, which sanitizers report as leaks.
     list(APPEND missing "a build without sanitizers")
   else()
     find_package(MPI QUIET COMPONENTS CXX)
@@ -71,13 +71,14 @@ macro(lockstep_find_for_MPI)
   endif()
 endmacro()
 
-# libtorch has the back end and does not bring Gloo's headers.
+# libtorch has the back end, but not Gloo's headers.
 macro(lockstep_find_for_GLOO)
   lockstep_find_header(LOCKSTEP_GLOO_HEADERS gloo/transport/device.h libgloo-dev)
 endmacro()
 
-# libtorch's CUDA library says whether it has the back end; the header that its own need is NCCL's.
-# LOCKSTEP_ASSUME_NCCL is for scripts/check_torch_headers.sh, which compiles with another's headers.
+# The definitions of libtorch's CUDA library show whether it has the back end, whose header needs
+# NCCL's. scripts/check_torch_headers.sh, which compiles with another libtorch's headers, sets
+# LOCKSTEP_ASSUME_NCCL.
 macro(lockstep_find_for_NCCL)
   set(definitions)
   if(TARGET torch_cuda AND Torch_VERSION VERSION_GREATER_EQUAL 2.3)
@@ -98,7 +99,8 @@ macro(lockstep_find_for_DATA)
   lockstep_find(yaml-cpp libyaml-cpp-dev)
   lockstep_find(CURL libcurl4-openssl-dev)
   lockstep_find(LibArchive libarchive-dev)
-  # Debian's OpenCV has no configuration unless all of it is installed: three libraries by name.
+  # Debian's OpenCV has no CMake configuration unless all of it is installed: three libraries by
+  # name.
   lockstep_find_header(LOCKSTEP_OPENCV_INCLUDE opencv2/core.hpp "libopencv-core-dev"
     PATH_SUFFIXES opencv4)
   lockstep_find_header(LOCKSTEP_OPENCV_CODECS opencv2/imgcodecs.hpp "libopencv-imgcodecs-dev"

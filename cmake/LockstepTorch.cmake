@@ -1,7 +1,7 @@
-# libtorch from the distribution, or from -DCMAKE_PREFIX_PATH=, which LockstepPackages.cmake has found.
-# Its flags stay on its own target.
+# libtorch from the distribution, or from -DCMAKE_PREFIX_PATH=, found by LockstepPackages.cmake. Its
+# flags stay on its own target.
 set(LOCKSTEP_TORCH_INCLUDES "${TORCH_INCLUDE_DIRS}" CACHE INTERNAL "For tests that compile without CMake")
-# Debian's TorchConfig sets an ABI flag and warnings through TORCH_CXX_FLAGS; the target carries the rest.
+# Debian's TorchConfig sets an ABI flag and warnings in TORCH_CXX_FLAGS; the target has the rest.
 add_library(lockstep_torch INTERFACE)
 add_library(lockstep::torch ALIAS lockstep_torch)
 set_target_properties(lockstep_torch PROPERTIES EXPORT_NAME torch)
@@ -9,8 +9,8 @@ target_include_directories(lockstep_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS}
 target_link_libraries(lockstep_torch INTERFACE ${TORCH_LIBRARIES})
 set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS_torch lockstep_torch)
 
-# Two thirds of the time of whatever includes libtorch's headers go into reading them. With unity builds
-# that is done once for all; in the debug preset each file has its own includes only.
+# Reading libtorch's headers takes two thirds of the time of a source that includes them. With unity
+# builds they are read once for all; in the debug preset each file has its own includes only.
 define_property(TARGET PROPERTY LOCKSTEP_LINKS_TORCH)
 set_target_properties(lockstep_torch PROPERTIES LOCKSTEP_LINKS_TORCH ON)
 if(CMAKE_UNITY_BUILD)
@@ -26,7 +26,7 @@ if(CMAKE_UNITY_BUILD)
     <torch/optim/sgd.h> <torch/types.h> <torch/utils.h>)
 endif()
 
-# Gives them to `target` where it links libtorch, itself or by a layer.
+# Adds them to `target` if it links libtorch, directly or through a layer.
 function(lockstep_read_torch_headers target)
   get_target_property(libraries ${target} LINK_LIBRARIES)
   foreach(library ${libraries})
@@ -38,7 +38,7 @@ function(lockstep_read_torch_headers target)
       set_target_properties(${target} PROPERTIES LOCKSTEP_LINKS_TORCH ON)
       if(TARGET lockstep_torch_headers)
         target_precompile_headers(${target} REUSE_FROM lockstep_torch_headers)
-        target_compile_options(${target} PRIVATE -fPIC)  # as they were read; programs have -fPIE
+        target_compile_options(${target} PRIVATE -fPIC)  # as the headers; programs have -fPIE
       endif()
       return()
     endif()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The benchmarks behind docs/performance.md, one after the other; each runs its peer in the same run. Wants a calm
-# machine. The peers' own programs are in bench/peers.
-# Figures between hosts need root, for network namespaces.
+# The benchmarks behind docs/performance.md, one after the other; each runs its peer in the same
+# run. They need an idle machine. The peers' own programs are in bench/peers. Figures between hosts
+# need root, for network namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=build/release/bin

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Configures and builds one preset: scripts/build.sh PRESET [TARGET ...]. On a terminal ninja redraws its own line; piped, a line
-# every ten seconds says how far it is. What failed is shown, all that was said is in build/PRESET/build.log. Ends with one line.
+# Configures and builds one preset: scripts/build.sh PRESET [TARGET ...]. On a terminal ninja shows
+# its progress; otherwise a line every ten seconds does. Failures are printed;
+# build/PRESET/build.log has all output. Ends with one line.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -10,10 +11,11 @@ folder=build/$preset
 log=$folder/build.log
 start=$SECONDS
 
-# A prefix of the user's, such as conda's, has other versions of the same libraries. Taken are those that setup.sh installs; others
-# are named to CMake: cmake --preset PRESET -DCMAKE_PREFIX_PATH=...
+# A prefix of the user's, such as conda's, has other versions of the same libraries. The build uses
+# those that setup.sh installs; others must be given to CMake: cmake --preset PRESET
+# -DCMAKE_PREFIX_PATH=...
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
-# What compilers say is searched for words of this language.
+# Compilers' output is searched for English words.
 export LC_ALL=C.UTF-8
 left_aside=
 for name in CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH PKG_CONFIG_PATH PKG_CONFIG_LIBDIR \
@@ -22,9 +24,9 @@ for name in CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH C_INCLUDE_PATH CPLUS_I
   unset "$name"
 done
 
-# What a compiler would say of these in a hundred lines is said here in one.
+# One line in place of a hundred lines of compiler output.
 mkdir -p "$folder" 2>/dev/null || fail build "$PWD/$folder cannot be made: $(mkdir -p "$folder" 2>&1 | sed 's/^mkdir: //')"
-# What `sudo cmake --install` leaves, nobody here has to write.
+# The build need not write files left by `sudo cmake --install`.
 foreign=$(find "$folder" ! -writable ! -name install_manifest.txt -print -quit)
 [ -z "$foreign" ] || fail build "$PWD/$foreign belongs to $(stat -c %U "$foreign"), and $(id -un) cannot write it: remove build/, or build in a clone of your own"
 case ,$(findmnt -no OPTIONS -T .), in
@@ -35,17 +37,18 @@ configured_in=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$folder/CMakeCach
 
 if command -v ccache >/dev/null; then
   cache=$(ccache --get-config cache_dir 2>/dev/null) || cache=
-  # One that is somebody else's serves whoever says that it is only read.
+  # A read-only cache of another user is still useful with CCACHE_READONLY.
   if [ -z "${CCACHE_READONLY:-}" ] && { [ -z "$cache" ] || ! mkdir -p "$cache/tmp" 2>/dev/null || [ ! -w "$cache" ]; }; then
     echo "build: $preset  without ccache, whose folder ${cache:-(HOME is not set)} cannot be written"
     export CCACHE_DISABLE=1
   fi
 fi
 
-failed() { # what was said, less ninja's own lines, and why where that can be told
+failed() { # prints the output without ninja's own lines, and the cause if it can be determined
   local full
   full=$(full_disks . "$folder" "${TMPDIR:-/tmp}" "${cache:-.}")
-  # Where no line of a source is wrong, a disk that is full explains it: not all that writes says why it could not.
+  # If no source has an error, a full disk explains the failure: not every program reports failed
+  # writes.
   if grep -qi 'no space left on device\|disk quota exceeded' "$log" ||
     { [ -n "$full" ] && ! grep -qE '^[^ ]+:[0-9]+:[0-9]+: (fatal )?error: |undefined (reference|symbol)|CMake Error at ' "$log"; }; then
     fail build "no space left${full:+ on $full}; a release build with all tests takes about 4 GiB"
@@ -55,14 +58,15 @@ failed() { # what was said, less ninja's own lines, and why where that can be to
   fail build "$preset failed after $((SECONDS - start)) s; all of it is in $log"
 }
 
-# Anew when packages came since: a build that was configured before MPI was there would go on without.
+# Configures anew after packages were installed: an earlier configuration would lack, for example,
+# MPI.
 if [ ! -f "$folder/build.ninja" ] || [ /var/lib/dpkg/status -nt "$folder/configured" ]; then
   cmake --preset "$preset" >"$log" 2>&1 || failed
   touch "$folder/configured"
   echo "build: $preset  configured${left_aside:+, whatever these variables say:$left_aside}"
 fi
 
-progress() { # the newest "[n/m]" of ninja's; it says "[0/2]" of looking whether there is anything to do
+progress() { # from the newest "[n/m]" of ninja; "[0/2]" is only its check for changes
   local done total seconds=$((SECONDS - start)) left=
   IFS=/ read -r done total < <(sed -n 's/^\[\([0-9]*\/[0-9]*\)\] .*/\1/p' "$log" | tail -n 1)
   [ "${done:-0}" -gt 0 ] || return 0
@@ -70,7 +74,7 @@ progress() { # the newest "[n/m]" of ninja's; it says "[0/2]" of looking whether
   echo "build: $preset  $done of $total after $seconds s$left"
 }
 
-# Its end is ninja's, which ends its compilers; also when nobody asks this script first.
+# Ends with ninja, which ends its compilers, even if this script is killed.
 ninja=(setpriv --pdeathsig TERM ninja -C "$folder" -j "$(compilers_at_once)" ${NINJAFLAGS:-} "$@")
 if [ -t 1 ]; then
   "${ninja[@]}" || {
@@ -82,7 +86,7 @@ else
   report_every 10 progress
   NINJA_STATUS='[%f/%t] ' "${ninja[@]}" >"$log" 2>&1 || failed
   stop_reporting
-  # The last line says all of it, also of a build that was done before the first was due.
+  # The last line has the final numbers, even if the build was done before the first line was due.
   progress
 fi
 echo "build: $preset  $folder/bin is up to date after $((SECONDS - start)) s"

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# How many cores whoever starts this may keep busy: those that it may run on, or fewer where its control group gets less time.
+# Number of cores that the caller may keep busy: its usable CPUs, or fewer if its control group
+# limits the time.
 set -euo pipefail
 cores=$(nproc)
 
-# whole QUOTA PERIOD: the cores that this much time in each period is worth, at least one; a quota may be none.
+# whole QUOTA PERIOD: the cores that correspond to this quota, at least one; there may be no quota.
 whole() {
   local worth
   [[ $1 =~ ^[0-9]+$ && $2 =~ ^[1-9][0-9]*$ ]] || return 0
   worth=$((($1 + $2 - 1) / $2))
   [ "$worth" -ge "$cores" ] || cores=$((worth < 1 ? 1 : worth))
 }
-# Of version 2, this group's and those that hold it; in a container the outermost is the only one that is seen.
+# Version 2: this group and its parents; a container sees only the outermost.
 group=$(sed -n 's/^0:://p' /proc/self/cgroup)
 while :; do
   if read -r quota period 2>/dev/null <"/sys/fs/cgroup$group/cpu.max"; then whole "$quota" "$period"; fi

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the fuzz targets and runs each for some seconds. usage: scripts/fuzz.sh [SECONDS=60]
-# Ends with 1 when a target crashed; what crashed it lies in build/fuzz/crashes/.
+# Ends with 1 if a target crashed; the crashing inputs are in build/fuzz/crashes/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -15,7 +15,7 @@ failed=0
 for program in build/fuzz/bin/fuzz_*; do
   name=${program##*/fuzz_}
   log=build/fuzz/$name.log
-  # What the run finds goes to the first folder; the seeds are only read.
+  # New inputs go to the first folder; the seeds are only read.
   corpus=("build/fuzz/corpus/$name")
   mkdir -p "${corpus[0]}"
   [ -d "fuzz/corpus/$name" ] && corpus+=("fuzz/corpus/$name")

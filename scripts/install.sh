@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# make install: builds what is installed, which is no test, and puts it below $PREFIX.
+# make install: builds all installed targets, without tests, and puts them below $PREFIX.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 prefix=$(realpath -m "${PREFIX:-/usr/local}")
-there=$prefix # as much of it as there is
+there=$prefix # the existing part of it
 until [ -e "$there" ]; do there=$(dirname "$there"); done
 [ -d "$there" ] && [ -w "$there" ] ||
   fail install "$(id -un) cannot make $prefix, because of $there: make install PREFIX=FOLDER, or, with sudo for the last step alone: scripts/setup.sh run && scripts/build.sh release lockstep_installed && sudo cmake --install build/release --prefix $(printf %q "$prefix")"
 scripts/setup.sh run
 scripts/build.sh release lockstep_installed
-# One that root wrote cannot be written again.
+# Without root, a manifest of root's cannot be overwritten.
 rm -f build/release/install_manifest.txt
 cmake --install build/release --prefix "$prefix" >build/release/install.log 2>&1 || {
   full=

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""The layers of Lockstep as CMake knows them: draws docs/images/layers.svg, and checks #include lines.
+"""The layers of Lockstep by their CMake targets: draws docs/images/layers.svg, and checks #include lines.
 
-usage: scripts/layers.py draw [FILE]    writes the picture, docs/images/layers.svg unless FILE is given
-       scripts/layers.py check [ROOT]   every #include of a layer names a header of its own, or of a
-                                        layer that CMake says it links; exit status 1 where one does not
+usage: scripts/layers.py draw [FILE]    writes the picture (default docs/images/layers.svg)
+       scripts/layers.py check [ROOT]   every #include of a layer must name its own header, or one of
+                                        a layer that it links in CMake; exit status 1 if one does not
 
-Both configure a build of all parts into a folder of their own, which is removed, and compile nothing.
-CMake's graph (cmake --graphviz) has what links what, its file API which sources each target has.
+Both configure a build of all parts in a temporary folder, and compile nothing. CMake's graph
+(cmake --graphviz) has the links between layers, its file API the sources of each target.
 """
 import json
 import os
@@ -28,11 +28,11 @@ set(GRAPHVIZ_INTERFACE_LIBS TRUE)
 class Layer:
     def __init__(self, name):
         self.name = name
-        self.public = set()  # names of layers that whoever links this one links too
+        self.public = set()  # names of layers that users of this one link too
         self.private = set()
         self.files = []  # relative to the root: sources, and headers that are linked for it
         self.folder = ""
-        self.torch = False  # it links libtorch, by itself or through another
+        self.torch = False  # it links libtorch, directly or through another
 
 
 def configure(root, build):
@@ -51,7 +51,7 @@ def configure(root, build):
 
 
 def read_graph(path):
-    """Layers with what they link, from CMake's graph. Only targets lockstep::NAME are layers."""
+    """Layers and their links, from CMake's graph. Only targets lockstep::NAME are layers."""
     text = open(path).read()
     names = {node: name for node, name in
              re.findall(r'"(node\d+)" \[ label = "[^"\\]*\\n\(lockstep::(\w+)\)"', text)}
@@ -140,7 +140,7 @@ def owners(root, layers):
 
 
 def included(root, path):
-    """Headers of Lockstep by their line. One in quotes is always one of them, whatever its path."""
+    """Headers of Lockstep with their lines. A header in quotes always is one, whatever its path."""
     for number, line in enumerate(open(os.path.join(root, path), errors="replace"), 1):
         match = re.match(r'\s*#\s*include\s*(?:"([^"]+)"|<(lockstep/[^>]+)>)', line)
         if match:
@@ -151,7 +151,7 @@ def check(root):
     layers = read_layers(root)
     owner, faults = owners(root, layers)
     allowed = {name: linked_by(layers, name) | {name} for name in layers}
-    inside = {}  # of the launcher's folders, which include which
+    inside = {}  # includes between the launcher's folders
     for path, name in sorted(owner.items()):
         for number, header in included(root, path):
             place = header if header in owner else os.path.join("include", header)
@@ -173,7 +173,7 @@ def check(root):
 
 
 def circles(edges):
-    """A line for each edge between folders that leads back to where it comes from."""
+    """A line for each edge between folders that is part of a cycle."""
     faults = []
     for here in sorted(edges):
         for there in sorted(edges[here]):
@@ -189,8 +189,8 @@ def circles(edges):
     return faults
 
 
-# ---- The picture: a row for each distance from base, and of what a layer links only what none of
-# its other layers links.
+# ---- The picture: a row for each distance from base. Lines leave out links that another linked
+# layer already has.
 
 BOX, GAP, ROW, HEIGHT, LEFT = 112, 16, 74, 34, 20
 
@@ -226,14 +226,14 @@ def direct(layers, name):
 
 
 def bands_of(layers):
-    """Which columns a layer stands in: of recipes, of the core, of the launcher."""
+    """The column of each layer: 0 recipes, 1 core, 2 launcher."""
     core = linked_by(layers, "core") | {"core"}
     return {name: 1 if name in core else 2 if layer.folder.startswith("lockstep/launch") else 0
             for name, layer in layers.items()}
 
 
 def ordered(layers, rows):
-    """Places of boxes, each near what it links, and the left edges of the three bands."""
+    """Places of boxes, each near the layers it links, and the left edges of the three bands."""
     band = bands_of(layers)
     most = [max(sum(band[name] == i for name in row) for row in rows) for i in range(3)]
     edges = [LEFT + sum(most[:i]) * (BOX + GAP) + i * GAP for i in range(4)]

@@ -1,22 +1,22 @@
-# What the scripts beside this one share; read by them, not run.
+# Functions for the scripts in this folder; sourced, not run.
 
-# fail WHO TEXT: the one line that says why it ends here.
+# fail WHO TEXT: prints one line with the reason, and exits.
 fail() {
   echo "$1: error: $2" >&2
   exit 1
 }
 
-# Gone when the script ends, however it does.
+# Removed when the script ends, for whatever reason.
 scratch=()
 trap 'stop_reporting; [ ${#scratch[@]} = 0 ] || rm -rf "${scratch[@]}"' EXIT
 
-# report_every SECONDS FUNCTION: calls FUNCTION again and again in the background, until this script ends or
-# stop_reporting is called. Not on a terminal, where what runs shows by itself how far it is.
+# report_every SECONDS FUNCTION: calls FUNCTION repeatedly in the background, until this script ends
+# or stop_reporting is called. Not used on a terminal, where commands show their own progress.
 reporter=
 report_every() {
   local seconds=$1 function=$2
   {
-    # `read` waits without a process of its own, which would outlive this one. Nobody writes here.
+    # `read` waits without a separate process, which would outlive this one. Nothing writes here.
     exec 9<> <(:)
     while true; do
       read -r -t "$seconds" -u 9 || true
@@ -31,7 +31,7 @@ stop_reporting() {
   reporter=
 }
 
-# compilers_at_once: one a core, but no more than have 1.5 GiB of memory each; of which a control group may have less.
+# compilers_at_once: one a core, but each needs 1.5 GiB of memory, which a control group may limit.
 compilers_at_once() {
   local cores kib limit file fit
   cores=$(scripts/cores.sh)
@@ -44,7 +44,7 @@ compilers_at_once() {
   echo $((fit < 1 ? 1 : fit < cores ? fit : cores))
 }
 
-# full_disks FOLDER...: the places of these folders where less than 100 MiB are left, as words.
+# full_disks FOLDER...: mount points of these folders with less than 100 MiB left, as text.
 full_disks() {
   local folder
   for folder in "$@"; do

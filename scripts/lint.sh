@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Formatting; the clang build, whose -Wthread-safety checks the lock annotations; then clang-tidy with its flags.
-# Layers that link libtorch are left to g++: clang 14 cannot parse its headers as C++20.
+# Formatting; the clang build, whose -Wthread-safety checks the lock annotations; then clang-tidy
+# with its flags. g++ covers the layers that link libtorch: clang 14 cannot parse its headers as
+# C++20.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 git ls-files '*.h' '*.cpp' | xargs clang-format-14 --dry-run --Werror

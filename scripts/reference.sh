@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes docs/reference/verbs.md to standard output, from what each command says of itself: scripts/reference.sh BUILD
+# Writes docs/reference/verbs.md to standard output, from the commands' help: scripts/reference.sh BUILD
 # tests/system/reference.sh compares the two. To renew the page: scripts/reference.sh build/release >docs/reference/verbs.md
 set -euo pipefail
 lockstep=$1/bin/lockstep

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The first run: data, then ResNet-50 on CIFAR-10 with $NPROC processes for about two minutes, then where things are.
-# DATA=folder trains on CIFAR-10 files that are already there; STEPS=n ends after n steps.
+# The first run: data, then ResNet-50 on CIFAR-10 with $NPROC processes for about two minutes; then
+# prints the paths of the results. DATA=folder trains on existing CIFAR-10 files; STEPS=n ends after
+# n steps.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs what building, testing and running need on Debian 12. Safe to run again: it asks dpkg first and
-# touches nothing that is there. One line per step.
+# Installs all packages for building, testing and running on Debian 12. Safe to run again: it
+# queries dpkg first and keeps installed packages. One line per step.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
 build=(g++ cmake ninja-build git make pkg-config ccache mold)
-# What the core links; the other parts need the rest (docs/guide/installing.md).
+# Libraries that the core links; the other parts need the rest (docs/guide/installing.md).
 core=(libtorch-dev libopenblas0-openmp nlohmann-json3-dev libfmt-dev libssl-dev libdw-dev ca-certificates)
 libraries=("${core[@]}"
   libyaml-cpp-dev libcli11-dev libgtest-dev libgmock-dev libcurl4-openssl-dev libarchive-dev libgloo-dev
@@ -14,7 +14,7 @@ libraries=("${core[@]}"
 tests=(clang-14 python3 python3-torch python3-numpy python3-opencv python3-pyclipper python3-lmdb libopenmpi-dev openmpi-bin libmpich-dev mpich)
 cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client faketime openmpi-bin mpich procps)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)
-# What makes a machine that has nothing, for tests/bare.
+# To make a bare machine, for tests/bare.
 bare=(debootstrap util-linux)
 
 case "${1:-all}" in
@@ -27,7 +27,7 @@ case "${1:-all}" in
   *) echo "setup: error: unknown set '$1'; sets are core, run, cluster, test, bare, all" >&2; exit 2 ;;
 esac
 
-# dpkg-query lists the installed ones; what is left is missing.
+# dpkg-query lists the installed ones; the rest is missing.
 missing=$(comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) \
   <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null | awk '$2=="installed"{print $1}' | sort -u))
 if [ -z "$missing" ]; then
@@ -40,7 +40,7 @@ as_root=()
 by_hand="apt-get install $(echo $missing)"
 if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || fail setup "packages are missing, and there is neither root nor sudo here; let somebody with either run: $by_hand"
-  # Somebody at a terminal is asked for a password; nobody else can be.
+  # A user at a terminal can enter a password; nobody else can.
   if ! sudo -n true 2>/dev/null && ! { [ -t 0 ] && sudo -v; }; then
     fail setup "packages are missing, and sudo does not let $(id -un) install them; let somebody whom it lets run: $by_hand"
   fi
@@ -50,16 +50,17 @@ log=$(mktemp 2>/dev/null) || fail setup "${TMPDIR:-/tmp} cannot be written: is i
 index_log=$log.index
 scratch=("$log" "$index_log")
 
-# unreachable FILE...: the first line that says so of a registry.
+# unreachable FILE...: the first line about an unreachable registry.
 unreachable() {
   grep -hoiE "(temporary failure|could not|unable to|cannot|connection) [^.]*(resolv|connect|timed out|refused)[^.]*.{0,60}" "$@" | head -n 1 || true
 }
-# Of a failed apt-get the one line that says what to do about it: by what it said itself, then by what can have led to that.
+# Prints the cause of a failed apt-get and its remedy in one line: from apt-get's own message, else
+# from possible reasons.
 cause() {
   local full where own
   full=$(full_disks / /var/cache/apt/archives "${TMPDIR:-/tmp}")
   where=$(unreachable "$log")
-  # No words of its own but that it knows no such package, and no index to know it from.
+  # apt-get only reports an unknown package, and has no index.
   own=$(grep '^E: ' "$log" | grep -vE 'Unable to locate package|has no installation candidate' || true)
   if [ -z "$where$own" ] && ! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then
     where=$(unreachable "$index_log")
@@ -78,7 +79,7 @@ cause() {
   fail setup "apt-get failed: $(grep -m1 '^E: ' "$log" | cut -c4- || true)"
 }
 
-progress() { # apt's newest word of how far it is: kind:package:percent:text
+progress() { # apt's newest status line: kind:package:percent:text
   local kind percent text
   IFS=: read -r kind _ percent text < <(grep -aE '^(dl|pm)status:' "$log" | tail -n 1)
   [ -n "${percent:-}" ] || return 0
@@ -86,10 +87,10 @@ progress() { # apt's newest word of how far it is: kind:package:percent:text
   echo "setup: packages    ${percent%.*} %, ${text,}, after $((SECONDS - start)) s"
 }
 start=$SECONDS
-proxies=() # which sudo does not pass on
+proxies=() # sudo does not pass these on
 for name in http_proxy https_proxy no_proxy; do [ -z "${!name:-}" ] || proxies+=("$name=${!name}"); done
 apt=("${as_root[@]}" env "${proxies[@]}" DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=1)
-# An index that cannot be had fails only where packages then cannot: one of several registries may be away.
+# A missing index only matters if packages then fail: one of several registries may be down.
 "${apt[@]}" update >"$index_log" 2>&1 || true
 echo "setup: index       done in $((SECONDS - start)) s"
 start=$SECONDS

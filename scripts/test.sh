@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Every test, in five parts: the release build and its tests; the layers without libtorch again under AddressSanitizer + UBSan and, as
-# far as they have threads, under ThreadSanitizer; real launchers, hosts and services. Nothing is skipped: what a test needs,
-# scripts/setup.sh has installed. scripts/test.sh [PART...] runs some of the parts: build, release, asan, tsan, cluster. The last takes
-# root, which is found out first.
+# Every test, in five parts: the release build; its tests; the layers without libtorch again under
+# AddressSanitizer + UBSan and, where they have threads, under ThreadSanitizer; real launchers,
+# hosts and services. Nothing is skipped: scripts/setup.sh has installed all needs of the tests.
+# scripts/test.sh [PART...] runs some of the parts: build, release, asan, tsan, cluster. The last
+# needs root, which is checked first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -15,11 +16,12 @@ case ,$(findmnt -no OPTIONS -T "${TMPDIR:-/tmp}"), in
   *,noexec,*) fail test "${TMPDIR:-/tmp} is mounted noexec, and tests start programs that they write there: TMPDIR=FOLDER make test" ;;
 esac
 
-# tests PRESET CORES: more cores' worth at a time than a machine with two has, for most tests wait far more than they compute, and
-# those that keep two busy are counted so (CORES, cmake/LockstepBuild.cmake). Their deadlines bear it. Compilers beside them
-# are too much: tests wait for a core for seconds then, whatever the priorities.
+# tests PRESET CORES: more cores than a machine with two has, because most tests wait far more than
+# they compute. Tests that keep two busy declare it (CORES, cmake/LockstepBuild.cmake). Their
+# deadlines allow for that. Compilers beside them are too much: tests then wait for a core for
+# seconds, whatever the priorities.
 tests() { ctest --preset "$1" -j "$2" --no-tests=error | without_passed | tee "$log"; }
-# Of a program with a test that fails the others are left out, which ctest shows as well; all of it is in
+# Leaves out the passed tests of a program with a failure, which ctest shows too. All of it is in
 # build/PRESET/Testing/Temporary/LastTest.log.
 without_passed() {
   local line run='' blank=''
@@ -44,7 +46,8 @@ without_passed() {
   done
   [ -z "$run" ] || printf '%s\n' "$run"
 }
-# What is about a second user or about namespaces, which others than root may not have: tests *AsRoot, which these leave out.
+# Tests *AsRoot, about a second user or about namespaces, which other users may lack. The parts
+# above leave them out.
 as_root() {
   [ "$(id -u)" != 0 ] || return 0
   local program
@@ -53,7 +56,7 @@ as_root() {
       --gtest_filter='*AsRoot*' >"$log" 2>&1 && grep -q 'PASSED  \] [1-9]' "$log" || { cat "$log"; return 1; }
   done
 }
-# A part that lacks a package is left out, and its tests with it; setup.sh has installed what all need.
+# A part that lacks a package is not built, nor are its tests; setup.sh has installed all packages.
 all_parts() {
   local cache=build/release/CMakeCache.txt part
   for part in TORCH LAUNCHER DOCTOR ETCD MPI GLOO DATA RECIPES; do
@@ -80,7 +83,7 @@ done
 if [[ $PWD == *[[:space:]]* && -n ${others[*]/build/} ]]; then
   fail test "tests start programs by a shell, which would take $PWD apart at its spaces: clone to a path without any"
 fi
-# Half an hour of tests whose last part cannot pass is not begun.
+# Check first, so that half an hour of tests is not begun if the last part cannot pass.
 if [ ${#others[@]} -lt ${#parts[@]} ]; then
   why=$(tests/cluster/run.sh --possible 2>&1) ||
     fail test "${why#cluster: error: }${others[*]:+; what needs none of this: make test PARTS=\"${others[*]}\"}"

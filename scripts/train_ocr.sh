@@ -1,10 +1,11 @@
 #!/bin/bash
-# Draws scenes and words, trains a detector and a recogniser on them from scratch, and evaluates both on
-# pictures that they have not seen: `make train-ocr`. Some 40 minutes on two cores; not in CI.
+# Draws scenes and words, trains a detector and a recogniser on them from scratch, and evaluates
+# both on unseen pictures: `make train-ocr`. Some 40 minutes on two cores; not in CI.
 #
-#   scripts/train_ocr.sh [det] [rec]      both when none is named
-# LOCKSTEP names the program (default build/release/bin/lockstep), DATA the folder for pictures, NPROC
-# the number of ranks (default 2): one thread each, which is faster than one rank with as many threads.
+#   scripts/train_ocr.sh [det] [rec]      both if none is named
+# LOCKSTEP names the program (default build/release/bin/lockstep), DATA the folder for pictures,
+# NPROC the number of ranks (default 2). Each has one thread, which is faster than one rank with as
+# many threads.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 lockstep=${LOCKSTEP:-build/release/bin/lockstep}
@@ -17,7 +18,7 @@ done
 
 "$lockstep" data synth-ocr --det 3000 --rec 30000 --size 320x320 --difficulty normal -o "$data"
 
-# CRNN takes half the time in bfloat16, where the processor has it.
+# CRNN takes half the time in bfloat16, if the processor has it.
 amp=O0
 grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo && amp=O1
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Process 1 of a machine that run.sh made: enter.sh MACHINE CACHE WHO COMMAND...
-# Mounts what a system mounts at its start, makes MACHINE the root, and runs COMMAND in WHO's clone with WHO's environment.
+# Process 1 of a machine that run.sh made: enter.sh MACHINE CACHE WHO COMMAND... Mounts the usual
+# file systems, makes MACHINE the root, and runs COMMAND in WHO's clone with WHO's environment.
 set -euo pipefail
 machine=$1 cache=$2 who=$3
 shift 3
@@ -31,13 +31,13 @@ if [ -n "$ccache_folder" ] && [ -d "$ccache_folder" ]; then
   mkdir -p var/ccache
   mount --bind "$ccache_folder" var/ccache
   settings=(CCACHE_DIR=/var/ccache CCACHE_MAXSIZE="$ccache_size" CCACHE_TEMPDIR="/tmp/ccache-$who")
-  # What is there serves everybody; it stays its owner's, who may have come here by sudo.
+  # Every user may read the cache. Only its owner may write it, who may have come here through sudo.
   [ "$who" = root ] && [ -O "$ccache_folder" ] || settings+=(CCACHE_READONLY=1)
 fi
 for name in {http,https,no,all}_proxy; do
   [ -z "${!name:-}" ] || settings+=("$name=${!name}")
 done
-# What the machine is not to reach, no proxy reaches for it.
+# A proxy must not reach hosts that the machine itself must not reach.
 blocked=$(sed -n 's/^255[.]255[.]255[.]255 //p' etc/hosts)
 [ -z "$blocked" ] || settings+=("no_proxy=${no_proxy:+$no_proxy,}$blocked")
 hostname bare
@@ -48,6 +48,6 @@ umount -l /old
 home=/root
 [ "$who" = root ] || home=/home/$who
 cd "$home/lockstep"
-# Not exec: this shell is process 1, and takes in whoever lost his parent.
+# Not exec: this shell is process 1, and reaps orphans.
 setpriv --reuid "$who" --regid "$who" --init-groups env -i HOME="$home" USER="$who" LOGNAME="$who" LANG=C.UTF-8 \
   PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${settings[@]}" bash -c "$*" </dev/null

@@ -1,25 +1,27 @@
 #!/usr/bin/env bash
-# The commands of the README on a machine that has nothing: tests/bare/run.sh [PART...], all parts when none is named
+# The commands of the README on a bare machine: tests/bare/run.sh [PART...], by default all parts
 #
 #   run      make run with a few steps, as root
-#   user     the same as a user who has sudo
-#   install  make install, and a project outside of this tree that uses what is installed
-#   core     the core alone, with its packages and no other, and a program that trains with it
-#   trouble  what is in the way of make run, and its one line: no network, no sudo, a full disk ...
-#   docs     the commands that README and docs have one type (blocks "console"); what takes minutes is ended when it has begun well
+#   user     the same as a user with sudo
+#   install  make install, and a project outside of this tree that uses the installed files
+#   core     the core alone, with its own packages only, and a program that trains with it
+#   trouble  obstacles to make run, and their messages: no network, no sudo, a full disk ...
+#   docs     the commands in README and docs (blocks "console"); long ones are ended after a good start
 #   test     make test without its sanitizers and its cluster: half an hour, more where the compiler's cache is cold
 #
-# The machine is a folder made by debootstrap, entered with mounts, processes and a name of its own; in it is a clone of HEAD.
-# The host's apt configuration, proxies and compiler cache come along, nothing else. What debootstrap made stays in the user's cache
-# folder; all else is gone when this ends. KEEP=1 keeps the machine and says where it is. Needs root: sudo is asked without a password.
+# The machine is a folder made by debootstrap, entered with its own mounts, processes and name; it
+# contains a clone of HEAD. It also gets the host's apt configuration, proxies and compiler cache,
+# and nothing else. debootstrap's result stays in the user's cache folder; all else is removed at
+# the end. KEEP=1 keeps the machine and prints its path. Needs root: sudo must work without a
+# password.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
-PATH=$PATH:/usr/sbin:/sbin # which `su` leaves out
+PATH=$PATH:/usr/sbin:/sbin # `su` leaves these out
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep
 if [ "$(id -u)" != 0 ]; then
   sudo -n true 2>/dev/null || fail bare "debootstrap and namespaces take root: run as root, or allow sudo without a password"
-  # Root works in a folder that is the user's, so the user can remove what root leaves in it.
+  # Root works in a folder that the user owns, so the user can remove root's files there.
   mkdir -p "$cache/packages"
   exec sudo -n --preserve-env=KEEP,XDG_CACHE_HOME,HOME,CCACHE_DIR,http_proxy,https_proxy,no_proxy,all_proxy "$0" "$@"
 fi
@@ -28,7 +30,7 @@ command -v debootstrap >/dev/null || fail bare "there is no debootstrap: scripts
 for part in "$@"; do
   [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, install, core, trouble, docs, test"
 done
-# Whatever ends the one who waits for a machine ends the machine.
+# A machine ends with its caller, whatever ends that.
 namespaces=(setpriv --pdeathsig KILL unshare --mount --uts --ipc --pid --fork --kill-child)
 "${namespaces[@]}" true || fail bare "this system grants root no namespaces: ${namespaces[*]}"
 git_here() { GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' git "$@"; }
@@ -41,14 +43,15 @@ changed=$(git_here status --porcelain | wc -l)
 [ "$changed" = 0 ] || echo "bare: note: $changed files here are not as in the commit that is tried, $head"
 start=$SECONDS
 
-# Packages come from where this host's apt has them; no registry is named here. Of each index: codename, address, FILE:entry.
+# Packages come from the registries of this host's apt; none is named here. Of each index: codename,
+# address, FILE:entry.
 indices=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI) $(SOURCESENTRY)' 'Created-By: Packages' 'Component: main' 2>/dev/null |
   awk '$1 ~ /^bookworm/' || true)
 mirror=$(awk '$1 == "bookworm" { print $2; exit }' <<<"$indices")
 [ -n "$mirror" ] || fail bare "this host's apt has no packages of Debian 12 (bookworm, main), of which the machine is made: apt-get indextargets lists none"
 sources=$(awk '{ sub(/:[0-9]+$/, "", $3); print $3 }' <<<"$indices" | sort -u)
 
-# The machine as debootstrap leaves it, made once a month.
+# The machine as made by debootstrap, once a month.
 archive=$cache/bare-bookworm-$(cksum <<<"$mirror" | cut -d' ' -f1).tar
 make_archive() {
   local root
@@ -66,7 +69,7 @@ make_archive() {
 exec 8>"$cache/bare.lock"
 flock 8
 [ -n "$(find "$archive" -mtime -30 2>/dev/null)" ] || make_archive
-# Machines that a run left which was killed: nobody holds their lock.
+# Removes machines of killed runs: their locks are free.
 for left in "$cache"/machine.*; do
   if [ -d "$left" ] && flock -n "$left" true; then rm -rf --one-file-system "$left"; fi
 done
@@ -82,17 +85,18 @@ make_machine() {
   chmod 755 "$machine"
   rm -f "$machine/etc/apt/sources.list"
   cp -r /etc/apt/{apt.conf,auth.conf,preferences,trusted.gpg}{,.d} /etc/apt/keyrings "$machine/etc/apt/" 2>/dev/null || true
-  cp -rn /usr/share/keyrings "$machine/usr/share/" # which sources may name
-  # Of a container's configuration: packages are kept, for the next machine.
+  cp -rn /usr/share/keyrings "$machine/usr/share/" # sources may name them
+  # Overrides a container's configuration: packages are kept for the next machine.
   rm -f "$machine/etc/apt/apt.conf.d/docker-clean"
   echo 'APT::Keep-Downloaded-Packages "true";' >"$machine/etc/apt/apt.conf.d/99keep"
-  # It is thrown away: dpkg need not wait for the disk after each file.
+  # The machine is temporary: dpkg need not wait for the disk after each file.
   echo force-unsafe-io >"$machine/etc/dpkg/dpkg.cfg.d/bare"
   local file
   for file in $sources; do cp "$file" "$machine$file"; done
   cp /etc/resolv.conf "$machine/etc/resolv.conf"
   printf '127.0.0.1 localhost\n127.0.1.1 bare\n::1 localhost\n' >"$machine/etc/hosts"
-  # Where CIFAR-10 is downloaded from is out of reach but for the part that tries it: elsewhere a stand-in serves.
+  # CIFAR-10's host is unreachable except in the part that downloads it: elsewhere a generated set
+  # is used.
   echo '255.255.255.255 www.cs.toronto.edu' >>"$machine/etc/hosts"
   echo 'ada ALL=(ALL) NOPASSWD: ALL' >"$machine/etc/sudoers.d/ada"
   chroot "$machine" useradd --create-home --shell /bin/bash ada
@@ -102,7 +106,7 @@ make_machine() {
   chroot "$machine" chown -R ada: /home/ada
 }
 
-# in_machine WHO COMMAND...: runs it there in a shell, in the clone, with nothing of this environment.
+# in_machine WHO COMMAND...: runs it there in a shell, in the clone, without this environment.
 in_machine() {
   "${namespaces[@]}" bash tests/bare/enter.sh "$machine" "$cache" "$@" &
   local inside=$! code=0

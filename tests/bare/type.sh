@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Types what documents say one is to type: type.sh FILE.md..., in a clone's root. Changes no file but what the commands change.
+# Types the commands of documents: type.sh FILE.md..., in a clone's root. Changes only the files
+# that the commands change.
 #
-# Of a block "console", lines that begin with "$ " are commands, those with "> " go on with the one above; the rest is what they print.
-# A command that ends with "&" runs on once it has printed something; what it left is ended with its document.
-# A command ends with 0, or with what "$ echo $?" below it shows. Lines that hold "error: " are ones that it prints.
+# In a block "console", lines that begin with "$ " are commands, and lines with "> " continue the
+# one above; the rest is output. A command that ends with "&" runs on once it has printed something;
+# it is ended with its document. A command must end with 0, or with the code that "$ echo $?" below
+# it shows. It must print the lines that contain "error: ".
 set -euo pipefail
 
-# What takes minutes counts, and is ended, once it has said this.
+# Output after which a command of several minutes counts as good, and is ended.
 last_words() { # COMMAND
   case $1 in
     "make test" | "make test "*) echo '^test: part 1 of' ;;
@@ -23,7 +25,7 @@ failed() { # WHERE TEXT
   exit 1
 }
 
-# In a shell that all commands of a document share: cd and export stay.
+# In a shell that all commands of a document share: cd and export persist.
 begin() { # COMMAND
   : >"$log"
   set -m
@@ -65,7 +67,7 @@ type_one() { # WHERE COMMAND CODE SHOWN
   echo "type: $where  ok in $((SECONDS - begin)) s: $command"
 }
 
-# read_document FILE: into commands, their places, exit codes and what is shown below them.
+# read_document FILE: into commands, their places, exit codes and expected output.
 read_document() {
   local line number=0 inside=0 last=-1
   places=() commands=() codes=() shown=()

@@ -1,4 +1,4 @@
-// A rank that checks all that a back end promises, under whatever launcher: cluster_suite BACKEND.
+// A rank that checks all guarantees of a back end, under any launcher: cluster_suite BACKEND.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // A rank for the cluster tests: makes steps, each an all_reduce over all ranks, until a file
-// exists. cluster_worker STOP_FILE [TIMEOUT_S]; says who it is and when its first step was done
+// exists. cluster_worker STOP_FILE [TIMEOUT_S]; prints its place and the time of its first step
 // (seconds since 1970).
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ int body(int argc, char** argv) {
   const std::chrono::seconds timeout(argc > 2 ? std::atoi(argv[2]) : 60);
   const World world = World::join(Deadline::after(60s));
   auto group = ProcessGroup::create(world, {.timeout = timeout});
-  // Every step asks all ranks whether one has seen the file, so all end after the same step.
+  // Every step combines whether a rank has seen the file, so all end after the same step.
   for (int64_t step = 1, stop = 0; stop == 0; ++step) {
     stop = std::filesystem::exists(argv[1]) ? 1 : 0;
     group.all_reduce(&stop, 1, DType::kInt64, ReduceOp::kSum).wait();

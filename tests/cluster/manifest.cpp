@@ -1,4 +1,4 @@
-// What Kubernetes makes of a manifest, as far as a container's start is concerned:
+// Kubernetes' reading of a manifest, as far as it concerns a container's start:
 //
 //   manifest check FILE              required fields; ends with 1 and a line for each that is wrong
 //   manifest environment FILE INDEX  the variables of pod INDEX, a line each
@@ -24,7 +24,7 @@ void expect(bool good, const std::string& what) {
   ++wrong;
 }
 
-/// A field by its path, "spec.template.spec"; an undefined node where there is none.
+/// A field by its path, "spec.template.spec"; an undefined node if there is none.
 YAML::Node at(const YAML::Node& document, const std::string& path) {
   YAML::Node node = YAML::Clone(document);
   size_t begin = 0;
@@ -44,7 +44,7 @@ std::string text(const YAML::Node& document, const std::string& path) {
 std::string kind_of(const YAML::Node& document) {
   return text(document, "kind");
 }
-/// Where the pod's template stands in a workload; empty for what has no pods.
+/// Path of the pod's template in a workload; empty if it has no pods.
 std::string template_path(const YAML::Node& document) {
   if (kind_of(document) == "Job") return "spec.template";
   if (kind_of(document) == "PyTorchJob") return "spec.pytorchReplicaSpecs.Worker.template";
@@ -66,7 +66,7 @@ void check_variable(const YAML::Node& variable) {
   const YAML::Node source = at(variable, "valueFrom");
   expect(!name.empty(), "a variable without a name");
   expect(variable["value"].IsDefined() != source.IsDefined(), name + ": value or valueFrom");
-  // The API takes text; 2 without quotes is a number and is refused.
+  // The API requires text; it refuses 2 without quotes, a number.
   if (variable["value"].IsDefined())
     expect(variable["value"].Tag() == "!" ||
                text(variable, "value").find_first_not_of("0123456789") != std::string::npos,
@@ -114,7 +114,7 @@ void check_service(const YAML::Node& service, const YAML::Node& job) {
   expect(ports.IsSequence() && ports.size() > 0, "Service: spec.ports");
   for (const auto& port : ports)
     expect(!text(port, "port").empty(), "Service: a port needs a port");
-  // Pods of a Job have this label of their own.
+  // Pods of a Job have this label.
   expect(text(service, "spec.selector.job-name") == text(job, "metadata.name"),
          "Service: its selector is the Job's name");
   expect(text(service, "metadata.name") == text(job, "spec.template.spec.subdomain"),
@@ -154,7 +154,7 @@ int check(const std::vector<YAML::Node>& documents) {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-/// What the kubelet and the controller set besides the manifest's own.
+/// Variables that the kubelet and the controller add to the manifest's.
 Variables added_variables(const YAML::Node& document, const std::string& index) {
   const std::string name = text(document, "metadata.name");
   Variables variables = {{"KUBERNETES_SERVICE_HOST", "10.96.0.1"},

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Real launchers, hosts and services on this machine: tests/cluster/run.sh [FOLDER...]
 #
-# Hosts are Linux namespaces; harness/segment.sh says how. Each folder of tests runs in a segment of its own, side by side.
-# ONLY=regex picks tests by name, VERBOSE=1 shows what they print; LOCKSTEP_BIN_DIR names the programs. Needs root: sudo is asked without a password.
-# With --possible it only finds out whether this system lets it make hosts: a line says why not.
+# Hosts are Linux namespaces; see harness/segment.sh. Each folder of tests runs in its own segment,
+# side by side. ONLY=regex selects tests by name, VERBOSE=1 shows their output; LOCKSTEP_BIN_DIR is
+# the folder of the programs. Needs root: sudo must work without a password. With --possible it only
+# checks whether this system allows hosts: otherwise a line gives the reason.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [ "$(id -u)" != 0 ]; then
@@ -15,7 +16,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 start=$SECONDS
 namespaces=(unshare --mount --uts --ipc --net --pid --fork --kill-child --mount-proc)
-# All that harness/hosts.sh makes a host of.
+# Everything that harness/hosts.sh needs for a host.
 why=$("${namespaces[@]}" bash -ec 'mount -t tmpfs tmpfs /srv; ip link add wire type bridge; ip link add one type veth peer name two
   unshare --net --uts --ipc --mount --time --monotonic 1 --boottime 1 --pid --fork --kill-child true' 2>&1) || {
   echo "cluster: error: hosts are made of namespaces with a bridge, which this system does not grant root: $(tail -n 1 <<<"$why")" >&2
@@ -24,7 +25,7 @@ why=$("${namespaces[@]}" bash -ec 'mount -t tmpfs tmpfs /srv; ip link add wire t
 [ "${1:-}" != --possible ] || exit 0
 
 segments=()
-# The kernel ends a segment with its first process: nothing else has to be taken down.
+# The kernel ends a segment with its first process: no teardown is needed.
 end_all() { [ ${#segments[@]} = 0 ] || kill -KILL "${segments[@]}" 2>/dev/null || true; wait; }
 trap 'end_all; exit 130' INT TERM HUP
 [ $# -gt 0 ] || set -- launchers faults

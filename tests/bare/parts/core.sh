@@ -1,5 +1,5 @@
-# The core alone: with its packages and no other it is configured, built and installed, and a program trains with what is installed,
-# as one process and as two ranks that a shell starts.
+# The core alone: it is configured, built and installed with its own packages only. A program trains
+# with the installed core, as one process and as two ranks that a shell starts.
 part_core() {
   local packages
   make_machine

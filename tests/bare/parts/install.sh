@@ -1,4 +1,4 @@
-# make install as root; then a user's own project, which has nothing but what was installed.
+# make install as root; then a user's own project, with nothing but the installed files.
 part_install() {
   make_machine
   in_machine root 'make install PREFIX=/opt/lockstep' 2>&1 | sed -u 's/^/    /' || fail bare "make install failed"

@@ -1,4 +1,4 @@
-# make test from nothing, as far as it needs no second machine and runs no program twice.
+# make test from nothing, without the parts that need a second machine or run programs twice.
 part_test() {
   make_machine
   in_machine root 'make test PARTS="build release"' 2>&1 | tee "$machine/tmp/test.log" | sed -u 's/^/    /' || fail bare "make test failed"

@@ -1,11 +1,12 @@
-# What is in the way of make run on somebody's machine: one line says what it is, and where; or it is none.
+# Obstacles to make run on a user's machine: one line must name each one and its place, or it must
+# not matter.
 part_trouble() {
   make_machine
   refused root 'unshare --net make run' 'setup: error: no package registry can be reached'
   refused root 'mount -t tmpfs -o size=8m tmpfs /var/cache/apt/archives && mkdir /var/cache/apt/archives/partial && make run' \
     'setup: error: no space left .* for packages'
   refused root 'TMPDIR=/nowhere make run' 'setup: error: /nowhere cannot be written'
-  # One registry of several that is away, and a small disk, are not blamed for what they have no part in.
+  # An unreachable registry among several, and a small disk, are not blamed for other failures.
   refused root 'echo "deb http://127.0.0.1:9/ none main" >/etc/apt/sources.list.d/none.list && mount -t tmpfs -o size=50m,mode=1777 tmpfs /tmp &&
     echo "Dir::Bin::dpkg \"/bin/false\";" >/tmp/apt.conf && APT_CONFIG=/tmp/apt.conf make run' 'setup: error: apt-get failed: Sub-process /bin/false'
   rm "$machine/etc/apt/sources.list.d/none.list"
@@ -30,7 +31,8 @@ part_trouble() {
     'error: /srv/archive/scripts/setup.sh has lost its right to be run'
   refused root 'cd / && make -f /srv/lockstep/Makefile run' 'error: / is not the folder of Lockstep'
   refused ada 'make install' 'install: error: ada cannot make /usr/local, because of /usr/local: .*for the last step alone: scripts/'
-  # What that line has one type works from nothing, and again; nor is what root leaves in the way of the next build.
+  # The suggested commands work from nothing, and again; root's files do not obstruct the next
+  # build.
   goes_well ada 'remedy=$(make install 2>&1 | sed -n "s/.*for the last step alone: //p" | head -n 1)
     for time in 1 2; do eval "$remedy" && /usr/local/bin/lockstep --version || exit 1; done; make install PREFIX=$HOME/own'
   mkdir "$machine/home/ada/lockstep/runs"
@@ -38,12 +40,12 @@ part_trouble() {
   rmdir "$machine/home/ada/lockstep/runs"
   goes_well root 'mount -t tmpfs -o noexec,mode=1777 tmpfs /tmp && STEPS=1 make run'
   goes_well root 'mkdir -p "/srv/two words" && git clone -q . "/srv/two words/lock step" && cd "/srv/two words/lock step" && STEPS=1 make run'
-  # Another prefix comes first, as where conda is active; it has other versions of the libraries.
+  # Another prefix comes first, as with conda; it has other versions of the libraries.
   goes_well root 'mkdir -p /opt/conda/bin /opt/conda/include/fmt /opt/conda/lib/cmake/fmt && echo "#error of conda" >/opt/conda/include/fmt/format.h &&
     echo "message(FATAL_ERROR \"of conda\")" >/opt/conda/lib/cmake/fmt/fmt-config.cmake && git clone -q . /srv/conda && cd /srv/conda &&
     export PATH=/opt/conda/bin:$PATH CPATH=/opt/conda/include CMAKE_PREFIX_PATH=/opt/conda CXXFLAGS=-Dint=long && scripts/build.sh release lockstep_base &&
     env -u CPATH -u CMAKE_PREFIX_PATH -u CXXFLAGS cmake --preset release -B /srv/conda/by-hand >/dev/null'
-  # Nobody can write the compiler's cache, nor the home folder.
+  # The user can write neither the compiler's cache nor the home folder.
   goes_well ada 'HOME=/nonexistent CCACHE_DIR=/nonexistent/ccache scripts/build.sh release lockstep_base'
 }
 

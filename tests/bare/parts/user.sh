@@ -1,4 +1,4 @@
-# make run as a user who has sudo, from nothing.
+# make run as a user with sudo, from nothing.
 part_user() {
   . tests/bare/parts/run.sh
   make_machine

@@ -1,4 +1,5 @@
-# The job that faults happen to: one agent a host, two ranks each, that step until they are told to stop.
+# The job for fault injection: one agent a host, two ranks each, which step until they are told to
+# stop.
 # shellcheck shell=bash
 for i in 1 2 3; do host_boot "$i"; done
 STOP=$SHARED/stop
@@ -17,7 +18,7 @@ fixed_job() { # OPTIONS...: two nodes; none may be missing, nothing is tried aga
   shows host1 30 'rank 0/4 .*first step'
 }
 
-# What can be inflicted; pids are those of the segment.
+# Faults to inject; pids are those of the segment.
 a_worker() { pids_on "$1" '^[^ ]*cluster_worker ' | head -n 1; }
 the_agent() { pids_on "$1" '^[^ ]*lockstep run '; }
 nothing() { :; }

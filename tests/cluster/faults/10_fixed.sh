@@ -1,8 +1,9 @@
-# Faults of a job with a fixed number of nodes and without restarts: it ends, everywhere, and says why.
+# Faults of a job with a fixed number of nodes and without restarts: it ends everywhere, with the
+# reason.
 # shellcheck shell=bash
 
-# fault NAME INFLICT CODE1 LINE1 CODE2 LINE2 SECONDS: what the agents of host1 and host2 end with and say.
-# CODE "-": that host is not asked.
+# fault NAME INFLICT CODE1 LINE1 CODE2 LINE2 SECONDS: exit code and line of the agents of host1 and
+# host2. CODE "-": that host is not checked.
 fault() { eval "test_${1// /_}() { GROUP_TIMEOUT=${GROUP_TIMEOUT:-60}; inflict_on_fixed_job $(printf '%q ' "${@:2}"); }"; }
 inflict_on_fixed_job() { # INFLICT CODE1 LINE1 CODE2 LINE2 SECONDS
   fixed_job
@@ -21,7 +22,7 @@ fault "a worker is killed" "kill_worker 2" 137 'rank [23] \(.*host2.*SIGKILL' 13
 GROUP_TIMEOUT=4 fault "a worker is stopped" "stop_worker 2" 1 'rank [23] did not come' 1 'rank [23] did not come' 40
 fault "an agent is killed" "kill_agent 2" 1 'rank [23]: closed the connection|node 1.*host2' - - 15
 fault "the first agent is killed" "kill_agent 1" - - 1 'node 0|host1' 15
-# Nothing can take the node's place, so it may be silent for 30 s.
+# Nothing can replace the node, so it may be silent for 30 s.
 fault "a host loses its power" "host_off 2" 1 'agent of node 1 \(host2\)|rank [23] \(host2\)' - - 45
 fault "a link is cut for good" "host_cut 2" 1 'agent of node 1 \(host2\)|rank [23] \(host2\)' 1 'agent of node 0 \(.*host1|rank [01] \(host1\)' 45
 

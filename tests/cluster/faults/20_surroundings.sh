@@ -1,4 +1,4 @@
-# What surrounds a job: ports, disks, secrets, strangers.
+# Surroundings of a job: ports, disks, secrets, strangers.
 # shellcheck shell=bash
 
 node() { # I OPTIONS...: begins agent I-1 of two; the endpoint is host1's port 29400
@@ -97,7 +97,8 @@ test_the_disk_of_the_log_folder_is_full() {
   on host1 rmdir /tmp/small
 }
 
-# The kernel does nothing by default for the first process of a namespace, as agents in containers are.
+# A signal has no default action for the first process of a namespace, such as an agent in a
+# container.
 test_sigterm_ends_a_first_process_that_waits_for_others() {
   local rank
   for rank in 0 1; do

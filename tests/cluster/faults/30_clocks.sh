@@ -1,4 +1,5 @@
-# Clocks. The kernel has one wall clock for all hosts; libfaketime gives one host's programs another.
+# Clocks. The kernel has one wall clock for all hosts; libfaketime gives one host's programs
+# another.
 # shellcheck shell=bash
 
 test_a_clock_that_jumps_an_hour_ahead_and_two_back() {
@@ -14,11 +15,11 @@ test_a_clock_that_jumps_an_hour_ahead_and_two_back() {
   before=$(steps_so_far)
   for change in +3600 -3600; do
     echo "$change" >"$shift"
-    sleep 4 # nothing shall happen, for longer than it takes to give a host up
+    sleep 4 # nothing must happen, for longer than it takes to give a host up
   done
   [ "$(steps_so_far)" = "$before" ] || fail "started again"
   ends_well host1 host2
-  # That the clock did jump.
+  # The clock really jumped.
   local here there
   here=$(awk '/ steps at/ { print $NF; exit }' "$OUTPUT.host1")
   there=$(awk '/ steps at/ { print $NF; exit }' "$OUTPUT.host2")

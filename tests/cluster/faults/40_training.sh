@@ -1,4 +1,4 @@
-# Training that is interrupted ends with the bits of training that is not.
+# Interrupted training ends with the same bits as uninterrupted training.
 # shellcheck shell=bash
 training_data
 
@@ -27,8 +27,9 @@ test_training_on_two_hosts_goes_on_after_a_kill() {
   same_weights killed2 4
 }
 
-# elastic TYPE SAMPLES OPTIONS...: one epoch of SAMPLES samples from `lockstep run --nnodes 1:3`, in which a host joins, another joins, and
-# one is lost. What ranks used is a prefix of the epoch's order, and the rest is dealt to those who are there: each sample counts once.
+# elastic TYPE SAMPLES OPTIONS...: one epoch of SAMPLES samples with `lockstep run --nnodes 1:3`, in
+# which two hosts join one after the other, and one is lost. The used samples are a prefix of the
+# epoch's order; the rest is distributed to the present ranks. Each sample counts once.
 elastic() {
   local name=elastic-$1 samples=$2 log count=0 i
   trainer "$name"
@@ -56,7 +57,7 @@ elastic_trainer() { # I
   begin "host$1" on "host$1" env LOCKSTEP_SECRET=between-us "$BIN/lockstep" run --nproc_per_node 1 --nnodes 1:3 --rdzv_backend c10d \
     --rdzv_endpoint "$ENDPOINT" --rdzv_id "$name" --max_restarts 3 ${rank:+--node_rank "$rank"} -- "${TRAIN[@]}"
 }
-stepped() { # COUNT: so many lines of steps more
+stepped() { # COUNT: waits for so many more lines of steps
   local before
   before=$(grep -c 'step: \[' "$log" 2>/dev/null) || before=0
   until_true 60 more_steps "$((before + $1))" || { cp "$OUTPUT.host1" "$OUTPUT"; fail "no $1 further steps"; }
@@ -99,7 +100,8 @@ test_more_ranks_than_virtual_ranks_do_not_end_a_job() {
   until_true 1 grep -Eq 'step: \[[0-9]+/' "$log" || fail "no steps"
 }
 
-# The host of rank 0 stops, the job goes on without it, and it wakes up: its workers belong to a generation that was given up.
+# The host of rank 0 stops, the job goes on without it, and the host wakes up. Its workers belong to
+# an abandoned generation.
 test_a_host_that_wakes_up_writes_nothing_into_the_results_of_others() {
   local name=woken i folder=$SHARED/runs/woken
   trainer "$name"

@@ -1,4 +1,4 @@
-# lockstep doctor finds, before a job, what would break it.
+# lockstep doctor finds obstacles before a job meets them.
 # shellcheck shell=bash
 doctor() { on host3 "$BIN/lockstep" doctor --hosts host1,host2,host3 --ports 29500,29600 "$@"; }
 
@@ -24,7 +24,7 @@ test_doctor_names_the_port_that_a_firewall_blocks() {
   on host2 nft add table inet wall
   on host2 nft add chain inet wall in '{ type filter hook input priority 0; }'
   on host2 nft add rule inet wall in tcp dport 29500 reject
-  trap 'on host2 nft delete table inet wall' EXIT # also when the test fails: later ones would, too
+  trap 'on host2 nft delete table inet wall' EXIT # even if the test fails, for later ones
   within 60 1 doctor --seconds 0
   says '^fail +links +host2 from host1, host3: port 29500: refused' '^warn +firewall +host2: nft blocks: tcp dport 29500'
   says_not '^fail .*29600'

@@ -1,11 +1,11 @@
-# Faults that a job survives: it goes on with who is left, in a new generation.
+# Faults that a job survives: it goes on with the remaining nodes, in a new generation.
 # shellcheck shell=bash
 
 elastic_job() { # MIN:MAX COUNT OPTIONS...: agents on the first COUNT hosts
   rm -f "$STOP"
   local i
   for ((i = 1; i <= $2; i++)); do elastic_agent "$i" --nnodes "$1" "${@:3}"; done
-  shows host1 40 "rank [0-9]*/$((2 * $2)) .*first step" # who came first has rank 0
+  shows host1 40 "rank [0-9]*/$((2 * $2)) .*first step" # the first to come has rank 0
 }
 elastic_agent() { # I OPTIONS...
   agent "host$1" "${MEETING[@]}" --rdzv_id one --max_restarts 3 "${@:2}" -- "$BIN/cluster_worker" "$STOP" "${GROUP_TIMEOUT:-60}"
@@ -14,12 +14,12 @@ stop_agent() { kill -STOP $(the_agent "$1"); }
 resume_agent() { resume_with_callers $(the_agent "$1"); }
 MEETING=(--rdzv_backend c10d --rdzv_endpoint "$ENDPOINT")
 
-# When ranks of a world of that size made their first step, after a time, as one host saw it.
+# Time of the first step of a world of that size after a given time, as seen by one host.
 first_step() { # HOST WORLD AFTER
   awk -v world="/$2 " -v after="$3" '/first step at/ && index($0, world) && $NF > after { print $NF; found = 1; exit } END { exit !found }' \
     "$OUTPUT.$1"
 }
-steps_again() { # HOST WORLD AFTER SECONDS: and how long that took
+steps_again() { # HOST WORLD AFTER SECONDS: and prints how long that took
   until_true 60 first_step "$1" "$2" "$3" || { cp "$OUTPUT.$1" "$OUTPUT"; fail "[$1] no step of $2 ranks"; }
   local took
   took=$(awk -v a="$3" -v b="$(first_step "$1" "$2" "$3")" 'BEGIN { printf "%.2f", b - a }')
@@ -27,7 +27,7 @@ steps_again() { # HOST WORLD AFTER SECONDS: and how long that took
   at_most "$took" "$4"
 }
 
-# survives NAME MIN:MAX COUNT INFLICT SURVIVORS WORLD SECONDS LINE [THEN]: one of the survivors says LINE.
+# survives NAME MIN:MAX COUNT INFLICT SURVIVORS WORLD SECONDS LINE [THEN]: a survivor prints LINE.
 survives() { eval "test_${1// /_}() { GROUP_TIMEOUT=${GROUP_TIMEOUT:-60}; inflict_on_elastic_job $(printf '%q ' "${@:2}"); }"; }
 inflict_on_elastic_job() {
   local range=$1 count=$2 inflict=$3 survivors=$4 world=$5 seconds=$6 line=$7 then=${8:-} first=${4%% *}
@@ -57,8 +57,8 @@ survives "a paused host comes back when it goes on" 1:2 2 "host_pause 2" "host1 
   'begin=$(now); host_resume 2; steps_again host1 4 "$begin" 30'
 survives "a host comes later" 1:2 1 "elastic_agent 2 --nnodes 1:2" "host1 host2" 4 15 'node'
 
-# Workers that do not end by SIGTERM say all the time in which generation they live. Whose agent is cut off has none left
-# when the others begin the next one.
+# Workers that ignore SIGTERM continuously record their generation. A host whose agent is cut off
+# has none left when the others begin the next generation.
 LIFE='trap "" TERM; while [ ! -e "$0" ]; do echo "$LOCKSTEP_GENERATION $(date +%s.%N)" >>"$1.$HOSTNAME"; sleep 0.05; done'
 living_in() { tail -n 1 "$SHARED/lives.host$1" | cut -d' ' -f1; }
 all_live_in_one() { [ -n "$(living_in 1)" ] && [ "$(living_in 1)" = "$(living_in 2)" ] && [ "$(living_in 1)" = "$(living_in 3)" ]; }

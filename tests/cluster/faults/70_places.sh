@@ -1,4 +1,4 @@
-# Faults of jobs whose agents meet where none of them serves: in etcd, or in a folder.
+# Faults of jobs whose agents meet at a place that none of them serves: in etcd, or in a folder.
 # shellcheck shell=bash
 etcd_up
 BY_ETCD=(--rdzv_backend etcd --rdzv_endpoint head:2379)
@@ -17,7 +17,8 @@ test_etcd_is_killed_and_comes_back_while_the_job_runs() {
   ends_well host1 host2 host3
 }
 
-# A job leaves its keys, among them the failure of its generation 1; the next of that name begins at 1, too.
+# A job leaves its keys, among them the failure of its generation 1; the next job of that name
+# begins at 1, too.
 begins_anew() { # PLACE...
   local MEETING=("$@") begin
   elastic_job 2:2 2

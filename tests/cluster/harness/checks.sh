@@ -1,6 +1,7 @@
-# What tests say.
+# Functions for tests.
 # shellcheck shell=bash
-# A test is a function test_WHAT_IT_SHOWS that runs under `set -e`. $OUTPUT holds what the last `within` or `ends` saw printed.
+# A test is a function test_WHAT_IT_SHOWS that runs under `set -e`. $OUTPUT holds the output of the
+# last `within` or `ends`.
 
 fail() { # MESSAGE: ends the test and shows the last output
   echo "  failed: $*"
@@ -9,7 +10,7 @@ fail() { # MESSAGE: ends the test and shows the last output
   exit 1
 }
 
-# Starts a command, or a function; what it prints goes to $OUTPUT.TAG. `ends` waits for it.
+# Starts a command, or a function; its output goes to $OUTPUT.TAG. `ends` waits for it.
 declare -A BEGUN=()
 begin() { # TAG COMMAND...
   local tag=$1
@@ -31,14 +32,14 @@ within() { # SECONDS CODE COMMAND...: runs it to its end
   ends run "$1" "$2"
 }
 
-gone() { # PID: ended, or only its status is left
+gone() { # PID: ended, or a zombie
   local text
   { read -r text <"/proc/$1/stat"; } 2>/dev/null || return 0
   text=${text##*) }
   [ "${text%% *}" = Z ]
 }
 
-# What the last output must, and must not, hold; extended regular expressions.
+# Checks that the last output contains, or lacks, extended regular expressions.
 says() { local text; for text in "$@"; do grep -Eq -- "$text" "$OUTPUT" || fail "no line matches: $text"; done; }
 says_not() { local text; for text in "$@"; do ! grep -Eq -- "$text" "$OUTPUT" || fail "a line matches: $text"; done; }
 shows() { # TAG SECONDS TEXT: a begun command prints it
@@ -51,7 +52,7 @@ one_shows() { # SECONDS TEXT TAG...: one of these begun commands prints it, whic
   until_true "$1" grep -Eqs -- "$2" "${files[@]}" || { cat "${files[@]}" >"$OUTPUT"; fail "none of [${*:3}] showed within $1 s: $2"; }
 }
 
-until_true() { # SECONDS COMMAND...: asks again until it succeeds
+until_true() { # SECONDS COMMAND...: repeats it until it succeeds
   local seconds=$1 begin=$SECONDS
   shift
   until "$@" >/dev/null 2>&1; do
@@ -60,8 +61,8 @@ until_true() { # SECONDS COMMAND...: asks again until it succeeds
   done
 }
 
-# allowed SECONDS: what seconds of a machine that has nothing else to do may be here, where others want the cores, too.
-# Up to ten times as many: what hangs does so on a busy machine as well.
+# allowed SECONDS: converts the seconds of an idle machine to those of this one under its load. At
+# most ten times as many: a hang shows on a busy machine as well.
 CORES=$("$ROOT/scripts/cores.sh")
 allowed() {
   awk -v seconds="$1" -v cores="$CORES" '{
@@ -73,7 +74,7 @@ allowed() {
 
 now() { echo "$EPOCHREALTIME"; }
 since() { awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }'; }
-figure() { echo "figure: $*"; } # stands beside the test's result
+figure() { echo "figure: $*"; } # is printed beside the test's result
 at_most() { # TOOK SECONDS
   awk -v a="$1" -v b="$(allowed "$2")" 'BEGIN { exit !(a <= b) }' || fail "took $1 s, at most $2 s are allowed, and $(allowed "$2") s on a machine that is as busy"
 }

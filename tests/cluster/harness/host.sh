@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Process 1 of a host: host.sh NAME SHARED ADDRESS. When it dies, all on the host dies.
+# Process 1 of a host: host.sh NAME SHARED ADDRESS. When it dies, all processes of the host die.
 set -euo pipefail
 name=$1 SHARED=$2 address=$3 own=$2/hosts/$1
-read -r pid _ </proc/self/stat # in the segment's numbers: its /proc is still mounted
+read -r pid _ </proc/self/stat # the segment's pid: its /proc is still mounted
 hostname "$name"
 mount -t proc proc /proc
 source "$SHARED/root/tests/cluster/harness/scratch.sh"
-# Every host is another machine to those who ask for its boot.
+# By its boot id every host is a separate machine.
 cat /proc/sys/kernel/random/uuid >"$own/boot_id"
 mount --bind "$own/boot_id" /proc/sys/kernel/random/boot_id
 echo "$pid" >"$own/pid"

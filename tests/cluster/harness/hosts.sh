@@ -1,6 +1,8 @@
-# Hosts: namespaces of their own for network, names, processes, shared memory, mounts and time since the start.
+# Hosts: separate namespaces for network, names, processes, shared memory, mounts and time since
+# boot.
 # shellcheck shell=bash
-# hostI has 10.1.1.I (and as sixI, of IPv6 alone, fd10:1:1::I), eth0, its own /proc, /tmp and /dev/shm; `head`, this segment itself, has 10.1.1.254.
+# hostI has the address 10.1.1.I (and as sixI, with IPv6 alone, fd10:1:1::I), eth0, and its own
+# /proc, /tmp and /dev/shm. `head`, this segment itself, has 10.1.1.254.
 #
 #   host_boot I               starts hostI (with sshd); again after host_off
 #   on hostI COMMAND...       runs there; ends when its caller does
@@ -14,7 +16,7 @@ NETWORK=10.1.1
 host_pid() { cat "$SHARED/hosts/host$1/pid"; }
 hosts_up() { local folder; for folder in "$SHARED"/hosts/*/ready; do [ ! -e "$folder" ] || basename "$(dirname "$folder")"; done; }
 
-# What the hosts have in common: the wire between them, names, ssh without questions.
+# Shared by all hosts: the wire between them, names, ssh without questions.
 segment_up() {
   local i
   ip link set lo up
@@ -39,12 +41,12 @@ host_boot() { # I
   local name=host$1 folder=$SHARED/hosts/host$1
   mkdir -p "$folder"
   rm -f "$folder"/{pid,ready,linked}
-  # Hosts were switched on at different times: their monotonic clocks have nothing to do with each other.
+  # Hosts were booted at different times, so their monotonic clocks are unrelated.
   setsid unshare --net --uts --ipc --mount --time --monotonic $(($1 * 100000)) --boottime $(($1 * 100000)) --pid --fork --kill-child \
     bash "$HARNESS/host.sh" "$name" "$SHARED" "$NETWORK.$1" >"$folder/log" 2>&1 </dev/null &
   echo $! >>"$SHARED/services"
   until_true 30 test -s "$folder/pid" || fail "$name did not start: $(cat "$folder/log")"
-  # The same address on the wire after every start: the others remember it.
+  # The same address on the wire after every start: the others cache it.
   ip link add "$name" type veth peer name eth0 address "02:00:00:00:00:$(printf %02x "$1")" netns "$(host_pid "$1")"
   ip link set "$name" master wire up
   : >"$folder/linked"
@@ -59,7 +61,7 @@ on() { # hostI|head COMMAND...
   enter "${name#host}"
   "${ENTER[@]}" "$@"
 }
-enter() { # I: ENTER becomes what has to stand before a command
+enter() { # I: sets ENTER to the words before a command
   ENTER=(nsenter -t "$(host_pid "$1")" -n -u -i -m -T -p -- setpriv --pdeathsig KILL
     env HOSTNAME="host$1" sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD")
 }
@@ -70,7 +72,7 @@ host_pids() { # I
   namespace=$(readlink "/proc/$(host_pid "$1")/ns/pid") || return 0
   for folder in /proc/[0-9]*; do
     [ "$(readlink "$folder/ns/pid")" != "$namespace" ] || echo "${folder#/proc/}"
-  done 2>/dev/null | sort -n # ranks that were forked come after the program that waits to be
+  done 2>/dev/null | sort -n # forked ranks come after the fork server
 }
 pids_on() { # I PATTERN
   local pid
@@ -89,7 +91,7 @@ host_off() {
   ip link del "host$1" 2>/dev/null || true
   rm "$SHARED/hosts/host$1/ready"
 }
-hosts_restore() { # what a test cut or switched off works again
+hosts_restore() { # whatever a test cut or switched off works again
   local folder i
   for folder in "$SHARED"/hosts/host*; do
     i=${folder##*host}
@@ -102,7 +104,7 @@ host_pause() { # everything but its process 1
   for pid in $(host_pids "$1"); do [ "$pid" = "$(host_pid "$1")" ] || kill -STOP "$pid" 2>/dev/null || true; done
 }
 host_resume() { resume_with_callers $(host_pids "$1"); }
-resume_with_callers() { # PID...: `on` stops with what it runs
+resume_with_callers() { # PID...: `on` stops with its command
   local pid
   for pid in "$@"; do kill -CONT "$pid" "$(ps -o ppid= "$pid" | tr -d ' ')" 2>/dev/null || true; done
 }

@@ -1,9 +1,10 @@
-# Nothing may stay behind: processes, files in /tmp and /dev/shm, ports.
+# Checks that nothing is left: processes, files in /tmp and /dev/shm, ports.
 # shellcheck shell=bash
-# Only the segment's first shell calls these: it sees all processes and starts none while it looks.
+# Only the segment's first shell calls these: it sees all processes and starts none during the
+# check.
 
 declare -A KEPT=() # processes that belong to the hosts and services
-keep() { # all that there are now
+keep() { # all that exist now
   local folder
   for folder in /proc/[0-9]*; do KEPT[${folder#/proc/}]=1; done
 }
@@ -12,7 +13,7 @@ keep() { # all that there are now
 find_strays() {
   local folder pid
   STRAYS=()
-  while read -r pid; do KEPT[$pid]=1; done <"$SHARED/services" # those that a test started
+  while read -r pid; do KEPT[$pid]=1; done <"$SHARED/services" # started by a test
   for folder in /proc/[0-9]*; do
     pid=${folder#/proc/}
     [ -n "${KEPT[$pid]:-}" ] || gone "$pid" || STRAYS+=("$pid")
@@ -28,12 +29,12 @@ files_and_ports() {
   done
 }
 
-# What another's launcher is known to leave in a scratch folder is removed, not held against us.
+# Files that other launchers are known to leave in a scratch folder are removed, and are no failure.
 launcher_leaves() { echo "file $1" >>"$SHARED/expected"; } # PATH_PREFIX
 nothing_added() { [ -z "$(added | grep -vf "$SHARED/expected")" ]; }
 added() { files_and_ports | comm -13 "$SHARED/before" -; }
 
-# True when the world is as before within 20 s; else says what was left, and removes it.
+# True if everything is as before within 20 s; else prints the leftovers, and removes them.
 nothing_left() {
   local pid end=$((SECONDS + 20)) clean=1
   find_strays

@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
-# Process 1 of a closed-off little world: segment.sh TEST_FILE...
+# Process 1 of an isolated environment: segment.sh TEST_FILE...
 #
-# run.sh starts it in namespaces of its own (processes, network, mounts, names). Whatever is started, listened on,
-# mounted or written in there ends with this process, so nothing has to be taken down and two runs never meet.
-# Sources the files and runs their functions test_*, in order; each must leave the world as it found it.
-# Ends with 0 when all passed, with 3 when ONLY picks none.
+# run.sh starts it in its own namespaces (processes, network, mounts, names). All processes, ports,
+# mounts and files in there end with this process. So no teardown is needed, and two runs never
+# meet. Sources the files and runs their functions test_*, in order; each must leave the environment
+# as before. Ends with 0 if all passed, with 3 if ONLY selects none.
 set -uo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 BIN=${LOCKSTEP_BIN_DIR:-$ROOT/build/release/bin}
-SHARED=/srv # a file system that all hosts share, as clusters have one
+SHARED=/srv # a file system that all hosts share, as in clusters
 HARNESS=$ROOT/tests/cluster/harness
 for part in checks leftovers hosts services training; do source "$HARNESS/$part.sh"; done
 
-limit=${TEST_LIMIT:-120} # seconds a test may take on a machine that has nothing else to do
+limit=${TEST_LIMIT:-120} # seconds a test may take on an idle machine
 
 prepare() {
   mount --make-rprivate /
   mount -t tmpfs -o mode=755 tmpfs "$SHARED"
   mkdir -p "$SHARED"/{root,etc,hosts,log,runs}
   mount --bind "$ROOT" "$SHARED/root"
-  # From here on the checkout is there alone: its own path may have spaces, or lie in a folder that is hidden now.
+  # From here on only this path of the checkout is used: its own may have spaces, or be hidden by a
+  # mount.
   [[ $BIN != "$ROOT"/* ]] || BIN=$SHARED/root${BIN#"$ROOT"}
   ROOT=$SHARED/root HARNESS=$SHARED/root/tests/cluster/harness
   cd "$ROOT" || return
@@ -28,13 +29,13 @@ prepare() {
   segment_up
 }
 
-# Ends when a test has had its time. `read` waits without a process that would be left.
+# Ends at a test's time limit. `read` waits without a process that would be left.
 time_is_over() {
   local second
   for ((second = 0; second < $(allowed "$limit"); second++)); do read -r -t 1 <>"$SHARED/never" || true; done
 }
 
-# Runs one test by itself, ends what it left, says how it went.
+# Runs one test, ends its leftovers, and prints the result.
 run_test() { # FUNCTION
   local log=$SHARED/log/$1 begin=$EPOCHREALTIME code ended title=${1#test_}
   title=${title//_/ }
@@ -69,14 +70,14 @@ run_test() { # FUNCTION
 }
 
 prepare || { echo "cluster: error: the namespaces could not be made ready" >&2; exit 1; }
-# What a file does by itself, tests rely on.
+# Tests rely on each file's own commands.
 trap 'echo "cluster: error: $file:$LINENO failed: $BASH_COMMAND" >&2' ERR
 set -eE
 for file in "$@"; do source "$file"; done
 set +eE
 trap - ERR
 failed=0 picked=0
-# By line number: in the order in which the files have them.
+# By line number: in their order in the files.
 shopt -s extdebug
 tests=$(for name in $(compgen -A function test_); do declare -F "$name"; done | sort -k3,3 -k2,2n | awk '{print $1}')
 shopt -u extdebug

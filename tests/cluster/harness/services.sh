@@ -1,4 +1,4 @@
-# What clusters have: ssh, Slurm, etcd.
+# Services of clusters: ssh, Slurm, etcd.
 # shellcheck shell=bash
 #
 #   slurm_up I...             a controller on the head, a node on each of these hosts; then srun and sbatch work
@@ -14,7 +14,8 @@ service() { # LOG COMMAND...
   echo "$SERVICE" >>"$SHARED/services"
 }
 
-# Keys and settings of this segment only; bound over /etc/ssh/ssh_config, so that plain `ssh host2` works for every launcher.
+# Keys and settings of this segment only; mounted over /etc/ssh/ssh_config, so that plain `ssh
+# host2` works for every launcher.
 ssh_keys() {
   local folder=$SHARED/ssh
   mkdir -m 700 "$folder"
@@ -33,7 +34,7 @@ slurm_up() { # I...
   mkdir -p "$folder"/{state,munge,log}
   for i in "$@"; do nodes+="NodeName=host$i NodeAddr=$NETWORK.$i CPUs=8"$'\n'; done
   slurm_settings "$folder" "$nodes" >"$SLURM_CONF"
-  # No host has a tree of cgroups here; a named plugin is not looked for.
+  # No host has a tree of cgroups here; a named plugin avoids the search for one.
   echo "CgroupPlugin=cgroup/v1" >"$folder/cgroup.conf"
   (umask 077 && head -c 64 /dev/urandom >"$folder/munge/key")
   service "$folder/log/munged" munged --foreground --socket="$folder/munge/socket" --key-file="$folder/munge/key" \

@@ -1,4 +1,4 @@
-# What the tests start: the trainer, five steps of a CIFAR-10 configuration.
+# The program under test: the trainer, with five steps of a CIFAR-10 configuration.
 # shellcheck shell=bash
 #
 #   trainer NAME              TRAIN becomes the command of one rank; results go to $SHARED/runs/NAME

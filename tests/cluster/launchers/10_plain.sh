@@ -23,7 +23,7 @@ test_plain_variables_over_two_hosts() {
   same_weights plain2 4
 }
 
-# PyTorch's four names alone: who shares a host, the ranks find out.
+# PyTorch's four variables alone: the ranks determine which of them share a host.
 four_names() { # NAME HOSTS... -- VARIABLES...: four ranks, two on each host or all on one
   local name=$1 rank hosts=()
   shift
@@ -58,7 +58,7 @@ test_lockstep_run_over_two_hosts() {
   same_weights static 4
 }
 
-# A name that has an IPv6 address and no other.
+# A name with an IPv6 address and no other.
 test_lockstep_run_over_two_hosts_of_ipv6() {
   local node
   trainer six
@@ -73,7 +73,7 @@ test_four_names_over_two_hosts_of_ipv6() {
   four_names names6 host1 host2 -- MASTER_ADDR=six1 MASTER_PORT=29500 LOCKSTEP_SECRET=between-us
 }
 
-# Agents that meet where none of them serves.
+# Agents that meet at a place that none of them serves.
 etcd_up
 run_by() { # NAME BACKEND PLACE
   local host

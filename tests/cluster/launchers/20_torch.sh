@@ -1,6 +1,6 @@
-# PyTorch's launchers start our trainer.
+# PyTorch's launchers start the trainer.
 # shellcheck shell=bash
-# tests/launch/torchrun.py is torchrun, mended where Debian's cannot start.
+# tests/launch/torchrun.py is torchrun with repairs, because Debian's cannot start.
 
 test_torchrun_on_one_host() {
   launcher_leaves /tmp/torchelastic_
@@ -21,7 +21,7 @@ test_torchrun_over_two_hosts() {
   same_weights torchrun2 4
 }
 
-# The module is broken as torchrun is; it calls the same function after a warning.
+# The module is broken like torchrun; it calls the same function after a warning.
 test_torch_distributed_launch_on_one_host() {
   launcher_leaves /tmp/torchelastic_
   trainer launch

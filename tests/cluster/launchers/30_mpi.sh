@@ -1,6 +1,6 @@
-# Open MPI's mpirun and MPICH's mpiexec.hydra start our trainer. It does not use MPI.
+# Open MPI's mpirun and MPICH's mpiexec.hydra start the trainer, which does not use MPI.
 # shellcheck shell=bash
-# Both start other hosts by ssh. Two cores have to do for all ranks.
+# Both start other hosts by ssh. All ranks share two cores.
 open_mpi() { # HOST ARGUMENTS...
   on "$1" env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun.openmpi --oversubscribe --bind-to none "${@:2}"
 }
@@ -25,7 +25,7 @@ test_mpirun_over_two_hosts_without_a_secret() {
   same_weights mpirun_bare 4
 }
 
-# The host that starts them takes no part: rank 0 is elsewhere.
+# The host of the command takes no part: rank 0 is elsewhere.
 test_mpirun_over_two_other_hosts_by_file() {
   trainer mpirun_file
   printf '%s slots=2\n' host2 host3 >"$SHARED/hostfile"
@@ -39,7 +39,7 @@ test_mpirun_with_the_ranks_dealt_out_by_node() {
   same_weights mpirun_node 4
 }
 
-# Of two ranks' sums there is only one order, so any engine gives the weights of `native`.
+# A sum of two ranks has only one order, so any engine gives the weights of `native`.
 test_training_by_other_engines_over_two_hosts() {
   local engine
   for engine in mpi c10d:gloo; do
@@ -49,7 +49,7 @@ test_training_by_other_engines_over_two_hosts() {
   done
 }
 
-# Each engine by its own way between the hosts.
+# Each engine uses its own connections between the hosts.
 test_every_back_end_keeps_its_promises_between_hosts() {
   local engine
   for engine in native mpi c10d:gloo; do
@@ -64,14 +64,14 @@ test_hydra_on_one_host() {
   same_weights hydra 4
 }
 
-# No variable tells the rank then: it is asked for at a port.
+# No variable has the rank then: the process queries it at a port.
 test_hydra_over_two_hosts_by_port() {
   trainer hydra_port
   within 60 0 on host1 mpiexec.hydra -pmi-port -n 4 -ppn 2 -hosts host1,host2 -genv LOCKSTEP_SECRET between-us "${TRAIN[@]}"
   same_weights hydra_port 4
 }
 
-# The secret travels through PMI.
+# PMI carries the secret.
 test_hydra_over_two_hosts() {
   unset LOCKSTEP_SECRET
   trainer hydra2

@@ -1,4 +1,4 @@
-# Slurm: srun with its ways to deal out ranks, steps, sbatch, PMI.
+# Slurm: srun with its distributions of ranks, steps, sbatch, PMI.
 # shellcheck shell=bash
 slurm_up 1 2 3
 export LOCKSTEP_SECRET=between-us # srun passes the environment on
@@ -9,7 +9,7 @@ test_srun_on_two_nodes() {
   same_weights srun 4
 }
 
-# As the guides have it: every task of a node, and of all nodes, has to decide alike.
+# As in the guides: every task of a node, and of all nodes, must decide alike.
 test_srun_of_a_script_that_sets_torchs_names() {
   trainer srun_names
   # shellcheck disable=SC2016
@@ -40,7 +40,7 @@ test_srun_with_pmix() {
   same_weights srun_pmix 4
 }
 
-# Nothing is set: each host's munged says whose the ranks are.
+# Nothing is set: each host's munged certifies the ranks' user.
 test_plain_srun_where_munge_is() {
   local i daemons=()
   unset LOCKSTEP_SECRET
@@ -85,7 +85,7 @@ test_sbatch_with_srun() {
   same_weights sbatch 4
 }
 
-# The job has three nodes, the step the last two of them.
+# The job has three nodes; the step uses the last two of them.
 test_a_step_on_some_of_the_nodes_of_sbatch() {
   trainer step
   within 60 0 batch step -N3 --ntasks-per-node=2 -- srun -N2 -r1 -n4 "${TRAIN[@]}"
@@ -108,7 +108,7 @@ test_lockstep_run_in_srun() {
   same_weights srun_run 4
 }
 
-# Nobody says which nodes there are: the step does.
+# No option gives the nodes: they come from the step.
 test_lockstep_run_in_srun_takes_the_steps_nodes() {
   trainer srun_nodes
   within 60 0 srun -N2 --ntasks-per-node=1 "$BIN/lockstep" run --nproc_per_node 2 -- "${TRAIN[@]}"
@@ -117,7 +117,7 @@ test_lockstep_run_in_srun_takes_the_steps_nodes() {
   says 'start one a node'
 }
 
-# A shell of four tasks: what is typed there is one process, and what srun starts there is a step.
+# A shell of four tasks: a command typed there is one process, and srun there starts a step.
 test_the_shell_of_srun_pty() {
   printf '%s\n' "$BIN/lockstep env" "srun --overlap -n2 $BIN/lockstep env" >"$SHARED/typed"
   within 60 0 script -qec "srun -n4 --pty bash $SHARED/typed" /dev/null
@@ -125,7 +125,7 @@ test_the_shell_of_srun_pty() {
   says 'rank +[01] of 2'
 }
 
-# Rank 0 is on neither the first host of the job's list nor of the step's.
+# Rank 0 is neither on the first host of the job's list nor on that of the step's.
 test_srun_arbitrary() {
   trainer srun_arbitrary
   printf '%s\n' host3 host1 host3 host2 >"$SHARED/order"

@@ -20,7 +20,7 @@ test_shell_loop_with_a_rank_table_of_all_8_devices() {
   same_weights ascend8 8
 }
 
-# Devices 4 to 7 are ranks 0 to 3; DEVICE_NUM stays what the host has.
+# Devices 4 to 7 are ranks 0 to 3; DEVICE_NUM still counts the host's devices.
 test_shell_loop_with_a_rank_table_of_4_of_8_devices() {
   rank_table '[4,8)' 4
   trainer ascend4
@@ -32,7 +32,7 @@ test_shell_loop_with_a_rank_table_of_4_of_8_devices() {
   same_weights ascend4 4
 }
 
-# What a user of MindOCR has: the tutorial's loop, around a detector and a recogniser.
+# A MindOCR user's setup: the tutorial's loop, around a detector and a recogniser.
 test_shell_loop_with_a_rank_table_trains_text() {
   rank_table '[0,2)' 2
   "$BIN/lockstep" data synth-ocr --det 4 --rec 8 --size 160x160 -o "$SHARED/text" >/dev/null

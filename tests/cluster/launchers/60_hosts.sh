@@ -15,7 +15,7 @@ test_lockstep_run_starts_this_host_and_another() {
   says 'rank 0/4 node 0/2 .*steps' 'rank 1/4 node 0/2 .*steps' 'rank 2/4 node 1/2 .*steps' 'rank 3/4 node 1/2 .*steps'
 }
 
-# Rank 0 is not where the command is typed.
+# Rank 0 is on another host than the command.
 test_lockstep_run_starts_two_other_hosts_by_file() {
   touch "$SHARED/stop"
   printf '%s slots=2\n' host2 host3 >"$SHARED/hostfile"

@@ -1,7 +1,8 @@
-# Kubernetes: agents with exactly the environment that the manifests of examples/cluster give their pods.
+# Kubernetes: agents with exactly the environment that the manifests of examples/cluster give their
+# pods.
 # shellcheck shell=bash
 MANIFESTS=$ROOT/examples/cluster
-# Pods find each other by these names, which a headless Service has.
+# Pods find each other by these names, from a headless Service.
 echo "$NETWORK.1 lockstep-train-0.lockstep-train lockstep-train-worker-0" >>"$SHARED/etc/hosts"
 
 pod() { # FILE INDEX: starts pod INDEX on a host; TRAIN takes the place of the manifest's program
