@@ -11,8 +11,8 @@ endif()
 
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE)
-  # Paths relative to the sources, so that one user's clones and worktrees share objects. ccache
-  # uses precompiled headers only with this sloppiness: no file uses __TIME__ or such #defines.
+  # Paths relative to the sources, so that one user's clones and worktrees share objects.
+  # With this sloppiness ccache uses precompiled headers too: no file uses __TIME__ or such #defines.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
                                   CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
                                   ${LOCKSTEP_CCACHE})

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Formatting; the clang build, whose -Wthread-safety checks the lock annotations; then clang-tidy
-# with its flags. g++ covers the layers that link libtorch: clang 14 cannot parse its headers as
+# with its flags. Layers that link libtorch are left to g++: clang 14 cannot parse its headers as
 # C++20.
 set -euo pipefail
 cd "$(dirname "$0")/.."

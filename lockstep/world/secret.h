@@ -8,7 +8,7 @@ namespace lockstep {
 
 /// A job secret in a file: one line, 1 to 4096 characters. Errors: kInvalidArgument if it is empty,
 /// belongs to another user than this one or root, or has a wrong mode. Allowed are 600, 400 or,
-/// with one's own group, 440; for files of root, if we are not root, also 640 and 040, as
+/// with one's own group, 440. For files of root, if we are not root, also 640 and 040, as
 /// Kubernetes mounts secrets. kNotFound, kIo.
 std::string read_secret_file(const std::string& path);
 

@@ -11,8 +11,8 @@
 #
 # The machine is a folder made by debootstrap, entered with its own mounts, processes and name; it
 # contains a clone of HEAD. It also gets the host's apt configuration, proxies and compiler cache,
-# and nothing else. debootstrap's result stays in the user's cache folder; all else is removed at
-# the end. KEEP=1 keeps the machine and prints its path. Needs root: sudo must work without a
+# and nothing else. The result of debootstrap stays in the user's cache folder; all else is removed
+# at the end. KEEP=1 keeps the machine and prints its path. Needs root: sudo must work without a
 # password.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -64,7 +64,7 @@ TEST(Launchers, MpirunOfSeveralPrograms) {
   EXPECT_EQ(ranks_said(run), expected(3, "openmpi"));
 }
 
-/// Ranks that believe to be on different hosts meet through PMIx, and then have a secret.
+/// Ranks with different host ids meet through PMIx, and then have a secret.
 TEST(Launchers, MpirunOverHostsMeetsThroughPmix) {
   const std::string script =
       "export OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1; "

@@ -54,7 +54,7 @@ CheckRows check_libtorch(const std::vector<HostFinding>& hosts);
 CheckRows check_instruction_sets(const std::vector<HostFinding>& hosts);
 CheckRows check_speeds(const Findings& findings);
 /// Addresses of Ascend devices (the table's, else the hosts' own) must be unique and of the subnets
-/// that one generation needs; their links must be up. No row without such devices.
+/// that one generation needs. Their links must be up. No row without such devices.
 CheckRows check_devices(const Findings& findings);
 
 /// Pairs with a bandwidth below 40 % of fast pairs, or a latency of 4 times theirs and 100 us

@@ -44,9 +44,9 @@ std::string failure_line(const Failure& failure, int num_nodes);
 /// The shortest form: "rank 1: WHY", "rank 1", or the first line of a node's cause.
 std::string failure_words(const Failure& failure);
 
-/// The report that the user sees last, without a last newline: one line of facts with the worker's
-/// own message, then the end of its stderr. shown: the same screen already shows that end, so the
-/// report only refers to it.
+/// The report that the user sees last, without a last newline. It has one line of facts with the
+/// worker's own message, then the end of its stderr. shown: the same screen already shows that end,
+/// so the report only refers to it.
 std::string report_text(const Failure& failure, int num_nodes, bool shown = false);
 
 }  // namespace lockstep

@@ -35,8 +35,8 @@ struct RendezvousConf {
 };
 
 /// Takes the keys of all of torchrun's back ends, whichever is chosen; seconds may have a fraction.
-/// close_timeout and heartbeat_timeout have no effect: a job's end is known at once, and heartbeats
-/// do not block.
+/// The keys close_timeout and heartbeat_timeout have no effect: a job's end is known at once, and
+/// heartbeats do not block.
 ///
 /// Errors: kInvalidArgument naming `what` and the key. The allowed silence of an agent,
 /// keep_alive_interval * keep_alive_max_attempt, is at most kMaxHoldTtl.

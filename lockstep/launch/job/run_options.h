@@ -124,10 +124,10 @@ struct RunOptions : RendezvousConf {
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
                              const std::function<Machine()>& machine);
 
-/// Agents that a step of srun has started, one a node, form one job unless options say otherwise:
-/// number, rank and meeting place are the step's. Changes nothing for other processes. Returns the
-/// step if its agents have no secret and can get one by munge. Errors: kInvalidArgument if the step
-/// has several agents on a node.
+/// Agents that a step of srun has started, one a node, form one job unless options differ. Number,
+/// rank and meeting place are the step's. Changes nothing for other processes. Returns the step if
+/// its agents have no secret and can get one by munge. Errors: kInvalidArgument if the step has
+/// several agents on a node.
 std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* options);
 
 /// The options of `words` and PET_ variables as "--name=value", then "--" and the program: for an

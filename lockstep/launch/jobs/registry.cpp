@@ -29,7 +29,7 @@ bool is_missing(const std::string& path) {
 }
 
 /// A descriptor for PATH/NAME. The last agent to end removes PATH, and so does a listing that finds
-/// no agents, between any two calls here; then PATH is made again.
+/// no agents, between any two calls here. Then PATH is made again.
 UniqueFd open_in(const std::string& path, const std::string& name) {
   const std::string file = path + "/" + name;
   for (int attempt = 0; attempt < 100; ++attempt) {

@@ -10,7 +10,7 @@ namespace lockstep {
 /// Takes bytes in pieces of any size and returns whole lines without their newline.
 ///
 /// Of a line with carriage returns, only the text that a terminal would finally show is returned
-/// and kept: progress bars come out as their last state. A line longer than `max_bytes` is returned
+/// and kept. Progress bars come out as their last state. A line longer than `max_bytes` is returned
 /// in pieces of that size, each but the last with `cut_mark` after it.
 class LineSplitter {
  public:

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr auto kWriteLimit = std::chrono::seconds(10);
-/// Up to this number agents need not know their number: their heartbeats are no burden.
+/// Fewer agents need not learn their number: their heartbeats are no burden.
 constexpr int64_t kManyAgents = 1024;
 constexpr size_t kMaxRefusal = 8192;
 

@@ -42,8 +42,9 @@ struct JobNews {
 ///                    └─ and any time: end
 ///
 /// In a generation: failed() at most once, done() at most once, gone() once if another may follow
-/// (after failed() possibly before the news). leave() may come at any time after join(); then only
-/// news() follows. Destruction without leave() ends this node's part as if its host had died.
+/// (after failed() possibly before the news). A call of leave() may come at any time after join();
+/// then only news() follows. Destruction without leave() ends this node's part as if its host had
+/// died.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;

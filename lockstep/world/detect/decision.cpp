@@ -83,7 +83,7 @@ bool ranks_are_nodes(const Identity& outer, const Identity& inner) {
   return outer.size == inner.num_nodes && outer.rank == inner.node_rank;
 }
 
-/// `first`, or a source below it that a batch system's single process started: under `srun -n1` the
+/// `first`, or a source below it that a batch system's single process started. Under `srun -n1` the
 /// step has rank 0 of 1, and the inner launcher's data is better.
 Finding* innermost(std::vector<Finding>& findings, Finding* first) {
   if (!is_batch_system(*first) || first->identity->size != 1) return first;

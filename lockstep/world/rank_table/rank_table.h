@@ -9,7 +9,7 @@
 //    "status": "completed"}
 //
 // A file is checked in three stages: its form (read_rank_table), its ranks (check_ranks), and the
-// rules of HCCL and its hardware (check.h). load_rank_table() requires the first two, `lockstep
+// rules of HCCL and its hardware (check.h). For load_rank_table() the first two suffice; `lockstep
 // ranktable --check` reports all three.
 
 #include <cstdint>
@@ -59,8 +59,8 @@ struct RankTableReading {
 
 constexpr int64_t kMaxRankTableBytes = int64_t{64} << 20;  ///< 10,000 hosts of 8 fit in a fifth.
 
-/// Reads a table's form. It must be JSON of at most kMaxRankTableBytes, with each field present, of
-/// its type and with a sensible value, and no repeated name in an object. All scalars are strings;
+/// Reads a table's form. It must be JSON of at most kMaxRankTableBytes, with each field present,
+/// of its type and with a sensible value. No object may repeat a name. All scalars are strings;
 /// a rank_id may be a number, as written by merge_hccl.py. Unknown fields are skipped. Never
 /// throws. Cost: one pass; memory about ten times the text.
 RankTableReading read_rank_table(std::string_view json);
