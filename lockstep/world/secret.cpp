@@ -105,7 +105,7 @@ void check_host_of_agents(const std::string& secret, const std::string& host,
 std::string weak_secret_warning(const std::string& secret, const std::string& members) {
   if (secret.empty() || secret.size() >= kStrongSecret) return "";
   return fmt::format(
-      "the secret has {} bytes: who records how {} meet can guess one of less "
+      "the secret has {} bytes: an eavesdropper between {} can guess one of less "
       "than {}; make one by openssl rand -hex 32",
       secret.size(), members, kStrongSecret);
 }
@@ -114,10 +114,10 @@ void check_secret_of_agents(const std::string& secret, const std::string& addres
                             const std::string& what) {
   if (is_loopback(address)) return;
   if (secret == kKnownToAll) {
-    log_warn(
-        fmt::format("LOCKSTEP_INSECURE=1: the nodes meet without a secret; whoever reaches {} "
-                    "can take part",
-                    address));
+    log_warn(fmt::format(
+        "LOCKSTEP_INSECURE=1: the nodes meet without a secret; any program that reaches {} "
+        "can take part",
+        address));
   }
   const std::string weak = secret == kKnownToAll ? "" : weak_secret_warning(secret, "nodes");
   if (!weak.empty()) log_warn(weak);

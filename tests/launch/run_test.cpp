@@ -88,8 +88,8 @@ TEST(Run, OutputThatCannotBeWrittenIsAFailure) {
   Launched full({"/bin/sh", "-c", job + " >/dev/full"});
   EXPECT_EQ(full.wait(), 1);
   EXPECT_EQ(full.err(),
-            "lockstep run: error: write standard output: No space left on device; what the ranks "
-            "printed is lost\n");
+            "lockstep run: error: write standard output: No space left on device; the ranks' "
+            "output is lost\n");
   for (const std::string verb : {"env", "version", "--help"}) {
     Launched other({"/bin/sh", "-c", built_program("lockstep") + " " + verb + " >/dev/full"});
     EXPECT_EQ(other.wait(), 1) << verb;

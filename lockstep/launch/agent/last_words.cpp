@@ -55,7 +55,7 @@ int LastWords::say(int code, const std::optional<Failure>& failure,
   console->drain(until);
   const std::string lost = console->failure();
   if (lost.empty()) return code;
-  console->put(2, "lockstep run: error: " + lost + "; what the ranks printed is lost");
+  console->put(2, "lockstep run: error: " + lost + "; the ranks' output is lost");
   console->drain(until);
   return code == 0 ? 1 : code;
 }

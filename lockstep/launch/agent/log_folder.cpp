@@ -91,7 +91,7 @@ void LogRoom::look(const std::string& folder) {
   if (why.empty()) return;
   due_.reset();
   log_warn(
-      fmt::format("write to the ranks' files in {}: {}; what they print there is lost until "
+      fmt::format("write to the ranks' files in {}: {}; their output there is lost until "
                   "there is room, and the job goes on",
                   folder, why));
 }

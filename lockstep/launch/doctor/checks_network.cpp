@@ -21,7 +21,7 @@ std::string outside_address(const HostFacts& facts) {
 }
 
 std::string mend_hosts_file(const HostFinding& other, const std::string& name) {
-  return fmt::format("in /etc/hosts there, instead of what it says now: {} {}",
+  return fmt::format("in /etc/hosts there, in place of the present line: {} {}",
                      outside_address(other.facts), name);
 }
 
@@ -175,7 +175,7 @@ CheckRows check_names(const std::vector<HostFinding>& hosts) {
       if (other != nullptr) check_lookup(host, *other, lookup, many, &rows);
     }
   }
-  return rows.finish("each host knows all names");
+  return rows.finish("each host resolves all names");
 }
 
 CheckRows check_ports(const std::vector<HostFinding>& hosts) {
@@ -187,7 +187,7 @@ CheckRows check_ports(const std::vector<HostFinding>& hosts) {
       if (port.error.empty()) continue;
       // The first host serves the job; on the others only HCCL's ports must be free.
       rows.add(&host == &hosts[0] ? Verdict::kFail : Verdict::kWarn, host.name, port.error,
-               fmt::format("who has it: sudo ss -ltnp 'sport = :{}'; or choose another with "
+               fmt::format("find its owner: sudo ss -ltnp 'sport = :{}'; or choose another with "
                            "--master_port",
                            port.asked));
     }
@@ -223,7 +223,7 @@ CheckRows check_firewalls(const std::vector<HostFinding>& hosts) {
     }
   }
   if (unknown.empty()) return rows.finish("none blocks");
-  return rows.finish(fmt::format("none seen (what {} says takes root)", fmt::join(unknown, ", ")));
+  return rows.finish(fmt::format("none seen (reading {} takes root)", fmt::join(unknown, ", ")));
 }
 
 }  // namespace lockstep::doctor

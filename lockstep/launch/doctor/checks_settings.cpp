@@ -221,8 +221,9 @@ CheckRows check_load(const std::vector<HostFinding>& hosts) {
     load.load = host.facts.load;
     load.cores = host.facts.cores;
     if (!load.busy()) continue;
-    rows.add(Verdict::kWarn, host.name, "busy: " + load.text(),
-             "end what runs there (ps -eo pcpu,user,args --sort=-pcpu | head), or measure later");
+    rows.add(
+        Verdict::kWarn, host.name, "busy: " + load.text(),
+        "end the programs there (ps -eo pcpu,user,args --sort=-pcpu | head), or measure later");
   }
   return rows.finish("no host is busy with something else");
 }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/options.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -15,7 +16,6 @@
 #include "lockstep/launch/doctor/examine.h"
 #include "lockstep/launch/doctor/probe.h"
 #include "lockstep/launch/doctor/report.h"
-#include "lockstep/base/options.h"
 #include "lockstep/launch/start/host_slots.h"
 
 namespace lockstep::doctor {
@@ -83,7 +83,7 @@ OptionGroup<DoctorRequest> doctor_options() {
         "of an Ascend job also HCCL's 16, from HCCL_IF_BASE_PORT or 60000)",
         set_text<&R::ports>},
        {"rsh", 0, kValue, "COMMAND",
-        "what runs a command on another host; {host} in it is its name (default: ssh that asks no "
+        "command to reach another host; {host} in it is its name (default: ssh that asks no "
         "questions)",
         [](R& request, Text value, Text) { request.examine.rsh = value; }},
        {"lockstep", 0, kValue, "PATH",

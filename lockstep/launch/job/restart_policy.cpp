@@ -20,9 +20,9 @@ bool shows_progress(const Failure& failure) {
 
 /// Empty: another attempt may succeed.
 std::string hopeless(const RestartRecord& record, const ExitStatus& status, int64_t generation) {
-  if (status.code == 2 && generation == 1) return "exit code 2 says that the call was at fault";
+  if (status.code == 2 && generation == 1) return "exit code 2 means a wrong call";
   if (generation == 1 && (status.code == 126 || status.code == 127)) {
-    return fmt::format("exit code {} says that a program cannot be run", status.code);
+    return fmt::format("exit code {} means that a program cannot be run", status.code);
   }
   if (!record.stepped && record.early_failures >= kEarlyFailures) {
     return "it failed twice in a row before its first step";

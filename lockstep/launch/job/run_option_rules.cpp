@@ -41,7 +41,7 @@ void take_local_worker_num(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   if (draft->local_worker_num == 0) return;
   if (options.nproc_given && options.nproc_per_node != draft->local_worker_num) {
-    refuse_options("--nproc_per_node and --local_worker_num (or -N) say the same; give one");
+    refuse_options("--nproc_per_node and --local_worker_num (or -N) mean the same; give one");
   }
   options.nproc_per_node = draft->local_worker_num;
   options.nproc_given = true;
@@ -69,14 +69,14 @@ bool starts_hosts(const RunOptionsDraft& draft) {
   if (options.hosts.empty() && options.host_file.empty()) return false;
   const char* name = options.hosts.empty() ? "--hostfile" : "--host";
   if (!options.hosts.empty() && !options.host_file.empty()) {
-    refuse_options("--host and --hostfile say the same; give one");
+    refuse_options("--host and --hostfile mean the same; give one");
   }
   const char* clash = draft.nnodes_given        ? "--nnodes"
                       : options.node_rank_given ? "--node_rank"
                       : draft.standalone        ? "--standalone"
                                                 : nullptr;
   if (clash != nullptr) {
-    refuse_options(fmt::format("{} says which nodes there are; leave {} away", name, clash));
+    refuse_options(fmt::format("{} already gives the nodes; leave {} away", name, clash));
   }
   return true;
 }
@@ -85,7 +85,8 @@ void decide_nodes(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   if (draft->standalone) {
     if (options.min_nodes > 1) {
-      refuse_options(fmt::format("--standalone is one node, --nnodes says {}", options.min_nodes));
+      refuse_options(
+          fmt::format("--standalone is one node, but --nnodes is {}", options.min_nodes));
     }
     // As torchrun: the meeting place of several nodes is ignored then.
     options.num_nodes = 1;
@@ -95,7 +96,7 @@ void decide_nodes(RunOptionsDraft* draft) {
   }
   if (options.conf_rank) {
     if (options.node_rank_given && options.node_rank != *options.conf_rank) {
-      refuse_options(fmt::format("--node_rank says {} and --rdzv_conf rank={}; give one",
+      refuse_options(fmt::format("--node_rank {} and --rdzv_conf rank={} differ; give one",
                                  options.node_rank, *options.conf_rank));
     }
     options.node_rank = *options.conf_rank;
@@ -140,8 +141,8 @@ void use_static_endpoint(RunOptionsDraft* draft) {
     if ((options.master_addr_given && options.master_addr != endpoint.host) ||
         (draft->master_port_given && options.master_port != endpoint.port)) {
       refuse_options(
-          fmt::format("--rdzv_endpoint {} and --master_addr, --master_port say the "
-                      "same with other values; give one",
+          fmt::format("--rdzv_endpoint {} and --master_addr, --master_port mean the "
+                      "same, but differ; give one",
                       options.rdzv_endpoint));
     }
     options.master_addr = endpoint.host;
@@ -199,12 +200,12 @@ std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* opt
     refuse_options(
         fmt::format("srun has started this {} times on {}: start one a node (srun "
                     "--ntasks-per-node=1), or the program itself by srun; for a job of its own "
-                    "each, say --standalone",
+                    "each, give --standalone",
                     step.size, counted(step.num_nodes, "node")));
   }
   if (!options->master_addr_given && step.master.host.empty()) {
     refuse_options(
-        "the step of srun does not tell which node has its first task: give --nnodes, --node_rank "
+        "the step of srun does not show which node has its first task: give --nnodes, --node_rank "
         "and --master_addr");
   }
   options->num_nodes = options->min_nodes = step.num_nodes;

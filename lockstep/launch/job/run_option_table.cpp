@@ -95,8 +95,7 @@ RunOptionGroup of_meeting() {
           {"local_addr", 0, kValue, "HOST", "address of this node for the others (found out)",
            set_text<&RunOptions::local_addr>},
           {"port_range", 0, kValue, "A-B",
-           "take all ports that other hosts reach and nobody names from this range",
-           run_values::port_range},
+           "range of the ports that other hosts reach and no option names", run_values::port_range},
       },
   };
 }

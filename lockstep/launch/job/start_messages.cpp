@@ -36,7 +36,7 @@ std::string bytes_of(const std::string& text) {
       bytes += static_cast<char>(static_cast<unsigned char>(first << 6 | (second & 0x3F)));
     } else {
       throw Error(ErrorCode::kCorrupt,
-                  "what the starter of the hosts says holds a character that is no byte");
+                  "a message of the hosts' starter holds a character that is no byte");
     }
   }
   return bytes;
@@ -54,7 +54,7 @@ auto read_line(const std::string& line, const Read& read) {
     return read(nlohmann::json::parse(line));
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kCorrupt,
-                std::string("what the starter of the hosts and its agents say: ") + error.what());
+                std::string("message between the hosts' starter and its agents: ") + error.what());
   }
 }
 

@@ -8,13 +8,13 @@
 
 #include <cstdio>
 
+#include "lockstep/base/options.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/job/rendezvous_conf.h"
 #include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_table.h"
 #include "lockstep/launch/jobs/registry.h"
-#include "lockstep/base/options.h"
 
 namespace lockstep {
 namespace {
@@ -56,7 +56,7 @@ const OptionGroup<StopRequest>& stop_options() {
        {"timeout", 0, OptionKind::kValue, "S", "how long to wait for its end (60)",
         [](R& request, Text value, Text what) { request.timeout = parse_seconds(value, what); }},
        {"kill", 0, OptionKind::kFlag, "",
-        "SIGKILL instead: nothing of it is left either, but nobody is asked", set_flag<&R::kill>},
+        "SIGKILL instead: nothing is left either, but no worker can clean up", set_flag<&R::kill>},
        help_option<R>()}};
   return kOptions;
 }

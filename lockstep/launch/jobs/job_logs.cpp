@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/options.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/held_agent.h"
@@ -16,7 +17,6 @@
 #include "lockstep/launch/jobs/log_reader.h"
 #include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
-#include "lockstep/base/options.h"
 #include "lockstep/launch/process/line_prefix.h"
 
 namespace lockstep {
@@ -53,8 +53,8 @@ const OptionGroup<LogsRequest>& logs_options() {
 HelpPage logs_help() {
   return {
       {{"lockstep logs [-f] [--rank R,R] [--tail N] [ID|PID]", ""}},
-      "Shows what the workers of a job wrote to its --log_dir: one that runs, or, by its ID, one "
-      "that is over.",
+      "Shows the workers' output in a job's --log_dir: of a running job, or, by its ID, of a past "
+      "one.",
       {help_group(logs_options())},
       ""};
 }

@@ -11,9 +11,9 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/host_name.h"
+#include "lockstep/base/options.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/base/options.h"
 #include "lockstep/launch/rank_table/check.h"
 #include "lockstep/launch/rank_table/hccl_tools.h"
 
@@ -50,7 +50,7 @@ OptionGroup<TableRequest> table_options() {
             "logical devices, from the first to before the last: within 0-3 or 4-7, or all",
             set_for_host<&R::device_num>},
            {"visible_devices", 0, kValue, "IDS",
-            "what the logical devices are in hardware (default 0,1,2,3,4,5,6,7)",
+            "hardware ids of the logical devices (default 0,1,2,3,4,5,6,7)",
             set_for_host<&R::visible_devices>},
            {"server_ip", 0, kValue, "IP", "this host's address (default: that of its name)",
             set_for_host<&R::server_ip>},
@@ -84,13 +84,13 @@ TableRequest parse_request(const std::vector<std::string>& words) {
   const bool wants_files = request.merge || request.check;
   if (request.merge + request.check + !request.hosts.empty() + request.for_host > 1)
     refuse_request(
-        "--merge, --check, --hosts and the options of this host's table exclude another");
+        "--merge, --check, --hosts and the options of this host's table exclude each other");
   if (wants_files && request.files.empty()) refuse_request("which files?");
   if (!wants_files && !request.files.empty())
     refuse_request(
         fmt::format("'{}' is no option; files go with --merge or --check", request.files[0]));
   if (!request.device_ip.empty() && !request.hccn_conf.empty())
-    refuse_request("--device_ip and --hccn_conf exclude another");
+    refuse_request("--device_ip and --hccn_conf exclude each other");
   return request;
 }
 

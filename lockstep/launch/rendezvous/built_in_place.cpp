@@ -196,7 +196,7 @@ void BuiltInPlace::check_job(Store& store, Deadline deadline) const {
   if (job.empty() || options_.run_id.empty() || job == options_.run_id) return;
   throw Error(
       ErrorCode::kMismatch,
-      fmt::format("--rdzv_id {}: those who meet at {} are of job {}; give each job "
+      fmt::format("--rdzv_id {}: the agents that meet at {} are of job {}; give each job "
                   "{} of its own",
                   options_.run_id, name(), job, fixed ? "a --master_port" : "an --rdzv_endpoint"));
 }

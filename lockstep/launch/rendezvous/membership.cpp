@@ -138,7 +138,7 @@ void on_leaving(MembershipState* state, const Agent& agent, MemberActions* actio
 /// and came back unseen, or could not write the failure in time.
 void on_workers_gone(MembershipState* state, const Agent& agent, MemberActions* actions) {
   Failure failure = node_failure(agent, {1, 0});
-  failure.cause = fmt::format("the workers of node {} ({}) ended; its agent did not say why",
+  failure.cause = fmt::format("the workers of node {} ({}) ended; its agent gave no reason",
                               failure.node_rank, failure.host);
   if (state->rules.elastic()) {
     begin_leaving(state, failure.cause, actions);

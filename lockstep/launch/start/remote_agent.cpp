@@ -93,7 +93,7 @@ std::string need_line(StarterLink* link) {
   auto line = link->line();
   if (!line) {
     ::raise(SIGTERM);  // no process would read a message
-    throw Error(ErrorCode::kPeerLost, "whoever started this agent is gone");
+    throw Error(ErrorCode::kPeerLost, "the starter of this agent is gone");
   }
   return std::move(*line);
 }

@@ -86,8 +86,8 @@ void EtcdStore::renew(const std::string& key, Deadline deadline) {
   {
     const MutexLock lock(mutex_);
     lost_ = fmt::format(
-        "has disconnected this client: nothing was heard of it for {} s, so what "
-        "it held is erased ({})",
+        "has disconnected this client: nothing was heard of it for {} s, so its "
+        "keys are erased ({})",
         it->first, quote_key(key));
   }
   check_lost();

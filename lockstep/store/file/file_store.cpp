@@ -297,7 +297,7 @@ std::vector<uint64_t> FileStore::find_dead() {
        life_signs_.silent(now, [&](uint64_t held) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
          return state_.shortest_ttl(held);
        })) {
-    log_warn(fmt::format("{}: nothing was heard of a client for {} ms, so what it held is erased",
+    log_warn(fmt::format("{}: nothing was heard of a client for {} ms, so its keys are erased",
                          name(), state_.shortest_ttl(client)->count()));
     dead.push_back(client);
   }
@@ -323,7 +323,7 @@ void FileStore::catch_up() {
 void FileStore::carry_out(RequestFrame record) {
   if (record.request.op == StoreOp::kCancel) {
     if (record.id == presence_.id())
-      lost_ = "has disconnected this client: nothing was heard of it, so what it held is erased";
+      lost_ = "has disconnected this client: nothing was heard of it, so its keys are erased";
     deliver(state_.drop_client(record.id));
   } else if (is_change(record.request.op)) {
     auto answers = state_.submit({record.id, 0}, std::move(record.request));

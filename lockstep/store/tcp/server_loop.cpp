@@ -376,7 +376,7 @@ void StoreServerLoop::drop_silent() {
        life_signs_.silent(now_, [&](uint64_t held) { return state_.shortest_ttl(held); })) {
     ServerConnection& client = *clients_.at(id);
     const std::string why = fmt::format(
-        "nothing was heard of it for {} ms, so what it held is "
+        "nothing was heard of it for {} ms, so its keys are "
         "erased ({})",
         state_.shortest_ttl(id)->count(), held_keys(state_, id));
     log_warn("store: " + client.peer() + " is disconnected: " + why);

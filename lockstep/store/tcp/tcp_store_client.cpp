@@ -355,7 +355,7 @@ UniqueFd connect_to_own_user(const Endpoint& server, Deadline deadline) {
     if (UniqueFd fd = await_shortcut(knock, deadline, answer)) return fd;
   }
   throw Error(answer == Knock::kWaits ? ErrorCode::kTimeout : ErrorCode::kMismatch,
-              fmt::format("what listens at {} is not a store of this user; without LOCKSTEP_SECRET "
+              fmt::format("the server at {} is not a store of this user; without LOCKSTEP_SECRET "
                           "no other is trusted",
                           to_string(server)));
 }

@@ -110,7 +110,7 @@ class MungeExchange final : public RankExchange {
       std::this_thread::sleep_for(std::min(kPause, deadline.left()));
     }
     throw Error(ErrorCode::kTimeout,
-                fmt::format("rank 0 of job {} has given nobody a credential of munge at {}, ports "
+                fmt::format("rank 0 of job {} has sent no credential of munge at {}, ports "
                             "{}{}; is it running there, as this user?",
                             job_, host_, fmt::join(ports_, ", "), why_));
   }

@@ -180,7 +180,7 @@ PmiPort::PmiPort(const Environment& environment, Deadline deadline)
 std::shared_ptr<RankExchange> open_pmi_exchange(int fd) {
   if (::fcntl(fd, F_GETFD) < 0) {
     throw Error(ErrorCode::kUnavailable,
-                fmt::format("PMI_FD={} is not open: what stands between mpiexec and this process "
+                fmt::format("PMI_FD={} is not open: a program between mpiexec and this process "
                             "closed it",
                             fd));
   }

@@ -23,7 +23,7 @@ RankTable read_table(const Reader& read, const std::string& path) {
   for (const RankTableFault& fault : reading.faults) {
     if (!fault.warning) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("RANK_TABLE_FILE={}: {} (lockstep ranktable --check tells all)", path,
+                  fmt::format("RANK_TABLE_FILE={}: {} (lockstep ranktable --check lists all)", path,
                               to_string(fault)));
     }
   }
@@ -125,7 +125,7 @@ std::optional<Identity> read_mindspore(const Reader& read) {
   }
   const auto node_id = read.text("MS_NODE_ID").value_or("");
   const auto because_rank =
-      fmt::format("MS_NODE_ID={} is no number, and nobody hands out ranks here", node_id);
+      fmt::format("MS_NODE_ID={} is no number, and no scheduler assigns ranks here", node_id);
   id.rank = is_number(node_id) ? read.maybe_number("MS_NODE_ID", 0, kMaxRanks).value_or(0)
                                : read.need_number("RANK_ID", because_rank, 0, kMaxRanks);
   check_less("MS_NODE_ID", id.rank, "MS_WORKER_NUM", id.size);

@@ -190,7 +190,7 @@ Identity named_source(const std::vector<Finding>& findings, const std::string& n
     if (source.name != name) continue;
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("LOCKSTEP_LAUNCHER={}, but this process was not started by it: none of "
-                            "{} tells a rank",
+                            "{} gives a rank",
                             name, fmt::join(source.signs, ", ")));
   }
   return {};  // none
@@ -220,8 +220,8 @@ void compare_others(Finding& chosen, Decision* decision) {
     other.passed_over = why_no_conflict(chosen, other);
     if (!other.passed_over.empty()) continue;
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("two launchers set this process's environment: {} says {} ({}); {} "
-                            "says {} ({}). Unset one's variables, or set LOCKSTEP_LAUNCHER to {} "
+                fmt::format("two launchers set this process's environment: {} gives {} ({}); {} "
+                            "gives {} ({}). Unset one's variables, or set LOCKSTEP_LAUNCHER to {} "
                             "or {}",
                             chosen.source->name, describe(*chosen.identity),
                             fmt::join(chosen.source->signs, ", "), other.source->name,

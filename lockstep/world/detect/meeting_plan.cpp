@@ -24,12 +24,13 @@ bool is_yes(const Reader& read, const char* name) {
 }
 
 constexpr const char* kWaysToShare =
-    "LOCKSTEP_RENDEZVOUS_DIR to a folder that all hosts share, or start them by what has PMIx or "
-    "PMI (mpirun, mpiexec, srun --mpi=pmix or --mpi=pmi2), or where munged runs on all hosts";
+    "LOCKSTEP_RENDEZVOUS_DIR to a folder that all hosts share, or start them by a launcher with "
+    "PMIx or PMI (mpirun, mpiexec, srun --mpi=pmix or --mpi=pmi2), or where munged runs on all "
+    "hosts";
 
 [[noreturn]] void need_place(const Identity& id) {
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} says who this rank is ({}) but not where the ranks meet: set "
+              fmt::format("{} gives the rank ({}) but no place where the ranks meet: set "
                           "MASTER_ADDR (and MASTER_PORT) to rank 0's host on all ranks, or {}",
                           id.launcher, describe(id), kWaysToShare));
 }
@@ -47,7 +48,7 @@ std::string unknown_host_text(const Reader& read, const std::string& host) {
 std::string munge_text(const Reader& read) {
   const std::string why = read.why_no_munge();
   if (why.empty()) return "";
-  return fmt::format(" ({}; LOCKSTEP_MUNGE_SOCKET says where it listens)", why);
+  return fmt::format(" ({}; LOCKSTEP_MUNGE_SOCKET sets its socket)", why);
 }
 
 [[noreturn]] void need_secret(const Reader& read, const Identity& id) {
@@ -87,8 +88,8 @@ void go_without_secret(Identity* id, std::vector<std::string>* warnings) {
   id->insecure = true;
   id->secret = secret_for_all(*id);
   warnings->push_back(
-      "LOCKSTEP_INSECURE=1: ranks of several hosts meet without a secret; whoever reaches their "
-      "ports can take part");
+      "LOCKSTEP_INSECURE=1: ranks of several hosts meet without a secret; any program that reaches "
+      "their ports can take part");
 }
 
 /// The ranks' hosts are unknown, and rank 0's host is this one. Ranks of other hosts, if there are

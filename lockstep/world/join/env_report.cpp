@@ -41,7 +41,8 @@ std::string meeting_text(const Identity& id) {
     case MeetingWay::kRankZero:
       break;
     case MeetingWay::kExchange:
-      return fmt::format("rank 0 serves a store and tells where through {}", channels_text(id));
+      return fmt::format("rank 0 serves a store and sends its address through {}",
+                         channels_text(id));
   }
   const auto ports = store_ports(id);
   const auto where = ports.size() == 1 ? to_string(Endpoint{id.master.host, ports[0]})

@@ -239,7 +239,7 @@ RankTable load_rank_table(const std::filesystem::path& path) {
   if (faults.empty()) return std::move(reading.table);
   throw Error(
       ErrorCode::kCorrupt,
-      fmt::format("rank table {}: {}{} (lockstep ranktable --check tells all)", path.string(),
+      fmt::format("rank table {}: {}{} (lockstep ranktable --check lists all)", path.string(),
                   to_string(faults[0]),
                   faults.size() > 1 ? fmt::format("; and {} more", faults.size() - 1) : ""));
 }

@@ -110,7 +110,7 @@ TEST(DoctorChecks, Firewalls) {
             "warn firewall: h1: ufw blocks: it is active\n");
   Findings all = sound_hosts(2);
   all.hosts[0].facts.firewalls = {{"nft", FirewallState::kUnknown, "Operation not permitted", ""}};
-  EXPECT_EQ(check_firewalls(all.hosts)[0].text, "none seen (what nft says takes root)");
+  EXPECT_EQ(check_firewalls(all.hosts)[0].text, "none seen (reading nft takes root)");
 }
 
 TEST(DoctorChecks, ClocksLessWhatTheMeasurementIsOff) {

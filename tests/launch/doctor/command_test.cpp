@@ -61,7 +61,7 @@ TEST_F(DoctorCommand, ThreeHosts) {
   EXPECT_EQ(row(report, "answers"), "pass: 3 hosts");
   EXPECT_EQ(row(report, "machines"), "warn: 127.0.0.2, 127.0.0.3, 127.0.0.4 are one machine");
   EXPECT_EQ(row(report, "links"), "pass: 3 pairs, each way, on every port");
-  EXPECT_EQ(row(report, "names"), "pass: each host knows all names");
+  EXPECT_EQ(row(report, "names"), "pass: each host resolves all names");
   EXPECT_EQ(report["pairs"].size(), 6U);
   for (const auto& pair : report["pairs"]) EXPECT_GT(pair["gbit_s"].get<double>(), 0) << pair;
   const auto& facts = report["hosts"][0]["facts"];

@@ -512,7 +512,7 @@ TEST(Membership, WorkersThatAreGoneWithoutAFailureEndTheirGeneration) {
   job.come("b");
   job.end_workers("b");
   ASSERT_TRUE(job.leaving());
-  EXPECT_EQ(job.record.why, "the workers of node 1 (host-b) ended; its agent did not say why");
+  EXPECT_EQ(job.record.why, "the workers of node 1 (host-b) ended; its agent gave no reason");
   job.end_workers("a");
   EXPECT_EQ(job.ranks(), "a0 b1");
   EXPECT_EQ(job.record.generation, 2);

@@ -223,14 +223,14 @@ TEST(Sources, SayWhatIsWrong) {
       {"no secret between hosts", kStep, "set LOCKSTEP_SECRET to the same text"},
       {"a rank left from an outer job",
        secret + kStep + "RANK=0 WORLD_SIZE=2 MASTER_ADDR=gpu01 MASTER_PORT=29500",
-       "two launchers set this process's environment: torch says rank 0 of 2, local rank ? of ?, "
-       "node ? of ? (RANK, WORLD_SIZE, LOCAL_RANK); slurm says rank 3 of 4, local rank 1 of 2, "
+       "two launchers set this process's environment: torch gives rank 0 of 2, local rank ? of ?, "
+       "node ? of ? (RANK, WORLD_SIZE, LOCAL_RANK); slurm gives rank 3 of 4, local rank 1 of 2, "
        "node 1 of 2"},
       {"mpirun below a worker of torchrun",
        std::string(kMpirun) +
            "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=0 GROUP_WORLD_SIZE=1 "
            "MASTER_ADDR=localhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x",
-       "openmpi says rank 3 of 4"},
+       "openmpi gives rank 3 of 4"},
       {"a bad list of hosts", secret + kStep + "SLURM_STEP_NODELIST=gpu[01-", "'[' without ']'"},
       {"counts that differ", secret + kStep + "SLURM_GTIDS=1,2,3", "SLURM_STEP_TASKS_PER_NODE"},
       {"a rank out of range", secret + kStep + "SLURM_PROCID=4",
@@ -388,7 +388,7 @@ TEST(Sources, WhereMungeDoesNotAnswerIsSaidWithWhatElseWouldDo) {
   inputs.why_no_munge = [] { return "munged does not answer at /run/m.socket"; };
   const std::string said = decide(inputs).problem;
   EXPECT_NE(said.find("where munged runs on all hosts (munged does not answer at /run/m.socket; "
-                      "LOCKSTEP_MUNGE_SOCKET says where it listens)"),
+                      "LOCKSTEP_MUNGE_SOCKET sets its socket)"),
             std::string::npos)
       << said;
 }

@@ -127,7 +127,7 @@ TEST(RankTableRead, LoadNamesFileAndFirstFault) {
   EXPECT_EQ(wrong_rank.what(), "rank table " + file.string() +
                                    ": $.server_list[0].device[0].rank_id: \"1\" is above 0, the "
                                    "last of 1 devices' ranks; and 1 more (lockstep ranktable "
-                                   "--check tells all)");
+                                   "--check lists all)");
 }
 
 TEST(RankTableRead, WarningsDoNotKeepATableFromBeingLoaded) {
