@@ -83,8 +83,7 @@ class Agent {
   Console* const console_;
   std::optional<WorkerLines> lines_;
   Poller poller_;
-  std::optional<WorkerGroup> workers_;  ///< Empty between two generations, and when no worker could
-                                        ///< start.
+  std::optional<WorkerGroup> workers_;  ///< Empty between two generations, if none could start.
   bool reading_ = true;
   int watched_stream_ = -1;  ///< Stream of the console that is polled for POLLOUT.
   bool orphans_ended_ = false;

@@ -18,8 +18,8 @@ std::string with_error_code(const std::string& json, int code);
 std::optional<std::string> read_error_message(const std::string& path);
 
 /// Copies a worker's error file to `to`, the file named by the launcher that started this agent.
-/// Its message so reaches the outermost launcher. A missing or unwritable file is no error: it must
-/// not change the job's end.
+/// This way its message reaches the outermost launcher. A missing or unwritable file is no error:
+/// it must not change the job's end.
 void copy_error_file(const std::string& from, const std::string& to, int code);
 
 }  // namespace lockstep

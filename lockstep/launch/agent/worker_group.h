@@ -29,8 +29,7 @@ struct WorkerSetup {
   const RunOptions* options;
   const Environment* environment;
   std::string program;  ///< Path of the program in `options`.
-  std::string mark;     ///< LOCKSTEP_AGENT: only processes of this agent's workers have it in their
-                        ///< environment.
+  std::string mark;     ///< LOCKSTEP_AGENT: only in the environment of its workers' processes.
   int cores = 1;
   WorkerStarter* starter;
   Guard* guard;

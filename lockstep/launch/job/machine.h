@@ -26,10 +26,10 @@ Machine this_machine(const Environment& environment);
 /// torchrun's --numa_binding (torch/numa/binding.py); in the order of their names in messages.
 enum class CoreBinding {
   kNone,
-  kNode,         ///< All CPUs of all nodes of its socket.
-  kSocket,       ///< Those of all nodes of its socket.
+  kNode,         ///< All CPUs of the rank's NUMA node.
+  kSocket,       ///< All CPUs of all nodes of its socket.
   kExclusive,    ///< A share of the node's cores that no other rank has.
-  kCoreComplex,  ///< The cores of one last-level cache of the node; a different one for each rank,
+  kCoreComplex,  ///< The cores of one last-level cache of the node; one for each rank,
                  ///< as far as they last.
 };
 

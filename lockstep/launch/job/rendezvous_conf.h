@@ -15,16 +15,13 @@ std::string parse_rendezvous_backend(const std::string& name, const std::string&
 
 /// Values of --rdzv_conf KEY=VALUE,...; keys not given have their defaults.
 struct RendezvousConf {
-  std::chrono::milliseconds join_timeout{900'000};    ///< join_timeout or timeout: until MIN nodes
-                                                      ///< have come.
+  std::chrono::milliseconds join_timeout{900'000};    ///< join_timeout or timeout: for MIN nodes.
   std::chrono::milliseconds last_call_timeout{3000};  ///< With MIN: how long to wait for MAX nodes.
   std::chrono::milliseconds heartbeat_interval{200};  ///< keep_alive_interval.
-  int heartbeat_attempts = 10;                        ///< keep_alive_max_attempt: missed heartbeats
-                                                      ///< until an agent counts as gone.
+  int heartbeat_attempts = 10;                        ///< keep_alive_max_attempt; then it is gone.
   bool silence_given = false;  ///< One of these two was given; else see allowed_silence().
   std::chrono::milliseconds read_timeout{60'000};  ///< Of one call at the meeting place.
-  std::optional<bool> is_host;   ///< This agent serves the endpoint; not given: decided by its
-                                 ///< address.
+  std::optional<bool> is_host;   ///< This agent serves the endpoint; not given: by its address.
   std::optional<int> conf_rank;  ///< rank: as --node_rank.
   bool file_store = false;       ///< store_type=file: the back end is file.
   bool https = false;            ///< protocol, of etcd.

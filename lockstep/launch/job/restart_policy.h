@@ -12,10 +12,9 @@ namespace lockstep {
 /// The part of a job's past that decides this.
 struct RestartRecord {
   int restarts = 0;        ///< Failures after which the job was restarted.
-  int early_failures = 0;  ///< Number of latest failures before the first step.
+  int early_failures = 0;  ///< Latest failures in a row before a step.
   bool stepped = false;    ///< Workers have reported steps, in some generation.
-  int in_a_row = 0;  ///< Failures since the last progress; the one that ended the progress is the
-                     ///< first of them.
+  int in_a_row = 0;        ///< Failures since the last progress, including the one that ended it.
 };
 
 struct RestartDecision {

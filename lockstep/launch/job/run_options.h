@@ -75,8 +75,7 @@ struct RunOptions : RendezvousConf {
   std::string port_range;    ///< FIRST-LAST: LOCKSTEP_PORT_RANGE of agents and ranks; or empty.
   std::string local_addr;    ///< Address that this node's ranks advertise; empty: detected.
   std::string run_id;        ///< Empty: generated.
-  Wire wire = Wire::kPlain;  ///< LOCKSTEP_TLS=1: for connections of agents and workers' stores to
-                             ///< others.
+  Wire wire = Wire::kPlain;  ///< LOCKSTEP_TLS=1: of agents' and workers' connections to others.
 
   std::string hosts;      ///< --host: start agents there; empty: this process is an agent.
   std::string host_file;  ///< --hostfile: the same, from a file.

@@ -56,8 +56,7 @@ struct JobEntry {
   int exit_code = 0;                    ///< Of the agent that ended.
   std::string why;                      ///< The job's first failure, in one line; empty: unknown.
   std::string cause;                    ///< The same as failure_words().
-  std::optional<JobProgress> progress;  ///< Read from `steps` when jobs are listed; not in the
-                                        ///< file.
+  std::optional<JobProgress> progress;  ///< Read from `steps` for a list; not in the file.
   bool locked = false;                  ///< The agent holds a lock on the file while it lives.
   bool over = false;                    ///< It has ended; not in the file.
   bool stopped = false;  ///< The agent is stopped, as by Ctrl-Z; from the kernel, not in the file.

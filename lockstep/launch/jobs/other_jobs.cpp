@@ -86,8 +86,7 @@ std::vector<OtherJob> other_jobs(std::vector<RankProcess> ranks) {
   });
   std::vector<OtherJob> jobs;
   std::vector<RankOrigin> origins;
-  std::map<std::tuple<std::string, int, int>, int> copies;  // number of processes with this rank,
-                                                            // by key
+  std::map<std::tuple<std::string, int, int>, int> copies;  // processes of a rank of a key
   std::map<std::pair<std::string, int>, size_t> places;     // index of a key's nth job
   for (RankProcess& process : ranks) {
     const RankOrigin origin = origin_of(process);

@@ -73,8 +73,7 @@ std::string past_jobs_folder(const Environment& environment) {
   const std::string state = value_in(environment, "XDG_STATE_HOME");
   if (!state.empty()) return state + "/lockstep/past";
   const std::string home = value_in(environment, "HOME");
-  std::error_code failure;  // service accounts may have a home folder that does not exist, on
-                            // purpose
+  std::error_code failure;  // service accounts may have a home that does not exist
   return fs::is_directory(home, failure) ? home + "/.local/state/lockstep/past" : "";
 }
 

@@ -41,10 +41,10 @@ struct Spawn {
   std::vector<int> cpus;  ///< CPUs to bind it to; empty: the caller's.
 };
 
-/// Starts a process as the leader of its own session and process group. Its signal mask, ignored
-/// signals and limit of descriptors are those from before `original_mask` was taken. The kernel
-/// kills it when the calling thread ends, so call this from the main thread. Cost: a vfork. Errors:
-/// ExecError, kIo.
+/// Starts a process as the leader of its own session and process group. No signal is blocked or
+/// ignored that was not when `original_mask` was taken. The limit of descriptors is the user's. The
+/// kernel kills it when the calling thread ends, so call this from the main thread. Cost: a vfork.
+/// Errors: ExecError, kIo.
 pid_t spawn(const Spawn& spawn, const sigset_t& original_mask);
 
 }  // namespace lockstep

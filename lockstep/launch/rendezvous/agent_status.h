@@ -77,8 +77,7 @@ class AgentStatus {
     int64_t generation = 0;
     std::string text;
   };
-  std::optional<Unsaid> unsaid_ LOCKSTEP_GUARDED_BY(mutex_);  ///< A failure not yet written to this
-                                                              ///< store.
+  std::optional<Unsaid> unsaid_ LOCKSTEP_GUARDED_BY(mutex_);  ///< A failure still to be written.
   std::optional<Error> error_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 

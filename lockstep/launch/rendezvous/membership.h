@@ -40,10 +40,8 @@ struct MembershipRules {
   /// In a job that cannot change, how long an agent may take to come back after its connection
   /// ended.
   std::chrono::milliseconds come_back{1000};
-  std::chrono::milliseconds batch{1000};      ///< From a newcomer to the generation that includes
-                                              ///< it.
-  std::chrono::milliseconds say_after{5000};  ///< Until users learn which nodes are missing, and
-                                              ///< again.
+  std::chrono::milliseconds batch{1000};      ///< From a newcomer to its generation.
+  std::chrono::milliseconds say_after{5000};  ///< Until missing nodes are named, and again.
   std::string run_id;
   std::string token;  ///< This leader's part of generation_token().
   std::string mark;   ///< secret_mark() of this job.
@@ -79,10 +77,8 @@ struct MembershipState {
   JobRecord::State state = JobRecord::State::kForming;
   int64_t generation = 0;  ///< The present or the last one.
   int64_t newest = 0;      ///< Highest number known; the next is one more.
-  bool inherited = false;  ///< Forming: `generation` is of an earlier leader, from the agents'
-                           ///< offers.
-  std::string launch;      ///< Part of generation_token(); empty: set by this leader's first
-                           ///< generation.
+  bool inherited = false;  ///< Forming: `generation` is from the agents' offers.
+  std::string launch;      ///< Of generation_token(); empty: set by the first generation.
   RestartRecord restarts;
   /// Forming: number of earlier members that are expected to come again.
   int expected_nodes = 0;
@@ -102,8 +98,7 @@ struct MembershipState {
   std::map<std::string, JobTime> missing;
   /// Leaving, then forming, or ended: the failure that caused it, if any.
   std::optional<Failure> failure;
-  std::string why;              ///< Leaving, forming: any other reason. Ended: why there is no
-                                ///< restart.
+  std::string why;              ///< Leaving, forming: another reason. Ended: why no restart.
   std::optional<Failure> left;  ///< A member was ended by its user.
   std::vector<std::string> lost_hosts;  ///< Since the last start of a generation; the first few.
 };

@@ -161,8 +161,8 @@ class Starter {
     }
   }
 
-  /// Agents end at the end of their input. The second time, or if one has not sent hello, the local
-  /// processes are killed; that ends the input of the remote ones too.
+  /// Agents end at the end of their input. The second time, or before its hello, an agent's local
+  /// process is killed, which ends a remote agent's input too.
   void end_all() {
     const bool again = ending_;
     ending_ = true;

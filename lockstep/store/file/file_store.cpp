@@ -119,8 +119,7 @@ class FileStore final : public RequestStore {
 
   ListeningClock clock_ LOCKSTEP_GUARDED_BY(mutex_);
   LifeSigns life_signs_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::map<uint64_t, uint64_t> beats_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Last numbers seen, by
-                                                                    ///< holder.
+  std::map<uint64_t, uint64_t> beats_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Last seen, by holder.
   Deadline next_look_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(std::chrono::seconds(0));
 };
 

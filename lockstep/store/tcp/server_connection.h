@@ -59,8 +59,8 @@ class ServerConnection {
   std::string peer_;
   const bool own_;
   const bool encrypted_;
-  std::optional<ServerHandshake> handshake_;  ///< After it, if bytes are encrypted.
-  std::unique_ptr<TlsSession> tls_;           ///< After it, where bytes are encrypted.
+  std::optional<ServerHandshake> handshake_;  ///< Until it is done.
+  std::unique_ptr<TlsSession> tls_;           ///< After it, if bytes are encrypted.
   FrameReader reader_{kMaxRequestBody};
   std::string output_;
   size_t sent_ = 0;    ///< Bytes of output_ that have been sent.

@@ -291,8 +291,7 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
   } catch (const WrongSecret& error) {
     say_refused(client, std::string("a client is refused: ") + error.what());
     alive = false;
-  } catch (const std::exception& error) {  // std::bad_alloc too: it concerns one client, not the
-                                           // server
+  } catch (const std::exception& error) {  // std::bad_alloc too: one client's, not the server's
     say_refused(client, client.peer() + " is refused: " + error.what());
     alive = false;
   }

@@ -91,8 +91,7 @@ class TcpStoreClient final : public RequestStore {
   void check_connection() const LOCKSTEP_REQUIRES(mutex_);
 
   const UniqueFd fd_;
-  const NotInChild not_in_child_;  ///< Otherwise a child that a rank forks would hide the rank's
-                                   ///< death.
+  const NotInChild not_in_child_;  ///< Else a rank's forked child would hide its death.
   const std::string server_;
 
   Mutex mutex_;

@@ -36,8 +36,7 @@ struct WarmAnswer {
   int32_t number = 0;   ///< Of the request; answers may come in any order.
   int32_t error = 0;    ///< errno; 0: success.
   int32_t pid = 0;      ///< Of the rank, which is now the agent's child.
-  int32_t threads = 0;  ///< First answer: threads that the program has started and a fork would
-                        ///< lack.
+  int32_t threads = 0;  ///< First answer: threads that a fork would lack.
 };
 
 /// An environment in the format of WarmRequest. Errors: kIo.

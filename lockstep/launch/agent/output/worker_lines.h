@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-/// Limits the lines of one rank on the console: `lines_a_second` on average, as many at once. A
-/// rank that prints without end so does not hide the others' output. Pure: time is an argument.
+/// Limits the lines of one rank on the console: `lines_a_second` on average, as many at once. So a
+/// rank that prints without end does not hide the others' output. Pure: time is an argument.
 class LineRate {
  public:
   using Time = std::chrono::steady_clock::time_point;
