@@ -1,6 +1,6 @@
 #pragma once
-// What a collective's arguments must be, checked before anything is sent. `call` is its name. All
-// throw kInvalidArgument.
+// Checks of a collective's arguments before anything is sent. `call` is the collective's name. All
+// checks throw kInvalidArgument.
 
 #include <cstdint>
 #include <span>
@@ -15,14 +15,15 @@ namespace lockstep {
 
 Error invalid(const std::string& what);
 
-/// `what`, a rank, must be in [0, size).
+/// The rank that `what` describes must be in [0, size).
 void check_rank(const char* call, const char* what, int rank, int size);
-/// `parts` * `count` elements must have a size in bytes, and a place unless there are none.
+/// `parts` * `count` elements must have a size in bytes, and `data` must not be null unless there
+/// are none.
 void check_buffer(const char* call, const void* data, int64_t count, DType dtype, int parts = 1);
-/// One count a rank, and a buffer for all of them. Returns their sum.
+/// There must be one count per rank, and a buffer for all elements. Returns their sum.
 int64_t check_counts(const char* call, const char* what, std::span<const int64_t> counts, int size,
                      const void* data, DType dtype);
-/// `device`: whose memory the call takes where it lies; empty: none's.
+/// `device`: the device whose memory the call takes in place; empty: none.
 void check_memory(std::string_view call, const CollectiveOptions& options,
                   const std::string& device);
 void check_op(const char* call, DType dtype, ReduceOp op, const CollectiveOptions& options);

@@ -36,8 +36,8 @@ double seconds_of_all_reduce(GroupImpl& impl, int64_t count, Deadline deadline) 
   return times[times.size() / 2];
 }
 
-/// One back end on trial, as this rank sees it: a step that fails here is told, not thrown, so that
-/// all ranks leave it together.
+/// One back end on trial on this rank. A step that fails here returns false instead of throwing, so
+/// that all ranks leave the back end together.
 class Trial {
  public:
   Trial(const Backend& backend, GroupSpec spec) : backend_(backend), spec_(std::move(spec)) {
@@ -84,14 +84,14 @@ class Trial {
   std::string why_not_;
 };
 
-/// The largest of all ranks' values.
+/// The largest value of all ranks.
 double agree(GroupImpl& referee, double value) {
   const Waiting waiting{Deadline::after(kToMeet + kToMeasure), true};
   referee.all_reduce(&value, 1, DType::kFloat64, ReduceOp::kMax, waiting);
   return value;
 }
 
-/// What all ranks agree that it takes. `referee` serves them to agree.
+/// The time that all ranks agree on. `referee` is the group by which they agree.
 double measure(Trial& trial, GroupImpl& referee) {
   if (agree(referee, trial.usable() ? 0 : 1) > 0) return kCannot;
   if (agree(referee, trial.meet() ? 0 : 1) > 0) return kCannot;

@@ -63,7 +63,7 @@ const Backend& first_usable(const GroupSpec& spec) {
   throw Error(ErrorCode::kUnavailable, "no back end can serve this group" + reasons);
 }
 
-/// What lockstep/tensor adds to the table of programs that link it.
+/// Back ends that lockstep/tensor adds to the table of programs that link it.
 constexpr std::string_view kOfLibtorch[] = {"c10d:gloo", "c10d:nccl"};
 
 bool is_libtorchs(const std::string& name) {
@@ -126,7 +126,7 @@ const Backend& choose_backend(const std::string& name, const GroupSpec& spec) {
     if (backend.name != name) continue;
     std::string why_not;
     if (backend.usable(spec, &why_not)) return backend;
-    // Whoever named it made a mistake that no restart mends.
+    // A name that cannot be served is the caller's mistake; no restart repairs it.
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("back end '{}' cannot run here: {}", name, why_not));
   }

@@ -20,8 +20,8 @@
 namespace lockstep {
 namespace {
 
-/// What allocate() gives where the engine shares no memory: this rank's alone, 64-byte aligned,
-/// zeroed.
+/// The result of allocate() if the engine shares no memory: memory of this rank alone, 64-byte
+/// aligned, zeroed.
 class PrivateBuffer : public SharedBuffer {
  public:
   explicit PrivateBuffer(int64_t bytes) : bytes_(bytes) {
@@ -42,12 +42,12 @@ class PrivateBuffer : public SharedBuffer {
   void* data_;
 };
 
-/// Halved, so that it and its negative are int64.
+/// Halved, so that it and its negative fit in int64.
 int64_t digest_of(const OpHeader& header) {
   return static_cast<int64_t>(fnv1a(std::as_bytes(std::span(&header, 1))) >> 1);
 }
 
-/// Of 40 bits, so that the sum over all pairs of 2,896 ranks is an int64 yet.
+/// 40 bits, so that the sum over all pairs of 2,896 ranks still fits in int64.
 int64_t mark_of(int from, int to, int64_t count) {
   const std::array<int64_t, 3> words = {from, to, count};
   return static_cast<int64_t>(fnv1a(std::as_bytes(std::span(words))) >> 24);
@@ -118,7 +118,7 @@ CheckedGroup::Doing CheckedGroup::this_collective() const {
   return {text, true};
 }
 
-/// All ranks see the same: the greatest digest is their own, and so is the least.
+/// All ranks come to the same result: the greatest digest and the least must equal their own.
 void CheckedGroup::require_equal_headers(const Waiting& waiting) {
   const int64_t own = digest_of(header_);
   const auto ends = lent(std::vector{own, -own},
@@ -128,7 +128,7 @@ void CheckedGroup::require_equal_headers(const Waiting& waiting) {
               fmt::format("{}: another rank called something else", this_collective().text()));
 }
 
-/// What one sends and what the other expects leave nothing in the sum where they are equal.
+/// Equal counts of sender and receiver cancel out in the sum.
 void CheckedGroup::require_equal_counts(const Exchange& exchange, const Waiting& waiting) {
   int64_t balance = 0;
   for (int rank = 0; rank < spec_.size; ++rank) {
@@ -141,7 +141,7 @@ void CheckedGroup::require_equal_counts(const Exchange& exchange, const Waiting&
   if (sum[0] != 0) throw different_counts(exchange, waiting);
 }
 
-/// Everyone learns all counts, and all name the same pair.
+/// All ranks learn all counts and name the same pair.
 Error CheckedGroup::different_counts(const Exchange& exchange, const Waiting& waiting) {
   const auto size = static_cast<size_t>(spec_.size);
   std::vector<int64_t> own(2 * size * size, 0);  // sent, expected: by sender, then receiver
@@ -162,7 +162,7 @@ Error CheckedGroup::different_counts(const Exchange& exchange, const Waiting& wa
 }
 
 void CheckedGroup::look_for_trouble(const Doing& doing) const {
-  if (spec_.size == 1) return;  // and may have no store
+  if (spec_.size == 1) return;  // which may have no store
   std::vector<std::string> keys = {verdict_key(spec_)};
   if (doing.is_collective) keys.push_back(trouble_key(spec_));
   for (const auto& key : keys) {
@@ -185,7 +185,7 @@ void CheckedGroup::await_verdict() const {
 void CheckedGroup::throw_agreed(const Error& error, bool is_collective) {
   if (is_harmless(error.code())) throw Error(error);
   const Error verdict = verdict_on(error, is_collective);
-  // Now, not before: peers see it as connections that close.
+  // Only now: peers see it as connections that close.
   stop(is_collective);
   throw Error(verdict);
 }
@@ -202,8 +202,8 @@ Error CheckedGroup::verdict_on(const Error& error, bool is_collective) const {
   }
 }
 
-/// The engine says neither who is late nor what others called; what each rank was about to do,
-/// written into the store, says both.
+/// The engine reports neither late ranks nor differing calls. Each rank's call, written into the
+/// store, shows both.
 Error CheckedGroup::explain(const Error& error) const {
   if (error.code() != ErrorCode::kPeerLost && error.code() != ErrorCode::kTimeout &&
       error.code() != ErrorCode::kMismatch) {
@@ -234,14 +234,14 @@ Error CheckedGroup::explain(const Error& error) const {
                            std::chrono::duration<double>(spec_.timeout).count(), names));
 }
 
-/// Of what several ranks meet, one after the other, the first is what happened.
+/// The first of several ranks' errors is the cause.
 Error CheckedGroup::first_trouble(const Error& error) const {
   const auto swap = spec_.store->compare_set(trouble_key(spec_), std::nullopt,
                                              encode_verdict(error), Deadline::after(kStoreLimit));
   return !swap.swapped && swap.value ? decode_verdict(*swap.value) : error;
 }
 
-/// By rank; empty for those that do not say it within a grace.
+/// By rank; empty for ranks that do not report within a grace period.
 std::vector<std::string> CheckedGroup::gather_doings() const {
   Store& store = *spec_.store;
   const auto key_of = [&](int rank) { return key_of_doing(spec_, std::to_string(rank)); };
@@ -255,8 +255,8 @@ std::vector<std::string> CheckedGroup::gather_doings() const {
   } catch (const Error& late) {
     if (late.code() != ErrorCode::kTimeout) throw;
   }
-  // One question, from an empty store on: one or two for each rank, asked by all ranks, take a
-  // large group's store longer than they have.
+  // One request for all keys: one or two requests per rank, from all ranks, would take the store of
+  // a large group too long.
   std::map<std::string, std::string> said;
   const auto prefix = key_of_doing(spec_, "");
   for (const auto& change : store.watch(prefix, 0, Deadline::after(kStoreLimit)).changes)

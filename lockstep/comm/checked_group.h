@@ -1,5 +1,5 @@
 #pragma once
-// What the back ends on other engines (MPI, libtorch's) add to them: the error contract.
+// The error contract that Lockstep adds to other engines (MPI, libtorch's).
 
 #include <cstdint>
 #include <functional>
@@ -16,14 +16,14 @@
 
 namespace lockstep {
 
-/// Memory that an engine was lent and has not given back.
+/// Memory that an engine was given and has not returned.
 ///
-/// After a wait that ended with an error, the engine may still be about to read or write what it
-/// was lent. Such memory is kept here instead of being freed. Threads: any.
+/// After a wait that ended with an error, the engine may still read or write such memory. It is
+/// kept here instead of being freed. Threads: any.
 class OrphanedBuffers {
  public:
   void keep(std::shared_ptr<void> memory);
-  /// Hands everything to the process, which never frees it: for engines that outlive their group.
+  /// Leaves all memory to the process, which never frees it: for engines that outlive their group.
   void leave_to_process();
 
  private:
@@ -31,12 +31,12 @@ class OrphanedBuffers {
   std::vector<std::shared_ptr<void>> kept_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
-/// Such engines say neither who is late nor what others called, and take calls that do not fit each
-/// other for data. So the ranks compare what they are about to do before each collective (one
-/// 16-byte all_reduce of the engine; one of 8 bytes more where counts may differ), and after an
-/// error write it into the store, from which the late and the differing are named. The first error
-/// written down is the verdict of all ranks. What needs no more than this and bytes from rank to
-/// rank is done here for all engines.
+/// Other engines report neither late ranks nor differing calls, and they take mismatched calls for
+/// data. So the ranks compare their calls before each collective: one 16-byte all_reduce of the
+/// engine, and one of 8 bytes if counts may differ. After an error each rank writes its call into
+/// the store, and the late and the differing ranks are named from there. The first error written is
+/// the verdict of all ranks. Operations that need only this and bytes from rank to rank are
+/// implemented here for all engines.
 class CheckedGroup : public GroupImpl {
  public:
   void barrier(const Waiting& waiting) final;
@@ -45,11 +45,11 @@ class CheckedGroup : public GroupImpl {
   bool receive(int source, LetterSink& sink, const Waiting& waiting) final;
   /// Memory of this rank alone.
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) final;
-  /// Who waits sees it at its next look_for_trouble().
+  /// A waiting rank sees it at its next look_for_trouble().
   void give_up(const Error& error, Deadline deadline) noexcept final;
 
  protected:
-  /// What a wait is for.
+  /// The purpose of a wait.
   struct Doing {
     std::function<std::string()> text;  ///< For errors: "all_reduce #3 (...) on rank 0".
     bool is_collective = false;
@@ -57,7 +57,7 @@ class CheckedGroup : public GroupImpl {
 
   explicit CheckedGroup(const GroupSpec& spec) : spec_(spec) {}
 
-  /// Runs `body` as the collective that `header` says (its sequence is filled in here).
+  /// Runs `body` as the collective that `header` describes; fills in its sequence number.
   template <class Body>
   void collective(OpHeader header, const Waiting& waiting, const Body& body) {
     check_call(header);
@@ -71,11 +71,12 @@ class CheckedGroup : public GroupImpl {
   /// The collective under way; for its thread only.
   Doing this_collective() const;
 
-  /// Throws kMismatch, the same on every rank, unless each expects what the others send to it.
+  /// Throws kMismatch, the same on every rank, unless each rank expects the counts that the others
+  /// send to it.
   void require_equal_counts(const Exchange& exchange, const Waiting& waiting);
 
-  /// `use(T*)` lets the engine work on `values`, which are then returned. Where it throws, the
-  /// engine may still be at them: they are given up.
+  /// `use(T*)` lets the engine work on `values`, which are then returned. If `use` throws, the
+  /// engine may still access the values: they become orphaned.
   template <class T, class Use>
   std::vector<T> lent(std::vector<T> values, const Use& use) {
     const auto memory = std::make_shared<std::vector<T>>(std::move(values));
@@ -88,39 +89,39 @@ class CheckedGroup : public GroupImpl {
     return std::move(*memory);
   }
 
-  /// Throws the verdict if there is one; in a collective also what another rank has met and is
-  /// about to explain, for then this one must say where it is. Asks the store; for every kLook of a
-  /// wait.
+  /// Throws the verdict if there is one. In a collective it also throws an error that another rank
+  /// has met and is about to explain, because this rank must then report its own call. Reads the
+  /// store; called every kLook of a wait.
   void look_for_trouble(const Doing& doing) const;
-  /// For a call that failed because of another one, which is about to write down why: throws that.
-  /// Returns when nobody does within a moment.
+  /// For a call that failed because of another call, whose thread is about to write the reason:
+  /// throws that reason. Returns if none is written soon.
   void await_verdict() const;
   static constexpr std::chrono::milliseconds kLook{100};
   static constexpr std::chrono::seconds kStoreLimit{5};
-  /// How long ranks that have met an error wait for others to say what they were about to do, at
-  /// most: all are to end within a second of a deadline.
+  /// Longest time that ranks wait, after an error, for the calls that other ranks report. All ranks
+  /// must end within a second of a deadline.
   static constexpr std::chrono::milliseconds kLongestGrace{800};
 
-  // The engine's part. Memory is that of the caller, or lent.
+  // The engine's part. Memory is the caller's, or comes from lent().
 
-  /// Throws kInvalidArgument for what the engine cannot do. Nothing has been sent.
+  /// Throws kInvalidArgument for a call that the engine cannot serve. Nothing has been sent.
   virtual void check_call(const OpHeader& /*header*/) const {}
   /// Replaces values[0, count) by their reduction (kMax or kSum) over all ranks.
   virtual void fold(int64_t* values, int count, ReduceOp op, const Waiting& waiting) = 0;
-  /// All messages between two ranks keep their order. More than no bytes.
+  /// All messages between two ranks keep their order. `bytes` > 0.
   virtual void bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
                         const Waiting& waiting) = 0;
   virtual void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
                           const Waiting& waiting) = 0;
-  /// The group has a verdict: nobody will wait for what is under way. Called by each thread that
-  /// meets an error; `in_collective`: by the collectives' one.
+  /// The group has a verdict: no thread will wait for operations in progress. Each thread that
+  /// meets an error calls it; `in_collective`: the thread of the collectives.
   virtual void stop(bool in_collective) noexcept = 0;
 
   const GroupSpec spec_;
   OrphanedBuffers orphaned_buffers_;
 
  private:
-  /// Runs `body`; what it throws becomes the verdict, or gives way to it.
+  /// Runs `body`; an error that it throws becomes the verdict, or is replaced by the existing one.
   template <class Body>
   void agreed(bool is_collective, const Body& body) {
     try {

@@ -1,4 +1,5 @@
-// The collectives of ProcessGroup on many buffers at once: check the arguments, hand over.
+// The collectives of ProcessGroup on many buffers at once: argument checks, packing, and the calls
+// of the back end.
 
 #include "lockstep/comm/coalesced.h"
 
@@ -21,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-/// What a rank's buffers look like.
+/// Numbers and sizes of a rank's buffers.
 struct Outline {
   int64_t buffers = 0;
   int64_t elements = 0;
@@ -47,7 +48,7 @@ std::string describe(const Outline& outline) {
                      outline.elements, static_cast<uint64_t>(outline.hash) >> 32);
 }
 
-/// Throws the same on every rank unless all have the same buffers.
+/// Throws the same error on every rank unless all ranks have the same buffers.
 void agree(const char* call, GroupImpl& impl, const GroupSpec& spec, const Outline& own,
            const Waiting& waiting) {
   std::vector<Outline> all(static_cast<size_t>(spec.size));
@@ -74,7 +75,7 @@ Memory room_for(const std::vector<Pack>& packs, int64_t element_bytes) {
 }
 
 /// Calls copy(in the pack, in a buffer's larger memory, index, bytes) for each part of each buffer
-/// of the pack: in the pack the parts of a rank lie together.
+/// of the pack. In the pack the parts of a rank are contiguous.
 template <class Buffers, class Copy>
 void each_part(const Pack& pack, const Buffers& buffers, int64_t element_bytes, int ranks,
                std::byte* together, const Copy& copy) {
@@ -87,7 +88,7 @@ void each_part(const Pack& pack, const Buffers& buffers, int64_t element_bytes, 
   }
 }
 
-/// Buffers of which one side has a part of each rank, agreed upon.
+/// Buffers of which one side has a part for each rank, after agreement on their sizes.
 struct PackedPairs {
   PackedPairs(const char* call, GroupImpl& impl, const GroupSpec& spec,
               std::span<const BufferPair> pairs, int64_t element_bytes, const Waiting& waiting) {

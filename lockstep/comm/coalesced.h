@@ -17,7 +17,7 @@ struct Pack {
   bool operator==(const Pack&) const = default;
 };
 
-/// Buffers below this travel with their neighbours: to copy them costs less than a collective.
+/// Buffers below this travel with their neighbours: copying them costs less than a collective.
 inline constexpr int64_t kPackedBelowBytes = 64 << 10;
 inline constexpr int64_t kPackBytes = 1 << 20;
 
@@ -25,8 +25,8 @@ inline constexpr int64_t kPackBytes = 1 << 20;
 /// kPackBytes in all, and each larger buffer alone. A pack of empty buffers costs nothing.
 std::vector<Pack> plan_packs(std::span<const int64_t> counts, int64_t element_bytes);
 
-// The collectives of ProcessGroup of these names. `factor`: CollectiveOptions'. Errors: kMismatch
-// when the ranks' counts differ.
+// The collectives of ProcessGroup with these names. `factor`: as in CollectiveOptions. Errors:
+// kMismatch when the ranks' counts differ.
 
 void all_reduce_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<const Buffer> buffers,
                           DType dtype, ReduceOp op, double factor, const Waiting& waiting);

@@ -13,7 +13,7 @@ int64_t reach(const std::vector<Piece>& pieces) {
   return end;
 }
 
-/// Pieces that lie one after the other.
+/// Contiguous pieces.
 std::vector<Piece> packed(std::span<const int64_t> counts) {
   std::vector<Piece> pieces;
   int64_t offset = 0;

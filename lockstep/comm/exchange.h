@@ -1,6 +1,7 @@
 #pragma once
-// Collectives that only move data, each seen as one exchange: what a rank gives to every other, and
-// where what it gets belongs. Pure functions; a back end carries out any Exchange.
+// Collectives that only move data, each described as one exchange: the pieces that a rank sends to
+// every other, and the places of the pieces that it receives. Pure functions; a back end carries
+// out any Exchange.
 
 #include <cstdint>
 #include <span>
@@ -15,7 +16,7 @@ enum class ExchangeKind : uint8_t { kGather, kScatter, kAllToAll, kAllGatherv, k
 /// "all_to_allv".
 std::string_view to_string(ExchangeKind kind);
 
-/// `count` elements, from element `offset` on.
+/// `count` elements, starting at element `offset`.
 struct Piece {
   int64_t offset = 0;
   int64_t count = 0;
@@ -23,21 +24,21 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-/// One rank's part in it. Pieces of several receivers may be the same elements; no two pieces that
-/// come in overlap.
+/// One rank's part in an exchange. Pieces to several receivers may share elements; received pieces
+/// never overlap.
 struct Exchange {
   ExchangeKind kind = ExchangeKind::kAllToAllv;
   DType dtype = DType::kUint8;
   int64_t count = 0;            ///< Elements of every piece of the even kinds; 0 for the uneven.
-  int root = 0;                 ///< Of gather and scatter; else 0.
-  std::vector<Piece> sends;     ///< By rank: what of the input goes there.
-  std::vector<Piece> receives;  ///< By rank: where in the output what comes from there belongs.
+  int root = 0;                 ///< Of gather and scatter; 0 for the others.
+  std::vector<Piece> sends;     ///< By rank: the piece of the input for that rank.
+  std::vector<Piece> receives;  ///< By rank: the place in the output for its piece.
 
-  /// All ranks know all counts once they agree on kind, count and root.
+  /// True if all ranks know all counts once they agree on kind, count and root.
   bool even() const {
     return kind != ExchangeKind::kAllGatherv && kind != ExchangeKind::kAllToAllv;
   }
-  /// Elements of the input (output) that the pieces reach to.
+  /// Elements of the input (output) up to the end of the last piece.
   int64_t in_count() const;
   int64_t out_count() const;
   int64_t bytes() const { return (in_count() + out_count()) * size_of(dtype); }
@@ -47,27 +48,27 @@ struct Exchange {
 Exchange gather_exchange(int rank, int size, int64_t count, DType dtype, int root);
 /// Rank r gets elements [r * count, (r + 1) * count) of root's input.
 Exchange scatter_exchange(int rank, int size, int64_t count, DType dtype, int root);
-/// Rank r gets elements [r * count, (r + 1) * count) of everyone's input, in rank order.
+/// Rank r gets elements [r * count, (r + 1) * count) of every rank's input, in rank order.
 Exchange all_to_all_exchange(int rank, int size, int64_t count, DType dtype);
-/// Everyone gets counts[r] elements of each rank r, one after the other.
+/// Every rank gets counts[r] elements of each rank r, in rank order.
 Exchange all_gatherv_exchange(int rank, std::span<const int64_t> counts, DType dtype);
-/// sends[r] elements go to rank r, receives[r] come from there; both lie in rank order.
+/// sends[r] elements go to rank r, receives[r] come from it; both are packed in rank order.
 Exchange all_to_allv_exchange(std::span<const int64_t> sends, std::span<const int64_t> receives,
                               DType dtype);
 
-/// The same seen by `ranks` of the group only, numbered by their place in the list.
+/// The same exchange limited to `ranks` of the group, numbered by their place in the list.
 Exchange among(const Exchange& exchange, std::span<const int> ranks);
 
-/// What a rank hands on to others, as one stream: each element that somebody else needs, once, in
-/// the order of the input. Numbers are elements.
+/// The data that a rank sends to others, as one stream: each element that another rank needs, once,
+/// in the order of the input. Numbers are elements.
 class OutStream {
  public:
   OutStream(std::span<const Piece> sends, int self);
 
   int64_t size() const { return size_; }
-  /// Where in the stream a piece that another rank gets begins.
+  /// Position in the stream at which a piece for another rank begins.
   int64_t position_of(const Piece& piece) const;
-  /// The parts of the input that make [begin, end) of the stream.
+  /// The parts of the input that form [begin, end) of the stream.
   std::vector<Piece> parts(int64_t begin, int64_t end) const;
 
  private:

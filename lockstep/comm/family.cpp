@@ -24,7 +24,7 @@ constexpr auto kKnownLate = 300ms;
 constexpr auto kKnownPause = 10ms;
 constexpr std::string_view kElsewhere = "in another group: ";
 
-/// What ends a group, as it is told in another one.
+/// The cause of a group's end, as another group reports it.
 Error cause_elsewhere(const Error& error) {
   const std::string text = error.what();
   const auto cause = text.substr(0, text.find(kLastOperations));
@@ -32,7 +32,7 @@ Error cause_elsewhere(const Error& error) {
                cause.starts_with(kElsewhere) ? cause : std::string(kElsewhere) + cause);
 }
 
-/// Those of this process.
+/// The families of this process.
 struct Families {
   Mutex mutex;
   std::map<std::pair<Store*, int>, std::weak_ptr<Family>> by_rank LOCKSTEP_GUARDED_BY(mutex);
@@ -46,7 +46,8 @@ Families& families() {
 }  // namespace
 
 std::shared_ptr<Family> Family::of(const World& world, Deadline deadline) {
-  // Before anybody may wait for this rank, and without holding up the other ranks of this process.
+  // This runs before any rank may wait for this rank, and without holding up the other ranks of
+  // this process.
   show_life(*world.store, world.rank, deadline);
   std::shared_ptr<Family> family;
   {
@@ -108,8 +109,8 @@ void Family::say_given_up(const std::string& why, Deadline limit) const {
   }
 }
 
-/// The store may know it some moments later than the group: a process that ends frees its memory
-/// before its connections, 90 ms a GiB.
+/// The store may learn of a death later than the group: a process that ends frees its memory (90 ms
+/// per GiB) before it closes connections.
 bool Family::any_died(const std::vector<int>& ranks, Deadline limit) const {
   const auto patience = Deadline::after(kKnownLate);
   while (true) {
@@ -118,7 +119,7 @@ bool Family::any_died(const std::vector<int>& ranks, Deadline limit) const {
       if (!dead.empty() && !has_left(*store_, dead.front(), limit)) return true;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kPeerLost) throw;
-      return true;  // the store has gone with the rank, or the agent, that served it
+      return true;  // the store has ended with the rank or agent that served it
     }
     if (patience.passed()) return false;
     std::this_thread::sleep_for(kKnownPause);
@@ -127,7 +128,7 @@ bool Family::any_died(const std::vector<int>& ranks, Deadline limit) const {
 
 Family::~Family() {
   if (generation_ != fork_generation()) {
-    // The thread is not here, and what it does is the parent's.
+    // The thread does not exist in the child; its state belongs to the parent.
     leave_to_parent(thread_);
     return;
   }
@@ -137,16 +138,17 @@ Family::~Family() {
     changed_.notify_all();
   }
   thread_.join();
-  // Also who unwinds has failed, of which the others are to hear.
+  // Unwinding is a failure too, and the other ranks must learn of it.
   if (!has_failed_ && std::uncaught_exceptions() == 0) say_left();
 }
 
-/// While this process shows that it lives: who finds it gone finds this, too.
+/// This runs while the process still sends signs of life: a rank that finds it gone also finds this
+/// entry.
 void Family::say_left() const noexcept {
   try {
     leave_life(*store_, rank_, Deadline::after(kSayLimit));
     auto& all = families();
-    bool returned = false;  // another thread has made a group meanwhile
+    bool returned = false;  // another thread has made a group in the meantime
     {
       const MutexLock lock(all.mutex);
       returned = !all.by_rank[{store_.get(), rank_}].expired();

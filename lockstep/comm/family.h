@@ -1,5 +1,5 @@
 #pragma once
-// What all groups of one rank have in common.
+// State that all groups of one rank have in common.
 
 #include <atomic>
 #include <cstdint>
@@ -22,19 +22,19 @@ namespace tcp {
 class Reception;
 }
 
-/// One a rank and store; lives as long as any of the rank's groups, and says for so long, now and
-/// then, that the rank lives (world/lives.h).
+/// One per rank and store; lives as long as any of the rank's groups, and sends signs of life while
+/// it exists (world/lives.h).
 ///
-/// A rank that is lost to one group is lost to all that wait for its peers in others: where groups
-/// overlap, as those of a mesh do, the ranks of one would else wait out their time for a rank that
-/// has found the loss in another, and name that one. So the groups that a rank has when one of them
-/// loses a peer end together, with the same cause. Groups that are made later know nothing of it.
+/// A rank that is lost to one group is lost to all. Groups of a mesh overlap: their ranks would
+/// else wait until the timeout for a rank that found the loss in another group, and blame that
+/// rank. So the groups that a rank has when one of them loses a peer end together, with the same
+/// cause. Groups that are made later are not affected.
 ///
-/// A rank that ends the last of its groups in good order has left (world/lives.h): the end of its
-/// process, then, is a loss for those that wait for it, and only in the group where they do.
+/// A rank that ends the last of its groups in good order has left (world/lives.h). The end of its
+/// process is then a loss only in groups that wait for it.
 class Family {
  public:
-  /// A group, as its relatives see it.
+  /// A group, as the other groups of its rank see it.
   class Member {
    public:
     virtual ~Member() = default;
@@ -42,28 +42,28 @@ class Family {
     virtual void give_up(const Error& error, Deadline deadline) noexcept = 0;
   };
 
-  /// That of `world`'s rank, made when there is none. A request to the store, and one more when it
-  /// is made. Errors: the store's.
+  /// The family of `world`'s rank; made if there is none. Cost: a request to the store, and one
+  /// more if it is made. Errors: the store's.
   static std::shared_ptr<Family> of(const World& world, Deadline deadline);
   ~Family();
   Family(const Family&) = delete;
   Family& operator=(const Family&) = delete;
 
-  /// Where the rank's peers on other hosts come; it listens from the first call on. `address`: the
-  /// rank's, `secret`: the job's. Errors: the constructor's.
+  /// Accepts connections of the rank's peers on other hosts; it listens from the first call on.
+  /// `address`: this rank's, `secret`: the job's. Errors: the constructor's.
   std::shared_ptr<tcp::Reception> reception(const std::string& address, const std::string& secret);
 
   void add(Member* group);
-  /// It is not called any more when this returns.
+  /// After this returns, `group` is not called any more.
   void remove(Member* group);
-  /// A group has failed, or could not be made: the rank's end is not in good order any more.
+  /// Records that a group failed or could not be made: the rank no longer ends in good order.
   void note_failure() { has_failed_ = true; }
-  /// `error`, the loss of a peer, ended a group of `ranks` (of the world), or it could not be made;
-  /// null: it is no member yet. If one of them has died, as the store knows it, all other groups
-  /// end with the same cause; who only left its group, or all of them, harms no other. Says first
-  /// that this rank gave up because of that, so that it is not named beside the one that died when
-  /// it ends, too. Takes a third of a second where nobody died, a second where the store does not
-  /// answer.
+  /// Handles `error`, the loss of a peer, which ended a group of `ranks` (of the world) or its
+  /// creation. `group` is null if it is no member yet. If the store reports one of the ranks as
+  /// dead, all other groups end with the same cause. A rank that only left its group, or all
+  /// groups, harms no other group. First it reports that this rank gave up, so that this rank is
+  /// not named beside the dead one when it ends. Takes a third of a second if no rank died, and a
+  /// second if the store does not answer.
   void lost(const Member* group, const std::vector<int>& ranks, const Error& error) noexcept;
 
  private:
@@ -76,7 +76,7 @@ class Family {
   const std::shared_ptr<Store> store_;
   const int rank_;
   const uint32_t generation_ = fork_generation();
-  /// A job that is frozen as a whole, and thaws, goes on.
+  /// A job that is frozen as a whole continues after it thaws.
   const std::shared_ptr<Pulse> pulse_ = Pulse::of_process();
   std::atomic<bool> has_failed_ = false;
   Mutex mutex_;

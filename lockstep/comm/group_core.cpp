@@ -96,7 +96,8 @@ std::shared_ptr<Inbox> GroupCore::make_inbox(int source) {
                                  spec_.timeout, calls);
 }
 
-/// The threads are not here, and what they hold is the parent's: nothing of it is touched.
+/// The threads do not exist in the child, and their state belongs to the parent: nothing of it is
+/// touched.
 void GroupCore::leave_to_parent() LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
   lockstep::leave_to_parent(impl_);
   lockstep::leave_to_parent(collectives_);
@@ -115,11 +116,11 @@ void GroupCore::destroy() {
     outboxes.swap(outboxes_);
     inboxes.swap(inboxes_);
   }
-  outboxes.clear();  // each does what it was given first
+  outboxes.clear();  // each first finishes its queued work
   for (const auto& [peer, inbox] : inboxes) inbox->close();
   collectives_.reset();
   impl_.reset();
-  spec_.family.reset();  // and its port, if this was the rank's last group
+  spec_.family.reset();  // and frees its port, if this was the rank's last group
   MutexLock lock(mutex_);
   failure_ = CarriedError{ErrorCode::kInvalidArgument, kDestroyed};
   has_failed_.store(true, std::memory_order_release);
@@ -147,8 +148,9 @@ void GroupCore::remember(const Error& error) {
   const MutexLock one_at_a_time(failing_);
   throw_if_failed();
   if (spec_.family) spec_.family->note_failure();
-  // Before the program hears of it, which may end then, and be taken for the one that is lost: by
-  // ranks that are still making this group or a part of it, and by those of other groups.
+  // This runs before the program learns of the error: the program may end then, and other ranks
+  // could take it for the lost rank. They may still be making this group or a part of it, or be in
+  // other groups.
   const bool is_lost = error.code() == ErrorCode::kPeerLost;
   if ((is_lost || error.code() == ErrorCode::kTimeout) && spec_.family && !given_up_) {
     try_to_agree(spec_, error, Deadline::after(kTellLimit));

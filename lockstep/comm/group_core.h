@@ -1,5 +1,6 @@
 #pragma once
-// What every process group does whatever its back end: threads, order, and the memory of failure.
+// The part of a process group that does not depend on its back end: threads, order, and the memory
+// of failure.
 
 #include <atomic>
 #include <functional>
@@ -20,10 +21,10 @@
 
 namespace lockstep {
 
-/// The state that copies of a ProcessGroup share. Collectives run one after another: asynchronous
-/// and large ones in the group's thread, small blocking ones in the caller's once that thread is
-/// idle. A send that takes no waiting is done in the caller's thread; for others each peer has one,
-/// started when first used. For recvs see inbox.h.
+/// The state that copies of a ProcessGroup share. Collectives run one after another. Asynchronous
+/// and large ones run in the group's thread; small blocking ones run in the caller's once that
+/// thread is idle. A send that needs no wait runs in the caller's thread. For other sends each peer
+/// has a thread, started on first use. For recvs see inbox.h.
 class GroupCore : private Family::Member {
  public:
   GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupImpl> impl);
@@ -31,8 +32,8 @@ class GroupCore : private Family::Member {
   GroupCore(const GroupCore&) = delete;
   GroupCore& operator=(const GroupCore&) = delete;
 
-  /// A blocking call of at most this many bytes runs in the caller's thread: handing it over costs
-  /// some 20 us, which this size no longer notices.
+  /// A blocking call of at most this many bytes runs in the caller's thread. A handover costs some
+  /// 20 us, which is negligible above this size.
   static constexpr int64_t kInlineBytes = 1 << 20;
 
   const GroupSpec& spec() const { return spec_; }
@@ -40,8 +41,9 @@ class GroupCore : private Family::Member {
   const std::string& device() const { return device_; }
 
   /// Runs `body(impl, waiting)` as the collective `call` of `bytes`, called at `site`. Throws if
-  /// the group has failed before, and kInvalidArgument while another thread is in a blocking call;
-  /// what `body` throws goes to Work::wait(). `call` is kept as long as the program runs.
+  /// the group has failed before, and kInvalidArgument while another thread is in a blocking call.
+  /// An exception of `body` goes to Work::wait(). `call` must stay valid as long as the program
+  /// runs.
   template <class Body>
   Work collective(const char* call, int64_t bytes, const CollectiveOptions& options, CallSite site,
                   Body body) {
@@ -64,7 +66,7 @@ class GroupCore : private Family::Member {
     }
   }
 
-  /// The same at once, in this thread; throws what `body` throws.
+  /// The same, run at once in this thread; throws the exceptions of `body`.
   template <class Body>
   void blocking(const char* call, CallSite site, Body body) {
     throw_if_failed();
@@ -74,7 +76,7 @@ class GroupCore : private Family::Member {
     guarded(body, Waiting{Deadline::after(spec_.timeout), true, site});
   }
 
-  /// See ProcessGroup. What runs out of time before it has begun fails alone; the group goes on.
+  /// See ProcessGroup. A call that times out before it has begun fails alone; the group continues.
   Work send(const void* data, const Envelope& letter, int destination, CallSite site);
   Work recv(void* data, const Envelope& wanted, int source, CallSite site);
 
@@ -83,13 +85,14 @@ class GroupCore : private Family::Member {
   /// Throws kInvalidArgument after destroy(), and in a forked child.
   void check_not_destroyed();
 
-  /// How often a sub-group of exactly these ranks was made before: makes its name unique.
+  /// Number of earlier sub-groups of exactly these ranks: makes the name unique.
   int count_subgroup(const std::vector<int>& ranks);
 
  private:
-  /// A thread runs a collective itself. Two that did would each wait for what the other has taken,
-  /// and ranks would not know the order. One that waits inside is always seen. Two that come within
-  /// the same nanoseconds may not be: the exchange that would see them costs each call 10 ns.
+  /// Marks that a thread runs a collective itself. Two such threads would each wait for data that
+  /// the other has taken, and ranks would disagree on the order. A thread that waits inside is
+  /// always detected. Two that enter within the same nanoseconds may not be: the atomic exchange
+  /// that would detect them costs each call 10 ns.
   class InUse {
    public:
     InUse(GroupCore& core, const char* call, CallSite site) : core_(core) {
@@ -110,7 +113,7 @@ class GroupCore : private Family::Member {
   template <class Body>
   void guarded(Body& body, const Waiting& waiting) {
     try {
-      throw_if_failed();  // what was queued before the failure does not start any more
+      throw_if_failed();  // calls queued before the failure do not start any more
       body(*impl_, waiting);
     } catch (const Error& error) {
       remember(error);
@@ -119,7 +122,7 @@ class GroupCore : private Family::Member {
     }
   }
   void throw_if_failed();
-  /// Throws the first fatal error of the group: `error`, if there was none before.
+  /// Throws the first fatal error of the group: `error`, if there was none.
   [[noreturn]] void remember(const Error& error);
   static Work failed_work(CarriedError failure);
   void send_or_throw(const void* data, const Envelope& letter, int destination,
@@ -127,7 +130,7 @@ class GroupCore : private Family::Member {
   std::shared_ptr<Inbox> make_inbox(int source);
   void give_up(const Error& error, Deadline deadline) noexcept override;
 
-  /// In a process forked from the group's.
+  /// True in a process forked from the group's process.
   bool in_child() const { return fork_generation() != generation_; }
   void leave_to_parent();
 
@@ -137,11 +140,12 @@ class GroupCore : private Family::Member {
   const std::string device_;
   std::unique_ptr<GroupImpl> impl_;  // outlives the threads below; null after destroy()
 
-  std::atomic<const char*> used_by_ = nullptr;  // the call of InUse, if any; the next two: where
+  std::atomic<const char*> used_by_ =
+      nullptr;  // the call of InUse, if any; the next two: its call site
   std::atomic<const char*> used_at_file_ = nullptr;
   std::atomic<uint32_t> used_at_line_ = 0;
-  std::atomic<bool> given_up_ = false;    // with another group, whose loss all know
-  Mutex failing_;                         // held by who finds out what the failure is
+  std::atomic<bool> given_up_ = false;    // with another group, whose loss all ranks know
+  Mutex failing_;                         // held by the thread that determines the failure
   std::atomic<bool> has_failed_ = false;  // set after failure_
   Mutex mutex_;
   std::optional<CarriedError> failure_ LOCKSTEP_GUARDED_BY(mutex_);

@@ -1,8 +1,8 @@
 #pragma once
-// What a back end implements: blocking collectives over pointer, count, dtype and op.
+// The interface of a back end: blocking collectives over pointer, count, dtype and op.
 //
 // ProcessGroup does the rest once for all back ends: it checks arguments, runs asynchronous calls
-// in threads, remembers the first fatal error and repeats it.
+// in threads, and repeats the first fatal error.
 
 #include <chrono>
 #include <cstdint>
@@ -28,68 +28,69 @@ namespace shm {
 class Door;
 }
 
-/// How a call may wait, and for whom.
+/// How a call may wait.
 struct Waiting {
   Deadline deadline;
-  /// True: somebody sits and waits for the result, so a short spin is worth it. False: the
-  /// caller's threads compute meanwhile and need the core; sleep at once.
+  /// True: the caller waits for the result, so a short spin is worth it. False: the caller's
+  /// threads compute meanwhile and need the core, so the call sleeps at once.
   bool spin = true;
   CallSite site = {};      ///< Where the program made the call.
-  bool on_device = false;  ///< CollectiveOptions::on_device; only where GroupImpl has a device().
+  bool on_device = false;  ///< CollectiveOptions::on_device; true only if GroupImpl has a device().
 };
 
 /// One group as a back end sees it. Equal on all members but for `rank`.
 struct GroupSpec {
   int rank = 0;
   int size = 1;
-  std::string name;                   ///< Unique in the job; begins this group's keys in the store.
-  std::vector<int> world_ranks;       ///< By rank. Messages name world ranks: see rank_name().
-  std::vector<std::string> host_ids;  ///< By rank: World::host_id.
+  std::string name;  ///< Unique in the job; the prefix of this group's keys in the store.
+  std::vector<int> world_ranks;        ///< By rank. Messages name world ranks: see rank_name().
+  std::vector<std::string> host_ids;   ///< By rank: World::host_id.
   std::vector<std::string> addresses;  ///< By rank: World::address.
-  /// By rank: its flight recorder, to read; also when it is dead. Null where it cannot be read from
-  /// here, as on other hosts. May be left empty.
+  /// By rank: its flight recorder, readable also after the rank's death. Null if it cannot be read
+  /// from here, as on other hosts. May be empty.
   std::vector<std::shared_ptr<const UniqueFd>> recorders;
-  /// That of this process, held open for those that open its memory. May be left empty.
+  /// The door of this process, held open for ranks that open its memory. May be null.
   std::shared_ptr<const shm::Door> door;
-  /// By rank: the accelerator that the rank computes with, "cuda:1 GPU-f81d4fae", its name in its
-  /// process and one that no other device has; empty: none. May be left empty.
+  /// By rank: its accelerator, as "cuda:1 GPU-f81d4fae": the name in its process, then a unique
+  /// identifier. An empty text: none. The vector may be empty.
   std::vector<std::string> devices;
-  /// By rank of the world: where its tcp::Reception listens. Filled, by all members alike, when the
-  /// first group over several hosts is made; its sub-groups share it. Null in a world of one rank.
+  /// By rank of the world: the address on which its tcp::Reception listens. All members fill it
+  /// alike when the first group over several hosts is made; its sub-groups share it. Null in a
+  /// world of one rank.
   std::shared_ptr<std::map<int, std::string>> endpoints;
   std::string secret;  ///< World::secret.
   std::shared_ptr<Store> store;
-  /// That of this rank; shared by all its groups. Null where nobody watches who lives, as in a
+  /// The family of this rank; shared by all its groups. Null if lives are not watched, as in a
   /// world of one rank.
   std::shared_ptr<Family> family;
-  /// Name of the group of which this is the part of one host, whose verdict is this one's too;
-  /// empty: it is a group by itself.
+  /// Name of the group of which this is the part on one host, and whose verdict it shares; empty:
+  /// the group stands alone.
   std::string whole;
-  /// Name of the group that is split to make this one: where that ends meanwhile, a member of this
-  /// one may know it, and not come. Empty: nobody waits for those who know.
+  /// Name of the group from which this one is split. If that group ends meanwhile, a member of this
+  /// one may learn of it and not join. Empty: no group to watch.
   std::string split_of;
   std::chrono::milliseconds timeout{};  ///< GroupOptions::timeout, for calls without a deadline.
 
   /// "rank 3", in the world's numbering.
   std::string rank_name(int group_rank) const;
-  /// The same for several: "rank 1" or "ranks 1, 4-6".
+  /// The same for several ranks: "rank 1" or "ranks 1, 4-6".
   std::string rank_names(const std::vector<int>& group_ranks) const;
   /// The spec of the group of `ranks` (this group's numbering; this rank is among them), with
   /// `suffix` added to the name.
   GroupSpec subset(const std::vector<int>& ranks, const std::string& suffix) const;
-  /// Has every rank an accelerator that no other rank has? If not, `why_not` says who. The same on
-  /// all ranks.
+  /// True if every rank has an accelerator that no other rank has. If not, `why_not` receives the
+  /// ranks that lack one. The same on all ranks.
   bool has_a_device_each(std::string* why_not) const;
 };
 
-/// The parties to a back end: one object a rank.
+/// One rank's end of a group: one object per rank.
 ///
 /// Arguments have been checked: counts not negative, ranks in range (send and recv: not one's own),
 /// pointers not null where count > 0. One thread at a time calls the collectives and allocate().
-/// The sends and receive() may run meanwhile in other threads, one a peer and direction.
+/// The sends and receive() may run meanwhile in other threads, one per peer and direction.
 ///
-/// Errors are thrown as ProcessGroup documents; kMismatch, kTimeout and kPeerLost end the group,
-/// the object then sees no further call but its destructor.
+/// Errors are thrown as ProcessGroup documents. kMismatch, kTimeout and kPeerLost end the group;
+/// afterwards only the destructor is called.
 class GroupImpl {
  public:
   virtual ~GroupImpl() = default;
@@ -108,39 +109,41 @@ class GroupImpl {
   /// Only root's `data` changes.
   virtual void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
                       const Waiting& waiting) = 0;
-  /// Every collective that only moves data: see exchange.h. `in` and `out` may be null where
-  /// nothing is sent or received; a rank's own piece may lie at its place in the other buffer.
+  /// Every collective that only moves data: see exchange.h. `in` and `out` may be null if nothing
+  /// is sent or received. A rank's own piece may already be at its place in the other buffer.
   virtual void exchange(const Exchange& exchange, const void* in, void* out,
                         const Waiting& waiting) = 0;
   virtual void barrier(const Waiting& waiting) = 0;
-  /// Sends a letter if that takes no waiting. False: call send() with it next. Never throws.
+  /// Sends a letter if that needs no wait. False: call send() with it next. Never throws.
   virtual bool try_send(const void* /*data*/, const Envelope& /*letter*/, int /*destination*/,
                         CallSite /*site*/) {
     return false;
   }
-  /// False: the time is over, and nothing of the letter is on its way. Once some is, running out of
-  /// time is an error like another.
+  /// False: the deadline has passed, and nothing of the letter has been sent. Once a part is sent,
+  /// a timeout is an error like any other.
   virtual bool send(const void* data, const Envelope& letter, int destination,
                     const Waiting& waiting) = 0;
-  /// Reads one letter of `source`, whatever its tag, to where `sink` says. False: the time is over,
-  /// and none has begun. Engines that cannot leave a wait again throw kTimeout instead. A sink that
-  /// throws when it is looked at only ends the group: in any thread, also beside another call.
+  /// Reads one letter of `source`, whatever its tag, into the place that `sink` gives. False: the
+  /// deadline has passed, and no letter has begun. Engines that cannot abandon a wait throw
+  /// kTimeout instead. A sink whose look() throws ends the group; that may happen in any thread,
+  /// beside another call.
   virtual bool receive(int source, LetterSink& sink, const Waiting& waiting) = 0;
-  /// For a flight recorder, the next three: a recv of the program begins and has a number; its
+  /// The next three are for a flight recorder. A recv of the program begins and has a number; its
   /// caller waits; it has ended (FlightEvent::failed).
   virtual uint64_t recv_begins(const Envelope& /*wanted*/, int /*source*/, CallSite /*site*/) {
     return 0;
   }
   virtual void recv_awaited(uint64_t /*number*/) {}  ///< Its caller waits for it from now on.
   virtual void recv_ended(uint64_t /*number*/, uint8_t /*failed*/) {}
-  /// Who keeps `peer` from its part in a letter for which this rank waited until its time was over:
-  /// "rank 2 holds up rank 1: rank 1 waits in ..."; empty: nobody, or it is not known. May take a
+  /// The reason why `peer` did not do its part in a letter for which this rank waited until the
+  /// timeout: "rank 2 holds up rank 1: rank 1 waits in ...". Empty: unknown or none. May take a
   /// quarter of a second. Any thread.
   virtual std::string why_held_up(int /*peer*/) { return ""; }
   virtual std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) = 0;
 
-  /// Makes `error` the verdict of all ranks of this group, unless there is one; also those that are
-  /// in a call now end with it. Beside any other call. Takes what the store does, until `deadline`.
+  /// Makes `error` the verdict of all ranks of this group, unless there is one. Ranks in a call
+  /// also end with it. May run beside any other call. Takes as long as the store does, until
+  /// `deadline`.
   virtual void give_up(const Error& error, Deadline deadline) noexcept = 0;
 };
 

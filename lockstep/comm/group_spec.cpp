@@ -30,8 +30,8 @@ GroupSpec GroupSpec::subset(const std::vector<int>& ranks, const std::string& su
   part.addresses.clear();
   part.recorders.clear();
   part.devices.clear();
-  // What is not known to all members of this group may be known to all of that one, and else be
-  // told among them.
+  // Data that not all members of this group know may be known to all members of the part; else the
+  // part exchanges it.
   if (endpoints && endpoints->empty()) {
     part.endpoints = std::make_shared<std::map<int, std::string>>();
   }

@@ -12,10 +12,10 @@
 namespace lockstep {
 namespace {
 
-/// Then who ends a group says for which letter.
+/// After this time, close() logs the letter for which it waits.
 constexpr auto kSilentFor = 5s;
 
-/// What a read is given that is only to end the group: see GroupImpl::receive().
+/// The sink of a read that only ends the group: see GroupImpl::receive().
 class Refusal final : public LetterSink {
  public:
   Refusal(const Envelope& wanted, const Error& why) : wanted_(wanted), why_(why) {}
@@ -40,7 +40,7 @@ struct Inbox::Recv : WorkState {
   const std::shared_ptr<Inbox> inbox;
   Letters::Slot slot;
   const uint64_t number;
-  bool is_late = false;  // its end is being told; under the inbox's mutex
+  bool is_late = false;  // its end is being reported; guarded by the inbox's mutex
 };
 
 Inbox::Inbox(std::string source, std::string self, std::chrono::milliseconds timeout, Calls calls)
@@ -76,8 +76,8 @@ std::shared_ptr<WorkState> Inbox::post(const Envelope& wanted, void* data, uint6
   return recv;
 }
 
-/// A letter that has come already, and that `slot`, which has just been posted, does not fit: then
-/// it is taken back.
+/// The error of a received letter that does not fit `slot`, which has just been posted; `slot` is
+/// then withdrawn.
 std::optional<Error> Inbox::find_misfit(const Letters::Slot* slot) {
   try {
     letters_.look();
@@ -88,7 +88,7 @@ std::optional<Error> Inbox::find_misfit(const Letters::Slot* slot) {
   return std::nullopt;
 }
 
-/// At once, for a thread may sit in a read, for another recv, until its time is over.
+/// Ends it at once: one thread may be in a read, another in a recv, until the timeout.
 void Inbox::refuse(Recv& recv, const Error& why) {
   CarriedError failure{why.code(), why.what()};
   try {
@@ -148,7 +148,7 @@ void Inbox::await(const Recv& own) {
   MutexLock lock(mutex_);
   ++waiting_;
   while (!own.done()) {
-    if (own.is_late) {  // another thread tells why
+    if (own.is_late) {  // another thread reports the reason
       --waiting_;
       changed_.wait(lock);
       ++waiting_;
@@ -157,7 +157,7 @@ void Inbox::await(const Recv& own) {
     if (!reading_) {
       read_one(lock, own.slot.deadline, true);
     } else if (own.slot.deadline.passed()) {
-      changed_.wait(lock);  // its letter is coming just now
+      changed_.wait(lock);  // its letter is arriving
     } else {
       changed_.wait_until(lock, own.slot.deadline.when());
     }
@@ -183,7 +183,7 @@ void Inbox::run() {
       work_.wait_for(lock, pause);
     }
     const bool woken = std::exchange(dozes_, false) && seen != posted_;
-    if (woken) continue;  // who has posted may be about to read
+    if (woken) continue;  // a thread that has posted may be about to read
     end_late(lock);
     while (!recvs_.empty() && !reading_ && waiting_ == 0) {
       read_one(lock, recvs_.begin()->second->slot.deadline, false);
@@ -192,10 +192,11 @@ void Inbox::run() {
   }
 }
 
-/// After one of `last` in which nothing was posted. More than kDoze: until something is.
+/// The pause after one of `last` in which nothing was posted. More than kDoze: until a recv is
+/// posted.
 std::chrono::milliseconds Inbox::rest(std::chrono::milliseconds last) const {
   if (recvs_.empty()) return std::min(2 * last, 2 * kDoze);
-  // Somebody else reads; what waits for too long is to be told so in time.
+  // Another thread reads; recvs that wait too long must end in time.
   const auto left = recvs_.begin()->second->slot.deadline.left();
   return std::clamp(left, kTick, std::min(2 * last, kDoze));
 }
@@ -224,7 +225,7 @@ void Inbox::end_late(MutexLock& lock) {
   std::vector<std::shared_ptr<Recv>> late;
   for (auto next = recvs_.begin(); next != recvs_.end() && next->second->slot.deadline.passed();) {
     const auto at = next++;
-    if (!letters_.withdraw(&at->second->slot)) continue;  // its letter is coming just now
+    if (!letters_.withdraw(&at->second->slot)) continue;  // its letter is arriving
     at->second->is_late = true;
     late.push_back(std::move(at->second));
     recvs_.erase(at);
@@ -246,7 +247,7 @@ void Inbox::end_late(MutexLock& lock) {
   changed_.notify_all();
 }
 
-/// The program is told of many late recvs one after the other: other hosts are asked once.
+/// Many late recvs end one after the other: other hosts are queried once.
 void Inbox::find_reason(MutexLock& lock) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
   if (!reason_until_.passed()) return;
   lock.unlock();

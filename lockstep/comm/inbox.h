@@ -1,11 +1,12 @@
 #pragma once
-// What one rank receives from another: recvs that wait, and who reads the letters for them.
+// Messages that one rank receives from another: recvs that wait, and the thread that reads for
+// them.
 //
-// At any time one thread at most reads, and it reads for all recvs. Who sits in Work::wait() reads
-// himself: it may spin, and nobody has to be woken. A thread of the inbox reads where nobody has
-// done so for a moment (kTick), and ends what waits for too long. While recvs are posted it looks
-// every kTick, so that they need not wake it; else it looks ever more seldom (kDoze), and is woken
-// where it has to read.
+// At most one thread reads at any time, and it reads for all recvs. A thread in Work::wait() reads
+// itself: it may spin, and no thread has to be woken. A thread of the inbox reads if no other has
+// done so for a moment (kTick), and ends recvs that wait too long. While recvs are posted it looks
+// every kTick, so they need not wake it. Otherwise it looks ever less often (kDoze), and is woken
+// to read.
 
 #include <chrono>
 #include <functional>
@@ -25,15 +26,15 @@ namespace lockstep {
 
 class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
  public:
-  /// The group, of one source.
+  /// Calls of the group, for one source.
   struct Calls {
     /// As GroupImpl::receive(); throws what ends the group.
     std::function<bool(LetterSink& sink, const Waiting& waiting)> read;
-    /// The recv of that number is waited for.
+    /// A caller waits for the recv of that number.
     std::function<void(uint64_t number)> awaited;
-    /// Called with how each recv ended (FlightEvent::failed) and with its number.
+    /// Called with the number of each ended recv and its result (FlightEvent::failed).
     std::function<void(uint64_t number, uint8_t failed)> ended;
-    /// As GroupImpl::why_held_up(). Called without the lock: others go on meanwhile.
+    /// As GroupImpl::why_held_up(). Called without the lock: other recvs continue meanwhile.
     std::function<std::string()> why_held_up;
   };
 
@@ -42,17 +43,18 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
-  /// A recv. Its time is over after the timeout: it then fails with kTimeout, its memory is not
-  /// written to any more, and all others go on. One that does not fit a letter which has come
-  /// already ends the group before this returns.
+  /// Posts a recv. After the timeout it fails with kTimeout, its memory is not written any more,
+  /// and all others continue. A recv that does not fit a letter already received ends the group
+  /// before this returns.
   std::shared_ptr<WorkState> post(const Envelope& wanted, void* data, uint64_t number);
-  /// Returns when all recvs have ended, and says for which it waits; then no more may be posted.
+  /// Returns when all recvs have ended, and logs the ones for which it waits; no more may be posted
+  /// then.
   void close();
 
  private:
   static constexpr std::chrono::milliseconds kTick{1};
   static constexpr std::chrono::milliseconds kDoze{50};
-  /// Recvs that are late within this time have one reason.
+  /// Recvs that become late within this time share one reason.
   static constexpr std::chrono::milliseconds kOneReason{1000};
   struct Recv;
 
@@ -69,7 +71,7 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   void read_one(MutexLock& lock, Deadline deadline, bool spin) LOCKSTEP_REQUIRES(mutex_);
   void end_late(MutexLock& lock) LOCKSTEP_REQUIRES(mutex_);
   void find_reason(MutexLock& lock) LOCKSTEP_REQUIRES(mutex_);
-  /// `failed`: as FlightEvent's.
+  /// `failed`: as in FlightEvent.
   void finish(const Letters::Slot* slot, uint8_t failed, std::optional<CarriedError> failure)
       LOCKSTEP_REQUIRES(mutex_);
 
@@ -80,9 +82,9 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
 
   Mutex mutex_;
   CondVar changed_;  // signalled when reading_ turns false, and when late recvs have ended
-  CondVar work_;     // signalled when there is something for the thread that dozes; when it closes
+  CondVar work_;     // signalled when the dozing thread has work, or when the inbox closes
   Letters letters_ LOCKSTEP_GUARDED_BY(mutex_);
-  /// Those that wait, in the order of posting, which is that of their deadlines.
+  /// Waiting recvs, in the order of posting, which is that of their deadlines.
   std::map<uint64_t, std::shared_ptr<Recv>> recvs_ LOCKSTEP_GUARDED_BY(mutex_);
   Deadline reading_until_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(0ms);
   bool reading_ LOCKSTEP_GUARDED_BY(mutex_) = false;

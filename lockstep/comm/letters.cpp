@@ -75,7 +75,7 @@ LetterSink::Place Letters::begin(const Envelope& envelope, Deadline deadline) {
 Letters::Slot* Letters::end() {
   Slot* slot = coming_for_;
   if (slot == nullptr) {
-    slot = find(coming_.envelope.tag);  // asked for while it came
+    slot = find(coming_.envelope.tag);  // a recv was posted while it arrived
     if (slot == nullptr) {
       kept_bytes_ += coming_.envelope.bytes();
       kept_[coming_.envelope.tag].push_back(std::move(coming_));

@@ -1,5 +1,5 @@
 #pragma once
-// send and recv with tags: what a letter is, and which recv gets it.
+// send and recv with tags: the letter, and the recv that gets it.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// What goes before each letter.
+/// The header of each letter.
 struct Envelope {
   int64_t count = 0;
   int32_t tag = 0;
@@ -24,10 +24,10 @@ struct Envelope {
 /// "4 float32, tag 1".
 std::string describe(const Envelope& envelope);
 
-/// What is kept, per source, of letters that nobody has asked for yet.
+/// Limit, per source, of early letters: they are kept until a recv is posted for them.
 inline constexpr int64_t kMaxEarlyBytes = int64_t{256} << 20;
 
-/// Where a back end puts the letter that it reads: see GroupImpl::receive().
+/// Receives the letter that a back end reads: see GroupImpl::receive().
 class LetterSink {
  public:
   struct Place {
@@ -35,23 +35,24 @@ class LetterSink {
     Deadline deadline;  ///< Of the recv that the letter is for.
   };
   virtual ~LetterSink() = default;
-  /// First of all, before anything is touched: what it throws ends the group, and that may happen
+  /// Called first, before anything is touched. An exception ends the group, and may be thrown
   /// beside another read of the same source.
   virtual void look() = 0;
-  /// A letter has come; its bytes go to the result. Errors: kMismatch.
+  /// A letter has begun; its bytes go to the result. Errors: kMismatch.
   virtual Place begin(const Envelope& envelope) = 0;
-  /// All its bytes are there. Errors: kMismatch.
+  /// All its bytes have been received. Errors: kMismatch.
   virtual void end() = 0;
-  /// What is waited for, for errors: "4 float32, tag 1".
+  /// The letter that is awaited, for errors: "4 float32, tag 1".
   virtual std::string wanted() = 0;
 };
 
-/// Matches the letters of one source with the recvs for them: each goes to the first recv with its
-/// tag, whatever the order of tags; one for which there is none yet is kept. No threads, no
-/// waiting. Cost: O(log n) a call for n tags that wait or are kept, and the copy of what was kept.
+/// Matches the letters of one source with the recvs for them. Each letter goes to the first recv
+/// with its tag, whatever the order of tags. A letter without a recv is kept. No threads, no
+/// waiting. Cost: O(log n) per call for n tags that wait or are kept, and a copy of each kept
+/// letter.
 class Letters {
  public:
-  /// A recv that waits.
+  /// A waiting recv.
   struct Slot {
     Envelope wanted;
     std::byte* data = nullptr;
@@ -63,20 +64,20 @@ class Letters {
   Letters(std::string source, std::string self)
       : source_(std::move(source)), self_(std::move(self)) {}
 
-  /// True: a letter that was kept has filled `slot`. Else it waits, behind those before it.
+  /// True: a kept letter has filled `slot`. Else `slot` waits, behind earlier ones.
   bool post(Slot* slot);
-  /// Takes `slot` back. False: its letter is coming just now.
+  /// Withdraws `slot`. False: its letter is arriving.
   bool withdraw(const Slot* slot);
-  /// Throws kMismatch where a kept letter has the tag of a waiting slot, and does not fit.
+  /// Throws kMismatch if a kept letter has the tag of a waiting slot and does not fit.
   void look() const;
-  /// A letter begins. Its bytes belong at the result until end(). Errors: kMismatch when it is not
-  /// what the slot with its tag wants, or when there is no room for what nobody has asked for.
+  /// A letter begins. Its bytes go to the result until end(). Errors: kMismatch if it does not fit
+  /// the slot with its tag, or if there is no room for an early letter.
   LetterSink::Place begin(const Envelope& envelope, Deadline deadline);
-  /// The letter is whole; returns the slot that has it, null: it is kept. Errors: kMismatch.
+  /// The letter is complete. Returns the slot that has it; null: it is kept. Errors: kMismatch.
   Slot* end();
-  /// "; letters with tags 2, 3 are here": those that are kept; else empty.
+  /// "; letters with tags 2, 3 are here": the kept letters; else empty.
   std::string told_kept() const;
-  /// What one of those that wait wants; null: none waits.
+  /// The letter that one waiting slot wants; null: none waits.
   const Envelope* wanted() const;
 
  private:
@@ -93,7 +94,7 @@ class Letters {
   std::map<int32_t, std::deque<Slot*>> waiting_;
   std::map<int32_t, std::deque<Kept>> kept_;
   int64_t kept_bytes_ = 0;
-  std::vector<Slot*> misfits_;  // of those that wait: a kept letter has the tag
+  std::vector<Slot*> misfits_;  // waiting slots: a kept letter has the tag
   Slot* coming_for_ = nullptr;  // between begin() and end(), unless it goes to coming_
   Kept coming_;
 };

@@ -17,14 +17,14 @@ namespace lockstep {
 namespace {
 
 constexpr auto kPause = 100ms;
-/// So that all ranks together ask a store no more than some 4,000 times a second.
+/// Keeps the requests of all ranks together to some 4,000 per second.
 constexpr auto kPausePerRank = std::chrono::microseconds(250);
 constexpr auto kStoreLimit = 1s;
-/// A connection may be seen to end some moments before the store knows which rank died, or before
-/// the rank that gave up first has said why.
+/// A connection may end some moments before the store knows which rank died, or before the first
+/// rank that gave up has written the reason.
 constexpr auto kKnownLate = 300ms;
 constexpr auto kKnownPause = 10ms;
-/// A member that is late in a split may wait in the old group, whose time is over a little later.
+/// A member that is late in a split may wait in the old group, which times out a little later.
 constexpr auto kOldKnownLate = 3s;
 
 std::chrono::milliseconds pause_of(int size) {
@@ -49,7 +49,7 @@ std::vector<int> dead_of(const GroupSpec& spec, const std::vector<int>& ranks) {
   return members;
 }
 
-/// Of a split whose old group has ended: a member that knows of it does not come.
+/// The error of a split whose old group has ended: a member that knows of it does not join.
 std::optional<Error> end_of_old(const GroupSpec& spec) {
   if (spec.split_of.empty()) return std::nullopt;
   const auto text = spec.store->try_get(verdict_key(spec.split_of), Deadline::after(kStoreLimit));
@@ -58,7 +58,7 @@ std::optional<Error> end_of_old(const GroupSpec& spec) {
   return Error(error.code(), std::string("split: the old group ended: ") + error.what());
 }
 
-/// Where they ended because a rank died that is not of this group, that one's death.
+/// If the old groups ended because of the death of a rank outside this group, that death.
 Error died(const GroupSpec& spec, const std::vector<int>& dead) {
   const int first = spec.world_ranks[static_cast<size_t>(dead.front())];
   const auto why = why_gave_up(*spec.store, first, Deadline::after(kStoreLimit));
@@ -79,19 +79,18 @@ std::vector<int> all_ranks(const GroupSpec& spec) {
   return ranks;
 }
 
-/// A connection that ends, or memory of a peer that is not there any more.
+/// A connection that ends, or memory of a peer that no longer exists.
 bool may_be_of_a_death(ErrorCode code) {
   return code == ErrorCode::kPeerLost || code == ErrorCode::kIo || code == ErrorCode::kUnavailable;
 }
 
-/// For how long another rank may still say why, or the store that a rank died.
+/// How long another rank may take to write the reason, or the store to learn of a death.
 std::chrono::milliseconds known_late(const GroupSpec& spec, const Error& error) {
   if (may_be_of_a_death(error.code())) return kKnownLate;
   return !spec.split_of.empty() && error.code() == ErrorCode::kTimeout ? kOldKnownLate : 0ms;
 }
 
-/// That of the rank that gave up first; where one has died, that, and where the old group of a
-/// split has ended, why.
+/// The cause that the first rank gave. A death comes first; in a split, the end of the old group.
 Error agreed_cause(const GroupSpec& spec, const Error& error) {
   try {
     auto dead = dead_of(spec, all_ranks(spec));
@@ -157,18 +156,19 @@ void Making::check(const std::vector<int>& ranks) {
     const auto dead = dead_of(spec_, ranks);
     if (dead.empty())
       verdict = spec_.store->try_get(verdict_key(spec_), Deadline::after(kStoreLimit));
-    if (!verdict) cause = end_of_old(spec_);  // of which the death may come
+    if (!verdict) cause = end_of_old(spec_);  // from which the death may become known
     if (!cause && !dead.empty()) cause = died(spec_, dead);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
-    return;  // a store that stalls knows nothing of the ranks just now
+    return;  // a stalled store knows nothing of the ranks at present
   }
   if (cause) throw try_to_agree(spec_, *cause, Deadline::after(kStoreLimit));
   if (verdict) throw decode_verdict(*verdict);
 }
 
 Error unmade(const GroupSpec& spec, const Error& error) {
-  // What a call has wrong is wrong on every rank; what one rank lacks the others do not know.
+  // Invalid arguments are the same on every rank; other errors of one rank are unknown to the
+  // others.
   if (!is_watched(spec) || error.code() == ErrorCode::kInvalidArgument) return error;
   spec.family->note_failure();
   const Error cause = agreed_cause(spec, error);

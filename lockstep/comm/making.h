@@ -1,9 +1,9 @@
 #pragma once
-// Waits while a group is made, when its ranks share nothing yet that would tell of a death.
+// Waits while a group is made, before its ranks share anything that reports a death.
 //
-// Each of them ends when a rank that it is for has died, when another rank has given the group up,
-// and, in a split, when the old group has ended: who finds a reason to writes it down as the
-// group's verdict, so all throw the same.
+// A wait ends when a rank on which it waits has died or another rank has given the group up. In a
+// split it also ends when the old group has ended. The first rank with a reason writes it down as
+// the group's verdict, so all throw the same.
 
 #include <chrono>
 #include <functional>
@@ -16,18 +16,18 @@
 
 namespace lockstep {
 
-/// One rank's view of a group that is being made; for one thread. Ranks are the group's. Groups
-/// without a Family are not watched.
+/// One rank's view of a group that is being made; for one thread. Rank numbers are the group's.
+/// Groups without a Family are not watched.
 class Making {
  public:
   explicit Making(const GroupSpec& spec);
 
-  /// As Store::wait() and get(), for what `ranks` are to write. Errors: kPeerLost naming the rank
-  /// that died, the group's verdict, the store's.
+  /// As Store::wait() and get(), for keys that `ranks` will write. Errors: kPeerLost naming the
+  /// rank that died, the group's verdict, the store's.
   void wait(std::span<const std::string> keys, const std::vector<int>& ranks, Deadline deadline);
   std::string get(const std::string& key, const std::vector<int>& ranks, Deadline deadline);
-  /// For waits of another kind, as often as one likes: asks the store at most every pause().
-  /// Errors: as above.
+  /// For waits of other kinds; may be called at any rate: it queries the store at most once per
+  /// pause(). Errors: as above.
   void look(const std::vector<int>& ranks);
   std::chrono::milliseconds pause() const { return pause_; }
 
@@ -41,10 +41,10 @@ class Making {
   std::chrono::steady_clock::time_point next_look_;
 };
 
-/// The error with which all ranks of `spec` give up making it: that of the first that did. Where
-/// one of them has died, what else went wrong came of that, and the other groups of this rank end,
-/// too (Family::lost()). A member that is late in a split may wait in the old group, which is
-/// given some seconds to say for whom. Never throws.
+/// The error with which all ranks of `spec` give up making it: the error of the first that did. If
+/// a rank has died, its death is the cause of other errors, and the other groups of this rank end,
+/// too (Family::lost()). A member that is late in a split may wait in the old group. That group has
+/// some seconds to report the rank for which it waits. Never throws.
 Error unmade(const GroupSpec& spec, const Error& error);
 
 }  // namespace lockstep

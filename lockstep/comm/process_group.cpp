@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-/// What is left of a clock that counts nanoseconds in 64 bits is twice as much.
+/// A clock of nanoseconds in 64 bits has at least twice this range left.
 constexpr auto kLongestTimeout = std::chrono::hours(24 * 365 * 100);
 
 void check_members(const std::vector<int>& ranks, int size) {
@@ -34,7 +34,7 @@ void check_members(const std::vector<int>& ranks, int size) {
   }
 }
 
-/// The same on all members and for no other members; short, since it begins keys in the store.
+/// The same on all members and for no other members; short, since it is part of keys in the store.
 std::string subgroup_suffix(const std::vector<int>& ranks, int number) {
   std::string text;
   for (const int rank : ranks) text += fmt::format("{}.", rank);
@@ -58,7 +58,7 @@ std::shared_ptr<GroupCore> make_core(const GroupSpec& spec, const Backend& backe
   }
 }
 
-/// A new group of `ranks` of that of `core`. `split_of`: GroupSpec's.
+/// A new group of `ranks` of that of `core`. `split_of`: as in GroupSpec.
 std::shared_ptr<GroupCore> make_part(GroupCore& core, const std::vector<int>& ranks,
                                      const std::string& split_of) {
   core.check_not_destroyed();
@@ -69,7 +69,7 @@ std::shared_ptr<GroupCore> make_part(GroupCore& core, const std::vector<int>& ra
     return make_core(spec, choose_backend(core.backend(), spec));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout || !split_of.empty()) throw;
-    // Nobody hears of members that make another group.
+    // Members that make another group are unknown here.
     throw Error(error.code(),
                 fmt::format("{}; all members of a sub-group name the same ranks in the "
                             "same order, here {}",
@@ -77,7 +77,7 @@ std::shared_ptr<GroupCore> make_part(GroupCore& core, const std::vector<int>& ra
   }
 }
 
-/// Of such a World each rank of a job is rank 0 of 1, and would train apart from the others.
+/// With such a World each rank of a job is rank 0 of 1, and would train apart from the others.
 void need_joined(const World& world) {
   if (world.store != nullptr) return;
   const std::string what =
@@ -98,7 +98,7 @@ ProcessGroup ProcessGroup::create(const World& world, const GroupOptions& option
   }
   need_joined(world);
   if (options.timeout <= 0ms) throw invalid("GroupOptions::timeout must be positive");
-  raise_soft_descriptor_limit();  // a rank has a connection for each that it talks to
+  raise_soft_descriptor_limit();  // a rank has a connection to each rank with which it communicates
   const std::string asked = options.backend + (options.order == Order::kAny ? ", any order" : "");
   const auto timeout = std::min<std::chrono::milliseconds>(options.timeout, kLongestTimeout);
   const auto spec = meet(world, asked, timeout, Deadline::after(timeout));

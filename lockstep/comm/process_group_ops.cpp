@@ -1,4 +1,4 @@
-// The collectives of ProcessGroup: check the arguments, hand over to the back end.
+// The collectives of ProcessGroup: argument checks, and the calls of the back end.
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ void check_peer(const char* call, const char* what, int peer, const GroupSpec& s
 Work start_exchange(GroupCore& core, Exchange exchange, const void* in, void* out,
                     const CollectiveOptions& options, CallSite site) {
   check_memory(to_string(exchange.kind), options, core.device());
-  const int64_t bytes = exchange.bytes();                    // before it is moved from
+  const int64_t bytes = exchange.bytes();                    // read before the move
   const char* const call = to_string(exchange.kind).data();  // a literal
   return core.collective(
       call, bytes, options, site,
@@ -108,8 +108,8 @@ Work ProcessGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp op, i
   return core_->collective("reduce", count * size_of(dtype), options, site,
                            [=, factor = options.factor](GroupImpl& impl, const Waiting& waiting) {
                              if (!copies && factor != 1) scale(data, data, count, dtype, factor);
-                             // Data of another rank than root stays as it is, also where the
-                             // interface could change it.
+                             // Data of ranks other than root stays unchanged, although the
+                             // interface takes a mutable pointer.
                              const Scaled scaled(data, count, dtype, copies ? factor : 1);
                              impl.reduce(const_cast<void*>(scaled.data()), count, dtype, op, root,
                                          waiting);

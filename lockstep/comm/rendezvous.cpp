@@ -28,24 +28,24 @@ namespace {
 
 using nlohmann::json;
 
-/// After which it is said who has not come, and then ever more seldom.
+/// After this time the missing ranks are logged, and then ever less often.
 constexpr std::chrono::seconds kSayAfter = 5s;
 constexpr std::chrono::seconds kSayAtLeast = 60s;
 
-/// With a rank, or as what those of all ranks begin with.
+/// With a rank: its key; with "": the prefix of all ranks' keys.
 template <class Rank>
 std::string card_key(const std::string& name, const Rank& rank) {
   return fmt::format("{}/rank/{}", name, rank);
 }
 
-/// Who does not share memory with its host, and why.
+/// The key that holds the ranks that do not share memory with their host, and why.
 std::string apart_key(const GroupSpec& spec) {
   return spec.name + "/apart";
 }
 
-/// Those whose key, `prefix` and the rank, is not there.
+/// Ranks whose key (`prefix` and the rank) is missing.
 std::vector<int> missing_ranks(Store& store, const std::string& prefix, int size) {
-  // One question, for all ranks ask it at the same time.
+  // One request, because all ranks send it at the same time.
   const auto there = store.list(prefix, Deadline::after(5s));
   std::vector<int> missing;
   for (int rank = 0; rank < size; ++rank) {
@@ -55,7 +55,7 @@ std::vector<int> missing_ranks(Store& store, const std::string& prefix, int size
   return missing;
 }
 
-/// True on the last of `size` ranks that call it with the same `name`, and as often.
+/// True on the last of `size` ranks that call it equally often with the same `name`.
 bool comes_last(Store& store, const std::string& name, int size, Deadline deadline) {
   const std::string counter = name + "/through";
   if (store.add(counter, 1, deadline) < size) return false;
@@ -65,7 +65,8 @@ bool comes_last(Store& store, const std::string& name, int size, Deadline deadli
 
 Error nobody_came(Store& store, const std::string& name, int size) {
   const auto members = name + "/members";
-  if (store.check(std::span(&members, 1), Deadline::after(5s))) {  // and no card any more
+  if (store.check(std::span(&members, 1),
+                  Deadline::after(5s))) {  // and the cards have been removed
     return Error(ErrorCode::kTimeout, "creating the process group: not all ranks answered");
   }
   const auto missing = missing_ranks(store, card_key(name, ""), size);
@@ -77,7 +78,7 @@ Error nobody_came(Store& store, const std::string& name, int size) {
                            missing.size() == 1 ? "rank" : "ranks", rank_list(missing)));
 }
 
-/// What differs between two cards that must be equal, or "".
+/// The difference between two cards that must be equal, or "".
 std::string disagreement(const json& first, const json& other, int rank) {
   for (const char* field : {"build", "backend"}) {
     if (first.at(field) == other.at(field)) continue;
@@ -88,7 +89,8 @@ std::string disagreement(const json& first, const json& other, int rank) {
   return "";
 }
 
-/// False: not all of `keys`, which `ranks` write, are there after that time, which is not all.
+/// False: after `time`, which ends before the deadline, some of the `keys` that `ranks` write are
+/// missing.
 bool come_within(Making& making, const std::vector<std::string>& keys,
                  const std::vector<int>& ranks, Deadline deadline, std::chrono::seconds time) {
   const auto slice = deadline.at_most(time);
@@ -106,11 +108,11 @@ void say_missing(const GroupSpec& spec, const std::string& prefix) {
     const auto missing = missing_ranks(*spec.store, prefix, spec.size);
     if (!missing.empty()) log_info("waits for " + spec.rank_names(missing) + " to come");
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kTimeout) throw;  // a store that stalls may answer later
+    if (error.code() != ErrorCode::kTimeout) throw;  // a stalled store may answer later
   }
 }
 
-/// What all ranks of `spec` write at `prefix` and their rank, by rank.
+/// The values that all ranks of `spec` write under `prefix` and their rank, by rank.
 std::vector<std::string> gather(const GroupSpec& spec, const std::string& prefix, Making& making,
                                 Deadline deadline) {
   std::vector<std::string> keys;
@@ -143,7 +145,8 @@ void publish_members(const GroupSpec& spec, Making& making, Deadline deadline) {
   spec.store->set(spec.name + "/members", (error.empty() ? members : json(error)).dump(), deadline);
 }
 
-/// Tries whether this rank shares memory with the first rank of its host, and tells all that.
+/// Tries whether this rank shares memory with the first rank of its host, and reports the result to
+/// all ranks.
 void try_sharing(const GroupSpec& spec, const json& members, int leader, int num_tried,
                  Deadline deadline) {
   Store& store = *spec.store;
@@ -162,7 +165,7 @@ void try_sharing(const GroupSpec& spec, const json& members, int leader, int num
   store.set(apart_key(spec), json(apart).dump(), deadline);
 }
 
-/// Changes the hosts of `members` to those that do share memory: see sharing.h. Where each rank is
+/// Changes the hosts of `members` to the ranks that do share memory: see sharing.h. If each rank is
 /// alone on its host, there is nothing to try.
 void settle(const GroupSpec& spec, json& members, Making& making, Deadline deadline) {
   std::vector<std::string> hosts;
@@ -175,7 +178,8 @@ void settle(const GroupSpec& spec, json& members, Making& making, Deadline deadl
   if (num_tried == 0) return;
   const int leader = leaders[static_cast<size_t>(spec.rank)];
   if (num_led[leader] > 1) try_sharing(spec, members, leader, num_tried, deadline);
-  // Of a rank that died meanwhile rank 0 tells all: if each looked at each, that were size² keys.
+  // Rank 0 reports a rank that died meanwhile: if each rank checked each other, that would take
+  // size² keys.
   std::vector<int> awaited = {0};
   if (leader != 0) awaited.push_back(leader);
   if (spec.rank == 0) awaited = spec.world_ranks;
@@ -243,12 +247,12 @@ class OpenRecorders {
   std::map<std::string, std::weak_ptr<const UniqueFd>> by_place_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
-/// Opened while it lives, so that it can be read when it is dead; once for all groups.
+/// Opens it while the rank lives, so that it can be read after its death; once for all groups.
 std::shared_ptr<const UniqueFd> open_recorder(const std::string& place) {
   const auto remote = shm::parse_remote_fd(place);
   if (!remote) return nullptr;
   auto& known = OpenRecorders::of_process();
-  // Without a door, whose name is random, another process could have got that place since.
+  // Without a door, whose name is random, another process may have taken that place since.
   if (auto fd = known.find(place); fd && remote->door != 0) return fd;
   auto fd = std::make_shared<const UniqueFd>(shm::open_remote(*remote, O_RDONLY));
   if (*fd) {
@@ -277,7 +281,7 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
                      {"host", world.host_id},
                      {"address", world.address},
                      {"device", name_device(world)}});
-  std::optional<Sample> sample;  // until all have tried it
+  std::optional<Sample> sample;  // until all ranks have tried it
   if (world.size > 1) {
     spec.door = shm::open_door();
     members.front()["sample"] = sample.emplace().place();
@@ -306,8 +310,8 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
 
 namespace {
 
-/// What each rank of `spec` gives as `own`, by rank, told under the name `what`; also none of them,
-/// where only that all have come is of use. A group does that once a name.
+/// Exchanges the texts `own` of all ranks of `spec` under the name `what`; returns them by rank.
+/// Returns none if only the arrival of all ranks matters. A group calls it once per name.
 std::vector<std::string> tell(const GroupSpec& spec, const std::string& what,
                               const std::string& own, bool is_of_use, Deadline deadline) {
   auto& store = *spec.store;
@@ -343,7 +347,7 @@ std::vector<std::string> exchange_endpoints(const GroupSpec& spec, const std::st
 }
 
 void await_members(const GroupSpec& spec, Deadline deadline) {
-  if (spec.size == 1) return;  // and may have no store
+  if (spec.size == 1) return;  // which may have no store
   tell(spec, "arrival", "", false, deadline);
 }
 

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-/// Scratch of one value while additions run one after the other: all of them stay in the cache.
+/// Scratch of one value, while additions run one after the other: all blocks stay in the cache.
 constexpr int64_t kBlockBytes = 16 << 10;
 
 void copy_out(const void* value, std::span<void* const> outs, size_t bytes) {

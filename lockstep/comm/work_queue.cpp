@@ -39,7 +39,7 @@ void WorkState::then(std::function<void()> last) {
 void WorkState::run_last() {
   MutexLock lock(last_mutex_);
   if (!last_) return;  // another thread was first
-  // Where it throws, the next wait() tries again.
+  // If it throws, the next wait() tries again.
   last_();
   last_ = nullptr;
   has_last_.store(false, std::memory_order_release);

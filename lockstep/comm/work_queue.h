@@ -1,5 +1,5 @@
 #pragma once
-// Work that a thread of its own does in the order in which it was given.
+// Tasks that a dedicated thread runs in the order of their submission.
 
 #include <atomic>
 #include <condition_variable>
@@ -15,27 +15,27 @@
 
 namespace lockstep {
 
-/// An error as it travels between threads. Each throws an exception of its own made of it: the text
-/// inside a copied exception is shared, which ThreadSanitizer cannot follow into the library.
+/// An error as it travels between threads. Each thread throws its own exception made from it: the
+/// text inside a copied exception is shared, which ThreadSanitizer cannot follow into the library.
 struct CarriedError {
   ErrorCode code;
   std::string text;
   [[noreturn]] void raise() const { throw Error(code, text); }
 };
 
-/// What a Work shares with the thread that does it.
+/// State that a Work shares with the thread that runs it.
 class WorkState {
  public:
   virtual ~WorkState() = default;
   bool done() const { return done_.load(std::memory_order_acquire); }
-  /// Returns when finish() was called; throws what it was given, if anything.
+  /// Returns when finish() was called; throws the failure given to it, if any.
   void wait();
   void finish(std::optional<CarriedError> failure);
-  /// See Work::then(). Once.
+  /// See Work::then(). At most once.
   void then(std::function<void()> last);
 
  protected:
-  /// Returns when done(). Who waits may do the work himself.
+  /// Returns when done(). The waiting thread may do the work itself.
   virtual void await();
 
  private:
@@ -50,8 +50,8 @@ class WorkState {
   std::function<void()> last_ LOCKSTEP_GUARDED_BY(last_mutex_);
 };
 
-/// First in, first out, one thread, started by the first push. The thread takes no signals.
-/// The destructor lets it do what is queued, then joins it.
+/// First in, first out, one thread, started by the first push. The thread takes no signals. The
+/// destructor lets it finish queued tasks, then joins it.
 class WorkQueue {
  public:
   WorkQueue() = default;
@@ -59,9 +59,9 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  /// What `task` throws goes to the state's wait().
+  /// An exception of `task` goes to the state's wait().
   std::shared_ptr<WorkState> push(std::function<void()> task);
-  /// Returns when all that was pushed so far is done. Costs one load when nothing is.
+  /// Returns when all tasks pushed so far are done. Costs one load when none is pending.
   void wait_idle();
   bool idle() const { return pending_.load(std::memory_order_acquire) == 0; }
 

@@ -56,14 +56,14 @@ void widen_from(const void* in, int64_t count, DType from, float* out) {
 }
 
 constexpr float kLargestFloat = 0x1.fffffep127f;
-// 127 times the scale must be finite too: one place below kLargestFloat / 127.
+// 127 times the scale must be finite too: the last float below kLargestFloat / 127.
 constexpr float kLargestScale = 0x1.020406p121f;
 
-// What follows goes over a block in plain loops of fixed length, which compilers turn into vectors
-// of any set; between numbers of 8 and 32 bits they do so better than vector types.
+// The functions below process a block in plain loops of fixed length, which compilers vectorize for
+// any set. Between numbers of 8 and 32 bits that is faster than vector types.
 
-// The largest of a block, by amount, as bits: those of numbers without sign are in the order of the
-// numbers, and what is not finite is above.
+// The largest absolute value of a block, as bits. Bits of non-negative floats have the order of the
+// floats, and values that are not finite are above.
 inline int32_t largest_bits(const float* block) {
   int32_t largest = 0;
   for (int i = 0; i < kBlock; ++i) {
@@ -73,7 +73,7 @@ inline int32_t largest_bits(const float* block) {
   return largest;
 }
 
-// A scale that says what the numbers, all zero, stand for: nothing, or (NaN) no numbers.
+// Encodes numbers that are all zero with `scale`: 0, or NaN for values that are not finite.
 inline void encode_zeros(const float* block, float scale, float* rest, char* out) {
   __builtin_memcpy(out, &scale, sizeof scale);
   __builtin_memset(out + sizeof scale, 0, kBlock);
@@ -84,8 +84,8 @@ inline void encode_zeros(const float* block, float scale, float* rest, char* out
   }
 }
 
-// Adding this leaves no place for a fraction, so the FPU rounds, and the last byte of the sum is
-// the whole number in two's complement.
+// Adding this leaves no place for a fraction: the FPU rounds, and the last byte of the sum is the
+// integer in two's complement.
 constexpr float kToWhole = 0x1.8p23f;
 
 inline void encode_block(const float* block, float* rest, char* out) {
@@ -94,7 +94,7 @@ inline void encode_block(const float* block, float* rest, char* out) {
   const float exact = __builtin_bit_cast(float, bits) / 127;
   const float scale = exact < kLargestScale ? exact : kLargestScale;
   const float inverse = 1 / scale;
-  // Of tiny values the inverse is infinite; they are all rest.
+  // The inverse of a tiny scale is infinite; such values remain in `rest`.
   if (!(inverse <= kLargestFloat)) return encode_zeros(block, 0, rest, out);
   __builtin_memcpy(out, &scale, sizeof scale);
   char numbers[kBlock];

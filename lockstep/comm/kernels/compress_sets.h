@@ -1,6 +1,6 @@
 #pragma once
 // The kernels of compress.h compiled for several instruction sets. Raw pointers and no standard
-// library, for the reason that reduce_sets.h gives.
+// library, for the reason given in reduce_sets.h.
 
 #include <stdint.h>
 

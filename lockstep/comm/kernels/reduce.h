@@ -12,16 +12,16 @@ namespace lockstep {
 /// outs[j][i] = the tree (reduce_tree.h) over ins[0][i] ... ins[n-1][i], for all i < count and all
 /// j.
 ///
-/// An output may be an input at the same address; other overlap is not allowed. No alignment is
-/// needed; 64 bytes is fastest. kAvg sums, and divides by `divisor` (the number of ranks, which may
-/// be more than `ins`); the others ignore it. `op` is one that can_reduce() allows; kPremulSum sums
-/// what scale() has multiplied.
+/// An output may be an input at the same address; no other overlap is allowed. No alignment is
+/// needed; 64 bytes is fastest. kAvg sums, then divides by `divisor` (the number of ranks, which
+/// may exceed `ins`); other ops ignore it. `op` must be allowed by can_reduce(); kPremulSum sums
+/// values that scale() has multiplied.
 ///
-/// Cost: every input is read once, every output written once.
-/// Bits: the same from every instruction set. Integers wrap. float16 and bfloat16 are computed
-/// in float32 and rounded to nearest even after every operation. kMin and kMax give NaN when an
-/// input is NaN, as torch.minimum and IEEE 754-2019 do; of +0 and -0 they give the later rank's.
-/// Only which NaN results is left open.
+/// Cost: every input is read once, every output written once. Bits: the same from every instruction
+/// set. Integers wrap. float16 and bfloat16 are computed in float32 and rounded to nearest even
+/// after every operation. kMin and kMax give NaN if an input is NaN, as torch.minimum and IEEE
+/// 754-2019 do. Of +0 and -0 they give the value of the later rank. Only the payload of NaN is
+/// unspecified.
 void reduce(std::span<const void* const> ins, std::span<void* const> outs, int64_t count,
             DType dtype, ReduceOp op, int divisor);
 
@@ -31,9 +31,10 @@ void divide(void* data, int64_t count, DType dtype, int divisor);
 enum class InstructionSet : uint8_t { kPlain, kAvx2, kAvx512 };
 /// "avx512".
 std::string_view to_string(InstructionSet set);
-/// The best that this machine has.
+/// The best instruction set of this machine.
 InstructionSet best_instruction_set();
-/// The same as reduce(), by a given one; the machine must have it. For tests and benchmarks.
+/// The same as reduce(), with a given instruction set, which the machine must support. For tests
+/// and benchmarks.
 void reduce_with(InstructionSet set, std::span<const void* const> ins, std::span<void* const> outs,
                  int64_t count, DType dtype, ReduceOp op, int divisor);
 

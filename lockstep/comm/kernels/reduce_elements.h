@@ -47,7 +47,7 @@ inline Vector greater(Vector a, Vector b) {
   return ((a > b) | (a != a)) ? a : b;
 }
 
-// Multiplying by the inverse of a power of two has the bits of the division, at ten times its
+// Multiplication by the inverse of a power of two gives the bits of the division, at ten times its
 // speed.
 template <class Vector, class T>
 inline Vector divide_floats(Vector a, int divisor) {
@@ -72,7 +72,7 @@ struct FloatElement {
   static Vector scale(Vector a, double factor) { return a * static_cast<T>(factor); }
 };
 
-// Unsigned, so that sums and products wrap; Signed is how they compare and divide.
+// Unsigned, so that sums and products wrap; Signed is the type for comparison and division.
 template <class Unsigned, class Signed>
 struct IntElement {
   using Vector = typename VectorOf<Signed>::type;
@@ -106,7 +106,7 @@ struct BFloat16 {
 };
 
 #if LOCKSTEP_VECTOR_BYTES == 64
-// The masked forms, since GCC 12 warns of an uninitialised operand in the plain ones.
+// The masked forms, because GCC 12 warns of an uninitialised operand in the plain ones.
 struct Float16 {
   static Floats widen(Halves halves) {
     return (Floats)_mm512_maskz_cvtph_ps(0xffff, (__m256i)halves);
@@ -139,7 +139,8 @@ struct Float16 {
     const Words bits = (Words)floats;
     const Words sign = (bits >> 16) & 0x8000;
     const Words rest = bits & 0x7fffffff;
-    // Adding 0.5 puts the last place of a subnormal half at the end of the sum, rounded by the FPU.
+    // Adding 0.5 moves the last place of a subnormal half to the end of the sum, where the FPU
+    // rounds.
     const Words small = (Words)((Floats)rest + 0.5f) - 0x3f000000;
     const Words normal = (rest + 0xfff + ((rest >> 13) & 1) - (112u << 23)) >> 13;
     const Words nan = 0x7e00 | ((rest >> 13) & 0x3ff);

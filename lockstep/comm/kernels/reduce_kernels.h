@@ -65,7 +65,7 @@ constexpr int split(int length) {
   return half;
 }
 
-// The tree over `kNum` inputs, unrolled. One vector of each, `lanes` of them there.
+// The tree over `kNum` inputs, unrolled. One vector of each, with `lanes` valid lanes.
 template <class Element, class Op, int kNum>
 inline typename Element::Vector tree(const char* const* ins, int64_t offset, int64_t lanes) {
   if constexpr (kNum == 1) {
@@ -77,7 +77,7 @@ inline typename Element::Vector tree(const char* const* ins, int64_t offset, int
   }
 }
 
-// The same for any number.
+// The same for any number of inputs.
 template <class Element, class Op>
 typename Element::Vector any_tree(const char* const* ins, int num, int64_t offset, int64_t lanes) {
   if (num == 1) return Element::load(ins[0] + offset, lanes);
@@ -90,7 +90,7 @@ typename Element::Vector any_tree(const char* const* ins, int num, int64_t offse
 template <class Element, class Op, int kNum, int kOuts>
 void loop(const ReduceCall& call) {
   constexpr int64_t kLanes = Element::kLanes;
-  // Local copies, so that the compiler knows that the stores do not change the pointers.
+  // Local copies, so that the compiler can assume that the stores do not change the pointers.
   const char* ins[kNum > 0 ? kNum : 1];
   char* outs[kOuts > 0 ? kOuts : 1];
   for (int k = 0; k < kNum; ++k) ins[k] = static_cast<const char*>(call.ins[k]);

@@ -1,7 +1,7 @@
 #pragma once
-// The same kernels compiled for several instruction sets. Raw pointers and no standard library:
-// an inline function compiled here for AVX-512 could otherwise be the copy that the linker keeps
-// for everybody.
+// The same kernels compiled for several instruction sets. Raw pointers and no standard library: the
+// linker could otherwise keep an inline function that was compiled here for AVX-512 as the copy for
+// all callers.
 
 #include <stdint.h>
 
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// `dtype` is never bool or complex, and uint8 where `op` is bitwise: see reduce.cpp.
+// `dtype` is never bool or complex, and is uint8 if `op` is bitwise: see reduce.cpp.
 struct ReduceCall {
   const void* const* ins;
   void* const* outs;

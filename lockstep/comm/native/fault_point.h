@@ -1,5 +1,5 @@
 #pragma once
-// Where a test can end or stop a rank.
+// Points at which a test can end or stop a rank.
 
 #include <atomic>
 
@@ -7,13 +7,12 @@
 
 namespace lockstep {
 
-/// In shared memory: kArriving (nobody knows of this rank yet), kEntered (its header is out),
+/// In shared memory: kArriving (no rank knows of this rank yet), kEntered (its header is written),
 /// kBarrier (before each barrier in mid-operation), kFinished. Between hosts, in each step of a
 /// collective and in each send and recv: kExchanging (nothing sent or read yet), kSending (a peer
-/// has got some of what it is to get, not all), kReceiving (some data of a peer has come),
-/// kExchanged (all this rank has to send is with the kernel, all it waits for has come). Of a
-/// letter that both ends copy, in shared memory: kSending and kReceiving, after each chunk that one
-/// copies.
+/// has got a part of its data), kReceiving (a part of a peer's data has come), kExchanged (the
+/// kernel has all data to send, and all awaited data has come). For a letter that both ends copy,
+/// in shared memory: kSending and kReceiving, after each chunk copied by one end.
 enum class FaultPoint {
   kArriving,
   kEntered,
@@ -25,7 +24,7 @@ enum class FaultPoint {
   kExchanged
 };
 
-/// For tests: called, when set, at each of these points of each operation of each rank of this
+/// For tests: if set, called at each of these points of each operation of each rank of this
 /// process. `kind`: kNone for send and recv.
 using FaultHook = void (*)(int world_rank, OpKind kind, FaultPoint point);
 inline std::atomic<FaultHook> fault_hook = nullptr;

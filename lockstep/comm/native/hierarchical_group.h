@@ -67,7 +67,7 @@ class HierarchicalGroup : public GroupImpl {
   Call begin(const OpHeader& header, const void* data, int64_t bytes, int64_t result_bytes,
              const Waiting& waiting);
   void end(const Call& call);
-  /// For carriers: sees to the connections with their fellows, all in the same call.
+  /// For carriers: makes the connections with their fellows, all in the same call.
   void link(const OpHeader& header, Deadline deadline);
   void run(Call& call, HierarchicalStep& step);
   std::chrono::microseconds spin_of(const Waiting& waiting) const {
@@ -98,14 +98,15 @@ class HierarchicalGroup : public GroupImpl {
   void do_reduce_scatter(Call& call, const std::byte* in, std::byte* out, int64_t count);
 
   enum class Kind { kCollective, kPointToPoint };
-  /// Runs `body`; makes of its error the group's error.
+  /// Runs `body`; turns its error into the group's error.
   template <class Body>
   void guarded(Body body, Kind kind = Kind::kCollective) {
     try {
       body();
     } catch (const Error& error) {
       throw_agreed(error, kind);
-    } catch (const std::exception& error) {  // no memory, say: the other hosts must hear of it too
+    } catch (const std::exception&
+                 error) {  // no memory, for example: the other hosts must learn of it too
       throw_agreed(Error(ErrorCode::kInternal, error.what()), kind);
     }
   }
@@ -133,29 +134,29 @@ class HierarchicalGroup : public GroupImpl {
   Scratch scratch_;
   uint64_t sequence_ = 0;
   std::chrono::microseconds spin_{};
-  std::atomic<bool> finds_verdict_ = false;  // a thread does, or has done
+  std::atomic<bool> finds_verdict_ = false;  // a thread does so, or has done so
   Mutex mutex_;
   std::optional<Error> verdict_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
-/// Collective over the members, at least two hosts. Hosts with one rank only just have no shared
-/// part, so this is the flat TCP transport as well. Sums follow the tree of reduce_tree.h for every
-/// layout. Schedules and bytes: tcp/schedule.h; connections: tcp/peers.h.
+/// Collective over the members, on at least two hosts. Hosts with one rank have no shared part, so
+/// this is the flat TCP transport as well. Sums follow the tree of reduce_tree.h for every layout.
+/// Schedules and bytes: tcp/schedule.h; connections: tcp/peers.h.
 ///
-/// Making it opens no connection; it returns when all members have come, as the store knows. A rank
-/// has one with its fellows, which carry the same slice on the other hosts, from the first
-/// collective on in which it carries something: that collective waits for them, by its own
-/// deadline, and takes two round trips a fellow more. So it does not end before all fellows are in
-/// it, also where later ones would, as a broadcast at its root. Until a rank has a connection it
-/// has no descriptor for the group; then one for each peer that it talks to, and one to wait with.
+/// Making it opens no connection; it returns when the store shows that all members have come. A
+/// carrier connects with its fellows, which carry the same slice on other hosts, in its first
+/// collective with data to carry. That collective waits for all fellows, by its own deadline, and
+/// takes two more round trips per fellow. So it does not end before all fellows have entered it,
+/// although later ones would, as a broadcast at its root. Without connections a rank has no
+/// descriptor for the group; then it has one per peer, and one to wait with.
 ///
 /// Failure: the first rank that meets an error writes it into the store as the group's verdict,
-/// then ends its connections and its host's shared group. Who is woken by that reads the verdict,
-/// so every rank throws the same text, naming the culprit and not the neighbour that gave up. (When
-/// the store is gone as well, each rank reports what it saw.) A collective that times out names the
-/// ranks that did not wait in it: who waits says so in the store when its time is over, so that a
-/// rank which only waited for the late one is not blamed. Where all waited, it names the ranks
-/// between which nothing passes.
+/// then ends its connections and its host's shared group. Ranks woken by that read the verdict. So
+/// every rank throws the same text, which names the culprit and not the neighbour that gave up. (If
+/// the store is gone as well, each rank reports its own error.) A collective that times out names
+/// the ranks that did not wait in it. Each waiting rank records its wait in the store at its
+/// timeout, so that a rank which only waited for the late one is not blamed. If all ranks waited,
+/// it names the ranks between which no data passes.
 ///
 /// Errors: kTimeout, kMismatch, kInvalidArgument (no secret between hosts); see also ShmGroup.
 std::unique_ptr<GroupImpl> make_hierarchical_group(const GroupSpec& spec, Deadline deadline);

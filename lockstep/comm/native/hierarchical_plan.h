@@ -10,24 +10,25 @@
 
 namespace lockstep {
 
-/// Seen from one rank. Every layout is served, also hosts of unequal size and hosts whose ranks are
-/// not consecutive; the fixed order of sums only decides how many values a host must hand on.
+/// The plan from the view of one rank. Every layout is served, also hosts of unequal size and hosts
+/// whose ranks are not consecutive. The fixed order of sums only determines how many values a host
+/// must send.
 struct HierarchicalPlan {
   Topology topology;
   int size = 0;    ///< Ranks.
   int host = 0;    ///< This rank's.
   int local = 0;   ///< This rank's place on its host.
-  int slices = 1;  ///< Carriers a host: the smallest number of ranks on a host.
+  int slices = 1;  ///< Carriers per host: the smallest number of ranks on a host.
 
-  /// By host: the largest nodes of the global tree whose ranks are all on it, in order. Their sums
-  /// are what a host can compute alone. One for a host that holds an aligned power of two of
-  /// consecutive ranks, at most 2 log2(size) for any consecutive ranks, and as many as ranks in the
-  /// worst case (ranks dealt out round robin: then no two neighbours of the tree share a host, and
-  /// the host must send every rank's data; give consecutive ranks to a host).
+  /// By host: the largest nodes of the global tree whose ranks are all on it, in order. A host can
+  /// compute their sums alone. A host with an aligned power of two of consecutive ranks has one
+  /// node; any consecutive ranks have at most 2 log2(size). The worst case is one node per rank, as
+  /// with ranks placed round robin: no two neighbours of the tree share a host, and the host must
+  /// send every rank's data. Give each host consecutive ranks.
   std::vector<std::vector<RankRange>> nodes;
 
-  /// One node a host, and over hosts the tree has the shape that it has over as many ranks: then
-  /// the sums of neighbouring hosts are nodes too.
+  /// True if each host has one node, and the tree over hosts has the shape of a tree over as many
+  /// ranks. Then sums of neighbouring hosts are nodes too.
   bool pairs = false;
 
   int num_hosts() const { return topology.num_hosts(); }
