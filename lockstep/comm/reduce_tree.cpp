@@ -16,7 +16,7 @@ void collect_nodes(RankRange node, RankRange part, std::vector<RankRange>& nodes
   collect_nodes({mid, node.hi}, part, nodes);
 }
 
-/// Reduces `node` from nodes[next] on and returns the index that holds it.
+/// Reduces `node`, starting at nodes[next], and returns the index that holds it.
 int reduce_node(RankRange node, std::span<const RankRange> nodes, size_t& next,
                 std::vector<TreeAdd>& additions) {
   if (next < nodes.size() && nodes[next] == node) return static_cast<int>(next++);

@@ -1,9 +1,9 @@
 #pragma once
-// The one order of every reduction, as pure functions.
+// The fixed order of every reduction, as pure functions.
 //
 // Over ranks [lo, hi) the value is tree[lo, mid) + tree[mid, hi) with mid = lo + the largest power
-// of two below hi - lo. The shape of a node depends on its length alone, so any transport may
-// compute any node where its ranks happen to be, and the bits are the same.
+// of two below hi - lo. The shape of a node depends on its length alone. So any transport may
+// compute any node whose ranks it can reach, and the bits are the same.
 
 #include <span>
 #include <vector>
@@ -25,9 +25,9 @@ constexpr int tree_mid(int lo, int hi) {
   return lo + half;
 }
 
-/// The largest nodes of the tree over [0, size) that lie in `part`, in order; they tile it. These
-/// are the values that a host holding the ranks `part` must hand on: it may not add two of them.
-/// At most 2 log2(size) of them.
+/// The largest nodes of the tree over [0, size) that lie in `part`, in order; they tile it. A host
+/// that holds the ranks `part` must send these values: it may not add two of them. At most 2
+/// log2(size) nodes.
 std::vector<RankRange> tree_nodes(RankRange part, int size);
 
 /// value[left] = value[left] + value[right]; indices into the nodes given.
@@ -37,9 +37,9 @@ struct TreeAdd {
   bool operator==(const TreeAdd&) const = default;
 };
 
-/// The additions, in an order that works, which turn the values of `nodes` into the value of
-/// [0, size), left in value[0]. `nodes` are nodes of the tree, sorted, tiling [0, size): for
-/// example the tree_nodes of each host, one after the other. Errors: kInvalidArgument.
+/// Additions that turn the values of `nodes` into the value of [0, size) in value[0], in a valid
+/// order. `nodes` are sorted nodes of the tree that tile [0, size): for example the tree_nodes of
+/// each host, one after the other. Errors: kInvalidArgument.
 std::vector<TreeAdd> tree_additions(std::span<const RankRange> nodes, int size);
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// What a rank's values are after the multiplication of kPremulSum: a copy, unless by 1.
+/// A rank's values after the multiplication of kPremulSum: a copy, unless the factor is 1.
 class Scaled {
  public:
   Scaled(const void* in, int64_t count, DType dtype, double factor) : data_(in) {

@@ -1,9 +1,9 @@
 #pragma once
-// Who shares memory with whom is tried, not guessed: World::host_id only proposes it.
+// Shared memory between ranks is tested, not assumed: World::host_id only proposes it.
 //
-// Each rank lays out a sample of memory. The first rank of a proposed host leads it; the others
-// open its sample as they would open the group's memory, and look for its mark. Who cannot is a
-// host of its own.
+// Each rank creates a sample of memory. The first rank of a proposed host leads it. The others open
+// its sample as they would open the group's memory, and look for its mark. A rank that cannot open
+// it is a host of its own.
 
 #include <memory>
 #include <string>
@@ -14,12 +14,12 @@
 
 namespace lockstep {
 
-/// A few bytes of memory that other processes can open as they open a group's.
+/// A few bytes of memory that other processes can open in the same way as a group's memory.
 class Sample {
  public:
-  /// Where there is no memory, nobody will be able to open it.
+  /// Without memory, no process will be able to open it.
   Sample();
-  /// "MARK " and its shm::RemoteFd, for the store; empty where there is no memory.
+  /// "MARK " and its shm::RemoteFd, for the store; empty without memory.
   const std::string& place() const { return place_; }
 
  private:
@@ -28,12 +28,13 @@ class Sample {
   std::string place_;
 };
 
-/// Why this process cannot open the sample at `place`; empty: it can, and it is that one.
+/// The reason why this process cannot open the sample at `place`. Empty: it can, and the mark is
+/// right.
 std::string why_not_shared(const std::string& place);
 
 /// By rank: the lowest rank that has the same host id.
 std::vector<int> leaders_of(const std::vector<std::string>& host_ids);
-/// `host_ids`, where each rank of `apart` is a host of its own.
+/// `host_ids`, with each rank of `apart` as a host of its own.
 std::vector<std::string> settled_hosts(std::vector<std::string> host_ids,
                                        const std::vector<int>& apart);
 

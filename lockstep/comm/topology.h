@@ -1,6 +1,6 @@
 #pragma once
-// Which ranks belong together: on one host, and in one group after a split. Pure functions of what
-// every rank knows.
+// Finds the ranks that belong together: on one host, and in one group after a split. Pure functions
+// of data that every rank has.
 
 #include <cstdint>
 #include <span>
@@ -24,7 +24,7 @@ struct Topology {
 /// Ranks with equal host_ids can share memory.
 Topology make_topology(std::span<const std::string> host_ids);
 
-/// What a rank says in a split. Travels as two int32.
+/// A rank's arguments to a split. Sent as two int32.
 struct ColorKey {
   int32_t color = 0;  ///< Negative: in no group.
   int32_t key = 0;

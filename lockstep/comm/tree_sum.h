@@ -1,5 +1,5 @@
 #pragma once
-// Adds values of subtrees in the one order of reduce_tree.h.
+// Adds values of subtrees in the fixed order of reduce_tree.h.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ constexpr ReduceOp below_the_root(ReduceOp op) {
   return op == ReduceOp::kAvg ? ReduceOp::kSum : op;
 }
 
-/// Whether the tree over `nodes`, which tile [0, size), has the shape of the tree over as many
+/// True if the tree over `nodes`, which tile [0, size), has the shape of the tree over as many
 /// leaves.
 bool has_plain_shape(const std::vector<RankRange>& nodes, int size);
 
@@ -29,9 +29,9 @@ class TreeSum {
   const std::vector<RankRange>& nodes() const { return nodes_; }
 
   /// outs[j] = the whole tree, from values[i] of nodes()[i]. `count` elements each; kAvg divides by
-  /// the tree's size. An output may be a value at the same address.
-  /// Cost: one pass when the tree over the values has the shape of the tree over as many ranks
-  /// (all nodes equal, for example); else one addition after the other on blocks in the cache.
+  /// the tree's size. An output may be a value at the same address. Cost: one pass if the tree over
+  /// the values has the shape of the tree over as many ranks (all nodes equal, for example).
+  /// Otherwise single additions, on blocks in the cache.
   void run(std::span<const void* const> values, std::span<void* const> outs, int64_t count,
            DType dtype, ReduceOp op) const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// One error for all ranks of a group, by way of its store: the first that is written down.
+// One error for all ranks of a group, agreed through its store: the first that is written.
 
 #include <string>
 
@@ -9,29 +9,29 @@
 
 namespace lockstep {
 
-/// Errors after which a group goes on on every rank: nothing was sent, or all ranks agreed.
+/// Errors after which a group continues on every rank: nothing was sent, or all ranks agreed.
 bool is_harmless(ErrorCode code);
 
-/// Ends what is told of a rank of which it is certain that it died.
+/// The end of a message about a rank that certainly died.
 inline constexpr const char* kDied = "died; its own log or the launcher's says why";
 
 std::string verdict_key(const GroupSpec& spec);
 std::string verdict_key(const std::string& group);
 
-/// Writes `error` down unless another rank was first; returns what is written then. Errors: the
+/// Writes `error` unless another rank was first; returns the error in the store. Errors: the
 /// store's.
 Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadline);
 
-/// The same, of which nobody needs to know whether it could be done: if not, only this rank has it,
-/// and where the store is gone, the error says so.
+/// The same, but it never fails. If the store does not answer, only this rank has the error; if the
+/// store is gone, the error reports that.
 Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline) noexcept;
 
-/// `error`, and where `store_error` is the loss of the store, that: a peer that this rank lost may
-/// itself only have ended because of it.
+/// `error`; if `store_error` is the loss of the store, with that added. A peer that this rank lost
+/// may have ended only because of it.
 Error with_store_lost(const Error& error, const std::exception& store_error);
 
 std::string encode_verdict(const Error& error);
-/// What `text`, read at verdict_key(), says.
+/// Decodes `text`, read at verdict_key().
 Error decode_verdict(const std::string& text);
 
 }  // namespace lockstep

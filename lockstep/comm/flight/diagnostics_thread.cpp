@@ -16,7 +16,7 @@ constexpr auto kAsk = "ask";
 constexpr std::string_view kLook = "look/";
 constexpr std::string_view kEnd = "end/";
 constexpr int kThreadsOfHost = 2;
-/// As long as a group may last; the connection's end is seen before.
+/// No group lasts longer; the end of the connection is noticed earlier.
 constexpr auto kForEver = std::chrono::hours(24 * 365);
 constexpr auto kStoreLimit = 1s;
 
@@ -65,7 +65,8 @@ DiagnosticsThread::DiagnosticsThread(const GroupSpec& spec,
                      look = std::move(look)] {
     try {
       listen(*store, prefix, end, answer, look);
-    } catch (const std::exception& error) {  // the job is over, or nobody could ask any more
+    } catch (
+        const std::exception& error) {  // the job is over, or no rank can send a request any more
       log_debug(fmt::format("nobody speaks for this host any more: {}", error.what()));
     }
   };
@@ -77,7 +78,8 @@ DiagnosticsThread::~DiagnosticsThread() {
   try {
     stop_();
   } catch (const std::exception&) {
-    // The store does not answer, so the thread may not hear of it. It keeps what it uses.
+    // The store does not answer, so the thread may not notice the end. It owns all data that it
+    // uses.
     if (thread_.joinable()) thread_.detach();
   }
 }

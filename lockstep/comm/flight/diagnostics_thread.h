@@ -1,5 +1,5 @@
 #pragma once
-// Who speaks for a host when none of its ranks is in the group's call.
+// Answers for a host when none of its ranks is in the group's call.
 
 #include <functional>
 #include <memory>
@@ -11,9 +11,9 @@
 namespace lockstep {
 
 /// A thread of a host's first two ranks in a group, one of which may be frozen. It sleeps until a
-/// rank of another host asks for news of this one, through the store; then it calls
-/// `answer(with_stacks)`, or `look(token)` for each token that is asked for.
-/// In groups of one host, and on the other ranks, there is none. It ends with the object.
+/// rank of another host requests news of this host through the store. Then it calls
+/// `answer(with_stacks)`, or `look(token)` for each requested token. Groups of one host, and the
+/// other ranks, have none. It ends with the object.
 class DiagnosticsThread {
  public:
   DiagnosticsThread(const GroupSpec& spec, std::function<void(bool with_stacks)> answer,
@@ -22,12 +22,13 @@ class DiagnosticsThread {
   DiagnosticsThread(const DiagnosticsThread&) = delete;
   DiagnosticsThread& operator=(const DiagnosticsThread&) = delete;
 
-  /// Has the diagnostics threads of `host` (as make_topology() counts) answer. Errors: the store's.
+  /// Requests an answer of the diagnostics threads of `host` (as numbered by make_topology()).
+  /// Errors: the store's.
   static void ask(const GroupSpec& spec, int host, bool with_stacks, Deadline deadline);
-  /// Has the diagnostics threads of `host` look. Errors: the store's.
+  /// Requests a look of the diagnostics threads of `host`. Errors: the store's.
   static void ask_to_look(const GroupSpec& spec, int host, const std::string& token,
                           Deadline deadline);
-  /// Of all hosts: `token` is asked for no more. Errors: the store's.
+  /// Withdraws the request `token` on all hosts. Errors: the store's.
   static void take_back(const GroupSpec& spec, const std::string& token, Deadline deadline);
 
  private:

@@ -46,7 +46,7 @@ constexpr size_t kSearched = 65536;
 constexpr size_t kMostFrames = 256;
 using Registers = std::array<Dwarf_Word, 17>;
 
-/// Whether the bytes before the end are a call, direct or through a register or memory.
+/// True if the bytes end with a call, direct or through a register or memory.
 bool ends_with_call(const std::array<uint8_t, 7>& code) {
   if (code[2] == 0xE8) return true;
   for (size_t at = 0; at + 2 <= code.size(); ++at) {
@@ -63,7 +63,7 @@ bool ends_with_call(const std::array<uint8_t, 7>& code) {
   return false;
 }
 
-/// The process as it stands, and a frame of it that a walk begins with.
+/// The stopped process, and the frame with which a walk begins.
 class Search {
  public:
   Search(const Libdw& dw, Dwfl* process, int pid)
@@ -126,8 +126,8 @@ class Search {
     return walk(now, *place, now.rbp + 2 * kWord, *before);
   }
 
-  /// What the caller's rbp was nobody says: it may still be there, or be among what the called
-  /// function saved first. The one that leads farthest is right.
+  /// The caller's rbp is unknown: the register may still hold it, or it may be among the words that
+  /// the called function saved first. The value that leads farthest is right.
   std::vector<uint64_t> from_slot(const user_regs_struct& now, size_t slot) {
     std::vector<uint64_t> rbps = {now.rbp};
     for (size_t below = 1; below <= 2 && below <= slot; ++below) {
@@ -141,7 +141,8 @@ class Search {
     return best;
   }
 
-  /// From behind the call to `place`. The frame's own place counts, whatever the walk gives.
+  /// Walks from the return address `place`. The frame's own place counts, whatever the walk
+  /// returns.
   std::vector<uint64_t> walk(const user_regs_struct& now, uint64_t place, uint64_t rsp,
                              uint64_t rbp) {
     first_ = {now.rax, now.rdx, now.rcx, now.rbx, now.rsi, now.rdi, rbp,     rsp,      now.r8,
@@ -195,7 +196,7 @@ class Search {
   const int pid_;
   const UniqueFd memory_;
   std::vector<uint64_t> stack_;  ///< From the stack pointer up.
-  Registers first_{};            ///< What a walk begins with.
+  Registers first_{};            ///< The registers with which a walk begins.
   std::vector<uint64_t> places_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
-// Code that a program made while it runs, such as oneDNN's kernels: no module has it, and no table
-// says how a stack is unwound from it. On x86-64 its caller is looked for on the stack.
+// Code that a program generates at run time, such as oneDNN's kernels: it belongs to no module, and
+// no table describes how to unwind a stack from it. On x86-64 its caller is searched for on the
+// stack.
 
 #include <cstdint>
 #include <vector>
@@ -9,19 +10,20 @@
 
 namespace lockstep {
 
-/// Whether `place` of that process may be executed and is of no file, nor of the kernel's (vdso).
+/// True if `place` of that process is executable and belongs neither to a file nor to the kernel's
+/// vdso.
 bool is_generated_code(int pid, uint64_t place);
 
-/// Where generated code was called from.
+/// The place from which generated code was called.
 struct CallerSearch {
-  std::vector<uint64_t> places;  ///< Innermost first; empty: nobody was found.
-  bool is_guess = false;         ///< The first of them is no more than likely.
+  std::vector<uint64_t> places;  ///< Innermost first; empty: no caller was found.
+  bool is_guess = false;         ///< The first of them is only likely.
 };
 
-/// Of the main thread of `pid`, which stands in generated code, and still (by ptrace of this
-/// thread). The innermost word on its stack (64 KiB of it) that is a return address: it lies behind
-/// a call, in a function that the tables of its module describe. The frame pointer confirms it, or
-/// has a better one. `process`: of dwfl_begin(), nothing attached to it.
+/// The caller of generated code in the main thread of `pid`, which this thread has stopped by
+/// ptrace. The innermost return address on its stack (64 KiB of it): it follows a call, in a
+/// function that the tables of its module describe. The frame pointer confirms it, or leads to a
+/// better one. `process`: of dwfl_begin(), with nothing attached to it.
 CallerSearch find_caller(const Libdw& dw, Dwfl* process, int pid);
 
 }  // namespace lockstep

@@ -19,14 +19,14 @@ namespace lockstep {
 namespace {
 
 constexpr auto kWatchPause = 200ms;
-/// So that a thousand ranks of one host cost it no more than some 4,000 looks a second.
+/// Limits a thousand ranks of one host to some 4,000 looks per second.
 constexpr auto kWatchPausePerRank = std::chrono::microseconds(250);
-/// What a look may come later because others had the cores: beyond that the process stood still.
+/// A look may be late by this because the cores are busy; beyond it the process stood still.
 constexpr auto kWatchLate = 500ms;
 constexpr auto kWatchStoreLimit = 1s;
-/// For the other hosts to tell: they do in milliseconds, but for those that are frozen.
+/// Time for other hosts to answer: all but frozen ones need milliseconds.
 constexpr auto kOtherHosts = 500ms;
-/// The same where a verdict waits for them, which is to be known within a second.
+/// The same while a verdict waits for them, which is due within a second.
 constexpr auto kOtherHostsAtEnd = 250ms;
 
 int64_t now_ns() {
@@ -39,7 +39,7 @@ Deadline watch_limit() {
   return Deadline::after(kWatchStoreLimit);
 }
 
-/// Held by the rank that tells of a hang: "4.1234", the rank and its call's number.
+/// Held by the rank that reports a hang: "4.1234", the rank and its call's number.
 std::string claim_key(const GroupSpec& spec) {
   return spec.name + "/overdue";
 }
@@ -48,7 +48,7 @@ int rank_of(const std::string& token, int size) {
   return static_cast<int>(parse_int(token.substr(0, token.find('.')), 0, size - 1, "rank"));
 }
 
-/// "rank 1 on 10.0.0.2, rank 3 on 10.0.0.3"; without addresses where all ranks share a host.
+/// "rank 1 on 10.0.0.2, rank 3 on 10.0.0.3"; without addresses if all ranks share a host.
 std::string named(const GroupSpec& spec, const std::vector<int>& world_ranks) {
   const bool several = make_topology(spec.host_ids).num_hosts() > 1;
   constexpr size_t kMost = 8;
@@ -91,8 +91,8 @@ int64_t wall_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-/// By whom the rank of `spec` is held up, as `calls` of `ranks` tell; `peer`: for whose letter it
-/// has waited for `waited_ns`, or HangWatch::kAnyPeer.
+/// The ranks that hold up the rank of `spec`, found in `calls` of `ranks`. `peer`: the rank for
+/// whose letter it has waited for `waited_ns`, or HangWatch::kAnyPeer.
 HeldUp held_up_in(const GroupSpec& spec, const std::vector<RankCalls>& calls,
                   const std::vector<int>& ranks, int peer, int64_t waited_ns) {
   if (peer >= 0 && peer < spec.size) {
@@ -103,8 +103,8 @@ HeldUp held_up_in(const GroupSpec& spec, const std::vector<RankCalls>& calls,
   return held_up(calls, ranks, rank, recorded_name(spec.name));
 }
 
-/// What `find` finds in what the ranks of `widest` do, which are asked; nothing where that fails.
-/// `question`: unique among those of this rank.
+/// Collects the calls of the ranks of `widest` and returns the result of `find` on them; nothing if
+/// that fails. `question`: unique among those of this rank.
 HeldUp ask_all(const GroupSpec& spec, const std::string& question, const GroupSpec& widest,
                std::chrono::milliseconds patience,
                const std::function<HeldUp(const std::vector<RankCalls>& calls)>& find) {
@@ -121,7 +121,7 @@ HeldUp ask_all(const GroupSpec& spec, const std::string& question, const GroupSp
   }
 }
 
-/// Between two looks.
+/// The pause between two looks.
 std::chrono::nanoseconds pause_of(const FlightRing& ring) {
   return std::max<std::chrono::nanoseconds>(kWatchPause,
                                             ring.memory().header.size * kWatchPausePerRank);
@@ -174,7 +174,7 @@ Error HangWatch::explain(const GroupSpec& spec, const Error& error, int peer) {
   const auto widest = widest_with(spec);
   const auto find = [&](const std::vector<RankCalls>& calls) {
     auto found = held_up_in(spec, calls, widest->world_ranks, peer, timeout_ns(spec));
-    // Where a letter waits for nobody else, the error may be of the call of another rank.
+    // If the letter waits for no other rank, the error may be of the call of another rank.
     if (peer == kAnyPeer || !found.path.empty()) return found;
     return held_up_in_collective(calls, widest->world_ranks, recorded_name(spec.name));
   };
@@ -192,7 +192,7 @@ std::string HangWatch::why_held_up(const GroupSpec& spec, int peer) {
   return found.roots.empty() ? "" : to_string(found);
 }
 
-/// The largest group of this rank, of several that of `spec`.
+/// The largest group of this rank; of several, that of `spec`.
 std::shared_ptr<const GroupSpec> HangWatch::widest_with(const GroupSpec& spec) {
   MutexLock lock(mutex_);
   auto widest = std::make_shared<const GroupSpec>(spec);
@@ -245,8 +245,8 @@ void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overd
   });
   if (tells_already) return;
   const std::string token = fmt::format("{}.{}", spec->rank, call.number);
-  // Held: where this process dies meanwhile, another rank may tell of the next hang.
-  claims_.push_back({spec, call.number, token});  // also where the store answers too late
+  // Held, so that another rank may report the next hang if this process dies meanwhile.
+  claims_.push_back({spec, call.number, token});  // also if the store answers too late
   if (spec->store->hold(claim_key(*spec), token, kLifeTtl, watch_limit())) {
     const auto news = news_of_all(*spec, token, kOtherHosts);
     const auto why = why_overdue(*spec, call, news);
@@ -256,14 +256,14 @@ void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overd
   claims_.pop_back();
   const auto claim = spec->store->try_get(claim_key(*spec), watch_limit());
   if (!claim) return;  // its call has just ended
-  // The one that tells may ask a rank of this host that cannot answer.
+  // The reporting rank may have queried a rank of this host that cannot answer.
   const int teller = rank_of(*claim, spec->size);
   const auto& hosts = spec->host_ids;
   const bool is_here = hosts[static_cast<size_t>(teller)] == hosts[static_cast<size_t>(spec->rank)];
   if (!is_here) tell_news(*spec, *claim);
 }
 
-/// `news`: of the ranks of `spec`; those of a wider group are asked besides.
+/// `news`: of the ranks of `spec`; the ranks of a wider group are queried besides.
 std::string HangWatch::why_overdue(const GroupSpec& spec, const Overdue& call,
                                    const RankNews& news) {
   const auto widest = widest_with(spec);
@@ -277,8 +277,7 @@ std::string HangWatch::why_overdue(const GroupSpec& spec, const Overdue& call,
   }));
 }
 
-/// Where a call that was told of has ended, the next one may be. A store that stalls is asked
-/// again.
+/// Once a reported call has ended, the next hang may be reported. A stalled store is tried again.
 void HangWatch::take_back() {
   std::erase_if(claims_, [this](const Claim& claim) {
     if (patience_.is_open(claim.number)) return false;

@@ -1,5 +1,6 @@
 #pragma once
-// Names a hang while it lasts: who waits three times longer than ever says for whom, once.
+// Reports a hang while it lasts: a rank that waits three times longer than ever before names, once,
+// the ranks for which it waits.
 
 #include <atomic>
 #include <cstdint>
@@ -18,31 +19,31 @@
 
 namespace lockstep {
 
-/// A thread that looks at its rank's flight recorder a few times a second, so that calls pay
-/// nothing for it. Where one is overdue (patience.h) it finds out, from the recorders of its host
-/// and, through the store, from the other hosts, who is late, and logs a warning. One rank of a
-/// group does, and as long as its call lasts no other says anything.
+/// A thread that reads its rank's flight recorder a few times per second, so that calls cost
+/// nothing more. If a call is overdue (patience.h), it finds the late ranks and logs a warning. It
+/// reads the recorders of its host and, through the store, those of other hosts. One rank of a
+/// group does so; while its call lasts, no other rank reports.
 class HangWatch {
  public:
-  /// That of `ring`, which all groups of its rank share. It looks at nothing where the ring is in
-  /// memory that only this process sees.
+  /// The watch of `ring`, which all groups of its rank share. It watches nothing if only this
+  /// process sees the ring's memory.
   static std::shared_ptr<HangWatch> of(FlightRing& ring);
   ~HangWatch();
   HangWatch(const HangWatch&) = delete;
   HangWatch& operator=(const HangWatch&) = delete;
 
-  /// From now on also calls of `group` (FlightRing::add_group()) are watched.
+  /// Also watches calls of `group` (FlightRing::add_group()) from now on.
   void add(uint16_t group, const GroupSpec& spec);
   void remove(uint16_t group);
 
-  /// `error`, which ended a call of `spec`'s group that this rank is in. Where its time was over
-  /// and the ranks that it waited for are themselves held up in other calls, with who holds them
-  /// up, first. Asks the other hosts, where there are any: up to a quarter of a second. `peer`: of
-  /// point to point, its rank in the group.
+  /// Explains `error`, which ended a call of `spec`'s group on this rank. After a timeout, if the
+  /// awaited ranks are themselves held up in other calls, the text begins with the ranks that hold
+  /// them up. Queries other hosts, if there are any: up to a quarter of a second. `peer`: for point
+  /// to point, its rank in the group.
   Error explain(const GroupSpec& spec, const Error& error, int peer = kAnyPeer);
   static constexpr int kAnyPeer = -1;
-  /// That alone, for a letter: "rank 2 holds up rank 1: ..."; empty where `peer` waits for nobody,
-  /// or ranks wait for each other, or nothing is known. Any thread.
+  /// Only that explanation, for a letter: "rank 2 holds up rank 1: ...". Empty if `peer` waits for
+  /// no rank, or ranks wait for each other, or nothing is known. Any thread.
   std::string why_held_up(const GroupSpec& spec, int peer);
 
  private:
@@ -66,7 +67,7 @@ class HangWatch {
   std::vector<uint16_t> ended_ LOCKSTEP_GUARDED_BY(mutex_);  // since the last look
   std::thread thread_;                                       // started with the first group
 
-  // The thread's.
+  // Used by the thread only.
   struct Claim {
     std::shared_ptr<const GroupSpec> spec;
     uint64_t number = 0;
@@ -74,7 +75,7 @@ class HangWatch {
   };
   Patience patience_;
   std::vector<std::byte> image_;
-  std::vector<Claim> claims_;  // of this rank, while their calls last
+  std::vector<Claim> claims_;  // claims of this rank, while their calls last
 };
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostHolds = 8;  // that are told
+constexpr size_t kMostHolds = 8;  // that are listed
 
 bool is_among(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
@@ -23,7 +23,7 @@ std::string named(const std::vector<int>& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
 }
 
-/// What is known of all ranks.
+/// The known calls of all ranks.
 class Table {
  public:
   Table(const std::vector<RankCalls>& all, const std::vector<int>& ranks) : all_(all) {
@@ -38,8 +38,8 @@ class Table {
     return found == all_.end() ? nullptr : &*found;
   }
 
-  /// The ranks that a call waits for: the peer, those that have not begun the collective, those
-  /// that may not have, or, where all have, those that cannot go on with it.
+  /// The ranks that a call waits for: the peer, or the ranks that have not, or may not have, begun
+  /// the collective. If all have begun it: the ranks that cannot continue it.
   std::vector<int> late_for(const OpenCall& call) const {
     std::vector<int> behind;
     std::vector<int> still;
@@ -64,7 +64,7 @@ class Table {
   std::vector<int> silent_;
 };
 
-/// Follows waits from rank to rank, each once.
+/// Follows waits from rank to rank, visiting each once.
 class Trail {
  public:
   Trail(const Table& table, int64_t since_ns) : table_(table), since_ns_(since_ns) {}
@@ -142,7 +142,7 @@ HeldUp held_up(const std::vector<RankCalls>& all, const std::vector<int>& ranks,
   const Table table(all, ranks);
   const RankCalls* const own = table.find(rank);
   if (own == nullptr) return found;
-  // Of several the last collective: a recv may have been posted for later.
+  // Of several calls, the last collective: a recv may have been posted for later.
   const OpenCall* wait = nullptr;
   for (const OpenCall& call : own->open) {
     if (call.group == group && (wait == nullptr || call.sequence >= wait->sequence)) wait = &call;

@@ -28,12 +28,13 @@ using nlohmann::json;
 constexpr auto kStoreLimit = 1s;
 constexpr auto kLook = 10ms;
 constexpr auto kLastOfTheLost = 20ms;
-constexpr auto kStack = 250ms;  // a look at one
-constexpr auto kQuiet = 300ms;  // no further host says anything
-constexpr auto kHosts = 500ms;  // for all hosts that have not begun to tell
-constexpr auto kAtWork = 3s;    // for those that have: looks at stacks take long on a busy machine
-constexpr size_t kStacks = 2;   // of a host
-constexpr size_t kMostTold = 16;  // of ranks that did different things
+constexpr auto kStack = 250ms;  // to look at one stack
+constexpr auto kQuiet = 300ms;  // without an answer of another host
+constexpr auto kHosts = 500ms;  // for hosts that have not begun to answer
+constexpr auto kAtWork =
+    3s;  // for hosts that have begun: looks at stacks take long on a busy machine
+constexpr size_t kStacks = 2;     // per host
+constexpr size_t kMostTold = 16;  // groups of ranks with different operations
 constexpr size_t kMostStacks = 8;
 
 int64_t since_epoch_ns() {
@@ -64,7 +65,7 @@ std::string stacks_of(const std::vector<LastCall>& calls) {
   return text;
 }
 
-/// By read(2) and not from mapped memory: the writer may be at work, and of another process.
+/// By read(2), not from mapped memory: the writer may be active, and in another process.
 std::optional<FlightRecord> read_recorder(const std::shared_ptr<const UniqueFd>& recorder) {
   if (!recorder) return std::nullopt;
   std::vector<std::byte> bytes(sizeof(FlightMemory));
@@ -77,12 +78,12 @@ std::optional<FlightRecord> read_recorder(const std::shared_ptr<const UniqueFd>&
   }
 }
 
-/// Of a rank that is somewhere else than in an operation, waiting.
+/// A rank that is not waiting in an operation.
 bool is_suspect(const LastCall& call) {
   return !call.process.empty() && call.process != "dead";
 }
 
-/// `with_stacks`: for suspects; then only one rank of a host may ask at a time.
+/// `with_stacks`: for suspects; then only one rank of a host may call it at a time.
 std::vector<LastCall> calls_in(const std::vector<FlightRecord>& records, const GroupSpec& spec,
                                bool with_stacks) {
   const auto process_of = [](const FlightRecord& record) {
@@ -97,7 +98,7 @@ std::vector<LastCall> calls_in(const std::vector<FlightRecord>& records, const G
     const std::string state = process_state(record.pid, record.pid_space);
     const bool usual = call.inside && (state == "sleeping" || state == "running");
     if (!usual) call.process = state;
-    // Where ranks are threads, the main thread is none of them. One without a state is no suspect.
+    // If ranks are threads, the main thread is none of them. A rank without a state is no suspect.
     const bool is_main = ranks_in[process_of(record)] == 1;
     if (with_stacks && is_main && is_suspect(call) && stacks++ < kStacks) {
       const bool own = record.pid == ::getpid();
@@ -120,7 +121,7 @@ bool comes_first(const GroupSpec& spec, const std::string& key) {
   return spec.store->compare_set(key, std::nullopt, "", soon()).swapped;
 }
 
-/// Set by the rank that begins to tell of `host`.
+/// Set by the rank that begins to report for `host`.
 std::string begun_key(const GroupSpec& spec, int host) {
   return fmt::format("{}/last/of/{}", spec.name, host);
 }
@@ -129,7 +130,7 @@ std::string key_of_host(const GroupSpec& spec, int host) {
   return fmt::format("{}/last/{}", spec.name, host);
 }
 
-/// True when it has told, and not another rank of the host.
+/// True if this rank reported, and not another rank of the host.
 bool tell(const GroupSpec& spec, const Topology& topology, bool with_stacks) {
   const int host = topology.host_of[static_cast<size_t>(spec.rank)];
   if (!comes_first(spec, begun_key(spec, host))) return false;
@@ -138,7 +139,7 @@ bool tell(const GroupSpec& spec, const Topology& topology, bool with_stacks) {
   return true;
 }
 
-/// One rank's share in a report for all.
+/// One rank's share in a report by all ranks.
 class Reporting {
  public:
   using Explain = std::function<Error(const Error& error)>;
@@ -161,7 +162,7 @@ class Reporting {
   std::string host_key(int host) const { return key_of_host(spec_, host); }
   std::string report_key() const { return spec_.name + "/report"; }
 
-  /// Unless another rank was first: then that one's.
+  /// The verdict with this report, unless another rank was first: then that rank's.
   Error agree_on(const std::vector<LastCall>& calls) {
     const Error cause = explain_ ? explain_(error_) : error_;
     const Error full(cause.code(),
@@ -181,13 +182,13 @@ class Reporting {
   }
 
   void await_hosts() {
-    // Of a rank that died alone on its host nobody will tell.
+    // No rank can report for a rank that died alone on its host.
     const auto for_one = error_.code() == ErrorCode::kPeerLost ? kLastOfTheLost : kQuiet;
     const auto over = Deadline::after(kAtWork);
     const auto end = Deadline::after(kHosts);
     auto quiet = end;
-    // Where each look takes long, all else does: the others get half the looks that a calm machine
-    // gives them.
+    // If each look takes long, the machine is busy: hosts get half the looks that a calm machine
+    // would give them.
     int fewest_looks = 0;
     size_t before = 0;
     for (int looks = 0;; ++looks) {
@@ -242,7 +243,7 @@ class Reporting {
       const auto text = spec_.store->try_get(host_key(host), soon());
       const bool own = host == topology_.host_of[static_cast<size_t>(spec_.rank)];
       if (!text && !own) continue;
-      // The rank that was to tell of this host may have died over it.
+      // The rank that reports for this host may have died before it finished.
       const auto theirs = text ? decode_last_calls(*text) : last_calls_of_host(spec_, false);
       calls.insert(calls.end(), theirs.begin(), theirs.end());
     }
@@ -353,7 +354,7 @@ Error with_last_calls(const GroupSpec& spec, const Error& error,
   if (spec.size == 1 || is_harmless(error.code())) return error;
   try {
     return Reporting(spec, error, explain).agreed();
-  } catch (const std::exception& store_error) {  // none may take the place of `error`
+  } catch (const std::exception& store_error) {  // no other error may replace `error`
     log_debug(fmt::format("{}: what the ranks of group '{}' did last is told from here: {}",
                           spec.rank_name(spec.rank), spec.name, store_error.what()));
   }

@@ -9,14 +9,14 @@
 namespace lockstep {
 namespace {
 
-/// Parts of a run that are looked at one by one, and collectives in each at least.
+/// Parts of a run that are examined one by one, and the least number of collectives in each.
 constexpr size_t kParts = 12;
 constexpr size_t kFewestInAPart = 8;
 constexpr double kLeastExcessMs = 0.1;
 
 struct Visit {
   int64_t entered_ns = 0;
-  double own_ms = 0;  ///< Since it left the one before.
+  double own_ms = 0;  ///< Since it left the previous one.
 };
 
 /// By number of the collective.
@@ -26,7 +26,7 @@ bool is_in(const FlightRecord& record, const std::string& group) {
   return std::find(record.groups.begin(), record.groups.end(), group) != record.groups.end();
 }
 
-/// Unsigned, since recorders may hold garbage, and the difference of any two moments fits.
+/// Unsigned, because recorders may hold garbage, and the difference of any two moments fits.
 double ms_between(int64_t begin_ns, int64_t end_ns) {
   return static_cast<double>(static_cast<uint64_t>(end_ns) - static_cast<uint64_t>(begin_ns)) / 1e6;
 }
@@ -43,7 +43,7 @@ Visits visits_of(const FlightRecord& record, const std::string& group) {
   return visits;
 }
 
-/// Those collectives that all have, in order; of each the ranks' visits.
+/// The collectives that all ranks have, in order; for each, the ranks' visits.
 std::vector<std::vector<Visit>> common_visits(const std::vector<Visits>& all) {
   std::vector<std::vector<Visit>> common;
   for (const auto& [number, first] : all.front()) {
@@ -64,14 +64,14 @@ void add(const std::vector<Visit>& visits, std::vector<Lateness>& ranks) {
   for (size_t i = 0; i < visits.size(); ++i) {
     const double late_ms = ms_between(first->entered_ns, visits[i].entered_ns);
     ++ranks[i].collectives;
-    ranks[i].mean_ms += late_ms;  // sums, until all are there
+    ranks[i].mean_ms += late_ms;  // a sum until the loop ends
     ranks[i].own_ms += visits[i].own_ms;
     ranks[i].most_ms = std::max(ranks[i].most_ms, late_ms);
   }
   ++ranks[static_cast<size_t>(last - visits.begin())].last;
 }
 
-/// Mean own times a collective, part by part; the first collective follows on nothing.
+/// Mean own times per collective, part by part; the first collective has no predecessor.
 std::vector<std::vector<double>> parts_of(const std::vector<std::vector<Visit>>& common) {
   const size_t parts = std::min(kParts, (common.size() - 1) / kFewestInAPart);
   std::vector<std::vector<double>> own;
@@ -88,7 +88,7 @@ std::vector<std::vector<double>> parts_of(const std::vector<std::vector<Visit>>&
   return own;
 }
 
-/// Of one part; -1: none.
+/// The slow rank of one part; -1: none.
 int slow_in(const std::vector<double>& own_ms) {
   if (own_ms.size() < 2) return -1;
   const auto most = std::max_element(own_ms.begin(), own_ms.end());

@@ -1,6 +1,6 @@
 #pragma once
-// Who keeps the others waiting: when the ranks came to the collectives that all recorders still
-// hold, and what each did by itself between them. Pure functions.
+// Finds the rank that keeps the others waiting: arrivals at the collectives that all recorders
+// still hold, and each rank's own time between them. Pure functions.
 
 #include <cstdint>
 #include <string>
@@ -13,29 +13,30 @@ namespace lockstep {
 /// One rank's arrivals at a group's collectives. Late: after the first rank.
 struct Lateness {
   int rank = 0;
-  int64_t collectives = 0;  ///< That all of the records have.
+  int64_t collectives = 0;  ///< Present in all of the records.
   double mean_ms = 0;
   double most_ms = 0;
   int64_t last = 0;   ///< How often it came last.
-  double own_ms = 0;  ///< Mean time before a collective in which it was in none.
+  double own_ms = 0;  ///< Mean time before a collective during which it was in none.
 };
 
 struct Arrivals {
   std::vector<Lateness> ranks;
-  int64_t begin_ns = 0;  ///< The first arrival at the first of those collectives.
-  int64_t end_ns = 0;    ///< At the last.
-  /// The rank that the others wait for; -1: none. See slow_in_a_row().
+  int64_t begin_ns = 0;  ///< The first arrival at the first of these collectives.
+  int64_t end_ns = 0;    ///< The first arrival at the last.
+  /// The rank for which the others wait; -1: none. See slow_in_a_row().
   int slowest = -1;
 };
 
-/// By rank, for those of `records` that are in `group`. Moments are compared by the hosts' clocks;
-/// own times need none.
+/// By rank, for those of `records` that are in `group`. Arrivals are compared by the hosts' clocks;
+/// own times do not depend on them.
 Arrivals arrivals_in(const std::vector<FlightRecord>& records, const std::string& group);
 
-/// Own times of ranks in parts of the run, part by part. Who comes last says little, for somebody
-/// always does, and who waits for a slow rank comes late to what follows. A rank is slow in a part
-/// whose own time there is kSlowFactor times the median of the others', and 0.1 ms a collective
-/// more. Returns the rank (index) that was so in the last kSlowParts parts in a row; -1: none.
+/// Own times of ranks in parts of the run, part by part. The last arrival shows little: some rank
+/// is always last, and a rank that waited for a slow rank is late afterwards. A rank is slow in a
+/// part if its own time there is kSlowFactor times the median of the others', and at least 0.1 ms
+/// per collective more. Returns the rank (index) that was slow in the last kSlowParts parts in a
+/// row; -1: none.
 int slow_in_a_row(const std::vector<std::vector<double>>& own_ms_of_parts);
 inline constexpr double kSlowFactor = 1.5;
 inline constexpr size_t kSlowParts = 3;

@@ -28,7 +28,7 @@ struct Libdw {
   decltype(&::dwfl_module_eh_cfi) module_eh_cfi;
   decltype(&::dwarf_cfi_addrframe) cfi_addrframe;
 
-  /// Null, and why, where it is not installed. Loaded once a process.
+  /// Null if it is not installed; `why_not` then receives the reason. Loaded once per process.
   static const Libdw* load(std::string* why_not);
 };
 

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr auto kOneQuestion = 1s;  // to the store
+constexpr auto kOneQuestion = 1s;  // limit of a store request
 
 Deadline store_limit() {
   return Deadline::after(kOneQuestion);
@@ -71,7 +71,7 @@ RankNews news_of_all(const GroupSpec& spec, const std::string& token,
 void tell_news(const GroupSpec& spec, const std::string& token) {
   const int host = make_topology(spec.host_ids).host_of[static_cast<size_t>(spec.rank)];
   const auto key = told_prefix(spec, token) + std::to_string(host);
-  // Where two ranks of a host tell, the first counts.
+  // If two ranks of a host report, the first counts.
   spec.store->compare_set(key, std::nullopt, encode(news_here(spec)), store_limit());
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What all ranks of a group do now, from the flight recorders of all its hosts.
+// The present operations of all ranks of a group, from the flight recorders of all its hosts.
 
 #include <chrono>
 #include <string>
@@ -16,19 +16,19 @@ struct RankNews {
   std::vector<RankCalls> calls;  ///< In all groups.
 };
 
-/// Of this host: what the recorders show now.
+/// News of this host, from the recorders as they are now.
 RankNews news_here(const GroupSpec& spec);
 
-/// Of all hosts. `token`: of this question, "4.1234", the asking rank and its call's number. Hosts
-/// are asked through the store (diagnostics_thread.h), and left out where they do not tell within
-/// `patience`. Errors: the store's.
+/// News of all hosts. `token` identifies the request: "4.1234", the requesting rank and its call's
+/// number. Hosts get the request through the store (diagnostics_thread.h), and are left out if they
+/// do not answer within `patience`. Errors: the store's.
 RankNews news_of_all(const GroupSpec& spec, const std::string& token,
                      std::chrono::milliseconds patience);
 
-/// Writes this host's news down for the rank that asks as `token`. Errors: the store's.
+/// Writes this host's news for the rank that requested it as `token`. Errors: the store's.
 void tell_news(const GroupSpec& spec, const std::string& token);
 
-/// What was told and asked as `token` is gone from the store. Errors: its.
+/// Removes the requests and answers of `token` from the store. Errors: the store's.
 void forget_news(const GroupSpec& spec, const std::string& token);
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-/// What the handler writes down; one look at a time.
+/// Data that the handler writes; one look at a time.
 struct Caught {
   std::array<uint64_t, 256> places;
   size_t count = 0;
@@ -28,14 +28,14 @@ Caught caught;
 _Unwind_Reason_Code add_place(_Unwind_Context* context, void* /*argument*/) {
   int is_activation = 0;
   const auto place = static_cast<uint64_t>(_Unwind_GetIPInfo(context, &is_activation));
-  // What was interrupted: so far it was the handler and the way to it.
+  // The interrupted frame: the frames so far are the handler and the way to it.
   if (is_activation != 0) caught.count = 0;
-  // A return address may lie behind the end of the function that calls.
+  // A return address may lie behind the end of the calling function.
   if (place != 0) caught.places[caught.count++] = is_activation != 0 ? place : place - 1;
   return caught.count < caught.places.size() ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-/// Walks without locks and memory: glibc finds tables so since 2.35.
+/// Walks without locks and allocation: glibc finds tables in this way since 2.35.
 void write_down_where(int /*signal*/) {
   const int before = errno;
   if (caught.done.load(std::memory_order_acquire)) return;
@@ -53,9 +53,9 @@ bool send_to_main(int signal) {
   return false;
 }
 
-/// Sends the signal to the main thread and waits for its handler. Empty when it does not run in
-/// time: the thread blocks the signal, or is in the kernel for good. Then the signal is still on
-/// its way, and the next look waits for the same one: a second could run the handler beside it.
+/// Sends the signal to the main thread and waits for its handler. Empty if it does not run in time:
+/// the thread blocks the signal, or never leaves the kernel. The signal is then still pending, and
+/// the next look waits for the same one: a second signal could run the handler beside it.
 std::vector<uint64_t> interrupt_main(int signal, std::chrono::milliseconds limit) {
   const auto end = Deadline::after(limit);
   if (caught.done.load(std::memory_order_acquire) && !send_to_main(signal)) return {};
@@ -84,7 +84,7 @@ Stack own_stack(std::chrono::milliseconds limit) {
   if (!image) return stack;
   ::sigaction(signal, &action, nullptr);
   const auto places = interrupt_main(signal, limit);
-  // A signal that comes late must find a handler: it stays where it was not seen.
+  // A late signal must find a handler: the handler stays if the signal has not arrived.
   before.sa_handler = SIG_DFL;
   if (!places.empty()) ::sigaction(signal, &before, nullptr);
   if (places.empty()) stack.why_not = "the main thread takes no signal";

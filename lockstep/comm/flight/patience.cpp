@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-/// Null where the event is being written, or another one has taken its place.
+/// Null while the event is being written, or if another event has taken its place.
 const FlightEvent* event_at(const FlightMemory& memory, uint64_t number) {
   const FlightEvent& event = memory.events[(number - 1) % kFlightEvents];
   return event.number.load() == number ? &event : nullptr;
@@ -17,7 +17,7 @@ std::pair<uint16_t, std::string> kind_of(const FlightEvent& event) {
   return {event.group, std::string(event.call, ::strnlen(event.call, sizeof event.call))};
 }
 
-/// Those that tell how long a call may take.
+/// The experience that determines how long a call may take.
 const Experience& telling(const Experience& of_kind, const Experience& of_group) {
   return of_kind.calls >= kFewestCalls ? of_kind : of_group;
 }

@@ -31,21 +31,21 @@ int add_frame(Dwfl_Frame* frame, void* argument) {
   Dwarf_Addr place = 0;
   bool is_activation = false;
   if (!walk.dw.frame_pc(frame, &place, &is_activation)) return DWARF_CB_ABORT;
-  // A return address may lie behind the end of the function that calls.
+  // A return address may lie behind the end of the calling function.
   walk.places.push_back(is_activation ? place : place - 1);
   return walk.places.size() < kMostFrames ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-/// Files with debugging information, which may be on another machine, are not looked for.
+/// Files with debugging information are not searched for: they may be on another machine.
 int no_debuginfo(Dwfl_Module* /*module*/, void** /*user*/, const char* /*name*/,
                  Dwarf_Addr /*base*/, const char* /*file*/, const char* /*link*/, GElf_Word /*crc*/,
                  char** /*found*/) {
   return -1;
 }
 
-/// The main thread of another process stands still as long as this lives; for one thread. Seized,
-/// not attached to: with the latter a signal stops it, which it would get as its own if this
-/// process ended meanwhile, and nobody would let it go on.
+/// Keeps the main thread of another process stopped while this lives; for one thread. Uses
+/// PTRACE_SEIZE instead of PTRACE_ATTACH, which stops with a signal. If this process ended
+/// meanwhile, the signal would stay with the other process, and it would remain stopped.
 class Held {
  public:
   explicit Held(pid_t pid) : pid_(pid) {
@@ -53,12 +53,14 @@ class Held {
     is_ours_ = true;
     siginfo_t info{};
     if (::ptrace(PTRACE_INTERRUPT, pid_, 0, 0) != 0) return;
-    // Only looked at: the end of a process that dies meanwhile is for its parent, be it this one.
+    // WNOWAIT: the exit status of a process that dies meanwhile is for its parent, which may be
+    // this process.
     const int all = WSTOPPED | WEXITED | WNOWAIT | __WALL;
     const bool seen = ::waitid(P_PID, static_cast<id_t>(pid_), &info, all) == 0;
     stands_still_ = seen && (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED);
     if (!stands_still_) errno = ESRCH;  // it has just ended
-    // Where a signal came first, it stands before that one's handler, and has to have it.
+    // If a signal came first, the thread stopped before its handler, and must receive it
+    // afterwards.
     if (stands_still_ && info.si_status >> 8 != PTRACE_EVENT_STOP) signal_ = info.si_status;
   }
   ~Held() {
@@ -75,7 +77,7 @@ class Held {
   long signal_ = 0;
 };
 
-/// Without what is in brackets: arguments of functions and of templates.
+/// Removes text in brackets: arguments of functions and of templates.
 std::string without_arguments(std::string_view text) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
   constexpr std::string_view kOperator = "operator";
@@ -138,7 +140,7 @@ std::vector<uint64_t> ProcessImage::frames(std::string* why_not) {
     *why_not = std::generic_category().message(errno);
     return {};
   }
-  // The walk may end with an error where tables are missing; what it has found counts.
+  // The walk may fail at missing tables; its frames so far count.
   if (dw_->linux_proc_attach(process_, pid_, true) != 0 ||
       (dw_->getthread_frames(process_, pid_, add_frame, &walk) < 0 && walk.places.empty())) {
     *why_not = last_error();
@@ -149,14 +151,14 @@ std::vector<uint64_t> ProcessImage::frames(std::string* why_not) {
   return walk.places;
 }
 
-/// Where the innermost place is in generated code libdw knows no more, and may have followed what
-/// is no frame pointer.
+/// If the innermost place is in generated code, libdw fails there, and may have followed a wrong
+/// frame pointer.
 void ProcessImage::add_callers(std::vector<uint64_t>* places) {
   const uint64_t place = places->front();
   if (!is_generated_code(pid_, place)) return;
   places->resize(1);
   std::string why_not;
-  const auto fresh = of(pid_, &why_not);  // this one has libdw's own view of the registers
+  const auto fresh = of(pid_, &why_not);  // this image has libdw's own view of the registers
   if (!fresh) return;
   const auto found = find_caller(*dw_, fresh->process_, pid_);
   if (found.is_guess) guessed_ = found.places.front();
@@ -164,7 +166,8 @@ void ProcessImage::add_callers(std::vector<uint64_t>* places) {
 }
 
 std::string ProcessImage::function_at(uint64_t place) {
-  // First: libdw rounds the ends of modules, and takes a page close to one for a part of it.
+  // This check is first: libdw rounds the ends of modules, and takes a page close to one for a part
+  // of it.
   if (is_generated_code(pid_, place)) return "[generated code]";
   Dwfl_Module* const module = dw_->addrmodule(process_, place);
   if (module == nullptr) return "?";

@@ -1,7 +1,7 @@
 #pragma once
-// What lies where in a process, and where its threads are in it, by libdw (elfutils): it walks
-// stacks by the tables that every program has for exceptions. It is loaded when first needed, and
-// no program links it.
+// The modules of a process, and the positions of its threads in them, by libdw (elfutils). It walks
+// stacks by the exception tables that every program has. It is loaded on first use, and no program
+// links it.
 
 #include <cstdint>
 #include <optional>
@@ -14,19 +14,19 @@ namespace lockstep {
 
 class ProcessImage {
  public:
-  /// Reads what is mapped. Nothing, and why, where it cannot be read.
+  /// Reads the memory map. Nothing if it is not readable; `why_not` then receives the reason.
   static std::optional<ProcessImage> of(int pid, std::string* why_not);
   ProcessImage(ProcessImage&& other) noexcept;
   ~ProcessImage();
 
-  /// Places in the code, innermost first, of the main thread of another process, which stands still
-  /// meanwhile (ptrace, so from one thread); one that was stopped stays so. Empty, and why, where
-  /// that cannot be.
+  /// Places in the code, innermost first, of the main thread of another process. The thread is
+  /// stopped meanwhile (by ptrace, so call this from one thread); a stopped process stays stopped.
+  /// Empty if that fails; `why_not` then receives the reason.
   std::vector<uint64_t> frames(std::string* why_not);
 
-  /// The functions there; "[libc.so.6]" where a library does not tell, "[generated code]" where
-  /// the program made it as it ran; with " (guessed)" where frames() was not sure. Of several one
-  /// after the other that are the same, one.
+  /// The functions at these places. "[libc.so.6]": the library has no symbol; "[generated code]":
+  /// the program made it at run time; " (guessed)" follows if frames() was not sure. Equal
+  /// neighbours are merged.
   std::vector<std::string> functions(const std::vector<uint64_t>& places);
 
  private:
@@ -38,11 +38,11 @@ class ProcessImage {
   const Libdw* dw_;
   Dwfl* process_;
   int pid_;
-  uint64_t guessed_ = 0;  // place of frames() that is no more than likely
+  uint64_t guessed_ = 0;  // place of frames() that is only likely
 };
 
-/// Of a linker's symbol: "lockstep::Reducer::finish_pass", without arguments of function and
-/// templates, unnamed namespaces and a symbol's version.
+/// The name in a linker's symbol, as "lockstep::Reducer::finish_pass": without arguments of
+/// functions and templates, unnamed namespaces and a symbol's version.
 std::string function_name(const std::string& symbol);
 
 }  // namespace lockstep

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The letter in "PID (NAME) S ..."; the name may hold anything, so behind its last bracket. 0
-/// where there is none, or none any more.
+/// The letter in "PID (NAME) S ...". The name may contain anything, so the letter is searched
+/// behind its last bracket. 0 if the file or the letter is missing.
 char state_letter(const fs::path& stat_file) {
   std::string stat;
   try {
@@ -27,7 +27,7 @@ char state_letter(const fs::path& stat_file) {
   return bracket == std::string::npos || bracket + 2 >= stat.size() ? '\0' : stat[bracket + 2];
 }
 
-/// The most telling first: of threads that are all stopped, asleep ...
+/// The most informative state has the largest weight: of threads that are all stopped, asleep ...
 int weight(char letter) {
   return static_cast<int>(std::string_view("SDR").find(letter) + 1);
 }
@@ -59,7 +59,7 @@ std::string process_state(int pid) {
     case 'Z':
     case 'X':
       return "dead";
-    default:  // it may have ended while it was looked at
+    default:  // it may have ended during the look
       return fs::exists(folder, failure) || failure ? "" : "dead";
   }
 }

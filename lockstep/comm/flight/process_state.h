@@ -1,16 +1,16 @@
 #pragma once
-// What the kernel says of a process.
+// The state of a process, from the kernel.
 
 #include <cstdint>
 #include <string>
 
 namespace lockstep {
 
-/// "running", "sleeping", "waiting for a disk", "stopped" or "dead"; "" where it cannot be told.
-/// A process that sleeps in one thread may compute in another: any that runs counts.
+/// "running", "sleeping", "waiting for a disk", "stopped" or "dead"; "" if it is unknown. A process
+/// that sleeps in one thread may compute in another: any running thread counts.
 std::string process_state(int pid);
-/// The same, of a `pid` in the numbering `space` (lockstep::pid_space()); "" where that is not this
-/// process's, for which it may be the pid of another.
+/// The same for a `pid` in the numbering `space` (lockstep::pid_space()). "" if that is not this
+/// process's numbering, in which `pid` may be another process.
 std::string process_state(int pid, uint64_t space);
 
 }  // namespace lockstep

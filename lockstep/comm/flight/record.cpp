@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-/// Up to the first 0; bytes that no terminal should get become '?'.
+/// Up to the first 0; bytes that could disturb a terminal become '?'.
 template <size_t N>
 std::string text_of(const char (&field)[N]) {
   std::string text(field, ::strnlen(field, N));
@@ -32,7 +32,7 @@ int64_t moment(int64_t monotonic_ns, int64_t offset_ns) {
   return std::clamp(monotonic_ns, -kMost, kMost) + std::clamp(offset_ns, -kMost, kMost);
 }
 
-/// A whole and sensible copy of the ring; the writer may be at work in it.
+/// A complete and plausible copy of the ring; the writer may be active in it.
 const FlightMemory& view(std::span<const std::byte> bytes, const std::string& what,
                          std::vector<uint64_t>& aligned) {
   if (bytes.size() != sizeof(FlightMemory)) {

@@ -1,5 +1,5 @@
 #pragma once
-// Reading flight recorders, and saying what they mean. Pure functions: bytes in, text out.
+// Reads flight recorders and describes their contents. Pure functions: bytes in, text out.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// One operation, as FlightEvent has it.
+/// One operation, from its FlightEvent.
 struct FlightEntry {
   std::string call;
   std::string group;      ///< Name of the group.
@@ -23,8 +23,8 @@ struct FlightEntry {
   int64_t entered_ns = 0;  ///< Since the epoch.
   int64_t left_ns = 0;     ///< 0: still inside.
   bool failed = false;
-  bool went_on = false;  ///< It failed, and its group went on.
-  bool waits = false;    ///< Its caller waits meanwhile; else it may do other things.
+  bool went_on = false;  ///< It failed, and its group continued.
+  bool waits = false;    ///< Its caller waits meanwhile; else it may do other work.
 };
 
 /// "all_reduce #12 (float32, 24.0 MiB)", "barrier #3", "send to 3 (float32, 4 B)"
@@ -35,37 +35,37 @@ struct FlightRecord {
   int rank = 0;
   int size = 0;
   int pid = 0;
-  uint64_t pid_space = 0;  ///< As lockstep::pid_space(): whose number `pid` is.
+  uint64_t pid_space = 0;  ///< As lockstep::pid_space(): the numbering of `pid`.
   std::string host;
-  int exit_code = -1;  ///< That it called exit() with; -1: it did not.
-  // The next three are set by whoever knows; read_flight() cannot.
+  int exit_code = -1;  ///< The status given to exit(); -1: not called.
+  // The next three are set by the caller; read_flight() cannot.
   bool alive = true;
   std::string process;  ///< process_state(); empty: unknown.
-  std::string stack;    ///< As to_string(Stack); empty: not looked at.
+  std::string stack;    ///< As to_string(Stack); empty: not examined.
   std::vector<std::string> groups;
   struct Membership {
     int rank = 0;  ///< In the group.
     int size = 0;
   };
   std::map<std::string, Membership> memberships;  ///< By group.
-  /// Oldest first. An operation that was being written down is left out; while the writer goes on,
-  /// one that was overwritten during the reading may be mixed of two.
+  /// Oldest first. An operation that was being written is left out. While the writer continues, one
+  /// that was overwritten during the reading may mix two operations.
   std::vector<FlightEntry> entries;
 };
 
-/// `bytes`: a whole FlightMemory from anywhere. Errors: kCorrupt, naming `what`.
+/// `bytes`: a complete FlightMemory from any source. Errors: kCorrupt, naming `what`.
 FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& what);
 
-/// Ranks of which flight_table() will say in some group that they are odd, and that are alive:
-/// whose stack is worth a look. `now_ns`: as there.
+/// Live ranks that flight_table() will mark as odd in some group: their stacks are worth a look.
+/// `now_ns`: as in flight_table().
 std::vector<int> suspects(const std::vector<FlightRecord>& records, int64_t now_ns);
 
-/// A table of each group's ranks: the last collective of each, where in the program it was called,
-/// whether the rank is in it and since when, and in the last column who is odd: behind the others,
-/// in another operation than most, dead, or without a record. One that has ended well is not
-/// odd. Then who comes late to the collectives: see lateness.h. Then the stacks of those ranks that
-/// have one. `now_ns`: since the epoch, before the first recorder was read. Who has not come to a
-/// call that another entered less than a second before that is not behind yet.
+/// A table of each group's ranks: the last collective of each, its place in the program, whether
+/// the rank is in it and since when. The last column marks odd ranks: behind the others, in another
+/// operation than most, dead, or without a record. A rank that has ended well is not odd. Then
+/// follow the ranks that are late at collectives: see lateness.h. Then follow the stacks of ranks
+/// that have one. `now_ns`: since the epoch, before the first recorder was read. A rank that has
+/// not entered a call which another entered less than a second earlier is not behind yet.
 ///
 ///   group w
 ///     rank    pid  last operation                       called at    state

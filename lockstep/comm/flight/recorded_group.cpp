@@ -19,7 +19,7 @@ class RecordedGroup : public GroupImpl {
   RecordedGroup(const GroupSpec& spec, std::unique_ptr<GroupImpl> impl)
       : spec_(spec),
         ring_(FlightRing::of_rank(spec.world_ranks[static_cast<size_t>(spec.rank)], spec.size)),
-        // A world of one rank needs no name in a store, but one to be shown by.
+        // A world of one rank needs no name in a store, but the recorder needs one.
         group_(ring_.add_group(spec.name.empty() ? "alone" : spec.name, spec.rank, spec.size)),
         impl_(std::move(impl)),
         diagnostics_thread_(
@@ -118,7 +118,8 @@ class RecordedGroup : public GroupImpl {
             peer, site};
   }
 
-  /// Records the beginning; its own end, by return or by exception, is that of the operation.
+  /// Records the beginning of an operation; its destruction, by return or by exception, records the
+  /// end.
   class Entry {
    public:
     Entry(RecordedGroup& group, const Waiting& waiting, const char* call, int64_t count,
@@ -138,7 +139,7 @@ class RecordedGroup : public GroupImpl {
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
     void group_goes_on() { failed_ = 2; }
-    /// Also where no exception says so.
+    /// Records a failure without an exception.
     void fails_alone() {
       failed_alone_ = true;
       group_goes_on();
@@ -155,8 +156,8 @@ class RecordedGroup : public GroupImpl {
     int exceptions_ = std::uncaught_exceptions();
   };
 
-  /// Runs `body` as the operation `entry`; its error says what every rank did last. `peer`: of
-  /// point to point.
+  /// Runs `body` as the operation `entry`; adds every rank's last operation to its error. `peer`:
+  /// for point to point.
   template <class Body>
   void run(Entry entry /*lives as long as the call*/, const Body& body,
            int peer = HangWatch::kAnyPeer) {
@@ -176,7 +177,7 @@ class RecordedGroup : public GroupImpl {
   const GroupSpec spec_;
   FlightRing& ring_;
   uint16_t group_;
-  uint64_t sequence_ = 0;  // of collectives, which one thread at a time calls
+  uint64_t sequence_ = 0;  // of collectives, which one thread at a time runs
   std::unique_ptr<GroupImpl> impl_;
   DiagnosticsThread diagnostics_thread_;
   std::shared_ptr<HangWatch> watch_;

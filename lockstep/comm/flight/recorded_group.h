@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-/// `impl`, each of whose operations is recorded where it begins and where it ends. All ranks must
-/// wrap theirs: the n-th collective of a group has the number n on each.
+/// Wraps `impl`; records the beginning and the end of each of its operations. All ranks must wrap
+/// theirs: the n-th collective of a group has the number n on each rank.
 std::unique_ptr<GroupImpl> recorded(const GroupSpec& spec, std::unique_ptr<GroupImpl> impl);
 
 }  // namespace lockstep

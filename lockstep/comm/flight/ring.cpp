@@ -31,7 +31,7 @@ int64_t clock_ns(clockid_t clock) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// Cuts what is too long; the rest of the field is zero already.
+/// Cuts text that is too long; the rest of the field is zero already.
 template <size_t N>
 void put_text(char (&field)[N], std::string_view text) {
   std::memcpy(field, text.data(), std::min(text.size(), N - 1));
@@ -45,8 +45,7 @@ UniqueFd open_ring(const std::string& path) {
   return fd;
 }
 
-/// Reserves all of it: memory of a file with holes kills whoever writes to it when the disk is
-/// full.
+/// Reserves all of it: a write to a mapped sparse file kills the process if the disk is full.
 void* map_ring(int fd, const std::string& path) {
   int failure = EINTR;
   while (failure == EINTR) failure = ::posix_fallocate(fd, 0, sizeof(FlightMemory));
@@ -64,8 +63,8 @@ void* map_ring(int fd, const std::string& path) {
   throw io_error(what);
 }
 
-/// What was stored before is seen before what is stored after. Others look from other processes,
-/// where ThreadSanitizer, which knows no fences, sees nothing anyway.
+/// Earlier stores become visible before later ones. Readers are in other processes, where
+/// ThreadSanitizer, which does not support fences, sees nothing anyway.
 void order_stores() {
 #ifndef __SANITIZE_THREAD__
   std::atomic_thread_fence(std::memory_order_release);
@@ -78,8 +77,8 @@ std::string path_for(int rank) {
   return fmt::format("{}/rank_{}{}", folder, rank, kFlightSuffix);
 }
 
-/// In a file of the folder that the user named. Null: none is, or it cannot be there, which is
-/// said.
+/// Maps a file in the folder that the user named. Null if no folder is named, or if the file cannot
+/// be made, which is logged.
 std::unique_ptr<FlightRing> try_file(int rank, int world_size) {
   const std::string path = path_for(rank);
   if (path.empty()) return nullptr;
@@ -105,7 +104,7 @@ std::unique_ptr<FlightRing> make_ring(int rank, int world_size) {
   }
 }
 
-/// As exit() calls it; one who is killed does not come here.
+/// Called by exit(); a killed process does not reach it.
 void note_end(int status, void* ring) {
   auto& own = *static_cast<FlightRing*>(ring);
   if (own.memory().header.pid == ::getpid()) own.end(status);  // not a forked child's
@@ -132,15 +131,15 @@ void write(const CallSite& site, FlightSite& entry) {
 
 FlightRing& FlightRing::of_rank(int rank, int world_size) {
   static Mutex mutex;
-  // By process as well: a forked child must not write into its parent's. Never destroyed: threads
-  // may record while the process ends.
+  // The key contains the process: a forked child must not write into its parent's ring. Never
+  // destroyed: threads may record while the process ends.
   static auto& rings = *new std::map<std::pair<pid_t, int>, std::unique_ptr<FlightRing>>;
   const MutexLock lock(mutex);
   auto& ring = rings[{::getpid(), rank}];
   if (!ring) {
     ring = make_ring(rank, world_size);
     ::on_exit(note_end, ring.get());
-    admit_siblings();  // what the ring does not tell is where this process is meanwhile
+    admit_siblings();  // a stack shows the place of a process that the ring does not show
   }
   return *ring;
 }
@@ -191,7 +190,7 @@ uint16_t FlightRing::add_group(std::string_view name, int rank, int size) {
     ended_.pop_front();
   }
   FlightGroup& group = header.groups[index];
-  // What others read meanwhile may be mixed of two groups, but never for long.
+  // Readers may mix two groups meanwhile, but only briefly.
   const bool is_new = index == header.groups_used.load();
   if (!is_new) ++group.generation;
   std::memset(group.name, 0, sizeof group.name);
@@ -212,7 +211,7 @@ void FlightRing::end_group(uint16_t group) {
 uint64_t FlightRing::enter(const Operation& operation) {
   const uint64_t number = memory_->header.events_begun.fetch_add(1, std::memory_order_relaxed) + 1;
   FlightEvent& event = memory_->events[(number - 1) % kFlightEvents];
-  event.number.store(0, std::memory_order_relaxed);  // readers: not whole
+  event.number.store(0, std::memory_order_relaxed);  // readers: incomplete
   order_stores();
   event.sequence = operation.sequence;
   event.count = operation.count;
@@ -238,7 +237,7 @@ void FlightRing::wait_for(uint64_t number) {
 
 void FlightRing::leave(uint64_t number, uint8_t failed) {
   FlightEvent& event = memory_->events[(number - 1) % kFlightEvents];
-  if (event.number.load(std::memory_order_relaxed) != number) return;  // long since overwritten
+  if (event.number.load(std::memory_order_relaxed) != number) return;  // overwritten long ago
   event.failed = failed;
   event.left_ns = clock_ns(CLOCK_MONOTONIC);
 }

@@ -1,10 +1,10 @@
 #pragma once
-// The flight recorder: what this rank's groups did last, in memory that outlives it.
+// The flight recorder: the last operations of this rank's groups, in memory that outlives the rank.
 //
-// One ring a rank. Without more it is a memfd, which `lockstep inspect PID` reads through /proc
+// One ring per rank. By default it is a memfd, which `lockstep inspect PID` reads through /proc
 // while the process lives. With LOCKSTEP_FLIGHT_DIR (which `lockstep run --log_dir` sets) it is the
-// file DIR/rank_R.flight, mapped; what was written stays readable after kill -9, because the pages
-// belong to the file.
+// mapped file DIR/rank_R.flight. Its contents stay readable after kill -9, because the pages belong
+// to the file.
 
 #include <atomic>
 #include <cstdint>
@@ -20,17 +20,17 @@
 
 namespace lockstep {
 
-/// Which places in the source stand in a flight recorder's table, and where: the writer's look-up
-/// of its own table. Thread-safe, without locks; a place that is known costs a few nanoseconds, a
-/// new one the copying of its name. Two threads that come with the same new place at once may give
-/// it two entries, which does no harm.
+/// Index of the places in the source in a flight recorder's table; the writer looks up its own
+/// table. Thread-safe, without locks. A known place costs a few nanoseconds, a new one the copy of
+/// its name. Two threads that add the same new place at once may create two entries, which is
+/// harmless.
 class SiteIndex {
  public:
   /// `table` has kFlightSites entries, all empty.
   explicit SiteIndex(FlightSite* table) : table_(table) {}
 
-  /// What FlightEvent::site says of it: added if it is new; 0 when it is unknown, or when there is
-  /// no room where it would be looked for.
+  /// The value of FlightEvent::site for this place; a new place is added. 0 if it is unknown, or if
+  /// its part of the table is full.
   uint16_t find_or_add(const CallSite& site);
 
  private:
@@ -38,7 +38,7 @@ class SiteIndex {
   struct Slot {
     std::atomic<State> state = kFree;
     uint32_t line = 0;           // this and the next: before state becomes kWritten
-    const char* file = nullptr;  // told apart by address: a place has one
+    const char* file = nullptr;  // compared by address: a place has one
   };
 
   FlightSite* table_;
@@ -49,21 +49,22 @@ class SiteIndex {
 inline constexpr const char* kFlightMemfd = "lockstep-flight";
 inline constexpr const char* kFlightSuffix = ".flight";
 
-/// As a recorder has a group's name: one that is too long (of a sub-group's sub-group) is cut, and
-/// ends in a digest of all of it, so that no other group has it.
+/// The name of a group in a recorder. A name that is too long (of a sub-group's sub-group) is cut
+/// and ends in a digest of all of it, so that it stays unique.
 std::string recorded_name(std::string_view name);
 
-/// The writing end. Thread-safe; no locks, no system calls. Cost of an event: two readings of the
-/// clock, a look-up of its call site and two dozen stores, under 100 ns (bench_flight).
+/// The writer of a flight recorder. Thread-safe; no locks, no system calls. Cost per event: two
+/// readings of the clock, a look-up of its call site and two dozen stores, under 100 ns
+/// (bench_flight).
 class FlightRing {
  public:
-  /// That of world rank `rank` in this process; made when first asked for. Where its file cannot be
-  /// had, as on a full disk, it says so once (warning) and is a memfd; where nothing can be had
-  /// that others can read, it says that too, and is this process's own memory.
+  /// The ring of world rank `rank` in this process; made on first use. If its file cannot be made,
+  /// as on a full disk, it logs a warning once and is a memfd. If no memory for other processes can
+  /// be made, it warns of that too, and is this process's private memory.
   static FlightRing& of_rank(int rank, int world_size);
 
-  /// A memfd when `path` is empty. A file is always a new one: what another ring has mapped under
-  /// that name stays whole. All of it is reserved, so a disk that fills up later does no harm.
+  /// A memfd if `path` is empty. A file is always a new one: a file of that name that another ring
+  /// has mapped stays intact. All of it is reserved, so a disk that fills up later does no harm.
   /// Errors: kIo; no file is left then.
   FlightRing(int rank, int world_size, const std::string& path);
   /// In memory that only this process sees.
@@ -72,13 +73,13 @@ class FlightRing {
   FlightRing(const FlightRing&) = delete;
   FlightRing& operator=(const FlightRing&) = delete;
 
-  /// Its flight_group_id(); kNoFlightGroup where kFlightGroups live already. It is recorded as
-  /// recorded_name(name).
+  /// Returns its flight_group_id(); kNoFlightGroup if kFlightGroups groups exist already. It is
+  /// recorded as recorded_name(name).
   uint16_t add_group(std::string_view name, int rank, int size);
-  /// The group has ended: its entry is free for another one when no other is.
+  /// The group has ended: its entry is reused if no other is free.
   void end_group(uint16_t group);
 
-  /// What FlightEvent says of an operation that begins now.
+  /// The description of an operation that begins now.
   struct Operation {
     const char* call;
     uint16_t group;
@@ -92,7 +93,7 @@ class FlightRing {
   };
   /// Returns the event's number, for leave().
   uint64_t enter(const Operation& operation);
-  void wait_for(uint64_t number);               ///< From now on its caller waits for it.
+  void wait_for(uint64_t number);               ///< The caller waits for it from now on.
   void leave(uint64_t number, uint8_t failed);  ///< FlightEvent::failed.
 
   /// The process ends, with this status.
@@ -104,11 +105,11 @@ class FlightRing {
  private:
   void fill_header(int rank, int world_size);
 
-  UniqueFd fd_;  // open as long as the ring, for those that look into /proc/PID/fd
-  std::unique_ptr<FlightMemory> own_;  // when there is no descriptor
+  UniqueFd fd_;                        // open as long as the ring, for readers of /proc/PID/fd
+  std::unique_ptr<FlightMemory> own_;  // if there is no descriptor
   FlightMemory* const memory_;
   SiteIndex sites_;
-  Mutex mutex_;                                             // held by who adds or ends a group
+  Mutex mutex_;                                             // held while a group is added or ended
   std::deque<uint16_t> ended_ LOCKSTEP_GUARDED_BY(mutex_);  // groups, longest first
 };
 

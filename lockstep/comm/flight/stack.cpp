@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-/// Of a long stack: where it is, and how it came there.
+/// Shown of a long stack: the present place, and the way to it.
 constexpr size_t kInnermost = 5;
 constexpr size_t kOutermost = 5;
 
@@ -28,7 +28,7 @@ Stack look(int pid) {
   return stack;
 }
 
-/// Without what comes before main, which itself may not be there: it may end with a jump.
+/// Removes the frames before main. main itself may be missing: it may end with a jump.
 std::vector<std::string> without_start(std::vector<std::string> functions) {
   const auto main = std::find(functions.begin(), functions.end(), "main");
   if (main != functions.end()) functions.erase(main + 1, functions.end());
@@ -41,7 +41,8 @@ std::vector<std::string> without_start(std::vector<std::string> functions) {
 
 Stack stack_of(int pid, std::chrono::milliseconds limit) {
   if (pid == ::getpid()) return {{}, "a process cannot read its own"};
-  // A process that waits for a disk does not stop until it has it; and ptrace is for one thread.
+  // A process that waits for a disk does not stop until the disk answers; and ptrace is for one
+  // thread.
   auto task = std::make_shared<std::packaged_task<Stack()>>([pid] { return look(pid); });
   auto stack = task->get_future();
   start_thread_with_signals_blocked([task] { (*task)(); }).detach();

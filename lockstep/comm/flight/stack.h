@@ -1,10 +1,10 @@
 #pragma once
-// Where another process is: the call stack of its main thread, read from outside.
+// The call stack of another process's main thread, read from outside.
 //
-// Nothing runs in that process for it, so it may be stopped, in a system call or in an endless
-// loop. libdw (elfutils) walks the stack by the tables that every program has for exceptions; it is
-// loaded when first needed and no program links it. Code that a program makes as it runs (oneDNN's
-// kernels) has no such tables: see generated_code.h.
+// That process runs nothing for it, so it may be stopped, in a system call or in an endless loop.
+// libdw (elfutils) walks the stack by the exception tables that every program has; it is loaded on
+// first use and no program links it. Code generated at run time (oneDNN's kernels) has no such
+// tables: see generated_code.h.
 
 #include <chrono>
 #include <string>
@@ -13,27 +13,27 @@
 namespace lockstep {
 
 struct Stack {
-  std::vector<std::string> functions;  ///< Innermost first; empty where it cannot be told.
-  std::string why_not;                 ///< Then.
+  std::vector<std::string> functions;  ///< Innermost first; empty if unknown.
+  std::string why_not;                 ///< The reason, if empty.
 };
 
-/// Stops the process for a moment (ptrace) and lets it go on; one that was stopped stays so. Takes
-/// some 30 ms for a program that links libtorch, at most `limit`. One caller at a time may
-/// look at a process. Where the kernel restricts ptrace (Yama), only the user's processes that
-/// descend from the one that started it may, as ranks of one job do (see admit_siblings()), and
-/// root.
+/// Stops the process for a moment (ptrace) and resumes it; a stopped process stays stopped. Takes
+/// some 30 ms for a program that links libtorch, at most `limit`. One caller at a time may look at
+/// a process. If the kernel restricts ptrace (Yama), it works for root and for processes of the
+/// same user that descend from this process's parent, as ranks of one job do (see
+/// admit_siblings()).
 Stack stack_of(int pid, std::chrono::milliseconds limit);
 
-/// Of this process's main thread, for another of its threads: a signal (SIGRTMAX - 3, unless the
-/// program has a handler for it) has the main thread write down where it is. System calls that no
-/// signal may interrupt unseen end with EINTR.
+/// The stack of this process's main thread, for another of its threads. A signal (SIGRTMAX - 3,
+/// unless the program has a handler for it) makes the main thread write its stack. System calls
+/// that a signal can interrupt visibly end with EINTR.
 Stack own_stack(std::chrono::milliseconds limit);
 
-/// Lets the processes that this one's parent has started read its stack, where Yama would not.
+/// Lets processes started by this one's parent read its stack, which Yama would forbid.
 void admit_siblings();
 
 /// "clock_nanosleep < std::this_thread::sleep_for < ... < main": the innermost and the outermost
-/// functions, without what comes before main; else "not to be had (WHY)".
+/// functions, without frames before main; else "not to be had (WHY)".
 std::string to_string(const Stack& stack);
 
 }  // namespace lockstep

@@ -20,11 +20,12 @@ struct Line {
 /// A group's ranks.
 struct Group {
   std::vector<Line> lines;
-  std::map<uint64_t, int64_t> entered_ns;  ///< Of each collective: when the first rank entered it.
+  std::map<uint64_t, int64_t>
+      entered_ns;  ///< By collective: the time when the first rank entered it.
 };
 
-/// Recorders are read one after the other, while ranks go on: so long before all of that a call
-/// must have begun, for a rank that is not in it to be behind.
+/// Recorders are read one after the other, while ranks continue. A rank outside a call counts as
+/// behind only if the call began this long before the first reading.
 constexpr int64_t kBehindNs = 1'000'000'000;
 
 std::string what(const FlightEntry* entry) {
@@ -51,7 +52,7 @@ std::string state(const Line& line, int64_t now_ns) {
          (ended_well(*line.rank) ? ", ended" : "");
 }
 
-/// Of one that lives no more; "" of one that lives, or has ended well.
+/// The death of a rank; "" if it lives, or has ended well.
 std::string death(const FlightRecord& rank) {
   if (rank.alive || ended_well(rank)) return "";
   return rank.exit_code > 0 ? fmt::format("ended with exit code {}", rank.exit_code) : "dead";
@@ -68,14 +69,14 @@ std::string usual_call(const std::vector<Line>& lines, uint64_t sequence) {
   return most == votes.end() ? "" : most->first;
 }
 
-/// Whether the collective after number `own` is one that the rank does not come to.
+/// True if the rank is late for the collective after number `own`.
 bool lags(const Line& line, uint64_t own, const Group& group, int64_t now_ns) {
   const auto next = group.entered_ns.upper_bound(own);
   if (next == group.entered_ns.end()) return false;
   return !line.rank->alive || now_ns - next->second >= kBehindNs;
 }
 
-/// Why this rank is not like the others; "" when it is.
+/// The difference of this rank from the others; "" if there is none.
 std::string odd(const Line& line, const Group& group, int64_t now_ns) {
   const uint64_t furthest = group.entered_ns.empty() ? 0 : group.entered_ns.rbegin()->first;
   const uint64_t own = line.last == nullptr ? 0 : line.last->sequence;
@@ -142,7 +143,7 @@ std::vector<std::string> groups_of(const std::vector<FlightRecord>& records) {
   return groups;
 }
 
-/// Transfers that some rank is in; they belong to no order of the group.
+/// Transfers in progress on some rank; they are outside the group's order.
 std::string open_transfers(const std::vector<FlightRecord>& records, int64_t now_ns) {
   std::string text;
   for (const FlightRecord& record : records) {

@@ -26,7 +26,7 @@ struct Loaded {
 };
 
 Loaded open_library(const std::string& path) {
-  // Global: Open MPI's own plug-ins look for its symbols there.
+  // Global: Open MPI's plug-ins search for its symbols there.
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (handle == nullptr) return {nullptr, ::dlerror()};
   using GetApi = const LockstepMpiApi* (*)();

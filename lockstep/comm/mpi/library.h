@@ -1,5 +1,5 @@
 #pragma once
-// Finding and loading lockstep_mpi.so.
+// Finds and loads lockstep_mpi.so.
 
 #include <string>
 
@@ -7,12 +7,13 @@
 
 namespace lockstep::mpi {
 
-/// The loaded library, or null and why not. Looked for once a process: at $LOCKSTEP_MPI_LIBRARY
-/// when that is set, else beside the program, else in the package's library folder.
+/// The loaded library; null if that fails, and `why_not` receives the reason. Searched once per
+/// process: at $LOCKSTEP_MPI_LIBRARY if that is set, else beside the program, else in the package's
+/// library folder.
 const LockstepMpiApi* load_library(std::string* why_not);
 
-/// Whether an MPI launcher (mpirun, srun --mpi) has started this process; if not, what to do. Reads
-/// the environment only.
+/// True if an MPI launcher (mpirun, srun --mpi) started this process; if not, `why_not` receives
+/// the remedy. Reads the environment only.
 bool launched_by_mpi(std::string* why_not);
 
 }  // namespace lockstep::mpi

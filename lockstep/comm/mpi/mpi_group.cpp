@@ -23,11 +23,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long a wait gives its core away only when somebody wants it, before it starts to sleep.
+/// Before it sleeps, a wait only yields its core to other threads, for this long.
 constexpr auto kYield = std::chrono::milliseconds(2);
 constexpr auto kSleep = std::chrono::microseconds(100);
 
-/// Not null, for buffers without elements: null means "in place" to MPI.
+/// Never null, for buffers without elements: null means "in place" to MPI.
 const void* some(const void* data) {
   static const std::byte nothing{};
   return data != nullptr ? data : &nothing;
@@ -116,7 +116,7 @@ class MpiGroup final : public CheckedGroup {
                 const Waiting& waiting) override;
   void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
                   const Waiting& waiting) override;
-  /// MPI_Finalize would wait for those that do not come.
+  /// MPI_Finalize would wait for ranks that do not come.
   void stop(bool) noexcept override { api_.abandon(spec_.timeout.count()); }
 
   const LockstepMpiApi& api_;
@@ -139,7 +139,7 @@ LockstepMpiCall MpiGroup::call_of(int kind, const void* in, void* out, int64_t c
   return call;
 }
 
-/// MPI counts with an int. `elements`: of the larger of the two buffers.
+/// MPI counts elements with an int. `elements`: of the larger of the two buffers.
 void MpiGroup::check_elements(std::string_view call, int64_t elements, DType dtype) const {
   const int64_t most = std::numeric_limits<int>::max() / parts_of(dtype).each;
   if (elements <= most) return;
@@ -209,7 +209,7 @@ void MpiGroup::exchange(const Exchange& exchange, const void* in, void* out,
   const bool at_root = spec_.rank == exchange.root;
   const Piece& own_in = exchange.sends[static_cast<size_t>(spec_.rank)];
   const Piece& own_out = exchange.receives[static_cast<size_t>(spec_.rank)];
-  // This rank's piece goes to its place, so that MPI may be told "in place".
+  // Copies this rank's piece to its place, so that MPI may work "in place".
   const auto place_own = [&] {
     if (own_in.count == 0) return;
     copy_bytes(static_cast<std::byte*>(out) + own_out.offset * size,
@@ -283,7 +283,7 @@ void MpiGroup::bytes_from(int peer, void* data, int64_t bytes, const Doing& doin
   }
 }
 
-/// Which MPI job this process belongs to, as far as its launcher says.
+/// The MPI job of this process, according to its launcher.
 std::string mpi_job() {
   for (const char* const name : {"PMIX_NAMESPACE", "PMI_JOBID", "SLURM_STEP_ID"}) {
     if (const char* const value = std::getenv(name)) return value;
@@ -305,7 +305,7 @@ std::vector<int> mpi_ranks(const GroupSpec& spec, const LockstepMpiApi& api, Dea
     const size_t space = text.find(' ');
     const auto theirs = text.substr(space + 1);
     const int number = std::stoi(text.substr(0, space));
-    // Ranks that another library's launcher has started are a job each.
+    // Ranks that another library's launcher started are one job each.
     if (theirs != job || std::count(ranks.begin(), ranks.end(), number) > 0) {
       throw Error(
           ErrorCode::kMismatch,
@@ -331,7 +331,7 @@ void* make_communicator(const LockstepMpiApi& api, const std::vector<int>& ranks
 }  // namespace
 
 std::unique_ptr<GroupImpl> make_mpi_group(const GroupSpec& spec, Deadline deadline) {
-  // Groups may be made by several threads; MPI is initialized by one.
+  // Several threads may make groups; one initializes MPI.
   static std::mutex mutex;
   std::string why_not;
   const auto* const api = mpi::load_library(&why_not);

@@ -1,4 +1,4 @@
-// See shim.h. C++ for its templates only: nothing of the standard library, no exceptions.
+// See shim.h. C++ for its templates only: no standard library, no exceptions.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include "lockstep/comm/mpi/shim.h"
@@ -65,9 +65,9 @@ MPI_Datatype type_of(int dtype) {
   }
 }
 
-/// MPI's own reductions for elements of four and eight bytes, ours for smaller ones: MPI has no
-/// two-byte floats, and Open MPI 4.1 saturates sums of small integers where it has AVX. Ours also
-/// for the least and greatest of floats, of which MPI leaves open what NaN makes.
+/// MPI's own reductions serve elements of four and eight bytes, ours serve smaller ones. MPI has no
+/// two-byte floats, and Open MPI 4.1 saturates sums of small integers on AVX. Ours also serve
+/// minimum and maximum of floats, because MPI leaves the result for NaN open.
 MPI_Op op_of(int dtype, int op) {
   const auto type = static_cast<DType>(dtype);
   const bool small = type == DType::kUint8 || type == DType::kInt8 || type == DType::kInt16 ||
@@ -113,7 +113,7 @@ int64_t now_ms() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
-/// Whether all ranks have come to their end.
+/// True once all ranks have reached their end.
 bool all_are_here() {
   MPI_Request request;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -130,7 +130,7 @@ bool all_are_here() {
   }
 }
 
-/// MPI_Finalize waits for all ranks without end; so they meet before it.
+/// MPI_Finalize waits for all ranks without limit; so the ranks meet before it.
 void finalize() {
   int finalized = 0;
   MPI_Finalized(&finalized);
