@@ -1,5 +1,5 @@
-// Collectives that only move data: within a host through its shared group, between hosts from rank
-// to rank, from where it lies to where it belongs.
+// Collectives that only move data. Within a host the shared group moves it; between hosts it goes
+// from rank to rank, from its source to its final place.
 
 #include <algorithm>
 #include <iterator>
@@ -20,9 +20,9 @@ void HierarchicalGroup::exchange(const Exchange& exchange, const void* in, void*
   });
 }
 
-/// Where counts may differ, even an empty piece is a message: a difference then shows at once.
-/// Where they cannot, the hosts' first ranks exchange one all the same, so that hosts which called
-/// something else hear of each other.
+/// If counts may differ, even an empty piece is a message: a difference then shows at once. If they
+/// cannot differ, the hosts' first ranks exchange one all the same, so that hosts with different
+/// calls learn of each other.
 void HierarchicalGroup::exchange_with_others(const Exchange& exchange, const OpHeader& header,
                                              const std::byte* in, std::byte* out,
                                              const Waiting& waiting) {
@@ -34,7 +34,7 @@ void HierarchicalGroup::exchange_with_others(const Exchange& exchange, const OpH
     return tcp::Message{tcp::Message::kMagic, part, header, bytes};
   };
   for (int i = 1; i < plan_.size; ++i) {
-    // Everybody starts with another receiver.
+    // Each rank starts with another receiver.
     const int peer = (spec_.rank + i) % plan_.size;
     if (plan_.topology.host_of[static_cast<size_t>(peer)] == plan_.host) continue;
     const bool always = !exchange.even() || (plan_.local == 0 && local_of(peer) == 0);
@@ -55,8 +55,8 @@ void HierarchicalGroup::exchange_with_others(const Exchange& exchange, const OpH
   links_.exchange(outs, ins, waiting.deadline, spin_of(waiting));
 }
 
-/// Where all first ranks of hosts do exchange something, they meet as in any other collective.
-/// Other fellows may have nothing for each other, and then do not wait.
+/// If all first ranks of hosts exchange data, they meet as in any other collective. Other fellows
+/// may have no data for each other, and then do not wait.
 void HierarchicalGroup::link_for(std::span<const tcp::Outbound> outs,
                                  std::span<const tcp::Inbound> ins, const OpHeader& header,
                                  Deadline deadline) {

@@ -19,13 +19,13 @@
 namespace lockstep {
 namespace {
 
-/// While a reply from the same switch may come within this time, sleeping would cost more.
+/// If a reply from the same switch may come within this time, sleeping would cost more.
 constexpr auto kSpin = std::chrono::microseconds(30);
-/// How long the store may take to take or tell a verdict.
+/// How long the store may take to accept or return a verdict.
 constexpr auto kVerdictLimit = 5s;
 
-/// By rank of the group; when all have come. Told once for all groups that come of the same one:
-/// see GroupSpec.
+/// By rank of the group; returns when all ranks have come. Exchanged once for all groups split from
+/// the same one: see GroupSpec.
 std::vector<std::string> endpoints_of(const GroupSpec& spec, const tcp::Reception& reception,
                                       Deadline deadline) {
   std::vector<std::string> endpoints;
@@ -41,8 +41,8 @@ std::vector<std::string> endpoints_of(const GroupSpec& spec, const tcp::Receptio
   return endpoints;
 }
 
-/// With the ranks of other hosts that carry the same slice: those of all collectives but some that
-/// only move data.
+/// Other hosts' ranks that carry the same slice. All collectives use these connections, except some
+/// that only move data.
 std::vector<int> fellow_carriers(const HierarchicalPlan& plan) {
   std::vector<int> ranks;
   for (int host = 0; host < plan.num_hosts() && plan.local < plan.slices; ++host) {
@@ -51,8 +51,8 @@ std::vector<int> fellow_carriers(const HierarchicalPlan& plan) {
   return ranks;
 }
 
-/// Tells where the ranks listen, or only that they have come; connects none of them. Where it
-/// fails, this host's other ranks hear why, which may have nothing to wait for here.
+/// Exchanges the ranks' endpoints, or only their arrival; connects no ranks. If it fails, this
+/// host's other ranks receive the reason, because they may have nothing to wait for here.
 std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const HierarchicalPlan& plan,
                                 std::unique_ptr<ShmGroup> shm, Deadline deadline) {
   std::unique_ptr<tcp::Peers> for_pipes;
@@ -74,7 +74,7 @@ std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const HierarchicalPlan& p
   } catch (const Error& error) {
     const Error cause = unmade(spec, error);
     shm->fail(cause);
-    // Only when it is written down: whose connection ends looks for it.
+    // Only after it is written: a rank whose connection ends looks for it.
     for (const auto& name : {pipes_name, links_name}) {
       if (group.reception) tcp::Peers::forgo(*group.reception, spec.secret, name);
     }
@@ -139,17 +139,18 @@ void HierarchicalGroup::throw_agreed(const Error& error, Kind kind) {
 
 void HierarchicalGroup::give_up(const Error& error, Deadline deadline) noexcept {
   const Error agreed = try_to_agree(spec_, error, deadline);
-  // Who is about to find one, by a search for the late, sees it in the store, and ends the group.
+  // A thread that searches for late ranks will see it in the store, and end the group.
   if (finds_verdict_) return;
   MutexLock lock(mutex_);
   if (!verdict_) end_with(agreed);
 }
 
-/// Only when it is written down: who is woken by the end of a connection looks for it.
+/// Only after it is written: a rank woken by the end of a connection looks for it.
 void HierarchicalGroup::end_with(const Error& verdict) {
   verdict_ = verdict;
   links_.shut_down();
-  for_links_->end();  // who waits for this rank in a first call has connected, and was not taken
+  for_links_
+      ->end();  // a rank that waits for this one in a first call is connected, but was not accepted
   pipes_.shut_down();
   local_.shm().fail(verdict);
 }
@@ -162,7 +163,7 @@ std::vector<int> HierarchicalGroup::awaited() {
   return ranks;
 }
 
-/// `error`, where that is the end of a connection with a rank that had nothing more to do.
+/// `error`, if it is the end of a connection with a rank that had nothing more to do.
 std::optional<Error> HierarchicalGroup::told_of_left(const Error& error) const {
   const std::string text = error.what();
   const auto& lost = links_.awaited();
@@ -175,7 +176,7 @@ std::optional<Error> HierarchicalGroup::told_of_left(const Error& error) const {
                   text.substr(0, text.size() - std::string_view(tcp::kMostLikelyFailed).size())));
 }
 
-/// The first error that any rank wrote down: `error`, if nobody did before.
+/// The first error that any rank wrote: `error`, if no other came before.
 Error HierarchicalGroup::verdict(const Error& error, Kind kind) {
   std::optional<Error> named;
   try {

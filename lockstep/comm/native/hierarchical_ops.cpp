@@ -1,6 +1,6 @@
-// The collectives of the hierarchical group. All have one form: rounds of a bounded size; in each,
-// data comes within reach of the host's carriers (it already is, or is copied to staging memory),
-// the carriers exchange with other hosts, and the results are copied to where they belong.
+// The collectives of the hierarchical group. All have one form: rounds of bounded size. In each,
+// data comes within reach of the host's carriers (it is there already, or is copied to staging
+// memory). The carriers exchange it with other hosts, and the results are copied to their places.
 
 #include <algorithm>
 #include <cstring>
@@ -33,7 +33,7 @@ HierarchicalGroup::Call HierarchicalGroup::begin(const OpHeader& header, const v
   return call;
 }
 
-/// Peers on this host may touch this rank's data until all are done.
+/// Peers on this host may access this rank's data until all are done.
 void HierarchicalGroup::end(const Call& call) {
   if (!call.staged()) local_.sync(call.waiting);
   local_.finish();
@@ -134,13 +134,14 @@ void HierarchicalGroup::broadcast(void* data, int64_t count, DType dtype, int ro
     const int64_t bytes = count * size_of(dtype);
     Call call = begin(next_header(OpKind::kBroadcast, count, dtype, ReduceOp::kSum, root), data,
                       bytes, bytes, waiting);
-    if (plan_.num_hosts() == 2) call.choice.one_step = true;  // nobody to share the sending with
+    if (plan_.num_hosts() == 2)
+      call.choice.one_step = true;  // no other host to share the sending with
     do_broadcast(call, static_cast<std::byte*>(data), count, root);
     end(call);
   });
 }
 
-/// The root's host scatters round k to the others, which spread round k - 1 among themselves.
+/// The root's host scatters round k to the other hosts, which spread round k - 1 among themselves.
 void HierarchicalGroup::do_broadcast(Call& call, std::byte* data, int64_t count, int root) {
   if (call.staged()) local_.prepare(count * call.element_bytes(), call.waiting);
   const int64_t size = call.element_bytes();

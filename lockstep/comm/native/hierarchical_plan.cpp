@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-/// Of HierarchicalPlan::pairs.
+/// The value of HierarchicalPlan::pairs.
 bool can_pair(const std::vector<std::vector<RankRange>>& nodes, int size) {
   std::vector<RankRange> one_each;
   for (const auto& of_host : nodes) {
@@ -22,7 +22,7 @@ std::vector<RankRange> nodes_of_set(std::span<const int> ranks, int size) {
   for (size_t i = 0; i < ranks.size();) {
     size_t end = i + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    // A node is a range of consecutive ranks, so it lies within one run of them.
+    // A node is a range of consecutive ranks, so it lies within one such range of this host.
     const auto run = tree_nodes({ranks[i], ranks[end - 1] + 1}, size);
     nodes.insert(nodes.end(), run.begin(), run.end());
     i = end;

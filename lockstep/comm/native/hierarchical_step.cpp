@@ -10,7 +10,8 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kScratchBlock = int64_t{1} << 20;
-/// What must have come from everybody before it is summed: short enough to be still in the cache.
+/// Bytes that must have come from all peers before they are summed: few enough to be still in the
+/// cache.
 constexpr int64_t kReduceBytes = 64 << 10;
 
 }  // namespace
@@ -54,7 +55,7 @@ std::vector<RankRange> own_piece_nodes(const HierarchicalPlan& plan) {
   return nodes;
 }
 
-/// Sums a piece block by block as the peers' values come.
+/// Sums a piece block by block as the peers' values arrive.
 class HierarchicalStep::Reducer {
  public:
   Reducer(const StepContext& context, int64_t count)
@@ -70,7 +71,7 @@ class HierarchicalStep::Reducer {
     return arrived_.size() - 1;
   }
 
-  /// True when with this the whole is summed.
+  /// True if this completes the sum.
   bool arrived(size_t source, int64_t bytes) {
     arrived_[source] = bytes;
     const int64_t least = *std::min_element(arrived_.begin(), arrived_.end());
@@ -98,7 +99,7 @@ class HierarchicalStep::Reducer {
   OpHeader operation_;
   int64_t element_bytes_;
   int64_t count_;
-  // Where the elements from done_ on are.
+  // The places of the elements from done_ on.
   std::vector<const void*> values_;  // by node of sum_
   std::vector<void*> outs_;
   std::vector<int64_t> arrived_;  // bytes, by remote value
@@ -173,7 +174,7 @@ void HierarchicalStep::send_nodes(int host, std::span<std::byte* const> ins, Spa
   }
 }
 
-/// The memory is that of the round before: messages to a peer go one after the other.
+/// The memory is that of the previous round: messages to a peer go one after the other.
 void HierarchicalStep::send_partial(int host, size_t place, std::vector<const void*> leaves,
                                     int64_t count) {
   const auto& operation = context_.operation;

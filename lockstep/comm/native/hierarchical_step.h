@@ -1,5 +1,5 @@
 #pragma once
-// One round of an operation between hosts, as seen by one rank: what it sends, receives and sums.
+// One round of an operation between hosts, for one rank: its sends, receives and sums.
 
 #include <array>
 #include <cstddef>
@@ -32,21 +32,22 @@ class Scratch {
   int64_t used_ = 0;
 };
 
-/// What stays the same over the operation.
+/// Data that stays the same over the operation.
 struct StepContext {
   const HierarchicalPlan& plan;
-  const TreeSum& sum;  ///< Over own ranks and other hosts' nodes: see own_piece_nodes().
+  const TreeSum& sum;  ///< Over this host's ranks and other hosts' nodes: see own_piece_nodes().
   tcp::Links& links;
   Scratch& scratch;
   OpHeader operation;
-  int slice = 0;  ///< That this rank carries.
+  int slice = 0;  ///< The slice that this rank carries.
   int64_t element_bytes() const { return size_of(operation.dtype); }
 };
 
-/// The values from which a host sums its own piece: each of its ranks, and the nodes of the others.
+/// The values from which a host sums its own piece: each of its ranks, and the nodes of the other
+/// hosts.
 std::vector<RankRange> own_piece_nodes(const HierarchicalPlan& plan);
 
-/// Numbers the messages on each link over one operation, so that both ends agree on which is which.
+/// Numbers the messages on each link over one operation, so that both ends agree on each message.
 class Numbering {
  public:
   explicit Numbering(int size) : out_(static_cast<size_t>(size)), in_(static_cast<size_t>(size)) {}
@@ -58,28 +59,27 @@ class Numbering {
   std::vector<uint32_t> in_;
 };
 
-/// Collects the messages of one round or more, then runs them in one exchange. Spans are in
-/// elements of the round; `bases` are where element 0 of the round lies.
+/// Collects the messages of one or more rounds, then runs them in one exchange. Spans are in
+/// elements of the round; `bases` point to element 0 of the round.
 ///
-/// Rounds run into one another without a pause. Two sets of memory for what other hosts send serve
-/// all rounds in turn: a set is filled again when what was in it is summed. Nothing can block for
-/// ever: sums of round k need messages in front of which every host sends only sums of earlier
-/// rounds.
+/// Rounds follow one another without a pause. Two sets of memory receive other hosts' data in turn:
+/// a set is filled again once its contents are summed. Free of deadlock: sums of round k depend
+/// only on messages queued behind sums of earlier rounds.
 class HierarchicalStep {
  public:
   HierarchicalStep(StepContext& context, Numbering& numbering);
 
-  /// Sends the elements at `base`, as they are, to the carrier on `host`; when `sums` calls of
-  /// reduce_nodes() are through, if there is something to wait for.
+  /// Sends the elements at `base`, unchanged, to the carrier on `host`, after `sums` calls of
+  /// reduce_nodes() are complete.
   void send(int host, const std::byte* base, Span span, int64_t sums = 0);
   /// Receives them into each of `bases`.
   void receive(int host, std::span<std::byte* const> bases, Span span);
 
-  /// Sends to `host` the sums of this host's nodes, made when their turn comes. `ins` by local
-  /// rank.
+  /// Sends the sums of this host's nodes to `host`; each is computed just before it is sent. `ins`
+  /// by local rank.
   void send_nodes(int host, std::span<std::byte* const> ins, Span span);
-  /// Receives the other hosts' nodes and puts the sum over all ranks into each of `outs`; as they
-  /// come, or, with `at_end`, after all is sent (when `outs` is being sent).
+  /// Receives the other hosts' nodes and puts the sum over all ranks into each of `outs`. It sums
+  /// as data arrives; with `at_end`, only after everything is sent (if `outs` is being sent).
   void reduce_nodes(std::span<std::byte* const> ins, std::span<std::byte* const> outs, Span span,
                     bool at_end);
 
@@ -109,7 +109,7 @@ class HierarchicalStep {
   int64_t sums_done_ = 0;
 };
 
-/// The same places, each `bytes` on.
+/// The same pointers, each advanced by `bytes`.
 inline std::vector<std::byte*> shifted(std::vector<std::byte*> bases, int64_t bytes) {
   if (bytes != 0) {
     for (auto& base : bases) base += bytes;

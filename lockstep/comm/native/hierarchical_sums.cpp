@@ -1,5 +1,5 @@
 // The sums of the hierarchical group: all_reduce, reduce, reduce_scatter. See hierarchical_ops.cpp
-// for the form that they share with the others.
+// for the form that all collectives share.
 
 #include <algorithm>
 
@@ -21,16 +21,16 @@ void HierarchicalGroup::all_reduce(void* data, int64_t count, DType dtype, Reduc
   });
 }
 
-/// Where the rounds of an all_reduce run, and in how many exchanges. All at once on memory that the
-/// host's carriers reach; as many as fit the staging memory at a time where they do not. The
-/// messages, and their order, are the same, since the other hosts may do it the other way.
+/// The rounds of an all_reduce, divided into exchanges. One exchange runs all rounds on memory that
+/// the host's carriers reach. Otherwise each runs as many as fit the staging memory. The messages
+/// and their order are the same in both cases, because other hosts may differ.
 struct HierarchicalGroup::Flow {
   tcp::Rounds rounds;
   int64_t per_exchange;
   int64_t element_bytes;
 
   int64_t num_exchanges() const { return divide_up(rounds.size(), per_exchange); }
-  /// Of an exchange.
+  /// The first round of an exchange.
   int64_t first(int64_t exchange) const { return exchange * per_exchange; }
   int64_t last(int64_t exchange) const {
     return std::min(first(exchange) + per_exchange, rounds.size()) - 1;
@@ -56,14 +56,14 @@ void HierarchicalGroup::do_all_reduce(Call& call, std::byte* data, int64_t count
     if (carries(call)) exchange_all_reduce(call, flow, i);
     if (!call.staged()) continue;
     local_.sync(call.waiting);
-    // The last round of an exchange is spread in the next.
+    // The last round of an exchange is spread in the next one.
     if (i > 0) copy_bytes(data + flow.begin(i - 1), local_.result(i - 1), flow.bytes(i - 1));
     if (i + 1 == flow.num_exchanges())
       copy_bytes(data + flow.begin(i), local_.result(i), flow.bytes(i));
   }
 }
 
-/// Round k is gathered, then round k - 1, mostly summed by then, is spread.
+/// Round k is gathered; then round k - 1, mostly summed by then, is spread.
 void HierarchicalGroup::exchange_all_reduce(Call& call, const Flow& flow, int64_t exchange) {
   const auto ins_of = [&](int64_t round) {
     const int64_t begin = flow.rounds[round].begin * call.element_bytes();
@@ -103,14 +103,14 @@ void HierarchicalGroup::add_all_reduce_gather(Call& call, HierarchicalStep& step
     return call.choice.one_step ? slice : part_of(slice, host, plan_.num_hosts());
   };
   for (int i = 1; i < plan_.num_hosts(); ++i) {
-    // Everybody starts with another receiver.
+    // Each host starts with another receiver.
     const int host = (plan_.host + i) % plan_.num_hosts();
     step.send_nodes(host, ins, piece(host));
   }
   step.reduce_nodes(ins, outs, piece(plan_.host), call.choice.one_step);
 }
 
-/// Every host sends its piece to all others, after `sums` sums; `except`: a host that takes no
+/// Every host sends its piece to all others, after `sums` sums; `except`: a host that does not take
 /// part.
 void HierarchicalGroup::add_spread(Call& call, HierarchicalStep& step, const Bases& outs,
                                    int64_t count, int except, int64_t sums) {
@@ -138,7 +138,8 @@ void HierarchicalGroup::reduce(void* data, int64_t count, DType dtype, ReduceOp 
   });
 }
 
-/// Every host's nodes go to the root's host, which sums them. Nobody else has to wait for the sum.
+/// Every host's nodes go to the root's host, which sums them. No other host has to wait for the
+/// sum.
 void HierarchicalGroup::do_reduce(Call& call, std::byte* data, int64_t count, int root) {
   if (call.staged()) local_.prepare(count * call.element_bytes(), call.waiting);
   const int64_t size = call.element_bytes();

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-/// Groups that only ever exchange small values need no more.
+/// Enough for groups that only exchange small values.
 constexpr int64_t kSmallAreaBytes = 64 << 10;
 constexpr int64_t kAreas = 4;  // slots of even and odd rounds, results of even and odd rounds
 
@@ -36,7 +36,7 @@ void HostRanks::prepare(int64_t bytes, const Waiting& waiting) {
   try {
     staging_ = shm_->allocate(kAreas * area_bytes, waiting);
   } catch (const Error& error) {
-    // Not harmless here, as it is in allocate(): other hosts are in the operation already.
+    // Unlike in allocate(), this is not harmless: other hosts are in the operation already.
     if (error.code() != ErrorCode::kUnavailable) throw;
     throw Error(ErrorCode::kIo, error.what());
   }

@@ -1,5 +1,6 @@
 #pragma once
-// What the ranks of one host do for a group over several hosts: reach each other's data, meet.
+// The part of a group over several hosts that is within one host: access to each other's data, and
+// barriers.
 
 #include <cstddef>
 #include <memory>
@@ -10,7 +11,7 @@
 namespace lockstep {
 
 /// The host's ranks by their place on it. A rank that is alone on its host reaches its own data and
-/// meets nobody. Errors: as ShmGroup.
+/// has no barriers. Errors: as ShmGroup.
 class HostRanks {
  public:
   /// `num_local` ranks, of which this is the `local`-th.
@@ -19,16 +20,16 @@ class HostRanks {
   bool alone() const { return num_local_ == 1; }
   ShmGroup& shm() { return *shm_; }
 
-  /// Starts an operation: compares headers. Returns by local rank where its `data` is, or nothing
-  /// when some of it cannot be reached here: then data travels through slot() and result().
+  /// Starts an operation: compares headers. Returns the address of every local rank's `data`.
+  /// Returns nothing if some of it cannot be reached: data then goes through slot() and result().
   std::vector<std::byte*> enter(const OpHeader& header, const void* data, int64_t bytes,
                                 const Waiting& waiting);
   void sync(const Waiting& waiting);
   void finish();
 
-  /// Staging memory of the host: one slot a rank for what it hands in, one result area for all. Two
-  /// of each, used by rounds in turn. prepare() sees to it that they hold a round of an operation
-  /// of `bytes`; it is collective on the host and mostly finds them there.
+  /// Staging memory of the host: one input slot per rank, one result area for all. There are two of
+  /// each, used by rounds in turn. prepare() makes them large enough for a round of an operation of
+  /// `bytes`; it is collective on the host and mostly finds them large enough.
   void prepare(int64_t bytes, const Waiting& waiting);
   std::byte* slot(int local, int64_t round) const { return area(local, round & 1); }
   std::byte* own_slot(int64_t round) const { return slot(local_, round); }

@@ -27,7 +27,8 @@ const std::byte* RecursiveDoubling::own_value(std::span<std::byte* const> ins, S
   return sum;
 }
 
-/// With the partner of `level`, when those before are through; then `then`.
+/// Exchanges with the partner of `level`, after the earlier exchanges are complete; then calls
+/// `then`.
 void RecursiveDoubling::add_exchange(int level, const std::byte* from, Span sent, std::byte* to,
                                      Span received, std::function<void()> then) {
   const auto& plan = context_.plan;
@@ -47,7 +48,7 @@ void RecursiveDoubling::add_exchange(int level, const std::byte* from, Span sent
                  gate});
 }
 
-/// Backwards: each partner has summed the half that this host gave away.
+/// Goes backwards: each partner has summed the half that this host gave away.
 void RecursiveDoubling::add_spread(std::span<std::byte* const> outs,
                                    const std::vector<Span>& held) {
   for (int level = static_cast<int>(held.size()) - 2; level >= 0; --level) {

@@ -1,10 +1,11 @@
 #pragma once
-// An all_reduce of few bytes between hosts that are a power of two: in pairs, log2(H) times.
+// An all_reduce of few bytes between hosts whose number is a power of two: log2(H) exchanges in
+// pairs.
 //
-// In level k a host exchanges with the host whose number differs in bit k. What the two hold then
-// are neighbouring nodes of the tree, so their sum is the node above: the fixed order, with log2(H)
-// messages a host instead of H - 1. A message of few bytes costs its sender some 4 us of a core
-// (all of the kernel's way to the device), more than its time on the wire.
+// In level k a host exchanges with the host whose number differs in bit k. The two then hold
+// neighbouring nodes of the tree, so their sum is the node above. This keeps the fixed order, with
+// log2(H) messages per host instead of H - 1. A message of few bytes costs its sender some 4 us of
+// a core (the kernel's way to the device), more than its time on the wire.
 //
 //   whole   every level carries the whole: n log2(H) bytes sent per host
 //   halves  a level carries half of what is left, and then all levels backwards spread the sums
@@ -21,7 +22,7 @@
 
 namespace lockstep {
 
-/// One operation, once. The plan must have `pairs`.
+/// One operation; for one use. The plan must have `pairs`.
 class RecursiveDoubling {
  public:
   RecursiveDoubling(StepContext& context, Numbering& numbering)
@@ -30,8 +31,8 @@ class RecursiveDoubling {
   }
 
   /// Puts the sum over all ranks of the elements `span` of `ins` (by local rank) into each of
-  /// `outs`. Bases are where element 0 lies; an output may be an input. Runs at once, in one
-  /// exchange. Errors: those of Links::exchange().
+  /// `outs`. Bases point to element 0; an output may be an input. Runs at once, in one exchange.
+  /// Errors: those of Links::exchange().
   void run(std::span<std::byte* const> ins, std::span<std::byte* const> outs, Span span,
            tcp::Pairs pairs, Deadline deadline, std::chrono::microseconds spin);
 

@@ -14,7 +14,7 @@ namespace lockstep {
 namespace {
 
 constexpr auto kLookPerRank = std::chrono::microseconds(250);
-/// Of an error, for the store.
+/// Length of an error's text in the store.
 constexpr size_t kMostText = 512;
 constexpr char kBeforeText = '\n';
 
@@ -72,8 +72,8 @@ Error Search::name_the_late(const Error& error, const std::vector<int>& awaited)
   store.set(waited_ + std::to_string(spec_.rank), encode_ranks(awaited) + kBeforeText + text,
             Deadline::after(kStoreLimit));
   store.set(begun_key_, "", Deadline::after(kStoreLimit));
-  // Where another rank is faster, its verdict counts, whatever this one would find. One rank at a
-  // time finds out: all answers for every rank are too much for the store of a large group.
+  // If another rank is faster, its verdict counts, whatever the result here. One rank at a time
+  // reads the answers: all answers for every rank would overload the store of a large group.
   if (is_told_within(std::max(kGrace, 3 * look_))) return error;
   if (!has_turn() && is_told_within(kTurn)) return error;
   const Said said = answers();
@@ -87,7 +87,8 @@ Error Search::name_the_late(const Error& error, const std::vector<int>& awaited)
                   witness == spec_.rank ? error.what() : said.texts[static_cast<size_t>(witness)]));
 }
 
-/// It knows more than who only waited for it: that a connection was refused, say, and why.
+/// A rank that waited for a late one. Its error may contain more, such as a refused connection and
+/// the reason.
 int Search::witness_of(const std::vector<int>& late, const Answers& all) const {
   const auto waited = [&](int rank) {
     const auto& awaited = all[static_cast<size_t>(rank)];
@@ -120,7 +121,7 @@ bool Search::has_turn() const {
 Search::Said Search::answers() const {
   const auto size = static_cast<size_t>(spec_.size);
   Said all{Answers(size), std::vector<std::string>(size)};
-  // From an empty store on: all there is, at once.
+  // watch() from revision 0 returns all answers at once.
   const auto said = spec_.store->watch(waited_, 0, Deadline::after(kStoreLimit));
   for (const auto& [key, value] : said.changes) {
     const int64_t rank = parse_int(key.substr(waited_.size()), 0, spec_.size - 1, "rank");
@@ -132,8 +133,8 @@ Search::Said Search::answers() const {
   return all;
 }
 
-/// All ranks wait, so it is not a rank that is late. Two that wait for each other have no
-/// connection any more; the rank with the most of those is named first.
+/// All ranks wait, so no rank is late. Two that wait for each other have lost their connection; the
+/// rank with the most of these is named first.
 Error Search::name_the_cut(const Error& error, const Answers& all) const {
   const Cut cut = widest_cut(all);
   if (cut.rank < 0) return error;

@@ -1,10 +1,9 @@
 #pragma once
-// Finding out, all ranks together, who is late in a group over several hosts.
+// Straggler detection by all ranks of a group over several hosts.
 //
-// The rank that a rank waits for may itself wait. So the first whose time is over begins a search
-// in the group's store: it says for whom it waits, and so does every rank that is waiting, each as
-// soon as it sees that a search is on. Who has not said it after a moment does not wait: it is
-// late.
+// The rank that a rank waits for may itself wait. So the first rank that times out begins a search
+// in the group's store. It writes the ranks for which it waits, and so does every waiting rank as
+// soon as it sees the search. A rank that has not written after a moment does not wait: it is late.
 //
 //   waiting --time is over--------------> says for whom it waits --verdict there--> ends with it
 //   waiting --alarm(): another began it-> says for whom it waits --kGrace is over-> names the late
@@ -20,42 +19,42 @@
 
 namespace lockstep {
 
-/// One rank's part in it. For the thread of the collectives.
+/// One rank's part in a search. For the thread of the collectives.
 class Search {
  public:
   explicit Search(const GroupSpec& spec);
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
-  /// A collective begins: how long it waits is counted from now.
+  /// A collective begins: its waiting time is counted from now.
   void start_waiting();
 
-  /// For who waits: true when another rank has begun a search, so that the wait has to end as if
-  /// time were over. Asks the store, but only kLook after start_waiting() and then every kLook (in
-  /// large groups less often: a store then serves some 4,000 such questions a second), so it may be
-  /// called as often as one likes.
+  /// For waiting ranks: true if another rank has begun a search, so that the wait must end as if it
+  /// had timed out. It queries the store kLook after start_waiting() and then every kLook, so it
+  /// may be called at any rate. Large groups query less often: a store then serves some 4,000 such
+  /// requests per second.
   const std::function<bool()>& alarm() const { return alarm_; }
 
   /// How often a waiting rank should call alarm().
   static constexpr std::chrono::milliseconds kLook{100};
 
-  /// This rank's time is over (`error`) while it waits for `awaited`, as far as it knows. Returns
-  /// the error that names the culprit, or `error` if that is not to be known, or another rank has
-  /// written a verdict meanwhile. Takes at most kGrace (or three looks of alarm(), if that is more)
-  /// and some round trips to the store; kTurn more where the rank that was to tell has died. What
-  /// all ranks say goes to one rank: size * (1 + awaited.size()) numbers, and as many errors of up
-  /// to half a KiB. Of those it tells that of a rank which waited for the culprit. Errors: the
+  /// This rank timed out with `error` while it waited for `awaited`, as far as it knows. Returns
+  /// the error that names the culprit. Returns `error` if the culprit cannot be identified, or
+  /// another rank has written a verdict meanwhile. Takes at most kGrace (or three looks of alarm(),
+  /// if that is more) and some round trips to the store; kTurn more if the rank with the first turn
+  /// has died. One rank reads all answers: size * (1 + awaited.size()) numbers, and as many errors
+  /// of up to half a KiB. It reports the error of a rank that waited for the culprit. Errors: the
   /// store's.
   Error name_the_late(const Error& error, const std::vector<int>& awaited);
 
  private:
   static constexpr std::chrono::milliseconds kGrace{300};
-  /// Time for the first whose kGrace is over to tell.
+  /// Time in which the first rank whose kGrace is over must report.
   static constexpr std::chrono::seconds kTurn{2};
   /// How long the store may take to answer.
   static constexpr std::chrono::seconds kStoreLimit{5};
-  /// The same for alarm(), which holds up who waits; and for how long it asks a store that did not
-  /// answer in time no more.
+  /// The same for alarm(), which delays the waiting rank. kPause: the pause after the store did not
+  /// answer in time.
   static constexpr std::chrono::milliseconds kLookLimit{500};
   static constexpr std::chrono::seconds kPause{5};
 
@@ -74,29 +73,30 @@ class Search {
 
   const GroupSpec& spec_;
   const std::string begun_key_;
-  const std::string waited_;  // begins the keys of the answers
+  const std::string waited_;  // the prefix of the answers' keys
   const std::chrono::milliseconds look_;
   const std::function<bool()> alarm_ = [this] { return has_begun(); };
   std::chrono::steady_clock::time_point next_look_{};
   std::chrono::steady_clock::time_point pause_end_{};
 };
 
-// Who is late, and which connection is cut, told from whom each rank waits for. Pure functions.
+// Finds the late ranks, or the broken connection, from the ranks that each rank awaits. Pure
+// functions.
 
-/// `awaited[r]`: the ranks from which rank r still expects something; nothing: r does not say, so
-/// it is somewhere else, or frozen. Returns those that do not say it and are awaited; where nobody
-/// awaits one of them, all that do not say it.
+/// `awaited[r]`: the ranks from which rank r still expects data; nothing: rank r gave no answer, so
+/// it is elsewhere or frozen. Returns the awaited ranks without an answer; if no rank awaits one of
+/// them, all ranks without an answer.
 std::vector<int> late_ranks(const std::vector<std::optional<std::vector<int>>>& awaited);
 
-/// Nothing passes between `rank` and any of `from`. No cut: -1.
+/// No data passes between `rank` and any of `from`. No cut: -1.
 struct Cut {
   int rank = -1;
   std::vector<int> from;
 };
 
-/// All ranks being there: two that wait for each other are cut off from each other (one that waits
-/// alone may only wait for what the other cannot send yet); the result is the rank with the most of
-/// those, the lowest of several.
+/// If all ranks answer, two that wait for each other are cut off from each other. (One that waits
+/// alone may only wait for data that the other cannot send yet.) Returns the rank with the most
+/// such peers, the lowest of several.
 Cut widest_cut(const std::vector<std::optional<std::vector<int>>>& awaited);
 
 /// For the store: "0 2".

@@ -31,7 +31,7 @@ ControlMemory make_control(const GroupSpec& spec) {
   return made;
 }
 
-/// What rank 0 says.
+/// The place that rank 0 published.
 std::string place_of_control(const GroupSpec& spec, Deadline deadline) {
   try {
     return Making(spec).get(key_of(spec), {0}, deadline);
@@ -62,7 +62,7 @@ std::vector<int> not_attached(const Control& control, int size) {
   return ranks;
 }
 
-/// Throws if a rank that had come is gone again.
+/// Throws if a rank that had come has ended.
 void check_attached(const GroupSpec& spec, const Control& control) {
   for (int rank = 0; rank < spec.size; ++rank) {
     auto& slot = control.slot(rank);

@@ -12,7 +12,7 @@
 namespace lockstep::shm {
 namespace {
 
-/// So many cores may the ranks of this group run on, all together.
+/// Number of cores on which the ranks of this group may run, all together.
 int cores_of(const Control& control, int num_ranks) {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -52,7 +52,7 @@ void Barrier::enter(OpHeader header, const Place& place, const void* data, int64
   }
   own.sequence.store(sequence_);
   reach(FaultPoint::kEntered);
-  // Whoever finds all others there was the last to come, and wakes those that sleep.
+  // A rank that finds all others present came last, and wakes those that sleep.
   if (all_posted()) {
     control_.head().event.signal();
     return;
@@ -90,7 +90,7 @@ bool Barrier::all_posted() {
 void Barrier::compare(int rank) {
   const auto& theirs = post(rank).header;
   if (theirs == header_) return;
-  // Told from the lower rank's side, so that it reads the same whoever finds it.
+  // Described from the lower rank's side, so that the text is the same on either rank.
   const bool lower = rank < spec_.rank;
   const int first = lower ? rank : spec_.rank;
   const int second = lower ? spec_.rank : rank;
@@ -99,7 +99,7 @@ void Barrier::compare(int rank) {
   const Error error(ErrorCode::kMismatch, *text);
   fail(error);
   throw_verdict();
-  throw error;  // another rank died while it wrote its verdict; ours is as true
+  throw error;  // another rank died while it wrote its verdict; this one is as valid
 }
 
 bool Barrier::all_met(uint64_t count) const {
@@ -154,8 +154,8 @@ void Barrier::fail(const Error& error) {
     control_.head().event.signal();
     return;
   }
-  // Another rank was first: what it is writing is the verdict for this one too. It needs
-  // microseconds; the bound is for a writer that is killed or stopped meanwhile.
+  // Another rank was first: its text is the verdict for this rank too. Writing takes microseconds;
+  // the limit is for a writer that is killed or stopped meanwhile.
   const auto bound = Deadline::after(100ms);
   while (verdict.state.load(std::memory_order_acquire) != Verdict::kReady && !bound.passed()) {
     sched_yield();
@@ -186,7 +186,7 @@ void Barrier::check(const std::vector<int>& among, const Doing& doing) {
             life == Life::kDead ? kDied : "ended its process group while others still used it"));
     fail(error);
     throw_verdict();
-    throw error;  // it died while it wrote its verdict; ours is as true
+    throw error;  // it died while it wrote its verdict; this one is as valid
   }
 }
 
@@ -198,7 +198,7 @@ void Barrier::time_out(const std::vector<int>& missing, const Doing& doing) {
                                 whereabouts(missing, doing.sequence)));
   fail(error);
   throw_verdict();
-  throw error;  // another rank died while it wrote its verdict; ours is as true
+  throw error;  // another rank died while it wrote its verdict; this one is as valid
 }
 
 }  // namespace lockstep::shm

@@ -1,5 +1,5 @@
 #pragma once
-// How the ranks of a host come together: headers, barriers, waiting, and one verdict for all.
+// Synchronization of the ranks of a host: headers, barriers, waits, and one verdict for all.
 
 #include <atomic>
 #include <functional>
@@ -14,20 +14,20 @@
 
 namespace lockstep::shm {
 
-/// Where this rank's data lies: in the memory of the `segment`-th allocate(), or 0 for elsewhere.
+/// The place of this rank's data: in the memory of the `segment`-th allocate(), or 0 if elsewhere.
 struct Place {
   uint64_t segment = 0;
   int64_t offset = 0;
 };
 
-/// What a wait is for, in messages. `sequence`: of a collective; 0 for point to point.
+/// The purpose of a wait, for messages. `sequence`: of a collective; 0 for point to point.
 struct Doing {
   std::string text;
   uint64_t sequence = 0;
 };
 
 /// This rank's view of the control segment. enter() and sync() are for one thread at a time; the
-/// rest may be called beside them.
+/// other calls may run beside them.
 class Barrier {
  public:
   Barrier(const GroupSpec& spec, Control control);
@@ -37,33 +37,32 @@ class Barrier {
   /// rank enters the next operation but one.
   void enter(OpHeader header, const Place& place, const void* data, int64_t inline_bytes,
              const Waiting& waiting);
-  /// Returns when all ranks have called it as often.
+  /// Returns when all ranks have called it equally often.
   void sync(const Waiting& waiting);
   /// Ends the operation.
   void finish();
-  /// Operations from here on are told, and compared, as number `number`: that of the operation of
-  /// which they are a part. Else, or with 0, as what they are here, the n-th of this group.
+  /// From here on operations are reported and compared as number `number`: the operation of which
+  /// they are a part. Without this call, or with 0, each has its own number in this group.
   void tell_as(uint64_t number) { told_as_ = number; }
-  /// enter() and sync() also end as if their time were over when `alarm()` is true.
+  /// enter() and sync() also end as if they had timed out when `alarm()` is true.
   void set_alarm(std::function<bool()> alarm) { alarm_ = std::move(alarm); }
 
-  const OpHeader& header() const { return header_; }  ///< Of the operation under way.
+  const OpHeader& header() const { return header_; }  ///< Of the operation in progress.
   const Post& post(int rank) const { return control_.slot(rank).posts[sequence_ & 1]; }
   const std::byte* inline_data(int rank, int64_t bytes) const;
 
-  /// Makes `error` the verdict, if there is none, and wakes everybody.
+  /// Makes `error` the verdict, if there is none, and wakes all ranks.
   void fail(const Error& error);
-  /// Throws the verdict if there is one, or makes one if a rank of `among` is gone.
+  /// Throws the verdict if there is one; if a rank of `among` is gone, makes that the verdict.
   void check(const std::vector<int>& among, const Doing& doing);
   /// Throws kTimeout as the verdict.
   [[noreturn]] void time_out(const std::vector<int>& missing, const Doing& doing);
-  /// For whom the enter() or sync() waited whose time was over first; for its thread.
+  /// The ranks for which the first timed-out enter() or sync() waited; for its thread.
   const std::vector<int>& awaited() const { return awaited_; }
 
-  /// Waits for `ready`: a short spin (with fewer cores than ranks, each time round giving the core
-  /// to whoever wants it), then asleep on `event`, looking at the verdict and at the ranks that
-  /// missing() names every few milliseconds. False: the time is over, and somebody is missing. Any
-  /// thread.
+  /// Waits for `ready`: first a short spin, which yields the core each turn if there are fewer
+  /// cores than ranks. Then it sleeps on `event`, and checks the verdict and the ranks of missing()
+  /// every few milliseconds. False: timeout, and a rank is missing. Any thread.
   template <class Ready, class Missing, class Doing>
   bool wait(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
             const Waiting& waiting) {
@@ -89,16 +88,18 @@ class Barrier {
   }
 
  private:
-  /// How soon a waiting rank sees that another died. 200 looks a second cost 0.3 % of a core.
+  /// Time in which a waiting rank notices another's death. 200 looks per second cost 0.3 % of a
+  /// core.
   static constexpr std::chrono::milliseconds kSlice{5};
-  /// About what two switches of a thread cost: the spin at most doubles the price of sleeping.
+  /// About the cost of two thread switches: the spin at most doubles the price of sleeping.
   static constexpr std::chrono::microseconds kSpin{40};
-  /// Before that, for a peer that is a moment behind, without a pause (50 ns on some processors)
-  /// and without a look at the clock: about a microsecond.
+  /// The first looks, for a peer that is a moment behind, are without a pause instruction (50 ns on
+  /// some processors) and without reading the clock: about a microsecond.
   static constexpr int kEagerLooks = 200;
 
-  /// Spinning where the core may be wanted: by another rank, which then comes the sooner, or by
-  /// other work, to which each such turn may lose milliseconds. After that, no more for a while.
+  /// The spin for oversubscribed cores: it yields each turn, so that another rank comes sooner.
+  /// Other work may then hold the core for milliseconds. After one slow spin, the next 200 waits do
+  /// not spin.
   template <class Ready>
   bool give_way(const Ready& ready) {
     if (const int left = skip_yields_.load(std::memory_order_relaxed); left > 0) {
@@ -124,7 +125,7 @@ class Barrier {
 #endif
   }
 
-  /// False when over() says so, and somebody is missing.
+  /// False if over() is true and a rank is missing.
   template <class Ready, class Missing, class Doing, class Over>
   bool wait_or_end(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
                    bool may_spin, const Over& over) {
@@ -134,20 +135,20 @@ class Barrier {
       if (ready()) return true;
       throw_verdict();
       if (const auto late = missing(); anyone_gone(late)) {
-        if (ready()) return true;  // it did its part before it went
+        if (ready()) return true;  // it did its part before it ended
         check(late, doing());
       }
-      // None is late where the last one came after the look above.
+      // No rank is late if the last one came after the check above.
       if (over() && !missing().empty()) return false;
     }
   }
-  /// Waits for the other ranks of the operation under way.
+  /// Waits for the other ranks of the operation in progress.
   template <class Ready, class Missing>
   void await_all(const Ready& ready, const Missing& missing, const Waiting& waiting) {
     const auto doing = [this] { return current(); };
     const auto over = [&] { return waiting.deadline.passed() || (alarm_ && alarm_()); };
     while (!wait_or_end(control_.head().event, ready, missing, doing, waiting.spin, over)) {
-      // None is late where the last one has come just now.
+      // No rank is late if the last one has just come.
       if (const auto late = missing(); !late.empty()) time_out(late, current());
     }
   }
@@ -172,12 +173,12 @@ class Barrier {
   const Control control_;
   bool enough_cores_ = false;
   std::atomic<int> skip_yields_ = 0;  // may lose counts
-  uint64_t sequence_ = 0;             // of the operation under way
+  uint64_t sequence_ = 0;             // of the operation in progress
   uint64_t told_as_ = 0;
   std::function<bool()> alarm_;
   std::vector<int> awaited_;
   uint64_t rounds_ = 0;
-  int compared_ = 0;  // ranks [0, compared_) have posted the same header as we
+  int compared_ = 0;  // ranks [0, compared_) have posted the same header as this one
   OpHeader header_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What lies in a group's control segment, byte for byte. One mapping a rank; all zero at first.
+// The layout of a group's control segment. One mapping per rank; all zero at first.
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -19,15 +19,15 @@
 
 namespace lockstep::shm {
 
-/// Sleeping in shared memory until something has changed.
+/// Lets processes sleep until something has changed.
 ///
-/// Lives in shared memory, zero at first. A waiter registers, looks at its condition, and sleeps
-/// only if nobody has signalled since; a signaller that finds no waiter makes no system call. All
-/// accesses are sequentially consistent: of "condition becomes true, is anyone waiting?" and "I
-/// wait, is it true?" one sees the other.
+/// Lives in shared memory, zero at first. A waiter registers, checks its condition, and sleeps only
+/// if no signal came since. A signaller that finds no waiter makes no system call. All accesses are
+/// sequentially consistent: either the signaller sees the registered waiter, or the waiter sees the
+/// changed condition.
 class Event {
  public:
-  /// Sleeps at most `slice`, not at all when ready() holds after registering.
+  /// Sleeps at most `slice`; does not sleep if ready() holds after registering.
   template <class Ready>
   void wait(const Ready& ready, std::chrono::nanoseconds slice) {
     waiters_.fetch_add(1);
@@ -48,7 +48,7 @@ class Event {
   void sleep(uint32_t seen, std::chrono::nanoseconds slice) {
     const timespec limit{static_cast<time_t>(slice.count() / 1'000'000'000),
                          static_cast<long>(slice.count() % 1'000'000'000)};
-    // Any outcome will do: the caller looks again.
+    // Any result is fine: the caller checks again.
     ::syscall(SYS_futex, word(), FUTEX_WAIT, seen, &limit, nullptr, 0);
   }
 
@@ -58,39 +58,39 @@ class Event {
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
 inline constexpr size_t kCacheLine = 64;
-/// Messages up to this size are copied beside the header: one barrier instead of two, at the price
-/// that every rank reduces all of it.
+/// Messages up to this size are copied beside the header: one barrier instead of two, but every
+/// rank reduces all of it.
 inline constexpr int64_t kInlineBytes = 2 << 10;
 /// Messages up to this size travel in the header's own cache line.
 inline constexpr int64_t kTinyBytes = 16;
-/// Memory that is not shared goes in pieces of this size: two of every rank's stay in its L2 cache.
+/// Memory that is not shared is copied in pieces of this size: two of every rank's stay in its L2
+/// cache.
 inline constexpr int64_t kChunkBytes = 256 << 10;
-/// Data on its way from one rank to another in send and recv. Pages that are never used cost
-/// nothing.
+/// Bytes in transit from one rank to another in send and recv. Unused pages cost nothing.
 inline constexpr int64_t kChannelBytes = 1 << 20;
 
-/// What a rank says when it enters an operation. `sequence` is written last and says that the rest
-/// is valid.
+/// The header that a rank posts when it enters an operation. `sequence` is written last and marks
+/// the rest as valid.
 struct alignas(kCacheLine) Post {
   std::atomic<uint64_t> sequence;
   OpHeader header;
-  uint64_t segment;  ///< Number of the allocate() call whose memory `data` lies in, 0 for none.
+  uint64_t segment;  ///< Number of the allocate() call whose memory contains `data`, 0 for none.
   int64_t offset;    ///< Place of `data` in the rank's slot of it.
   std::byte tiny[kTinyBytes];
 };
 static_assert(sizeof(Post) == kCacheLine);
 
-/// One rank's part. Only that rank writes to it, but for the mutex and `dead`.
+/// The slot of one rank. Only that rank writes to it, except for the mutex and `dead`.
 struct alignas(kCacheLine) RankSlot {
-  Post posts[2];  ///< By sequence & 1: nobody is more than one operation ahead of a reader.
+  Post posts[2];  ///< By sequence & 1: no rank is more than one operation ahead of a reader.
   alignas(kCacheLine) std::atomic<uint64_t> barriers;  ///< sync() calls so far.
   std::atomic<uint64_t> finished;            ///< Last operation done: header.sequence << 8 | kind.
   alignas(kCacheLine) pthread_mutex_t life;  ///< Robust; held while the rank lives.
   std::atomic<uint32_t> attached;
   std::atomic<uint32_t> left;  ///< 1: the rank destroyed its group; it did not die.
-  std::atomic<uint32_t> dead;  ///< 1: another rank saw that it died.
-  cpu_set_t cpus;              ///< Where it may run.
-  int32_t allocate_failed;     ///< errno-like flag of the allocate() under way.
+  std::atomic<uint32_t> dead;  ///< 1: another rank noticed its death.
+  cpu_set_t cpus;              ///< The cores on which it may run.
+  int32_t allocate_failed;     ///< errno-like flag of the allocate() in progress.
   alignas(kCacheLine) std::byte inline_data[2][kInlineBytes];
 };
 
@@ -102,21 +102,21 @@ struct Verdict {
   char text[2048];
 };
 
-/// Where rank 0 put the memory of the allocate() under way.
+/// The place of rank 0's memory for the allocate() in progress.
 struct AllocateRecord {
   RemoteFd memory;
   int32_t failed;
 };
 
-/// How far a large letter is that lies in its sender's memory until the receiver has it. `state`
-/// holds the letter's number times kStates, plus a State.
+/// The progress of a large letter, which lies in its sender's memory until the receiver has it.
+/// `state` holds the letter's number times kStates, plus a State.
 struct alignas(kCacheLine) Offer {
   enum State : uint64_t {
-    kOffered,    ///< By the sender, which may take it back.
-    kWithdrawn,  ///< It has, or it fails: what the receiver has copied is not to be used.
-    kMapped,     ///< The receiver copies, out of its mapping of memory from allocate().
+    kOffered,    ///< By the sender, which may withdraw it.
+    kWithdrawn,  ///< The sender withdrew or failed: bytes that the receiver has copied are invalid.
+    kMapped,     ///< The receiver copies from its mapping of memory from allocate().
     kClaimed,    ///< Both ends copy: see lane.h.
-    kTaken,      ///< All is there.
+    kTaken,      ///< The receiver has all of it.
   };
   static constexpr uint64_t kStates = 8;
   std::atomic<uint64_t> state;
@@ -124,8 +124,8 @@ struct alignas(kCacheLine) Offer {
 
 /// One direction between two ranks: a ring of bytes, and a lane for large letters.
 struct alignas(kCacheLine) Channel {
-  std::atomic<uint64_t> written;                   ///< Bytes ever; the sender's.
-  alignas(kCacheLine) std::atomic<uint64_t> read;  ///< Bytes ever; the receiver's.
+  std::atomic<uint64_t> written;                   ///< Bytes written so far, by the sender.
+  alignas(kCacheLine) std::atomic<uint64_t> read;  ///< Bytes read so far, by the receiver.
   Event changed;
   Offer offer;
   Lane lane;
@@ -142,7 +142,7 @@ struct Head {
   AllocateRecord allocation;
 };
 
-/// Two halves, used in turn, of what a rank hands in and of what it hands out.
+/// Two halves, used in turn, for a rank's input and for its output.
 struct Staging {
   alignas(4096) std::byte in[2][kChunkBytes];
   alignas(4096) std::byte out[2][kChunkBytes];

@@ -30,9 +30,9 @@
 namespace lockstep::shm {
 namespace {
 
-/// A guest of this user holds up the others as long as that.
+/// A guest of this user can hold up the others for this long.
 constexpr std::chrono::seconds kPatienceOfOwner{1};
-/// The owner's thread may have to wait for a core, behind many ranks that ask at once.
+/// The owner's thread may have to wait for a core, behind many ranks that connect at once.
 constexpr std::chrono::seconds kPatienceOfGuest{10};
 
 struct DoorName {
@@ -40,7 +40,8 @@ struct DoorName {
   socklen_t length = 0;
 };
 
-/// Everybody sees that name, and could take it later; who asks looks whose the door is.
+/// Any process can see that name and could take it later, so a client checks the user of the
+/// server.
 DoorName door_of(uint64_t word) {
   const auto name = fmt::format("lockstep/door/{:x}", word);
   DoorName place;
@@ -60,19 +61,19 @@ void limit_waits(int fd, std::chrono::seconds limit) {
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-/// What `path`, a link of some /proc/PID/fd, leads to; empty where it cannot be read.
+/// The target of `path`, a link of some /proc/PID/fd; empty if it is not readable.
 std::string target_of(const std::string& path) {
   std::array<char, PATH_MAX> target{};
   const ssize_t length = ::readlink(path.c_str(), target.data(), target.size() - 1);
   return length > 0 ? std::string(target.data()) : std::string();
 }
 
-/// No other file is handed out, or opened: what lies there on a cloned machine could take harm.
+/// No other file is handed out or opened: access could damage other files on a cloned machine.
 bool is_ours(const std::string& target) {
   return target.starts_with("/memfd:lockstep") || target.ends_with(".flight");
 }
 
-/// A message of one number, and with it a descriptor.
+/// A message of one number and a descriptor.
 struct Parcel {
   explicit Parcel(int* number) : part{number, sizeof *number} {
     head.msg_iov = &part;
@@ -129,7 +130,7 @@ uint64_t random_word() {
   return word;
 }
 
-/// The door of this process, while somebody holds it.
+/// The door of this process, while a group holds it.
 struct OwnDoor {
   Mutex mutex;
   std::weak_ptr<const Door> door LOCKSTEP_GUARDED_BY(mutex);
@@ -140,7 +141,7 @@ OwnDoor& own_door() {
   return own;
 }
 
-/// What comes of a request for a descriptor: it, or nothing.
+/// The answer to a request for a descriptor: the descriptor, or nothing.
 UniqueFd take_parcel(int socket) {
   int number = -1;
   Parcel parcel(&number);
@@ -193,7 +194,7 @@ Door::~Door() {
     leave_to_parent(thread_);
     return;
   }
-  ::shutdown(listener_.get(), SHUT_RDWR);  // which ends the wait for a guest
+  ::shutdown(listener_.get(), SHUT_RDWR);  // ends the wait for a guest
   thread_.join();
 }
 

@@ -43,7 +43,7 @@ void ExchangeCall::run(const std::vector<std::byte*>& inputs) {
   }
   if (!inputs.empty()) {
     for (int step = 1; step < call_.size; ++step) {
-      // Each starts with another sender, so that they do not all read from one at a time.
+      // Each rank starts with another sender, so that they do not all read from one at a time.
       const int rank = (call_.rank + step) % call_.size;
       copy_bytes(place_of(rank), inputs[static_cast<size_t>(rank)] + from(rank).offset * size_,
                  from(rank).count * size_);
@@ -67,7 +67,7 @@ void ExchangeCall::stage(int64_t round) {
   }
 }
 
-/// Copies what is for this rank from everyone's stream of `round`.
+/// Copies the pieces for this rank from every rank's stream of `round`.
 void ExchangeCall::take(int64_t round) {
   const int64_t begin = round * chunk_;
   for (int step = 1; step < call_.size; ++step) {

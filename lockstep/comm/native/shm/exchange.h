@@ -9,32 +9,33 @@
 
 namespace lockstep::shm {
 
-/// One rank's part, in three acts. The table of what goes where, and a stream of at most
-/// kSmallStreamBytes, are handed in before the ranks meet at the operation's header, so that a
-/// small exchange costs one barrier more. Larger ones are copied from where they lie when all
-/// inputs can be reached, else pass through the staging areas in chunks.
+/// One rank's part, in three steps. The table of pieces, and a stream of at most kSmallStreamBytes,
+/// are written before the ranks meet at the operation's header. So a small exchange costs one
+/// barrier more. Larger ones are copied from their place if all inputs can be reached; else they
+/// pass through the staging areas in chunks.
 class ExchangeCall {
  public:
   ExchangeCall(const StagedCall& call, const Exchange& exchange, const void* in, void* out);
 
-  /// Before Barrier::enter(). Nobody reads the staging areas then: the last round of every
-  /// operation that does ends with a barrier.
+  /// Before Barrier::enter(). No rank reads the staging areas then: the last round of every
+  /// operation that does so ends with a barrier.
   void hand_in();
 
-  /// What a rank sends to this one and what this one expects of it, where they differ.
+  /// Different counts of a sender and of this rank for one piece.
   struct Disagreement {
     int sender;
     int64_t sent;
     int64_t expected;
   };
-  /// After Barrier::enter(), as all that follows.
+  /// This and run() come after Barrier::enter().
   std::optional<Disagreement> disagreement() const;
-  /// `inputs` by rank: where each one's input can be reached; empty when some cannot.
+  /// `inputs` by rank: the address of each rank's input; empty if some cannot be reached.
   void run(const std::vector<std::byte*>& inputs);
 
  private:
   static constexpr int64_t kSmallStreamBytes = 16 << 10;
-  /// What a rank sends to another one, in elements. A row of them lies in its staging area.
+  /// A piece that a rank sends to another one, in elements. A row of entries lies in its staging
+  /// area.
   struct Entry {
     int64_t offset;
     int64_t count;
@@ -60,7 +61,7 @@ class ExchangeCall {
   const int64_t size_;   // bytes of an element
   const int64_t chunk_;  // elements of a round
   const OutStream stream_;
-  const bool small_;  // this rank's stream goes whole before the barrier
+  const bool small_;  // this rank's stream is written whole before the barrier
 };
 
 }  // namespace lockstep::shm

@@ -8,7 +8,8 @@
 namespace lockstep::shm {
 namespace {
 
-/// Replaces the ends by what `change` makes of them; returns what they were. Empty: it leaves them.
+/// Replaces the ends by the result of `change`; returns the previous ones. Empty: `change` leaves
+/// them as they are.
 template <class Change>
 std::optional<Ends> change_ends(std::atomic<uint64_t>& word, const Change& change) {
   uint64_t seen = word.load();
@@ -70,7 +71,7 @@ bool LaneSender::fill() {
 }
 
 LaneStep LaneReceiver::next(bool may_read) const {
-  // The ends first: once they have met, what is filled afterwards is all that comes.
+  // The ends first: once they have met, chunks filled afterwards are all that will come.
   const auto ends = Ends::unpacked(lane_.ends.load());
   return next_step(ends, lane_.filled.load(), taken_, may_read);
 }
@@ -82,7 +83,7 @@ void LaneReceiver::take() {
 
 LaneReceiver::Read LaneReceiver::read(LaneStep step) {
   if (step == LaneStep::kReadBegun) {
-    if (!read_chunk(taken_)) return Read::kRefused;  // it is the sender's still
+    if (!read_chunk(taken_)) return Read::kRefused;  // the sender still owns it
     ++taken_;
     return Read::kDone;
   }

@@ -1,25 +1,25 @@
 #pragma once
-// How both ends copy a large letter at once.
+// The copy of a large letter by both ends at once.
 //
-// The kernel's way into another process's memory (process_vm_readv) pins and copies page by page
-// and takes three times as long as a memcpy. Two copies by way of memory that stays in the caches
-// take about as long as one, as long as both ends run. So the sender copies the letter from the
-// front on into a lane, a few slots of shared memory, and the receiver copies it out of them. Where
-// nothing comes, for the sender's core does something else, the receiver does not wait: it reads
-// chunks out of the sender's memory itself, from the back on.
+// The kernel's access to another process's memory (process_vm_readv) pins and copies page by page
+// and takes three times as long as a memcpy. Two copies through memory that stays in the caches
+// take about as long as one, as long as both ends run. So the sender copies the letter from its
+// front into a lane, a few slots of shared memory, and the receiver copies it out of them. If
+// nothing arrives because the sender's core does other work, the receiver does not wait. It reads
+// chunks from the sender's memory itself, starting at the back.
 //
 //   chunk   0 1 2 3 4 5 | 6 7 8 9 | 10 11 12 13
 //           the sender  | nobody's| the receiver
 //               front --^         ^-- back
 //
-// One word says who copies what: the sender moves `front`, the receiver `back`, each by compare and
-// swap, until they meet. Chunks come out of the lane in the order of their numbers. A chunk that
-// the sender has begun and does not finish, since it stands still, the receiver reads as well.
-// Where the kernel forbids it to read, it moves `back` up again, and the lane carries the rest.
+// One word divides the chunks: the sender moves `front`, the receiver `back`, each by compare and
+// swap, until they meet. Chunks come out of the lane in the order of their numbers. If the sender
+// has begun a chunk and stands still, the receiver reads that chunk as well. If the kernel forbids
+// it to read, it moves `back` up again, and the lane carries the rest.
 //
-// Nobody writes to memory of another process: not to a recv that is over, nor to a process that has
-// got the number of one that ended. The receiver reads by such a number, and uses what it has read
-// only if the sender is alive afterwards, so that the number was its own all the time.
+// No process writes to another's memory: neither to a recv that has ended, nor to a process that
+// has the pid of one that ended. The receiver reads by pid, and uses the data only if the sender is
+// alive afterwards: the pid then belonged to the sender all the time.
 
 #include <sys/types.h>
 
@@ -30,18 +30,18 @@
 
 namespace lockstep::shm {
 
-/// Lies in shared memory, zero at first. The counts are of the letter under way.
+/// Lies in shared memory, zero at first. The counts belong to the letter in progress.
 struct Lane {
-  /// All slots together stay in the L2 cache of a core, with room for what is copied.
+  /// All slots together stay in the L2 cache of a core, with room for the copied data.
   static constexpr int64_t kSlotBytes = 128 << 10;
   static constexpr uint32_t kSlots = 4;
 
-  alignas(64) std::atomic<uint64_t> ends;     ///< As packed().
+  alignas(64) std::atomic<uint64_t> ends;     ///< The value of packed().
   alignas(64) std::atomic<uint32_t> filled;   ///< Chunks that the sender has put into slots.
-  alignas(64) std::atomic<uint32_t> emptied;  ///< Of those, what the receiver has taken out.
+  alignas(64) std::atomic<uint32_t> emptied;  ///< Of these, chunks that the receiver has taken out.
 };
 
-/// How a letter is cut: chunks of the size of a slot, the last one what is left.
+/// The division of a letter into chunks of the size of a slot; the last one is the rest.
 struct Cut {
   int64_t bytes;
 
@@ -52,7 +52,7 @@ struct Cut {
   size_t size(uint32_t chunk) const;
 };
 
-/// Chunks [0, front) are the sender's to copy, [back, all) the receiver's.
+/// The sender copies chunks [0, front), the receiver [back, all).
 struct Ends {
   uint32_t front = 0;
   uint32_t back = 0;
@@ -61,23 +61,23 @@ struct Ends {
     return {static_cast<uint32_t>(word), static_cast<uint32_t>(word >> 32)};
   }
   uint64_t packed() const { return uint64_t{back} << 32 | front; }
-  /// What they are after one more chunk is the sender's, or the receiver's; none is left: empty.
+  /// The ends after one more chunk goes to the sender, or to the receiver; empty: none is left.
   std::optional<Ends> one_to_the_sender() const;
   std::optional<Ends> one_to_the_receiver() const;
-  /// After the receiver has given back what it took last.
+  /// The ends after the receiver has returned its last chunk.
   Ends one_returned() const { return {front, back + 1}; }
   bool operator==(const Ends&) const = default;
 };
 
-/// What the receiver does next.
+/// The receiver's next step.
 enum class LaneStep {
   kDone,
-  kTake,       ///< A chunk out of the lane.
-  kReadBack,   ///< The last chunk that is nobody's, out of the sender's memory.
-  kReadBegun,  ///< The next chunk of the lane, which the sender has begun, out of its memory.
-  kWait,       ///< For the sender to fill a slot.
+  kTake,       ///< Take a chunk out of the lane.
+  kReadBack,   ///< Read the last free chunk from the sender's memory.
+  kReadBegun,  ///< Read the next chunk of the lane, which the sender has begun, from its memory.
+  kWait,       ///< Wait for the sender to fill a slot.
 };
-/// `taken`: how many chunks of the lane the receiver has.
+/// `taken`: number of chunks of the lane that the receiver has.
 LaneStep next_step(Ends ends, uint32_t filled, uint32_t taken, bool may_read);
 
 /// The sender's end. One thread.
@@ -88,9 +88,9 @@ class LaneSender {
 
   /// Before the letter is offered.
   void open();
-  /// Has it a chunk to copy, and a slot for it?
+  /// True if there is a chunk to copy, and a slot for it.
   bool can_fill() const;
-  /// Copies a chunk, after which the receiver is to be woken. False: see can_fill().
+  /// Copies a chunk; the receiver must then be woken. False: see can_fill().
   bool fill();
 
  private:
@@ -101,10 +101,10 @@ class LaneSender {
   uint32_t filled_ = 0;
 };
 
-/// The receiver's end, for a letter that it has claimed. One thread.
+/// The receiver's end, for a letter that the receiver has claimed. One thread.
 class LaneReceiver {
  public:
-  /// Where the sender has the letter.
+  /// The place of the letter in the sender.
   struct Origin {
     pid_t pid;
     uint64_t address;
@@ -115,16 +115,16 @@ class LaneReceiver {
       : lane_(lane), slots_(slots), origin_(origin), to_(to), cut_{bytes} {}
 
   LaneStep next(bool may_read) const;
-  /// A slot is filled: kTake is next.
+  /// True if a slot is filled: kTake is next.
   bool arrived() const { return lane_.filled.load() > taken_; }
-  /// kTake; afterwards the sender is to be woken.
+  /// Executes kTake; the sender must then be woken.
   void take();
   enum class Read {
     kDone,
-    kNothing,  ///< The sender was faster: no chunk is nobody's any more.
-    kRefused,  ///< By the kernel. The chunk is the sender's again, which is to be woken.
+    kNothing,  ///< The sender was faster: no free chunk is left.
+    kRefused,  ///< By the kernel. The chunk returns to the sender, which must be woken.
   };
-  /// kReadBack or kReadBegun.
+  /// Executes kReadBack or kReadBegun.
   Read read(LaneStep step);
 
  private:

@@ -1,9 +1,9 @@
 #pragma once
-// Knowing at once that another process is gone.
+// Immediate detection of another process's death.
 //
 // The kernel closes sockets and wakes waitpid only after it has freed a dying process's memory,
-// which takes a second for 8 GiB; it lets go of robust mutexes before that. So each rank has a
-// thread that holds one in shared memory for as long as the group lives.
+// which takes a second for 8 GiB. It releases robust mutexes before that. So each rank has a thread
+// that holds one in shared memory for as long as the group lives.
 
 #include <condition_variable>
 #include <thread>
@@ -14,7 +14,7 @@
 namespace lockstep::shm {
 
 /// Holds slot.life from construction to destruction, in a thread that does nothing else. At the end
-/// it marks the slot as left before it lets go.
+/// it marks the slot as left before it releases it.
 class LifeKeeper {
  public:
   explicit LifeKeeper(RankSlot& slot);
@@ -34,7 +34,7 @@ class LifeKeeper {
 };
 
 enum class Life { kAlive, kLeft, kDead };
-/// Looks at a rank that has attached. Costs some 50 ns.
+/// Checks a rank that has attached. Cost: some 50 ns.
 Life look_at(RankSlot& slot);
 
 }  // namespace lockstep::shm

@@ -13,12 +13,12 @@
 namespace lockstep::shm {
 namespace {
 
-/// Larger ones are offered, and taken while they are sent.
+/// Larger letters are offered, and copied while they are sent.
 constexpr int64_t kOfferBytes = kChannelBytes / 2;
-/// Larger ones do not stay in the cache of the core that writes them.
+/// Larger letters do not stay in the cache of the core that writes them.
 constexpr int64_t kCachedBytes = 32 << 10;
 
-/// Copies between `data` and the ring from stream position `at` on, around its end.
+/// Copies between `data` and the ring at stream position `at`, around its end.
 template <class Copy>
 void around(uint64_t at, int64_t bytes, const Copy& copy) {
   const auto place = static_cast<int64_t>(at % kChannelBytes);
@@ -68,7 +68,7 @@ bool Mailbox::fits(const Channel& channel, int64_t bytes) {
          kChannelBytes - static_cast<int64_t>(channel.written.load() - channel.read.load());
 }
 
-/// All at once: whoever sees the head has the bytes.
+/// Published at once: a reader that sees the head has the bytes.
 void Mailbox::put(Channel& channel, const Envelope& letter, uint64_t offer, const void* data,
                   int64_t bytes) {
   const uint64_t written = channel.written.load();
@@ -115,14 +115,14 @@ bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envel
   state.store(offered);
   put(channel, letter, number, &origin, sizeof origin);
   try {
-    // Most letters are waited for: some of it is there by the time the receiver has woken up.
+    // Receivers wait for most letters: the first chunks are ready when the receiver has woken up.
     while (place.segment == 0 && state.load() == offered && fill(channel, lane)) {
     }
     if (!await(transfer, [&] { return state.load() != offered; })) {
       uint64_t seen = offered;
       if (state.compare_exchange_strong(seen, state_of(number, Offer::kWithdrawn))) return false;
     }
-    // The receiver has begun, perhaps at the last moment: copying has a time of its own.
+    // The receiver has begun, perhaps at the last moment: the copy has a timeout of its own.
     const Waiting begun{Deadline::after(spec_.timeout), true};
     const Transfer rest{channel, transfer.peer, transfer.call, begun};
     fill_lane(rest, lane, number);
@@ -144,7 +144,7 @@ bool Mailbox::fill(Channel& channel, LaneSender& lane) const {
   return true;
 }
 
-/// As long as the receiver copies too: then it is a moment until there is room.
+/// While the receiver copies too, there is room after a moment.
 void Mailbox::fill_lane(const Transfer& transfer, LaneSender& lane, uint64_t number) {
   Channel& channel = transfer.channel;
   const auto is_claimed = [&] {
@@ -170,7 +170,7 @@ bool Mailbox::receive(int source, LetterSink& sink, const Waiting& waiting) {
   return true;
 }
 
-/// True also where the sender has taken the letter back: something was read.
+/// True also if the sender has withdrawn the letter: something was read.
 bool Mailbox::take_offer(const Transfer& transfer, const Head& head, LetterSink& sink) {
   Origin origin;
   read(transfer, &origin, sizeof origin);
@@ -187,7 +187,7 @@ bool Mailbox::take_offer(const Transfer& transfer, const Head& head, LetterSink&
   const auto claimed = mapped.data != nullptr ? Offer::kMapped : Offer::kClaimed;
   if (!change(Offer::kOffered, claimed)) return true;
   const auto place = sink.begin(head.envelope);
-  // As at the sender, which has a time of its own from here on.
+  // As at the sender, the copy has a timeout of its own.
   const Waiting waiting{Deadline::after(spec_.timeout), transfer.waiting.spin};
   const Transfer rest{transfer.channel, transfer.peer, transfer.call, waiting};
   if (mapped.data != nullptr) {
@@ -208,7 +208,7 @@ void Mailbox::copy_together(const Transfer& transfer, const Origin& origin, std:
   LaneReceiver lane(channel.lane, channel.slots, {static_cast<pid_t>(origin.pid), origin.address},
                     to, bytes);
   auto& unreadable = unreadable_[static_cast<size_t>(transfer.peer)];
-  // Elsewhere that pid is another process's.
+  // With another numbering that pid is another process's.
   const bool is_named = pid_space_ != 0 && origin.pid_space == pid_space_;
   const auto may_read = [&] { return is_named && unreadable == 0; };
   bool is_patient = transfer.waiting.spin;
@@ -235,7 +235,7 @@ void Mailbox::copy_together(const Transfer& transfer, const Origin& origin, std:
       channel.changed.signal();
     }
   }
-  // Else that pid may have been another process's meanwhile.
+  // Else that pid may have belonged to another process meanwhile.
   if (has_read && look_at(control_.slot(transfer.peer)) != Life::kAlive)
     barrier_.check({transfer.peer}, doing(transfer));
 }

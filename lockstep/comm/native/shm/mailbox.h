@@ -1,10 +1,10 @@
 #pragma once
 // Point-to-point letters: a ring of bytes in each direction between two ranks.
 //
-// A small letter lies in the ring until the receiver reads it. Of a larger one only the envelope
-// does, and where its sender has it. Where that is memory of the group's allocate(), the receiver
-// has it mapped, and copies it once. Else both ends copy: see lane.h. Only the receiver writes to
-// its own memory: one that gives up in the middle leaves nobody who does.
+// A small letter lies in the ring until the receiver reads it. For a larger one the ring holds only
+// the envelope, and the letter's place in its sender. If that is memory of the group's allocate(),
+// the receiver has it mapped, and copies it once. Else both ends copy: see lane.h. Only the
+// receiver writes to its own memory: after it gives up in the middle, no process writes there.
 
 #include <atomic>
 #include <vector>
@@ -16,43 +16,43 @@
 
 namespace lockstep::shm {
 
-/// For tests: how the large letters travelled that this process received.
+/// For tests: the ways of the large letters that this process received.
 struct Travelled {
-  std::atomic<int> mapped;   ///< Letters out of memory of allocate().
-  std::atomic<int> taken;    ///< Chunks of others through the lane,
-  std::atomic<int> read;     ///< and by the kernel, out of the sender's memory.
-  std::atomic<int> refused;  ///< Senders whose memory the kernel did not let it read.
+  std::atomic<int> mapped;   ///< Letters in memory of allocate().
+  std::atomic<int> taken;    ///< Chunks of other letters through the lane,
+  std::atomic<int> read;     ///< and by the kernel, from the sender's memory.
+  std::atomic<int> refused;  ///< Senders whose memory the kernel did not let this process read.
 };
 inline Travelled travelled;
 
-/// One thread at a time a peer and direction, any peers at once.
+/// One thread at a time per peer and direction, any peers at once.
 class Mailbox {
  public:
   /// `memory`: the group's; outlives this.
   Mailbox(const GroupSpec& spec, Control control, Barrier& barrier, SharedMemoryList& memory);
 
-  /// True when the letter is in the ring.
+  /// True if the letter is in the ring.
   bool try_send(const void* data, const Envelope& letter, int destination);
-  /// Returns when the letter is in the ring, or has been taken. False: the time is over and nobody
-  /// has begun to take it. Errors: kPeerLost, kTimeout (the peer stopped in the middle of it).
+  /// Returns when the letter is in the ring, or has been taken. False: timeout, and the receiver
+  /// has not begun to take it. Errors: kPeerLost, kTimeout (the peer stopped in the middle of it).
   bool send(const void* data, const Envelope& letter, int destination, const Waiting& waiting);
   /// See GroupImpl::receive(). Errors: the sink's, and as for send().
   bool receive(int source, LetterSink& sink, const Waiting& waiting);
 
  private:
-  /// What lies in the ring before each letter.
+  /// The ring's data before each letter.
   struct Head {
     Envelope envelope;
     uint64_t offer;  ///< Number of the offer, whose Origin follows; 0: the bytes follow.
   };
-  /// Where the letter lies in its sender's memory.
+  /// The place of the letter in its sender's memory.
   struct Origin {
     int64_t pid;
-    uint64_t pid_space;  ///< As lockstep::pid_space() of the sender: whose number that pid is.
+    uint64_t pid_space;  ///< As lockstep::pid_space() of the sender: the numbering of that pid.
     uint64_t address;
     Place place;
   };
-  /// Ends of one letter.
+  /// The state of sending or receiving one letter.
   struct Transfer {
     Channel& channel;
     int peer;
@@ -76,7 +76,7 @@ class Mailbox {
   void read(const Transfer& transfer, void* data, int64_t bytes);
   template <class Ready>
   bool await(const Transfer& transfer, const Ready& ready);
-  /// The same, in the middle of a letter: out of time is an error.
+  /// The same, in the middle of a letter: a timeout is an error.
   template <class Ready>
   void require(const Transfer& transfer, const Ready& ready);
 
@@ -87,7 +87,7 @@ class Mailbox {
   const uint64_t pid_space_;
   // By peer, the next two; each touched by one thread at a time.
   std::vector<uint64_t> offers_;     // made so far
-  std::vector<uint8_t> unreadable_;  // 1: the kernel has not let this rank read that one's memory
+  std::vector<uint8_t> unreadable_;  // 1: the kernel has not let this rank read the peer's memory
 };
 
 }  // namespace lockstep::shm

@@ -22,7 +22,7 @@ class SlotBuffer : public SharedBuffer {
   int64_t bytes_;
 };
 
-/// Runs `body`; on kUnavailable keeps the text, so that all ranks can agree before anyone throws.
+/// Runs `body`; on kUnavailable keeps the text, so that all ranks can agree before one throws.
 template <class Body>
 void note_failure(std::string& why, const Body& body) {
   if (!why.empty()) return;
@@ -76,7 +76,7 @@ std::shared_ptr<SharedBuffer> SharedMemoryList::allocate(int64_t bytes, Barrier&
     if (why.empty()) why = spec_.rank_name(rank) + " has no memory for it";
     break;
   }
-  // Nobody starts the next operation, and with it another record, before all have looked.
+  // No rank starts the next operation, and with it another record, before all have looked.
   barrier.sync(waiting);
   if (!why.empty()) {
     throw Error(ErrorCode::kUnavailable,
@@ -90,7 +90,7 @@ std::shared_ptr<SharedBuffer> SharedMemoryList::allocate(int64_t bytes, Barrier&
   return std::make_shared<SlotBuffer>(std::move(memory), spec_.rank, bytes);
 }
 
-/// Addresses of memory that is gone may have been given to something else since.
+/// Addresses of freed memory may have been reused since.
 SharedMemoryList::Found SharedMemoryList::look_for(const void* data, int64_t bytes) const {
   const auto* const start = static_cast<const std::byte*>(data);
   for (const Entry& entry : entries_) {

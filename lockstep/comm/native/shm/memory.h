@@ -11,7 +11,7 @@
 
 namespace lockstep::shm {
 
-/// The mapping of all slots; shared by the buffer that the user holds and operations under way.
+/// The mapping of all slots; shared by the user's buffer and by operations in progress.
 class SlotMemory {
  public:
   SlotMemory(Mapping mapping, int64_t stride, uint64_t number)
@@ -25,28 +25,28 @@ class SlotMemory {
   uint64_t number_;
 };
 
-/// What one rank has allocated. The list forgets memory whose buffer is gone. One thread, that of
-/// the collectives, but for what says otherwise.
+/// The memory that one rank has allocated. The list forgets memory whose buffer is gone. For the
+/// thread of the collectives, unless stated otherwise.
 class SharedMemoryList {
  public:
   SharedMemoryList(const GroupSpec& spec, Control control) : spec_(spec), control_(control) {}
 
-  /// Collective, within an operation that has been entered. Errors: kUnavailable on all ranks when
+  /// Collective, within an operation that has been entered. Errors: kUnavailable on all ranks if
   /// one has no memory.
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, Barrier& barrier, const Waiting& waiting);
 
   struct Found {
     Place place;
-    std::shared_ptr<SlotMemory> memory;  ///< Null when the data lies elsewhere.
+    std::shared_ptr<SlotMemory> memory;  ///< Null if the data lies elsewhere.
   };
-  /// Where [data, data + bytes) lies in this rank's slots.
+  /// The place of [data, data + bytes) in this rank's slots.
   Found find(const void* data, int64_t bytes);
-  /// The same, in any thread.
+  /// The same; any thread.
   Found find_any_thread(const void* data, int64_t bytes);
 
-  /// What lies at a place of another rank's slot, and what keeps it mapped.
+  /// The data at a place of another rank's slot, and the owner of its mapping.
   struct Seen {
-    const std::byte* data = nullptr;  ///< Null: this rank has it not, or not any more.
+    const std::byte* data = nullptr;  ///< Null: this rank does not have it mapped, or not any more.
     std::shared_ptr<SlotMemory> memory;
   };
   /// Any thread.
@@ -65,8 +65,9 @@ class SharedMemoryList {
   const GroupSpec& spec_;
   const Control control_;
   uint64_t made_ = 0;
-  Mutex changing_;              // held by other threads that read the next, and to change it
-  std::vector<Entry> entries_;  // changed by the collectives' thread only, which just reads it
+  Mutex changing_;  // held by other threads that read the list, and for changes of it
+  std::vector<Entry>
+      entries_;  // only the collectives' thread changes it, and reads it without the mutex
 };
 
 }  // namespace lockstep::shm

@@ -34,7 +34,7 @@ UniqueFd make_memory(int64_t bytes) {
 UniqueFd open_memory(const RemoteFd& remote) {
   UniqueFd opened = open_remote(remote, O_RDWR);
   struct stat memory {};
-  // Root could open other users' memory, and they not root's: a group takes both.
+  // Root could open other users' memory, but they could not open root's: both directions must work.
   if (opened && (::fstat(opened.get(), &memory) != 0 || !is_own_user(memory.st_uid))) {
     opened.reset();
     errno = EPERM;
@@ -58,7 +58,7 @@ void commit_memory(int fd, int64_t offset, int64_t bytes) {
 }
 
 Mapping::Mapping(int fd, int64_t bytes) : bytes_(bytes) {
-  // Reserve more, then map at the first multiple of 2 MiB in it and give the rest back.
+  // Reserve more, then map at the first multiple of 2 MiB in it and release the rest.
   const auto reserved = static_cast<size_t>(round_up(bytes, 4096) + kHugePage);
   void* const place =
       ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -78,7 +78,7 @@ Mapping::Mapping(int fd, int64_t bytes) : bytes_(bytes) {
     errno = reason;
     throw unavailable("mmap of " + format_bytes(bytes));
   }
-  // A hint: kernels that have no huge pages for shared memory say no, and 4 KiB pages serve.
+  // A hint: kernels without huge pages for shared memory refuse it, and 4 KiB pages serve.
   ::madvise(data_, static_cast<size_t>(used), MADV_HUGEPAGE);
 }
 

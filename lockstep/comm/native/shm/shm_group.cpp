@@ -33,8 +33,8 @@ const std::byte* bytes_of(const void* data) {
 std::byte* bytes_of(void* data) {
   return static_cast<std::byte*>(data);
 }
-/// `spec`, when all ranks have come. Who fails here leaves: ranks that have come further are told
-/// why first.
+/// Returns `spec` when all ranks have come. A rank that fails here leaves; ranks that are further
+/// along first receive the reason.
 const GroupSpec& attached(const GroupSpec& spec, const Control& control, Deadline deadline) {
   try {
     shm::attach(spec, control, deadline);
@@ -110,7 +110,7 @@ class ShmGroupImpl final : public ShmGroup {
   void tell_as(uint64_t number) override { barrier_.tell_as(number); }
   void fail(const Error& error) override { barrier_.fail(error); }
   void give_up(const Error& error, Deadline deadline) noexcept override {
-    barrier_.fail(try_to_agree(spec_, error, deadline));  // who splits the group looks there
+    barrier_.fail(try_to_agree(spec_, error, deadline));  // ranks that split the group look there
   }
   void set_alarm(std::function<bool()> alarm) override { barrier_.set_alarm(std::move(alarm)); }
   const std::vector<int>& awaited() const override { return barrier_.awaited(); }
@@ -118,7 +118,7 @@ class ShmGroupImpl final : public ShmGroup {
  private:
   static constexpr int kAllRanks = -1;
 
-  /// What ends a letter by an error ends the group.
+  /// An error that ends a letter ends the group.
   template <class Body>
   bool agreed(const Body& body) {
     try {
@@ -126,7 +126,7 @@ class ShmGroupImpl final : public ShmGroup {
     } catch (const Error& error) {
       barrier_.fail(error);
       throw;
-    } catch (const std::exception& error) {  // such as no thread to be had
+    } catch (const std::exception& error) {  // such as a thread that cannot be started
       barrier_.fail(Error(ErrorCode::kInternal, error.what()));
       throw;
     }
@@ -149,8 +149,8 @@ class ShmGroupImpl final : public ShmGroup {
   shm::Barrier barrier_;
   shm::SharedMemoryList memory_;
   shm::Mailbox mailbox_;
-  shm::SharedMemoryList::Found held_;  // keeps the memory of the operation under way mapped
-  std::vector<const void*> ins_;       // one a rank, for the kernels
+  shm::SharedMemoryList::Found held_;  // keeps the memory of the operation in progress mapped
+  std::vector<const void*> ins_;       // one per rank, for the kernels
   std::vector<void*> outs_;
 };
 
@@ -165,7 +165,8 @@ std::vector<std::byte*> ShmGroupImpl::reachable() const {
   return places;
 }
 
-/// Reduces what lies `offset` bytes into everyone's inline data, all `bytes` of which was posted.
+/// Reduces the data at `offset` bytes in every rank's inline data, of which all `bytes` were
+/// posted.
 void ShmGroupImpl::inline_reduce(int64_t bytes, int64_t offset, void* out, int64_t count,
                                  DType dtype, ReduceOp op) {
   for (int rank = 0; rank < spec_.size; ++rank) {
@@ -174,7 +175,7 @@ void ShmGroupImpl::inline_reduce(int64_t bytes, int64_t offset, void* out, int64
   lockstep::reduce(ins_, std::span(&out, 1), count, dtype, op, spec_.size);
 }
 
-/// This rank's slice of all slots, read where it lies, and written to all or to root's.
+/// Reduces this rank's slice of all slots in place, and writes it to all slots or to root's.
 void ShmGroupImpl::reduce_in_place(const std::vector<std::byte*>& slots, int64_t count, DType dtype,
                                    ReduceOp op, int root) {
   const int64_t size = size_of(dtype);
@@ -226,7 +227,7 @@ void ShmGroupImpl::exchange(const Exchange& exchange, const void* in, void* out,
   const auto call = staged(exchange.dtype, waiting);
   shm::ExchangeCall here(call, exchange, in, out);
   here.hand_in();
-  // A rank that sends nothing can still say by its output which memory it has mapped.
+  // A rank that sends nothing can still show by its output which memory it has mapped.
   const bool sends = exchange.in_count() > 0;
   const auto slots = enter(
       header, sends ? in : out,
@@ -244,7 +245,7 @@ void ShmGroupImpl::refuse_counts(const shm::ExchangeCall::Disagreement& found,
                                 found.sent, spec_.rank_name(spec_.rank), found.expected));
   barrier_.fail(error);
   barrier_.check({}, {describe(header)});
-  throw error;  // another rank died while it wrote its verdict; ours is as true
+  throw error;  // another rank died while it wrote its verdict; this one is as valid
 }
 
 void ShmGroupImpl::broadcast(void* data, int64_t count, DType dtype, int root,
@@ -275,7 +276,7 @@ void ShmGroupImpl::all_gather(const void* in, void* out, int64_t count, DType dt
     }
   } else if (const auto slots = enter(header, in, bytes, waiting); !slots.empty()) {
     for (int step = 0; step < spec_.size; ++step) {
-      // Each starts with its own part, so that they do not all read from one rank at a time.
+      // Each rank starts with its own part, so that they do not all read from one rank at a time.
       const int rank = (spec_.rank + step) % spec_.size;
       copy_bytes(part(rank), slots[static_cast<size_t>(rank)], bytes);
     }

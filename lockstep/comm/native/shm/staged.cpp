@@ -11,7 +11,7 @@
 namespace lockstep::shm {
 namespace {
 
-/// Elements of a chunk, and which chunk is where.
+/// The size of a chunk, and the place of each chunk.
 struct Chunks {
   int64_t count;     // elements in all
   int64_t elements;  // in a whole chunk
@@ -62,7 +62,7 @@ class AllReduce {
     return call_.control.staging(rank).out[chunk & 1];
   }
 
-  /// What the others will reduce; our own slice stays where it is.
+  /// Copies the data that the others will reduce; this rank's own slice stays in place.
   void hand_in(int64_t chunk) {
     for (int rank = 0; rank < call_.size; ++rank) {
       const Span part = slice(chunk, rank);

@@ -1,15 +1,14 @@
 #pragma once
 // Collectives on memory that the other ranks cannot reach: in chunks through staging areas.
 //
-// Each turns into rounds with one barrier a round; in round t a rank hands in chunk t, works on
-// chunk t - 1 and takes out chunk t - 2, so the two halves of a staging area are never written and
-// read in the same round.
+// Each has one barrier per round. In round t a rank writes chunk t, works on chunk t - 1 and reads
+// chunk t - 2. So the two halves of a staging area are never written and read in the same round.
 
 #include "lockstep/comm/native/shm/barrier.h"
 
 namespace lockstep::shm {
 
-/// What the functions below share.
+/// Data that the functions below share.
 struct StagedCall {
   Barrier& barrier;
   const Control& control;

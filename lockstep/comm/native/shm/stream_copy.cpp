@@ -29,7 +29,7 @@ void copy_past_cache(std::byte* to, const std::byte* from, size_t bytes) {
     _mm_stream_si128(out + 3, d);
   }
   std::memcpy(to + end, from + end, bytes - end);
-  _mm_sfence();  // these stores are not ordered by a later one of an atomic
+  _mm_sfence();  // a later store of an atomic does not order these stores
 }
 
 #else

@@ -1,5 +1,5 @@
 #pragma once
-// One of the connections of Links: what its sources share, and nothing else includes.
+// One of the connections of Links, shared by its sources only.
 
 #include <algorithm>
 #include <array>
@@ -15,18 +15,18 @@
 
 namespace lockstep::tcp {
 
-/// What is read of a payload with its header, so that a small message costs one system call.
-/// Nothing of the next message: who empties a socket of two makes the kernel send an
-/// acknowledgement, which else goes with what is sent next.
+/// Bytes of a payload that are read with its header, so that a small message costs one system call.
+/// Nothing of the next message is read: emptying a socket that held two makes the kernel send an
+/// acknowledgement, which else goes with the next data.
 inline constexpr int64_t kReadAheadBytes = 4096;
-/// More than this at once is asked of epoll, not of each peer.
+/// For more than this at once, epoll is used instead of a read from each peer.
 inline constexpr int64_t kFewBytes = 32 << 10;
 
-/// A connection, or one for each direction. `readable` and `writable` are what epoll said last
+/// A connection, or one for each direction. `readable` and `writable` are the last state from epoll
 /// (edge-triggered) until a call finds the socket drained or full. `ended`: the end of the stream
-/// is behind what is still to be read; no further event will tell.
+/// follows the unread data; no further event will come.
 struct Links::Link {
-  /// What an event is of.
+  /// The subject of an event.
   enum Of : size_t { kBoth, kOut, kIn, kArrival, kNumSources };
   struct Source {
     Link* link;
@@ -46,9 +46,10 @@ struct Links::Link {
   std::array<Source, kNumSources> sources{};
   UniqueFd fd;
   std::optional<NotInChild> not_in_child;
-  // Where there is one for each direction, that on which the peer sends; null until it has come.
+  // With one connection for each direction: the one on which the peer sends; null until it has
+  // come.
   bool one_way = false;
-  bool peer_left = false;  // ended this rank's own
+  bool peer_left = false;  // it ended this rank's own connection
   UniqueFd from_peer;
   std::optional<NotInChild> from_peer_not_in_child;
   bool readable = true;
@@ -71,7 +72,7 @@ struct Links::Link {
   bool can_read() const { return !one_way || from_peer; }
   int in_fd() const { return one_way ? from_peer.get() : fd.get(); }
   size_t ahead_size() const { return ahead_end - ahead_begin; }
-  /// What is still to be read ahead of the front's message.
+  /// Room for reading ahead of the front's message.
   size_t room_ahead() const {
     const int64_t payload = in.empty() ? 0 : in.front()->message.bytes;
     return kMessageBytes + static_cast<size_t>(std::min(payload, kReadAheadBytes)) - ahead_size();

@@ -1,4 +1,4 @@
-// The connections of Links: how they come about and end.
+// The connections of Links: their creation and end.
 
 #include "lockstep/comm/native/tcp/links.h"
 
@@ -59,7 +59,7 @@ Links::Link& Links::link_to(int peer, const OpHeader& now, Deadline deadline) {
   return *place;
 }
 
-/// One on which this rank sends; that of the peer comes when it comes.
+/// A connection on which this rank sends; the peer's is added when it arrives.
 std::unique_ptr<Links::Link> Links::open(int peer, const OpHeader& now, Deadline deadline) {
   if (peers_ == nullptr) throw Error(ErrorCode::kInternal, "no connection to " + name_(peer));
   awaited_ = {peer};
@@ -112,14 +112,14 @@ void Links::meet(std::span<const int> fellows, const OpHeader& now, Deadline dea
     sockets = peers_->meet(missing, deadline, look);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kTimeout) throw did_not_come(now, error.what());
-    if (error.code() == ErrorCode::kMismatch) throw;  // says all
+    if (error.code() == ErrorCode::kMismatch) throw;  // is complete
     throw Error(error.code(),
                 fmt::format("{} on {}: {}", describe(now), name_(rank_), error.what()));
   }
   for (const int peer : missing) add(peer, std::move(sockets[static_cast<size_t>(peer)]));
 }
 
-/// Takes the connection that the peer made, if it has come.
+/// Takes the connection that the peer made, if it has arrived.
 void Links::claim(Link& link) {
   if (link.can_read()) return;
   UniqueFd fd = peers_->take(link.peer);

@@ -19,75 +19,75 @@
 
 namespace lockstep::tcp {
 
-/// Ends what is told of a peer whose connection ended.
+/// The end of a message about a peer whose connection ended.
 inline constexpr const char* kMostLikelyFailed =
     ". See that rank's log; it most likely failed first";
 
-/// What a message waits for: that something of the same exchange has happened so often. Counted up
-/// in the callbacks below.
+/// The condition of a message: something of the same exchange has happened this often. The
+/// callbacks below count.
 struct Gate {
   const int64_t* count = nullptr;  ///< Null: open.
   int64_t at_least = 0;
   bool open() const { return count == nullptr || *count >= at_least; }
 };
 
-/// A message to a peer, sent from where it lies: no copy in user space.
+/// A message to a peer, sent from its place: no copy in user space.
 struct Outbound {
   int peer = -1;
   Message message;
   const void* data = nullptr;
-  Gate gate = {};  ///< Open when `data` holds what is to be sent; those behind it wait too.
-  std::function<void()> make = {};  ///< When set, called before the first byte goes; fills `data`.
+  Gate gate = {};  ///< Open when `data` holds the data to send; messages behind it wait too.
+  std::function<void()> make = {};  ///< If set, called before the first byte is sent; fills `data`.
 };
 
-/// A message expected from a peer, received to where it belongs. `arrived(n)`, when set, is called
-/// each time more has come: the first n bytes are there; for an empty message once, with 0. What it
-/// does with them overlaps with the kernel's receiving of the next.
+/// A message expected from a peer, received into its final place. `arrived(n)`, if set, is called
+/// each time more has come: the first n bytes are there. For an empty message it is called once,
+/// with 0. Its work overlaps with the kernel's receiving of the next bytes.
 struct Inbound {
   int peer = -1;
   Message message;
   void* data = nullptr;
   std::function<void(int64_t bytes)> arrived;
-  Gate gate = {};  ///< Open when there is room at `data`; until then the kernel keeps what comes.
+  Gate gate =
+      {};  ///< Open when there is room at `data`; until then the kernel keeps incoming data.
 };
 
 /// Non-blocking connections to some ranks, used by one thread at a time.
 class Links {
  public:
-  /// `sockets[p]` leads to rank p of the group, for both directions; empty where there is none.
-  /// Where one is needed all the same, `peers` makes it: for both directions in meet(), else one
-  /// for each. `name` turns a group rank into text ("rank 3") for errors. `world_rank`: this
-  /// rank's, for fault_hook. A wait also ends as if its time were over when `alarm()` is true,
-  /// which is asked ten times a second. Has no descriptor until it has a connection.
+  /// `sockets[p]` leads to rank p of the group, for both directions; empty if there is none.
+  /// `peers` makes a missing one on demand: for both directions in meet(), else one for each.
+  /// `name` turns a group rank into text ("rank 3") for errors. `world_rank`: this rank's, for
+  /// fault_hook. A wait also ends as if it had timed out when `alarm()` is true; it is called ten
+  /// times per second. It has no descriptor until it has a connection.
   Links(int rank, std::vector<UniqueFd> sockets, std::function<std::string(int)> name,
         int world_rank, std::function<bool()> alarm = {}, const Peers* peers = nullptr);
   ~Links();
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
 
-  /// Makes those connections for both directions with `fellows` that are missing. Each of them
-  /// calls it with this rank, in the same operation: `now`. Two round trips a fellow the first
-  /// time, nothing then. Errors: as of exchange(), by the same `deadline`.
+  /// Makes the missing connections for both directions with `fellows`. Each of them calls it with
+  /// this rank, in the same operation `now`. Cost: two round trips per fellow the first time,
+  /// nothing afterwards. Errors: those of exchange(), by the same `deadline`.
   void meet(std::span<const int> fellows, const OpHeader& now, Deadline deadline);
 
-  /// Sends and receives all of it, everything at once in both directions, and returns when the last
-  /// byte is there and the kernel has the last byte to send. Messages to (from) one peer go (come)
-  /// in the order given. A receiver that reads late is waited for; a peer that sends early is left
-  /// in the kernel's buffers. Waiting sleeps in epoll after at most `spin`. Gates must open in the
-  /// end if all ranks' messages before the gated ones arrive.
+  /// Sends and receives all messages at once, in both directions. Returns when the last byte has
+  /// arrived and the kernel has the last byte to send. Messages to (from) one peer go (come) in the
+  /// order given. It waits for a receiver that reads late; data of a peer that sends early stays in
+  /// the kernel's buffers. A wait sleeps in epoll after at most `spin`. Gates must open in the end
+  /// if all ranks' messages before the gated ones arrive.
   ///
-  /// Who is about to sleep also looks at what the others have sent, of whom it expects nothing: a
-  /// message of another call in the place of this one is a mismatch.
+  /// Before sleeping, it also checks links on which it expects no data: a message of another call
+  /// in the place of this one is a mismatch.
   ///
   /// Errors: kMismatch (names both calls), kTimeout (names the peers that sent nothing, or do not
-  /// read), kPeerLost (names the peer), kCorrupt. After an error nothing is known about the
-  /// streams: shut_down() and make a new group.
+  /// read), kPeerLost (names the peer), kCorrupt. After an error the state of the streams is
+  /// unknown: call shut_down() and make a new group.
   void exchange(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
                 std::chrono::microseconds spin = {});
 
-  /// After a kPeerLost of exchange(): that peer. After a kTimeout: the peers of whom the least had
-  /// come while more was to come (others may lack what these have not sent them), else those that
-  /// did not take what was to go.
+  /// After a kPeerLost of exchange(): that peer. After a kTimeout: the peers that sent the least
+  /// while more was expected (others may lack data from these), else the peers that did not read.
   const std::vector<int>& awaited() const { return awaited_; }
 
   /// Ends all streams, so that every peer that waits for this rank wakes up. Any thread.
@@ -127,8 +127,8 @@ class Links {
   std::function<bool()> alarm_;
   const Peers* peers_;
   UniqueFd epoll_;  // made with the first connection
-  /// By rank; null where there is none. Changed and read by the one thread; the mutex keeps
-  /// shut_down() of another from a change.
+  /// By rank; null if there is none. One thread changes and reads it; the mutex protects a
+  /// shut_down() in another thread from a change.
   std::vector<std::unique_ptr<Link>> links_;
   Mutex changing_;
   bool is_shut_down_ LOCKSTEP_GUARDED_BY(changing_) = false;

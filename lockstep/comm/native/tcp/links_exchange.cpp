@@ -1,4 +1,5 @@
-// The exchange of Links: all connections in turn, waiting in between, and who is told of as late.
+// The exchange of Links: all connections in turn, waits in between, and the choice of the peers
+// reported as late.
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -17,10 +18,10 @@
 namespace lockstep::tcp {
 namespace {
 
-/// How often who waits asks for an alarm.
+/// How often a waiting rank calls the alarm.
 constexpr auto kAlarmed = std::chrono::milliseconds(100);
-/// Up to so many peers that send no more than kFewBytes are each asked for it, which spares asking
-/// which of them did.
+/// Up to this number of peers that send no more than kFewBytes, each is read directly, without
+/// asking epoll.
 constexpr size_t kFewLinks = 4;
 
 }  // namespace
@@ -46,7 +47,7 @@ void Links::pump(std::span<const Outbound> out, std::span<const Inbound> in, Dea
   for (const auto& item : in) use(item.peer);
   for (const auto& item : out) links_[static_cast<size_t>(item.peer)]->out.push_back(&item);
   for (const auto& item : in) links_[static_cast<size_t>(item.peer)]->in.push_back(&item);
-  std::optional<Deadline::Clock::time_point> spin_end;  // since something moved last
+  std::optional<Deadline::Clock::time_point> spin_end;  // since the last transfer
   while (!busy.empty()) {
     bool moved = false;
     for (Link* link : busy) {
@@ -65,14 +66,14 @@ void Links::pump(std::span<const Outbound> out, std::span<const Inbound> in, Dea
   }
 }
 
-/// Looks again and again until `end`. True when there is something to do.
+/// Checks repeatedly until `end`. True if there is something to do.
 bool Links::look(std::span<Link* const> busy, Deadline::Clock::time_point end, Deadline deadline) {
   const auto needs_epoll = [](const Link* link) { return link->full() || link->brings_much(); };
   const bool ask_each =
       busy.size() <= kFewLinks && std::none_of(busy.begin(), busy.end(), needs_epoll);
   while (Deadline::Clock::now() < end) {
-    if (deadline.passed()) throw_timeout();  // also where a peer sends byte by byte for ever
-    // The peer may be on this machine and want this core: where hosts share one, as in tests.
+    if (deadline.passed()) throw_timeout();  // also if a peer sends byte by byte forever
+    // The peer may be on this machine and need this core: if hosts share one, as in tests.
     sched_yield();
     for (Link* link : ask_each ? busy : std::span<Link* const>{}) {
       if (!link->awaited() || !link->can_read()) continue;
@@ -100,7 +101,7 @@ int Links::take_events(int milliseconds) {
     const auto* source = static_cast<Link::Source*>(events[static_cast<size_t>(i)].data.ptr);
     Link* const link = source->link;
     const uint32_t what = events[static_cast<size_t>(i)].events;
-    // A dead connection is found by the call that meets it.
+    // The call that uses a dead connection detects it.
     const bool ended = (what & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) != 0;
     if (source->of == Link::kArrival) {
       claim(*link);

@@ -1,4 +1,4 @@
-// What goes and comes on one connection of Links: messages, one after another.
+// The data on one connection of Links: messages, one after another.
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -15,13 +15,13 @@
 namespace lockstep::tcp {
 namespace {
 
-/// Bytes moved on one link before the others get their turn: large enough that system calls do
-/// not matter, small enough that both directions of all links stay busy.
+/// Bytes moved on one link before the others get their turn. Large enough that system calls do not
+/// matter, small enough that both directions of all links stay busy.
 constexpr int64_t kTurnBytes = 256 << 10;
 
 }  // namespace
 
-/// Sends what can go now, at most a turn's worth. True when something moved.
+/// Sends as much as possible, at most a turn's worth. True if something moved.
 bool Links::pump_out(Link& link) {
   if (!link.writable || link.out.empty()) return false;
   const Outbound& item = *link.out.front();
@@ -62,11 +62,11 @@ bool Links::pump_out(Link& link) {
   return put > 0;
 }
 
-/// Receives what is there, at most a turn's worth. True when something moved.
+/// Receives the available data, at most a turn's worth. True if something moved.
 bool Links::pump_in(Link& link) {
   if (link.in.empty() || !link.in.front()->gate.open()) return false;
   if (!link.can_read() && link.peer_left) {
-    claim(link);  // it may have come, sent all of it and left
+    claim(link);  // it may have come, sent everything and left
     if (!link.can_read()) throw_lost(link, "closed the connection");
   }
   if (!link.can_read()) return false;
@@ -84,7 +84,7 @@ bool Links::pump_in(Link& link) {
   return true;
 }
 
-/// Reads until a whole message's header is there. True when it is.
+/// Reads until a complete message header is there. True if it is.
 bool Links::read_ahead(Link& link) {
   while (link.ahead_size() < kMessageBytes) {
     if (!link.readable) return false;
@@ -106,7 +106,7 @@ bool Links::read_ahead(Link& link) {
   return true;
 }
 
-/// Reads the front's header and checks it. True when it is there.
+/// Reads the front's header and checks it. True if it is there.
 bool Links::read_message(Link& link) {
   if (!read_ahead(link)) return false;
   const Message& expected = link.in.front()->message;
@@ -118,7 +118,7 @@ bool Links::read_message(Link& link) {
   return true;
 }
 
-/// The header that has come.
+/// The received header.
 Message Links::parse(const Link& link, const OpHeader& now) const {
   try {
     return parse_message(std::span<const std::byte, kMessageBytes>(
@@ -129,8 +129,8 @@ Message Links::parse(const Link& link, const OpHeader& now) const {
   }
 }
 
-/// Where ranks send only to some, one that called something else may be waited for in vain while
-/// what it sent lies here. Messages of calls to come are in order.
+/// If ranks send only to some, another rank may wait in vain for one that made another call, while
+/// that one's message is here. Messages of later calls are valid.
 void Links::check_unasked(const OpHeader& now) {
   for (const auto& link : links_) {
     if (!link || !link->idle() || !link->can_read() || !read_ahead(*link)) continue;

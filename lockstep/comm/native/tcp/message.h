@@ -1,10 +1,9 @@
 #pragma once
-// What goes in front of every payload between ranks of different hosts, and how a received one is
-// checked.
+// The header of every payload between ranks of different hosts, and the check of a received one.
 //
-// Both structs travel as they lie in memory: the ends have compared build_id(), which holds byte
-// order and version, before the first one. Pure functions: what comes from the wire is a stranger's
-// until it has passed.
+// Both structs are sent as they are in memory: before the first one, the ends have compared
+// build_id(), which covers byte order and version. Pure functions: received bytes are untrusted
+// until they pass.
 
 #include <array>
 #include <cstddef>
@@ -17,19 +16,19 @@
 
 namespace lockstep::tcp {
 
-/// In front of each payload of a collective.
+/// The header of each payload of a collective.
 struct Message {
   static constexpr uint32_t kMagic = 0x504f4b4c;  // "LKOP"
   uint32_t magic = kMagic;
-  uint32_t part = 0;   ///< Which of the operation's messages to this peer.
-  OpHeader operation;  ///< What the sender's caller asked for.
-  int64_t bytes = 0;   ///< Payload that follows.
+  uint32_t part = 0;   ///< Number of the message among the operation's messages to this peer.
+  OpHeader operation;  ///< The operation that the sender's caller requested.
+  int64_t bytes = 0;   ///< Size of the payload that follows.
   bool operator==(const Message&) const = default;
 };
 inline constexpr size_t kMessageBytes = 40;
 static_assert(sizeof(Message) == kMessageBytes);
 
-/// In front of each payload of a send.
+/// The header of each payload of a send.
 struct Letter {
   static constexpr uint32_t kMagic = 0x454c4b4c;  // "LKLE"
   uint32_t magic = kMagic;
@@ -46,13 +45,13 @@ static_assert(sizeof(Letter) == kLetterBytes);
 /// No payload is larger; sizes below it cannot overflow.
 inline constexpr int64_t kMaxPayloadBytes = int64_t{1} << 48;
 
-/// Errors: kCorrupt when it is none: wrong magic, a malformed operation, an impossible size.
+/// Errors: kCorrupt for a wrong magic, a malformed operation, or an impossible size.
 Message parse_message(std::span<const std::byte, kMessageBytes> bytes);
 /// Errors: kCorrupt.
 Letter parse_letter(std::span<const std::byte, kLetterBytes> bytes);
 
-/// Why `got`, which rank `peer` sent, is not what rank `self` (names for people) waits for; "" when
-/// it is. Names what both called.
+/// The difference between `got`, sent by rank `peer`, and the message that rank `self` awaits
+/// (names for people); "" if there is none. Names both calls.
 std::string mismatch(const Message& expected, const std::string& self, const Message& got,
                      const std::string& peer);
 

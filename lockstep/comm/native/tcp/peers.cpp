@@ -86,7 +86,7 @@ void Peers::end() const {
 
 namespace {
 
-/// A way to the host that is gone (no route, a reset) may come back before time is over.
+/// A failed route to the host (no route, a reset) may recover before the deadline.
 UniqueFd connect_in_time(const Endpoint& endpoint, Deadline deadline, const Look& look) {
   while (true) {
     try {
@@ -106,7 +106,7 @@ UniqueFd Peers::connect(int peer, Deadline deadline, const Look& look) const {
   const auto name = fmt::format("rank {} at {}", named(peer), to_string(endpoint));
   try {
     UniqueFd fd = connect_in_time(endpoint, deadline, look);
-    // It speaks first: from then on it is not frozen, and what follows takes no time.
+    // The server speaks first: from then on it is not frozen, and the rest takes no time.
     if (!await_readable(fd.get(), deadline, look)) {
       throw Error(ErrorCode::kTimeout, name + " does not answer");
     }
@@ -121,7 +121,7 @@ UniqueFd Peers::connect(int peer, Deadline deadline, const Look& look) const {
     tune_socket(fd.get());
     return fd;
   } catch (const Error& error) {
-    // A server that is ending closes what it has accepted.
+    // A server that is ending closes the connections that it has accepted.
     const bool ended = error.code() == ErrorCode::kUnavailable;
     throw Error(ended ? ErrorCode::kPeerLost : error.code(),
                 fmt::format("rank {} connecting to rank {}: {}", named(group_.rank), named(peer),
@@ -146,11 +146,11 @@ void Peers::throw_left(int peer) const {
 }
 
 namespace {
-/// Says which of two connections counts, and that its sender is in the same call.
+/// Selects one of two connections, and shows that its sender is in the same call.
 constexpr char kHere = 'h';
 }  // namespace
 
-/// A peer of whom it is not known yet that it has come, and the connection that this rank made.
+/// A peer that is not known to have come, and the connection that this rank made.
 struct Peers::Half {
   int peer = -1;
   UniqueFd made;
@@ -163,7 +163,7 @@ class Peers::Encounter {
   Encounter(const Peers& peers, const LookAt& look)
       : peers_(peers), look_(look), sockets_(peers.group_.world_ranks.size()) {}
 
-  /// Takes what the peer made, or makes one.
+  /// Takes the peer's connection, or makes one.
   void begin(int peer, Deadline deadline) {
     if (take_theirs(peer)) return;
     Half& half = halves_.emplace_back();
@@ -214,14 +214,14 @@ class Peers::Encounter {
     if (got != 1 || said != kHere) peers_.throw_left(half.peer);
     half.not_in_child.reset();
     sockets_[static_cast<size_t>(half.peer)] = std::move(half.made);
-    // Theirs, which came before they said it, is closed by now.
+    // The peer's connection, which came before this message, is closed by now.
     peers_.group_.reception->forget(peers_.digest_, peers_.named(half.peer));
     return true;
   }
 
   bool yields_to(int peer) const { return peer > peers_.group_.rank; }
 
-  /// Also for the end of any of the connections. False: the deadline passed.
+  /// Waits for any event, also the end of any of the connections. False: the deadline passed.
   bool await_any(Deadline deadline) {
     std::vector<pollfd> items;
     for (const Half& half : halves_) {

@@ -14,14 +14,14 @@
 namespace lockstep::tcp {
 namespace {
 
-/// Up to here letter and data go in one packet; copying is cheaper than a second system call.
+/// Up to this size, letter and data go in one packet; copying is cheaper than a second system call.
 constexpr int64_t kOnePacketBytes = 8192;
 
 Letter letter_of(const Envelope& envelope) {
   return {Letter::kMagic, envelope.tag, envelope.count, envelope.dtype, {}};
 }
 
-/// Letter and data, both ways in memory; as many bytes as are used of it.
+/// Letter and data in one buffer, for both directions; only the used bytes are sent.
 using Packet = std::array<std::byte, kLetterBytes + kOnePacketBytes>;
 size_t pack(const Envelope& envelope, const void* data, Packet& packet) {
   const Letter letter = letter_of(envelope);
@@ -40,13 +40,13 @@ bool await_socket(int fd, short events, Deadline deadline) {
   return true;
 }
 
-/// Runs `body`; its errors say which call they come from.
+/// Runs `body`; adds the call to its errors.
 template <class Body>
 bool in_call(const char* call, const std::string& letter, const std::string& peer, Body body) {
   try {
     return body();
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kMismatch) throw;  // says all
+    if (error.code() == ErrorCode::kMismatch) throw;  // is complete
     throw Error(error.code(), fmt::format("{} of {} ({}): {}", call, letter, peer, error.what()));
   }
 }
@@ -81,7 +81,7 @@ bool Pipes::open_out(int peer, Deadline deadline) {
   return true;
 }
 
-/// Takes the connection that the peer made. False: it has not come.
+/// Takes the connection that the peer made. False: it has not arrived.
 bool Pipes::claim_in(int peer) {
   Pipe& pipe = pipes_[static_cast<size_t>(peer)];
   UniqueFd fd = peers_.take(peer);
@@ -101,10 +101,10 @@ bool Pipes::await_in(int peer, Deadline deadline) {
   const int arrived = peers_.expect(peer);
   const int out = pipes_[static_cast<size_t>(peer)].out;
   while (true) {
-    // Nothing comes on this one but its end.
+    // Only the end of this connection can arrive on it.
     pollfd items[] = {{arrived, POLLIN, 0}, {out, POLLRDHUP, 0}};
     const int ready = ::poll(items, 2, deadline.left_poll_ms());
-    if (claim_in(peer)) return true;  // also of a peer that has left since
+    if (claim_in(peer)) return true;  // also from a peer that has left since
     if (ready > 0 && items[1].revents != 0) {
       throw Error(ErrorCode::kPeerLost, name_(peer) + " closed the connection");
     }
@@ -116,7 +116,7 @@ bool Pipes::try_send(int peer, const Envelope& letter, const void* data) noexcep
   Pipe& pipe = pipes_[static_cast<size_t>(peer)];
   const int fd = pipe.out;
   if (fd < 0) return false;
-  // A socket that can be written to has room for more than a packet.
+  // A writable socket has room for more than a packet.
   pollfd ready{fd, POLLOUT, 0};
   if (letter.bytes() > kOnePacketBytes || ::poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)
     return false;
@@ -175,7 +175,7 @@ bool Pipes::receive(int peer, LetterSink& sink, Deadline deadline, std::chrono::
   });
 }
 
-/// Where time is over in the middle of it, the next call goes on.
+/// If it times out in the middle, the next call continues.
 bool Pipes::read_head(Pipe& pipe, const std::string& peer, Deadline deadline,
                       std::chrono::microseconds spin) {
   const auto spin_end = Deadline::after(spin);
@@ -189,14 +189,14 @@ bool Pipes::read_head(Pipe& pipe, const std::string& peer, Deadline deadline,
     } else if (deadline.passed()) {
       return false;
     } else {
-      // The peer may be on this machine and want this core: where hosts share one, as in tests.
+      // The peer may be on this machine and need this core: if hosts share one, as in tests.
       sched_yield();
     }
   }
   return true;
 }
 
-/// What is opened meanwhile is shut down by who opens it.
+/// A connection opened meanwhile is shut down by the thread that opens it.
 void Pipes::shut_down() noexcept {
   is_shut_down_ = true;
   for (auto& pipe : pipes_) {

@@ -21,9 +21,9 @@
 
 namespace lockstep::tcp {
 
-/// Connections apart from those of the collectives, so that sends and receives of other threads
-/// need no agreement with a collective that is under way. The first letter to a peer makes one, and
-/// so does the first wait for one of a peer (see Peers). One thread a peer and direction.
+/// Connections apart from those of the collectives: sends and receives of other threads need no
+/// agreement with a collective in progress. The first letter to a peer makes one, and so does the
+/// first wait for a letter from a peer (see Peers). One thread per peer and direction.
 ///
 /// Errors: kTimeout (in the middle of a letter), kPeerLost, kCorrupt; all name the peer.
 class Pipes {
@@ -34,12 +34,12 @@ class Pipes {
   Pipes(const Pipes&) = delete;
   Pipes& operator=(const Pipes&) = delete;
 
-  /// True when the kernel has the letter; else call send() with it next.
+  /// True if the kernel has the letter; else call send() with it next.
   bool try_send(int peer, const Envelope& letter, const void* data) noexcept;
-  /// Returns when the kernel has the data, which for a large letter is when the peer reads it.
-  /// False: it has none of it by the deadline.
+  /// Returns when the kernel has the data; for a large letter that is when the peer reads it.
+  /// False: the kernel has none of it by the deadline.
   bool send(int peer, const Envelope& letter, const void* data, Deadline deadline);
-  /// See GroupImpl::receive(). Looks again and again for `spin` before it sleeps.
+  /// See GroupImpl::receive(). Checks repeatedly for `spin` before it sleeps.
   bool receive(int peer, LetterSink& sink, Deadline deadline, std::chrono::microseconds spin);
 
   /// Wakes all peers that wait for this rank, and all threads that wait here. Any thread.
@@ -47,7 +47,7 @@ class Pipes {
 
  private:
   struct Pipe {
-    // Each is set once, and stays. The mutex is for setting them.
+    // Each is set once, and does not change again. The mutex is for setting them.
     std::atomic<int> out{-1};
     std::atomic<int> in{-1};
     Mutex opening;
@@ -55,10 +55,10 @@ class Pipes {
     UniqueFd in_owner;
     std::optional<NotInChild> out_not_in_child;
     std::optional<NotInChild> in_not_in_child;
-    /// Bytes that the kernel took of the letter that try_send() was given last, but not all; send()
-    /// comes next, with the same.
+    /// Bytes that the kernel took of the letter in the last try_send(), if not all; send() comes
+    /// next, with the same letter.
     size_t begun = 0;
-    // Of a letter that comes; used by the receiving thread only.
+    // The head of an incoming letter; used by the receiving thread only.
     std::array<std::byte, kLetterBytes> head;
     size_t head_bytes = 0;
   };

@@ -22,11 +22,11 @@
 namespace lockstep::tcp {
 namespace {
 
-constexpr auto kGuestLimit = 30s;  // for all that it has to say
+constexpr auto kGuestLimit = 30s;  // for its complete handshake and greeting
 constexpr auto kOldAfter = 2s;
-constexpr size_t kMaxGuests = 1024;  // of whom nothing is known yet
+constexpr size_t kMaxGuests = 1024;  // that are not authenticated yet
 constexpr size_t kMaxEnded = 1 << 16;
-constexpr int kMaxWarnings = 16;  // who scans ports must not fill the log
+constexpr int kMaxWarnings = 16;  // a port scan must not fill the log
 
 bool is_loopback_name(const std::string& host) {
   return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
@@ -34,7 +34,7 @@ bool is_loopback_name(const std::string& host) {
 
 }  // namespace
 
-/// Who has not proved and said all yet.
+/// A client that has not completed its proof and greeting.
 struct Reception::Guest {
   Guest(UniqueFd accepted, const std::string& secret)
       : fd(std::move(accepted)),
@@ -55,12 +55,12 @@ struct Reception::Guest {
     handshake->feed(bytes, name);
     if (handshake->done()) say(handshake->answer());
   }
-  /// A few bytes into an empty buffer; who does not read them is gone soon.
+  /// Sends a few bytes into an empty buffer; a client that does not read them is closed soon.
   void say(std::string_view text) const {
     (void)::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  /// When others wait for its place.
+  /// True if it must give up its place when others wait for one.
   bool is_old() const { return old_at.passed(); }
 
   UniqueFd fd;
@@ -90,7 +90,7 @@ Reception::Reception(int rank, const std::string& address, std::string secret)
 
 Reception::~Reception() {
   if (generation_ != fork_generation()) {
-    // The thread is not here, and what it does is the parent's.
+    // The thread does not exist in the child; its state belongs to the parent.
     leave_to_parent(thread_);
     return;
   }
@@ -125,7 +125,7 @@ int Reception::expect(const Digest& group, int from) {
 
 void Reception::end(const Digest& group) {
   const MutexLock lock(mutex_);
-  // Who comes late to one that is forgotten here is only kept in vain.
+  // A late connection to a group forgotten here is kept in vain, which is harmless.
   if (ended_.size() >= kMaxEnded) ended_.erase(ended_.begin());
   ended_.insert(group);
   const auto first = places_.lower_bound({group, INT32_MIN});
@@ -143,7 +143,8 @@ void Reception::serve() {
   while (true) {
     std::vector<pollfd> items{{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const Guest& guest : guests) items.push_back({guest.fd.get(), POLLIN, 0});
-    // Where many come at once the rest waits in the kernel's queue, unless silence is in the way.
+    // If many come at once, the rest waits in the kernel's queue, unless silent guests hold all
+    // places.
     if (guests.size() >= kMaxGuests) items[1].events = 0;
     const bool full = items[1].events == 0;
     const int patience = guests.empty() ? -1
@@ -174,8 +175,9 @@ void Reception::accept_all(std::vector<Guest>& guests) {
   }
 }
 
-/// Most likely out of descriptors: a stranger's goes, else someone in this process may close one.
-/// The connection stays in the queue, and the listener readable, hence the pause.
+/// Most likely the process is out of descriptors: a stranger's connection is closed, else another
+/// thread may close one. The connection stays in the queue, and the listener readable, hence the
+/// pause.
 void Reception::cannot_accept(std::vector<Guest>& guests) {
   const std::string why = fmt::format("cannot accept a connection: {}", std::strerror(errno));
   {
@@ -187,7 +189,7 @@ void Reception::cannot_accept(std::vector<Guest>& guests) {
   ::poll(nullptr, 0, 10);
 }
 
-/// Takes what has come. False: this guest is let in, refused or gone.
+/// Reads the available bytes. False: this guest is accepted, refused or gone.
 bool Reception::stays(Guest& guest) {
   try {
     while (const size_t wanted = guest.wanted()) {
@@ -224,7 +226,7 @@ void Reception::admit(Guest& guest) {
   place.socket = std::move(guest.fd);
   place.not_in_child = std::make_unique<NotInChild>(place.socket.get());
   if (place.arrived) ::eventfd_write(place.arrived.get(), 1);
-  // Only now: what ends the peer's end next is no sign that it never came.
+  // Only now: from here on, an end of the peer's connection does not mean that it never came.
   (void)::send(place.socket.get(), &to, sizeof to, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -1,10 +1,10 @@
 #pragma once
-// Where a rank's peers on other hosts come: one port for all groups of the rank.
+// Accepts connections of a rank's peers on other hosts: one port for all groups of the rank.
 //
-// Who connects proves the job secret (base/auth.h, purpose "comm") and says from which rank it
-// comes, to which, and for which group. Its connection is kept for that group, which may not be
-// made here yet. A foreign connection (port scan, other job, silence) is dropped and delays nobody:
-// one thread reads what is there of all of them. It sleeps while nobody comes.
+// A client proves the job secret (base/auth.h, purpose "comm") and sends its rank, the destination
+// rank, and the group. Its connection is kept for that group, which may not exist here yet. A
+// foreign connection (port scan, other job, silence) is dropped and delays no other: one thread
+// reads the available data of all of them. It sleeps while no data comes.
 
 #include <cstdint>
 #include <map>
@@ -22,8 +22,8 @@
 
 namespace lockstep::tcp {
 
-/// What the end that connects says after the proof. Ranks are the world's. The other end answers
-/// with `to` when it has put the connection where its group finds it.
+/// The message of the connecting end after the proof. Rank numbers are the world's. The other end
+/// answers with `to` once the group can find the connection.
 struct Greeting {
   Digest group{};
   int32_t from = 0;
@@ -31,12 +31,12 @@ struct Greeting {
 };
 static_assert(sizeof(Greeting) == 40);
 
-/// What proves to be of the job.
+/// The purpose of the proof of the job secret.
 inline constexpr const char* kPurpose = "comm";
 
 class Reception {
  public:
-  /// Listens at `address`, on a port that the kernel chooses. `rank`: this one's, in the world.
+  /// Listens at `address`, on a port chosen by the kernel. `rank`: this one's, in the world.
   /// Errors: kInvalidArgument (no secret, and not a loopback address), kIo.
   Reception(int rank, const std::string& address, std::string secret);
   ~Reception();
@@ -46,16 +46,16 @@ class Reception {
   /// "HOST:PORT".
   const std::string& endpoint() const { return endpoint_; }
 
-  /// The connection that rank `from` made for `group`; none: it has not come yet, or was taken.
+  /// The connection that rank `from` made for `group`; none: it has not arrived, or was taken.
   UniqueFd take(const Digest& group, int from);
-  /// Readable, for poll(2), when take() has something. Open until that takes it, or forget() or
-  /// end(). Errors: kIo.
+  /// A descriptor that is readable, for poll(2), when take() has a connection. Open until take()
+  /// returns it, or until forget() or end(). Errors: kIo.
   int expect(const Digest& group, int from);
-  /// What came of `from` for `group` is closed, and not expected any more.
+  /// Closes a connection of `from` for `group`, and no longer expects one.
   void forget(const Digest& group, int from);
-  /// Nothing is kept for `group` any more: who comes, or came, finds the connection closed.
+  /// No connection is kept for `group` any more: earlier and later clients find it closed.
   void end(const Digest& group);
-  /// Why the last stranger was refused: "; last connection refused: WHY", or "".
+  /// The reason why the last stranger was refused: "; last connection refused: WHY", or "".
   std::string last_refusal();
 
  private:
@@ -84,7 +84,7 @@ class Reception {
   std::map<std::pair<Digest, int>, Place> places_ LOCKSTEP_GUARDED_BY(mutex_);
   std::set<Digest> ended_ LOCKSTEP_GUARDED_BY(mutex_);
   std::string last_refusal_ LOCKSTEP_GUARDED_BY(mutex_);
-  int num_refused_ = 0;  // the thread's
+  int num_refused_ = 0;  // used by the thread only
   std::thread thread_;
 };
 
