@@ -52,7 +52,7 @@ bool AutoHook::is_noop() const {
 std::function<void()> AutoHook::start(const GradientBucket& bucket, ProcessGroup& group) {
   if (choice_ != Choice::kOpen) return rounded_->start(bucket, group);
   const at::NoGradGuard no_grad;
-  if (bucket.index == 0) copies_.clear();  // of a pass that failed
+  if (bucket.index == 0) copies_.clear();  // of a failed pass
   copies_.push_back({bucket.flat, bucket.flat.clone()});
   return [this, last = bucket.last, finish = rounded_->start(bucket, group), &group] {
     finish();
@@ -60,7 +60,7 @@ std::function<void()> AutoHook::start(const GradientBucket& bucket, ProcessGroup
   };
 }
 
-/// Only when nothing else is under way, so that its time can be told apart.
+/// Runs only when nothing else is in progress, so that its time can be separated.
 void AutoHook::average_copies(ProcessGroup& group) {
   const at::NoGradGuard no_grad;
   const auto begin = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
 #pragma once
-// Rounded gradients where that is faster here, exact ones where it is not.
+// Averages rounded gradients if that is faster here, exact ones if it is not.
 
 #include <ATen/core/Tensor.h>
 
@@ -11,49 +11,49 @@
 
 namespace lockstep {
 
-/// What AutoHook tries in its first steps, and what it found. Pure.
+/// The trial of AutoHook's first steps, and its result. Pure.
 ///
-/// A trial goes both ways in turns, first without a hook; the first step of a turn is not counted,
-/// because it meets fresh memory, nor is the very first, after which buckets are formed anew.
+/// A trial alternates between both ways, first without a hook. The first step of a turn is not
+/// counted, because it uses fresh memory; nor is the very first step, after which buckets are
+/// formed anew.
 class HookTrial {
  public:
-  static constexpr int kTurns = 4;         ///< Two each way.
-  static constexpr int kCountedSteps = 3;  ///< Of a turn.
+  static constexpr int kTurns = 4;         ///< Two of each way.
+  static constexpr int kCountedSteps = 3;  ///< Per turn.
   static constexpr int kSteps = 1 + kTurns * (1 + kCountedSteps);
 
   bool over() const { return step_ >= kSteps; }
-  /// Whether the next step goes with rounded gradients.
+  /// True if the next step uses rounded gradients.
   bool rounded() const { return turn() % 2 == 1; }
-  /// The step has been made, and averaging it took so long.
+  /// Records the time that the averaging of the last step took.
   void record(double milliseconds);
 
-  /// Medians of what was counted: {none, rounded}.
+  /// Medians of the counted steps: {none, rounded}.
   std::vector<double> medians() const;
 
  private:
   int turn() const { return step_ == 0 ? 0 : (step_ - 1) / (1 + kCountedSteps); }
 
   int step_ = 0;
-  std::vector<double> counted_[2];  ///< Without a hook, with rounded gradients.
+  std::vector<double> counted_[2];  ///< {without a hook, with rounded gradients}.
 };
 
-/// The hook "auto" of make_comm_hook(): takes "bf16" where it makes steps faster than "none" does.
+/// The hook "auto" of make_comm_hook(): takes "bf16" if steps are faster with it than with "none".
 ///
-/// It chooses between these two only: bfloat16 is near the plain average and remembers nothing;
-/// what changes how training converges (int8, powersgd) must be asked for by name, and so must
+/// It chooses between these two only: bfloat16 is close to the plain average and keeps no state.
+/// Hooks that change how training converges (int8, powersgd) must be requested by name, and so must
 /// float16, in which gradients can overflow.
 ///
-/// In its first HookTrial::kSteps averaged steps (17) it times backward() both ways and then takes
-/// bf16 if that needs at most 95 % of the time on the rank that is slowest (see fastest()), so it
-/// is not slower than none but for these steps. All ranks take the same; rank 0 logs the choice
-/// and the figures in one line. If it is none, steps from then on are those without a hook.
+/// In its first HookTrial::kSteps averaged steps (17) it times backward() both ways. It then takes
+/// bf16 if that needs at most 95 % of the time on the slowest rank (see fastest()), so only these
+/// steps can be slower than none. All ranks take the same; rank 0 logs the choice and the figures
+/// in one line. If the choice is none, later steps are those without a hook.
 ///
-/// Bits: up to the choice, and after it if that is none, those without a hook: in a step that is
-/// tried in bfloat16 the gradients are averaged a second time, exactly, from a copy. After bf16 was
-/// chosen they are those of bf16. So runs can differ, as one that measures may choose otherwise;
-/// a run that goes on from a checkpoint keeps its choice (with as many ranks).
-/// Cost: in 8 of the first steps a second average, and the memory of one more copy of the
-/// gradients.
+/// Bits: up to the choice, and after it if it is none, those without a hook. In a step that tries
+/// bfloat16, the gradients are averaged a second time, exactly, from a copy. After the choice of
+/// bf16 they are those of bf16. So runs can differ, because measurements may lead to another
+/// choice. A run resumed from a checkpoint keeps its choice (with as many ranks). Cost: in 8 of the
+/// first steps a second average, and the memory of one more copy of the gradients.
 class AutoHook : public CommHook {
  public:
   AutoHook();
@@ -69,7 +69,7 @@ class AutoHook : public CommHook {
   Choice choice() const { return choice_; }
 
  protected:
-  /// Of what backward() took, the part that counts: not what averaging again took. For tests, too.
+  /// The part of backward()'s time that counts: without the second average. For tests, too.
   virtual double time_that_counts(double backward_ms) const { return backward_ms - second_ms_; }
 
  private:
@@ -81,10 +81,10 @@ class AutoHook : public CommHook {
 
   std::shared_ptr<CommHook> rounded_;
   Choice choice_ = Choice::kOpen;
-  bool loaded_ = false;  ///< The choice is from a checkpoint, and nobody has been told so.
+  bool loaded_ = false;  ///< The choice is from a checkpoint, and has not been logged.
   HookTrial trial_;
-  std::vector<Copy> copies_;  ///< By bucket, in a step that is tried.
-  double second_ms_ = 0;      ///< Of the step under way: what averaging again took.
+  std::vector<Copy> copies_;  ///< By bucket, in a trial step.
+  double second_ms_ = 0;      ///< The time of the second average in the present step.
 };
 
 }  // namespace lockstep

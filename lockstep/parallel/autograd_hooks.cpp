@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// Does nothing; a tensor's hooks go when it goes.
+/// Does nothing; a tensor's hooks are destroyed with it.
 struct Keeper : torch::autograd::FunctionPreHook {
   explicit Keeper(std::shared_ptr<void> kept) : what(std::move(kept)) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& grads) override {
@@ -49,7 +49,7 @@ GradientHook::~GradientHook() {
 }
 
 bool at_begin_of_backward(const at::Tensor& output, std::function<void()> begun) {
-  // A leaf is there for the next forward too: what is hung on it would gather.
+  // A leaf lives on to the next forward: hooks on it would accumulate.
   if (!output.defined() || !output.requires_grad() || output.is_leaf()) return false;
   output.register_hook([begun = std::move(begun)](const at::Tensor&) { begun(); });
   return true;

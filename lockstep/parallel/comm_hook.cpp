@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-/// Gradients travel in a 16-bit type.
+/// Sends gradients in a 16-bit type.
 class RoundedAverage final : public CommHook {
  public:
   explicit RoundedAverage(DType dtype) : dtype_(dtype) {}
@@ -40,7 +40,7 @@ class RoundedAverage final : public CommHook {
       return [work]() mutable { work.wait(); };
     }
     const at::NoGradGuard no_grad;
-    const at::Tensor values = flat.to(at::kFloat);  // flat itself, but for float64
+    const at::Tensor values = flat.to(at::kFloat);  // flat itself, except for float64
     const Staging& staging = staging_of(bucket, group);
     std::vector<Work> works = send(values, staging, group, bucket.index);
     return [this, works, flat, values, &staging]() mutable {
@@ -51,9 +51,9 @@ class RoundedAverage final : public CommHook {
   }
 
  private:
-  /// Memory of a bucket that is sent from, shared with the peers: made once per size.
+  /// Send buffer of a bucket, shared with the peers: made once per size.
   using Staging = std::shared_ptr<SharedBuffer>;
-  static constexpr int64_t kAtOnce = int64_t{1} << 18;  // of a thread
+  static constexpr int64_t kAtOnce = int64_t{1} << 18;  // per thread
   static constexpr int64_t kBytes = 2;
 
   const Staging& staging_of(const GradientBucket& bucket, ProcessGroup& group) {

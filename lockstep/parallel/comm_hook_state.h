@@ -1,5 +1,5 @@
 #pragma once
-// States of averaging of all ranks, gathered, compared and written as text.
+// States of averaging of all ranks: gathered, compared and written as text.
 
 #include <string>
 #include <vector>
@@ -14,28 +14,29 @@ using BucketNames = std::vector<std::vector<std::string>>;
 std::string to_text(const BucketNames& buckets);
 BucketNames bucket_names_from_text(const std::string& text);
 
-/// Collective: on rank 0 every rank's `own`, on the others nothing. Errors: kMismatch when names,
-/// types or shapes differ between ranks.
+/// Collective: returns every rank's `own` on rank 0, and nothing on the others. Errors: kMismatch
+/// if names, types or shapes differ between ranks.
 std::vector<HookState> gather_states(ProcessGroup& group, const HookState& own);
 
-/// Why a state cannot be gone on from by so many ranks with this hook; empty when it can.
+/// The reason why this number of ranks with this hook cannot resume from a state; empty if they
+/// can.
 std::string misfit(const CommHookState& state, int ranks, const std::string& hook);
 
-/// Collective: whether every rank says `fits`; false too when none has anything.
+/// Collective: true if every rank passes `fits`; false too if no rank has a state.
 bool all_fit(ProcessGroup& group, bool fits);
 
-// State of a hook by bucket, on its way from a checkpoint.
+// State of a hook by bucket, loaded from a checkpoint.
 
 /// "3.rest".
 std::string bucket_key(int bucket, const std::string& name);
 
-/// What was loaded for buckets that have not been seen yet.
+/// Loaded state for buckets that have not been used yet.
 class LoadedBuckets {
  public:
   void load(const HookState& state) { tensors_ = state; }
   void forget() { tensors_.clear(); }
   const HookState& left() const { return tensors_; }
-  /// Copies what was loaded under this key into `place`, once; where nothing was, leaves it alone.
+  /// Copies the loaded state of this key into `place`, once; without one, leaves `place` unchanged.
   /// Errors: kCorrupt for another shape or type.
   void take(const std::string& key, const at::Tensor& place);
 

@@ -46,7 +46,7 @@ int64_t DistributedSampler::num_unpadded() const {
 std::vector<int64_t> DistributedSampler::indices(int64_t taken, int64_t more) const {
   require(taken >= 0 && taken <= dataset_size_,
           fmt::format("{} samples of {} are taken", taken, dataset_size_));
-  // Unsigned, because seed + epoch may pass the end of int64_t; only the lower 32 bits count.
+  // Unsigned, because seed + epoch may exceed int64_t; only the lower 32 bits count.
   const uint64_t seed = static_cast<uint64_t>(options_.seed) + static_cast<uint64_t>(epoch_);
   std::vector<int64_t> order;
   if (options_.shuffle) order = torch_randperm(dataset_size_, static_cast<int64_t>(seed));
@@ -68,7 +68,7 @@ std::vector<int64_t> torch_randperm(int64_t n, int64_t seed) {
   }
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  // Initialisation and output of std::mt19937 are fixed by the standard and equal to ATen's.
+  // The standard fixes initialisation and output of std::mt19937, and ATen's are equal.
   std::mt19937 generator(static_cast<uint32_t>(static_cast<uint64_t>(seed)));
   for (size_t i = 0; i + 1 < order.size(); ++i) {
     const size_t step = generator() % (order.size() - i);

@@ -20,8 +20,8 @@ std::vector<int64_t> gather_counts(ProcessGroup& group, int64_t own, CallSite si
   return counts;
 }
 
-/// What keeps a tensor from being gathered by rows; null when nothing does. All ranks must come to
-/// the first collective, or the others would wait for one that has thrown.
+/// The reason why a tensor cannot be gathered by rows; null if it can. All ranks must enter the
+/// first collective, or the others would wait for a rank that has thrown.
 const char* why_no_rows(const at::Tensor& rows) {
   if (!rows.defined()) return "an undefined tensor";
   if (rows.layout() != at::kStrided || rows.is_meta()) return "a tensor that is not dense";

@@ -41,10 +41,10 @@ bool has_gradient_layout(const at::Tensor& grad, const at::Tensor& parameter) {
   return strides.empty() ? grad.is_contiguous() : grad.strides() == strides;
 }
 
-/// Whether nothing but `grad`, and the engine's `arrived` that it was taken from, holds its memory.
-/// Another holder is a gradient of something else that backward still needs as it is, as when a
-/// parameter enters the graph through view + add. A view (of a transposed product, say) brings its
-/// base as a third holder, which is harmless while nobody else holds the base.
+/// True if only `grad`, and the engine's `arrived` from which it was taken, hold its memory.
+/// Another holder is a gradient that backward still needs unchanged, as when a parameter enters the
+/// graph through view + add. A view (of a transposed product, for example) has its base as a third
+/// holder, which is harmless if no other holds the base.
 bool has_memory_alone(const at::Tensor& grad, const at::Tensor& arrived) {
   const auto holders = grad.storage().use_count();
   const bool taken_over = arrived.defined() && arrived.is_alias_of(grad);
@@ -52,14 +52,14 @@ bool has_memory_alone(const at::Tensor& grad, const at::Tensor& arrived) {
   return holders == 2 || (holders == 3 && arrived.is_view() && arrived._base().use_count() == 1);
 }
 
-/// Whether the engine alone holds what it gave to the hook, and .grad does not lie in it.
+/// True if only the engine holds the tensor that it gave to the hook, and .grad is not in it.
 bool is_left_over(const at::Tensor& arrived, const at::Tensor& grad) {
   if (!arrived.defined() || arrived.is_alias_of(grad) || arrived.use_count() != 1) return false;
   const auto holders = arrived.storage().use_count();
   return holders == 1 || (holders == 2 && arrived.is_view() && arrived._base().use_count() == 1);
 }
 
-/// What serves the thread is as before when this goes.
+/// Restores, on destruction, the previous arena of the thread.
 class ServesFirst {
  public:
   ServesFirst(std::shared_ptr<TensorArena> arena, bool stays)
@@ -142,7 +142,7 @@ at::Tensor GradientMemory::empty_for(size_t index) const {
                          : at::empty_strided(like.sizes(), strides, options);
 }
 
-/// Whether it has a block of the arena, all of it, as the parameter's gradient would.
+/// True if it fills a block of the arena exactly as the parameter's gradient would.
 bool GradientMemory::fills_block(const at::Tensor& tensor, size_t index) const {
   return arena_->holds(tensor.data_ptr()) &&
          tensor.storage().nbytes() == static_cast<size_t>(specs_[index].bytes()) &&
@@ -155,14 +155,16 @@ bool GradientMemory::may_stay(const at::Tensor& grad, const at::Tensor& arrived,
   return fills_block(grad, index) && has_memory_alone(grad, arrived);
 }
 
-/// Whether no program can tell this .grad, which was there before the pass, from another tensor.
+/// True if no program can distinguish this .grad, which existed before the pass, from another
+/// tensor.
 bool GradientMemory::may_replace(const at::Tensor& grad, size_t index) const {
   if (made_[index]._unsafe_get_target() != grad.unsafeGetTensorImpl()) return false;
-  // All places on a device share one storage, which says nothing of views of one of them.
+  // All places on a device share one storage, so its use count does not show views of one of them.
   return grad.use_count() == 1 && (there_.defined() || grad.storage().use_count() == 1);
 }
 
-/// Where to reduce a gradient that cannot stay. The block that `arrived` leaves is a large one's.
+/// The place in which to reduce a gradient that cannot stay. A block that `arrived` leaves belongs
+/// to a large gradient.
 at::Tensor GradientMemory::place_for(size_t index, const at::Tensor& arrived) const {
   if (!is_placed(index)) return places_[index];
   if (is_left_over(arrived, parameters_[index].grad()) && fills_block(arrived, index)) {
@@ -241,7 +243,7 @@ void GradientMemory::contribute_without_gradient(int index) {
 void GradientMemory::accept(int index) {
   const auto i = static_cast<size_t>(index);
   const at::Tensor& grad = parameters_[i].grad();
-  if (homes_[i].defined() || backups_[i].defined()) return;  // set aside, or in its place
+  if (homes_[i].defined() || backups_[i].defined()) return;  // set aside, or at its place
   if (is_away(i) || (grad.defined() && !may_replace(grad, i))) {
     take_home(i);
   } else {

@@ -18,21 +18,21 @@
 namespace lockstep {
 namespace {
 
-/// What one bucket needs. Legend: P ranks; B blocks a part; every rank has one part of the bucket.
-/// A piece is the same blocks of every part.
+/// The state of one bucket. Legend: P ranks; B blocks per part; every rank has one part of the
+/// bucket. A piece is the same blocks of every part.
 struct Int8Bucket {
   int index = 0;             ///< GradientBucket::index.
   int64_t ranks = 0;         ///< P.
   int64_t elements = 0;      ///< Of the bucket.
   int64_t blocks = 0;        ///< B.
   int64_t piece_blocks = 0;  ///< Of a part, in each piece but the last.
-  at::Tensor rest;           ///< (P * B * 256): what rounding the gradients took away.
-  at::Tensor sum_rest;       ///< (B * 256): what rounding this rank's sums took away.
+  at::Tensor rest;           ///< (P * B * 256): rounding errors of the gradients.
+  at::Tensor sum_rest;       ///< (B * 256): rounding errors of this rank's sums.
   /// By piece (P, bytes of its blocks), encoded: this rank's parts, then the sums of all.
   std::shared_ptr<SharedBuffer> sent;
   std::shared_ptr<SharedBuffer>
-      received;             ///< The same shape: everyone's values of this rank's part.
-  std::vector<Work> works;  ///< By piece: what it waits for.
+      received;             ///< The same shape: all ranks' values of this rank's part.
+  std::vector<Work> works;  ///< By piece: operations in progress.
 
   Int8Bucket(ProcessGroup& group, const GradientBucket& bucket)
       : index(bucket.index), ranks(group.size()), elements(bucket.flat.numel()) {
@@ -59,7 +59,7 @@ struct Piece {
   }
 };
 
-/// Of a part, in one go of a thread: 1 MiB of float32.
+/// Of a part, per call of a thread: 1 MiB of float32.
 constexpr int64_t kBlocksAtOnce = 1024;
 
 class Int8Hook final : public CommHook {
@@ -90,7 +90,7 @@ class Int8Hook final : public CommHook {
       return [work]() mutable { work.wait(); };
     }
     Int8Bucket& bucket = bucket_of(given, group);
-    const at::Tensor values = flat.to(at::kFloat);  // flat itself, but for float64
+    const at::Tensor values = flat.to(at::kFloat);  // flat itself, except for float64
     send_parts(bucket, values.data_ptr<float>(), group);
     sum_what_waits(group);
     unsummed_ = &bucket;
@@ -144,7 +144,7 @@ class Int8Hook final : public CommHook {
     unsummed_ = nullptr;
   }
 
-  /// Sums this rank's part in rank order; the owner alone does, so all ranks get the same bits.
+  /// Sums this rank's part in rank order. Only the owner sums, so all ranks get the same bits.
   static void add_part(Int8Bucket& bucket, ProcessGroup& group) {
     for (size_t index = 0; index < bucket.works.size(); ++index) {
       bucket.works[index].wait();

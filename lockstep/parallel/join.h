@@ -1,5 +1,5 @@
 #pragma once
-// Training on inputs of different length: ranks that ran out keep the others' collectives company.
+// Training on inputs of different length: ranks without data take part in the others' collectives.
 
 #include <cstdint>
 #include <span>
@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-/// What the ranks say of themselves before a step.
+/// A rank's state before a step.
 struct JoinState {
-  int64_t active = 0;    ///< Whether the rank has data.
-  int64_t training = 0;  ///< Whether its module is in training mode, which sends buffers.
+  int64_t active = 0;    ///< 1 if the rank has data.
+  int64_t training = 0;  ///< 1 if its module is in training mode, which sends buffers.
 };
 
 struct JoinRound {
@@ -25,18 +25,18 @@ struct JoinRound {
 };
 JoinRound read_join_round(std::span<const JoinState> states);
 
-/// One join() of a model on one rank: asks all ranks before every averaged step who goes on.
+/// One join() of a model on one rank: before every averaged step it asks all ranks for their state.
 class JoinSession {
  public:
   JoinSession(ProcessGroup group, JoinOptions options);
 
-  /// Collective: 16 bytes a rank. The leader writes a line to the log when ranks ran out.
-  /// Errors: kMismatch with throw_when_uneven; those of the group.
+  /// Collective: 16 bytes per rank. The leader logs the ranks that ran out of data. Errors:
+  /// kMismatch with throw_when_uneven; those of the group.
   JoinRound next(JoinState own);
 
-  /// By what an average over all ranks is to be multiplied in this round.
+  /// The factor for an average over all ranks in this round.
   double scale(const JoinRound& round) const;
-  /// Of the last round in which a rank had data; 0 when there was none.
+  /// The leader of the last round in which a rank had data; 0 if there was none.
   int last_leader() const { return last_leader_; }
   const JoinOptions& options() const { return options_; }
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kNotSet = "not set";
 
-/// What libtorch says of itself; at::get_cpu_capability() came after 1.13.
+/// libtorch's own report; at::get_cpu_capability() came after 1.13.
 std::string instruction_set() {
   constexpr std::string_view kLabel = "CPU capability usage: ";
   const std::string text = at::show_config();
@@ -32,7 +32,7 @@ std::string instruction_set() {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-/// Of this processor and OPENBLAS_CORETYPE; empty where libtorch has another library.
+/// Depends on this processor and OPENBLAS_CORETYPE; empty if libtorch uses another library.
 std::string openblas_kernels() {
   using NameOf = char* (*)();
   const auto name = reinterpret_cast<NameOf>(::dlsym(RTLD_DEFAULT, "openblas_get_corename"));

@@ -30,7 +30,7 @@ std::vector<ParameterKind> kinds_of(const std::vector<NamedTensor>& parameters) 
   return kinds;
 }
 
-/// Equal bits for any number of ranks are a promise about the CPU's arithmetic and generator.
+/// Equal bits for any number of ranks are guaranteed for the CPU's arithmetic and generator only.
 void require_cpu(const std::vector<NamedTensor>& parameters) {
   for (const NamedTensor& parameter : parameters) {
     if (parameter.tensor.is_cpu()) continue;
@@ -51,7 +51,7 @@ ReducerOptions reducer_options(const DdpOptions& options) {
           .measure_wait = options.measure_wait};
 }
 
-/// What must be the same on all ranks.
+/// Options that must be the same on all ranks.
 std::string describe(const DdpOptions& options) {
   return fmt::format(
       "options bucket_cap_mb {}, broadcast_buffers {}, find_unused_parameters {}, static_graph {}, "
@@ -116,7 +116,7 @@ ModuleAveraging::ModuleAveraging(std::shared_ptr<torch::nn::Module> module, Proc
                               group.size());
   const auto buffers = buffers_of(*module_);
   if (group.size() > 1) make_equal(group, options, buffers);
-  if (to_reduce.empty()) {  // now, since all ranks are to hear of one that differs
+  if (to_reduce.empty()) {  // now, because all ranks must learn of one that differs
     throw Error(ErrorCode::kInvalidArgument,
                 "data parallel training needs a module with at least one parameter that requires "
                 "a gradient");
@@ -149,13 +149,13 @@ void ModuleAveraging::make_equal(ProcessGroup& group, const DdpOptions& options,
   broadcast_values(group, buffers);
 }
 
-/// Whether the next backward is averaged over the ranks.
+/// True if the next backward is averaged over the ranks.
 bool ModuleAveraging::synchronises() const {
   return no_sync_depth_ == 0 && (!fold_ || *virtual_rank_ + 1 == range_.count);
 }
 
-/// The hooks hang on what the parameters were: the gradient of one that was changed since would
-/// stay this rank's own.
+/// The hooks belong to the original parameters: the gradient of a parameter changed since would
+/// stay on this rank.
 void ModuleAveraging::check_parameters() const {
   for (size_t i = 0; i < kinds_.size(); ++i) {
     const auto& [name, tensor] = parameters_[i];
@@ -190,7 +190,7 @@ void ModuleAveraging::before_forward() {
   }
 }
 
-/// Of an averaged step; the leader's order of gradients and buffers count.
+/// Begins an averaged step; the leader's order of gradients and its buffers count.
 void ModuleAveraging::begin_round(const JoinRound& round) {
   if (join_) reducer_->set_scale(join_->scale(round));
   reducer_->begin_forward(true, round.leader);
@@ -206,7 +206,7 @@ bool ModuleAveraging::wants_outputs() const {
 
 void ModuleAveraging::after_forward(const std::vector<at::Tensor>& outputs) {
   if (!reducer_ || !c10::GradMode::is_enabled()) return;
-  // Gradients that are put aside would hold the memory that the last virtual rank's need.
+  // Gradients that were set aside would hold the memory that the last virtual rank needs.
   if (!fold_ || synchronises()) reducer_->end_forward(outputs);
   if (synchronises()) {
     forward_ms_ = milliseconds(std::chrono::steady_clock::now() - forward_begin_);

@@ -1,5 +1,5 @@
 #pragma once
-// What DistributedDataParallel does with a module: equal values at the start, gradients averaged or
+// The work of DistributedDataParallel on a module: equal values at the start, gradients averaged or
 // folded over virtual ranks, buffers broadcast.
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-/// What a parameter's gradient hangs on.
+/// The properties of a parameter on which its gradient depends.
 struct ParameterKind {
   bool requires_grad = false;
   at::ScalarType type = at::kFloat;
@@ -60,14 +60,14 @@ class ModuleAveraging final : public DdpCore {
   std::shared_ptr<torch::nn::Module> module_;
   ProcessGroup group_;
   std::vector<NamedTensor> parameters_;
-  std::vector<ParameterKind> kinds_;  ///< Of these, when the model was made.
+  std::vector<ParameterKind> kinds_;  ///< Of the parameters, when the model was made.
   std::shared_ptr<CommHook> hook_;
   VirtualRankRange range_;
-  std::unique_ptr<VirtualRankFold> fold_;     ///< None without DdpOptions::virtual_ranks.
-  std::unique_ptr<Reducer> reducer_;          ///< None in a group of one.
-  std::unique_ptr<BufferBroadcast> buffers_;  ///< None when there is nothing to broadcast.
+  std::unique_ptr<VirtualRankFold> fold_;     ///< Null without DdpOptions::virtual_ranks.
+  std::unique_ptr<Reducer> reducer_;          ///< Null in a group of one.
+  std::unique_ptr<BufferBroadcast> buffers_;  ///< Null if there is nothing to broadcast.
   std::optional<JoinSession> join_;           ///< Within join().
-  std::optional<int> virtual_rank_;           ///< Of this rank's, the one entered.
+  std::optional<int> virtual_rank_;           ///< The entered one of this rank's virtual ranks.
   PassClock::Time forward_begin_;
   double forward_ms_ = 0, buffers_ms_ = 0;
 };

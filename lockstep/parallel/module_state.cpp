@@ -35,7 +35,7 @@ std::vector<NamedTensor> distinct(const torch::OrderedDict<std::string, at::Tens
   return list;
 }
 
-/// `text` of `root` on every rank.
+/// Returns `text` of `root` on every rank.
 std::string broadcast_text(ProcessGroup& group, std::string text, int root, CallSite site) {
   auto size = static_cast<int64_t>(text.size());
   group.broadcast(&size, 1, DType::kInt64, root, {}, site).wait();
@@ -44,8 +44,8 @@ std::string broadcast_text(ProcessGroup& group, std::string text, int root, Call
   return text;
 }
 
-/// The first place where this rank's descriptions differ from those of the group's rank 0, as a
-/// sentence that quotes both; nothing when they are equal.
+/// The first difference between the descriptions of this rank and of the group's rank 0, as a
+/// sentence that quotes both; nothing if they are equal.
 std::optional<std::string> first_difference(const ProcessGroup& group,
                                             const std::vector<std::string>& here,
                                             const std::vector<std::string>& root) {
@@ -83,7 +83,7 @@ void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>
   const std::string mine = fmt::format("{}", fmt::join(descriptions, "\n"));
   const auto root = split(broadcast_text(group, mine, 0, site), '\n');
   const auto difference = first_difference(group, split(mine, '\n'), root);
-  // Every rank must learn of it, or the others would wait for one that has given up.
+  // Every rank must learn of it, or the others would wait for a rank that has given up.
   int64_t complaining = difference ? group.rank() : group.size();
   group.all_reduce(&complaining, 1, DType::kInt64, ReduceOp::kMin, {}, site).wait();
   if (complaining == group.size()) return;
@@ -144,8 +144,8 @@ void BufferBroadcast::run(int root) {
   const bool sender = group_.rank() == root;
   for (size_t i = 0; sender && i < places_.size(); ++i) places_[i].copy_(buffers_[i].tensor);
   group_.broadcast(memory_->data(), memory_->bytes(), DType::kUint8, root).wait();
-  // variable_data() leaves the version counter alone: a graph of an earlier forward that saved a
-  // running average must stay usable, as it does on rank 0. Its backward does not read the value.
+  // variable_data() leaves the version counter unchanged: a graph of an earlier forward that saved
+  // a running average must stay usable, as on rank 0. Its backward does not read the value.
   for (size_t i = 0; !sender && i < places_.size(); ++i) {
     buffers_[i].tensor.variable_data().copy_(places_[i]);
   }
@@ -201,7 +201,7 @@ void BufferAverage::lay_out(const std::vector<NamedTensor>& buffers) {
   }
 }
 
-/// The last subtree's is where the sum over all is made.
+/// The sum over all ranks is made in the last subtree's memory.
 char* BufferAverage::memory_of(size_t subtree) const {
   return static_cast<char*>(subtree < earlier_.size() ? earlier_[subtree].data_ptr()
                                                       : memory_->data());

@@ -1,5 +1,5 @@
 #pragma once
-// Making the ranks' modules equal, and telling when they cannot be.
+// Makes the ranks' modules equal, and reports differences that prevent it.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,7 +19,7 @@ class Module;
 
 namespace lockstep {
 
-/// All parameters (or buffers) of the module and its children under their dotted names; a tensor
+/// All parameters (or buffers) of the module and its children under their dotted names. A tensor
 /// that is registered twice appears once, under its first name.
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 std::vector<NamedTensor> buffers_of(const torch::nn::Module& module);
@@ -27,22 +27,22 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module);
 /// "parameter 'fc.weight' Float [10, 64] strides [64, 1]".
 std::string describe(const std::string& what, const NamedTensor& tensor);
 
-/// Collective. Throws kMismatch, on every rank, when some rank's list differs from rank 0's.
-/// Descriptions are of one line.
+/// Collective. Throws kMismatch, on every rank, if some rank's list differs from rank 0's. Each
+/// description has one line.
 void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions,
                              CallSite site = CallSite::here());
 
 /// Up to eight names, quoted.
 std::string name_list(const std::vector<std::string>& names);
 
-/// Throws kInvalidArgument: a backward pass brought these parameters no gradient. Names up to
-/// eight. `virtual_ranks`: whether the model has any, and so no unused parameters.
+/// Throws kInvalidArgument: these parameters got no gradient in a backward pass. Names up to eight.
+/// `virtual_ranks`: true if the model has any, and so no unused parameters.
 [[noreturn]] void throw_without_gradient(const std::vector<std::string>& names, bool virtual_ranks);
 
-/// Collective: the values of rank `root` on every rank. Cost: one broadcast a tensor.
+/// Collective: the values of rank `root` on every rank. Cost: one broadcast per tensor.
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root = 0);
 
-/// Gives every rank the buffers of one, again and again: one broadcast for all of them.
+/// Broadcasts one rank's buffers to all ranks, repeatedly: one broadcast for all buffers.
 class BufferBroadcast {
  public:
   /// Collective.
@@ -57,15 +57,15 @@ class BufferBroadcast {
   std::vector<at::Tensor> places_;  ///< By buffer, in memory_.
 };
 
-/// Averages buffers over all virtual ranks of all ranks, again and again.
+/// Averages buffers over all virtual ranks of all ranks, repeatedly.
 class BufferAverage {
  public:
   /// Collective.
   BufferAverage(ProcessGroup group, const VirtualRankRange& range,
                 const std::vector<NamedTensor>& buffers);
-  /// Collective. `sums`: of each of this rank's owned_subtrees(), the sums of all buffers. Floating
-  /// buffers become the sum over all virtual ranks divided by their number. Others become those of
-  /// rank 0.
+  /// Collective. `sums`: for each of this rank's owned_subtrees(), the sums of all buffers.
+  /// Floating buffers become the sum over all virtual ranks divided by their number. Other buffers
+  /// become those of rank 0.
   void run(std::span<const std::span<const at::Tensor>> sums);
 
  private:
@@ -77,12 +77,12 @@ class BufferAverage {
   int virtual_ranks_;
   std::vector<NamedTensor> averaged_;
   std::vector<size_t> index_of_;       ///< By averaged buffer: its index among all buffers.
-  std::vector<BucketLayout> layouts_;  ///< One an element type.
-  std::vector<DType> types_;           ///< Theirs.
+  std::vector<BucketLayout> layouts_;  ///< One per element type.
+  std::vector<DType> types_;           ///< The element types.
   std::shared_ptr<SharedBuffer> memory_;
-  std::vector<at::Tensor> earlier_;  ///< Memory of the same layout for subtrees but the last.
+  std::vector<at::Tensor> earlier_;  ///< Memory of the same layout for all subtrees but the last.
   std::vector<std::vector<at::Tensor>> places_;  ///< By subtree, then by averaged buffer.
-  std::unique_ptr<SubtreeReduction> reduction_;  ///< Null where ranks_add_as_tree().
+  std::unique_ptr<SubtreeReduction> reduction_;  ///< Null if ranks_add_as_tree().
   std::unique_ptr<BufferBroadcast> others_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// How StepTimings are measured.
+// The measurement of StepTimings.
 
 #include <chrono>
 
@@ -7,15 +7,15 @@
 
 namespace lockstep {
 
-/// Adds up the times of one backward pass. It is told what time it is.
+/// Adds up the times of one backward pass. The caller passes the time.
 class PassClock {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   void begin(Time now);
-  /// A gradient has been handled; `in_flight`: whether communication is under way from here on.
+  /// A gradient has been handled; `in_flight`: true if communication is in progress from here on.
   void gradient(Time now, bool in_flight);
-  /// All gradients have been handled; what follows is waiting.
+  /// All gradients have been handled; the rest is waiting.
   void computed(Time now);
   void end(Time now);
 

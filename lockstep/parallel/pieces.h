@@ -1,5 +1,5 @@
 #pragma once
-// A bucket that a hook sends in pieces, to work on one while another is on its way.
+// The pieces of a bucket that a hook sends, to compute one while another is on its way.
 
 #include <ATen/Parallel.h>
 
@@ -10,13 +10,13 @@
 
 namespace lockstep {
 
-/// Elements of a piece: 8 MiB of float32, of which a core makes few bytes in a millisecond or two,
-/// while a piece as bfloat16 takes 34 ms to a peer over 1 Gbit/s: many times the 0.1 ms that
-/// starting another message costs.
+/// Elements of a piece: 8 MiB of float32, which a core compresses in a millisecond or two. As
+/// bfloat16 a piece takes 34 ms to a peer over 1 Gbit/s, many times the 0.1 ms for starting another
+/// message.
 inline constexpr int64_t kPieceElements = int64_t{1} << 21;
 
 /// Calls work(begin, count) for parts of [0, count), in this rank's intra-op threads. Parts start
-/// at multiples of `granule`; what the work makes of an item must not depend on where they do.
+/// at multiples of `granule`; the result for an item must not depend on their boundaries.
 template <class Work>
 void in_threads(int64_t count, int64_t granule, const Work& work) {
   at::parallel_for(0, divide_up(count, granule), 1, [&](int64_t begin, int64_t end) {

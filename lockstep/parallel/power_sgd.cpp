@@ -28,9 +28,9 @@ struct ThinMatrix {
   at::Tensor p, q;      ///< Parts of ThinBucket::ps and qs.
 };
 
-/// What one bucket needs.
+/// The state of one bucket.
 struct ThinBucket {
-  at::Tensor rest;  ///< As GradientBucket::flat: what was not sent.
+  at::Tensor rest;  ///< As GradientBucket::flat: the part that was not sent.
   std::vector<ThinMatrix> thin;
   std::vector<size_t> whole;         ///< The other gradients of the bucket,
   std::vector<at::Tensor> whole_at;  ///< parts of `wholes`.
@@ -85,20 +85,20 @@ class PowerSgdHook final : public CommHook {
       const at::NoGradGuard no_grad_at_end;
       for (Work& work : works) work.wait();
       finish(state, bucket, group);
-      // A gradient that is not finite would stay in rest and Q for good. The bucket has the same
+      // A gradient that is not finite would stay in rest and Q forever. The bucket has the same
       // bits on every rank, so all do this in the same step.
       if (!at::isfinite(bucket.flat).all().item<bool>()) start_anew(state, bucket);
     };
   }
 
  private:
-  /// The gradient as a matrix; a copy unless it is dense row by row.
+  /// The gradient as a matrix; a copy unless its rows are contiguous.
   static at::Tensor matrix(const GradientBucket& bucket, size_t index) {
     const at::Tensor& gradient = bucket.gradients[index];
     return gradient.reshape({gradient.size(0), -1});
   }
 
-  /// 0 when the gradient is not worth it.
+  /// 0 if compression of the gradient does not pay.
   int64_t rank_for(const at::Tensor& gradient) const {
     if (gradient.dim() < 2 || gradient.numel() == 0) return 0;
     const int64_t n = gradient.size(0), m = gradient.numel() / n;
@@ -164,7 +164,7 @@ class PowerSgdHook final : public CommHook {
     }
   }
 
-  /// P = M Q, added up over the ranks; and what travels whole.
+  /// P = M Q, summed over the ranks; and the gradients that are sent whole.
   static std::vector<Work> send(ThinBucket& state, const GradientBucket& bucket,
                                 ProcessGroup& group) {
     for (ThinMatrix& thin : state.thin) {
@@ -199,7 +199,7 @@ class PowerSgdHook final : public CommHook {
       const at::Tensor& gradient = bucket.gradients[thin.gradient];
       gradient.copy_(at::matmul(thin.p, thin.q.t()).view(gradient.sizes()));
     }
-    // What travels whole leaves no rest: the average is taken from the average.
+    // Gradients sent whole leave no rest: the average is subtracted from the average.
     for (size_t i = 0; i < state.whole.size(); ++i) {
       const at::Tensor& gradient = bucket.gradients[state.whole[i]];
       view_like(state.rest, bucket, gradient).copy_(state.whole_at[i]);
@@ -208,7 +208,7 @@ class PowerSgdHook final : public CommHook {
     state.rest.sub_(bucket.flat);
   }
 
-  /// The part of `vector`, laid out as bucket.flat, where `gradient` lies in that.
+  /// The part of `vector`, laid out as bucket.flat, at the place of `gradient`.
   static at::Tensor view_like(const at::Tensor& vector, const GradientBucket& bucket,
                               const at::Tensor& gradient) {
     const auto offset = (static_cast<const char*>(gradient.data_ptr()) -
@@ -232,7 +232,7 @@ void PowerSgdOptions::validate() const {
                 fmt::format("PowerSGD: {} is {}; it must be {}", field, value, allowed));
   };
   check(rank >= 1, "rank", rank, "at least 1");
-  // Before the second step the buckets are formed anew; what one remembers would be lost.
+  // Before the second step the buckets are formed anew; state from before would be lost.
   check(start_step >= 1, "start_step", start_step, "at least 1");
   check(min_saving > 0, "min_saving", min_saving, "greater than 0");
 }

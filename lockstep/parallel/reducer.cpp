@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Null where all_reduce() adds in the order of the tree over the virtual ranks.
+/// Null if all_reduce() adds in the order of the tree over the virtual ranks.
 std::unique_ptr<SubtreeReduction> make_subtree_reduction(const ProcessGroup& group,
                                                          const VirtualRankFold* fold,
                                                          std::span<const GradientSpec> specs) {
@@ -59,11 +59,13 @@ Reducer::~Reducer() {
   try {
     wait_for_pending();
   } catch (const std::exception&) {
-    // Whoever runs the group has seen it already; what counts here is that nothing uses the memory.
+    // The group has reported the error already; here it only matters that nothing uses the memory
+    // any more.
   }
 }
 
-/// A hook is given a gradient that would fill a bucket where it was computed, because it is alone.
+/// A gradient that would fill a bucket goes to a hook from the place of its computation, because it
+/// is alone.
 std::vector<std::vector<int>> Reducer::plan_for(std::span<const int> order) const {
   const int64_t fills = std::max(options_.bucket_cap_bytes, TensorArena::kMinBytes);
   return plan_buckets(memory_.specs(), order, limits_,
@@ -92,7 +94,7 @@ void Reducer::form_buckets_in_ready_order(int root) {
   if (options_.hook) options_.hook->buckets_changed(static_cast<int>(first));
 }
 
-/// Lets this step's buckets go by the hook, or not, as it says.
+/// Sends this step's buckets through the hook unless the hook is a no-op now.
 void Reducer::follow_hook() {
   if (!options_.hook || hooked_ == !options_.hook->is_noop()) return;
   hooked_ = !hooked_;
@@ -150,8 +152,8 @@ void Reducer::begin_forward(bool synchronise, int order_root) {
   phase_ = synchronise ? Phase::kArmed : Phase::kLocal;
 }
 
-/// Blocks are handed out from where backward reaches the model on, not to what the program computes
-/// in between; but at once where nothing will tell.
+/// Blocks are given out only once backward reaches the model, not for tensors that the program
+/// computes before. If no output can report that, they are given out at once.
 void Reducer::end_forward(const std::vector<at::Tensor>& outputs) {
   bool told = false;
   for (const at::Tensor& output : outputs) {
@@ -218,7 +220,7 @@ void Reducer::take_gradient(int index, const at::Tensor& arrived) {
   mark_ready(index);
 }
 
-/// Whether this gradient of the parameter is its last in this pass, as far as one can know.
+/// True if this gradient of the parameter is its last in this pass, as far as known.
 bool Reducer::check_count(int index) const {
   const auto i = static_cast<size_t>(index);
   const at::Tensor& grad = parameters_[i].tensor.grad();

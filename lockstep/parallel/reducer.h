@@ -1,5 +1,5 @@
 #pragma once
-// Averages gradients over all ranks while backward goes on.
+// Averages gradients over all ranks during backward.
 
 #include <ATen/core/Tensor.h>
 
@@ -21,11 +21,11 @@
 
 namespace lockstep {
 
-/// Which parameters take part in a backward pass.
+/// The use of parameters in a backward pass.
 enum class GraphUse {
-  kAll,         ///< Each, once.
-  kFindUnused,  ///< Other ones in each pass and on each rank; each at most once.
-  kStatic,      ///< The same ones on every rank as often as in the first pass.
+  kAll,         ///< All, once each.
+  kFindUnused,  ///< Different ones in each pass and on each rank; each at most once.
+  kStatic,      ///< The same ones on every rank, as often as in the first pass.
 };
 
 struct ReducerOptions {
@@ -35,37 +35,37 @@ struct ReducerOptions {
   bool measure_wait = false;                 ///< See StepTimings::slowest_wait.
 };
 
-/// Sees every gradient of a backward pass, gathers them in buckets in memory shared with the peers
-/// of this host, and starts the averaging of each bucket as soon as it is full.
+/// Receives every gradient of a backward pass and gathers them in buckets, in memory shared with
+/// the peers of this host. It starts the averaging of each bucket as soon as the bucket is full.
 ///
 /// Protocol of one step: begin_forward(true); forward; end_forward(outputs); backward. When
 /// backward() returns, .grad of every parameter is the average over the ranks. Buckets are reduced
-/// strictly in index order, so all ranks issue the same collectives whatever order their gradients
-/// come in. Before the second step the buckets are formed anew in the order in which the gradients
-/// of rank 0 got ready in the first.
+/// strictly in index order, so all ranks issue the same collectives whatever the order of their
+/// gradients. Before the second step the buckets are formed anew, in the order in which the
+/// gradients of rank 0 became ready in the first.
 ///
-/// kFindUnused: what has no gradient when backward ends is unused on this rank. It contributes its
-/// .grad as it is (what no_sync steps accumulated), or zeros, and gets the average if any rank used
-/// it since the last average; otherwise its .grad is not touched. The buckets that hold unused
-/// gradients wait for the end of backward; the second forming puts those of the first pass last.
-/// Cost: one reduction of a byte a parameter more.
-/// kStatic: the first pass reduces at its end and learns how often each parameter gets a gradient;
-/// from then on unused ones are in no bucket, at no cost, and their .grad is not touched.
+/// kFindUnused: a parameter without a gradient at the end of backward is unused on this rank. It
+/// contributes its current .grad (accumulated by no_sync steps), or zeros. Its .grad becomes the
+/// average if any rank used it since the last average; otherwise .grad is unchanged. The buckets
+/// that hold unused gradients wait for the end of backward; the second forming puts the gradients
+/// unused in the first pass last. Cost: one more reduction of a byte per parameter. kStatic: the
+/// first pass reduces at its end and learns how often each parameter gets a gradient. From then on
+/// unused ones are in no bucket, cost nothing, and keep their .grad.
 ///
-/// Fastest is a backward that finds .grad undefined: see GradientMemory. Where .grad is defined,
-/// autograd adds to it in place, and the average is copied back into it where it is the program's.
+/// A backward that finds .grad undefined is fastest: see GradientMemory. If .grad is defined,
+/// autograd adds to it in place; if it is the program's, the average is copied back into it.
 ///
 /// With virtual ranks (see VirtualRankFold; GraphUse::kAll, no hook) the pass is that of a rank's
-/// last virtual rank: each gradient becomes the sum over the last of the rank's subtrees as it
-/// arrives. A rank has one subtree where ranks_add_as_tree() holds, and all_reduce() adds those of
-/// all ranks; elsewhere SubtreeReduction adds them. The sum is divided by the number of all virtual
+/// last virtual rank. Each gradient, when it arrives, becomes the sum over the last of the rank's
+/// subtrees. If ranks_add_as_tree() holds, a rank has one subtree, and all_reduce() adds those of
+/// all ranks; else SubtreeReduction adds them. The sum is divided by the number of all virtual
 /// ranks, once, so that the bits do not depend on the number of ranks.
 ///
 /// All ranks must run the same steps. Errors come out of backward(): those of the group, with the
-/// names of the parameters; kMismatch (kStatic: the ranks' first passes differ); kInvalidArgument
-/// when a parameter got no gradient (at the end, names all of them) or too many in one pass, or
-/// when a pass runs that no begin_forward() announced. After an error the gradients are not usable,
-/// and the next begin_forward() after an interrupted pass throws as well.
+/// names of the parameters; kMismatch (kStatic: the ranks' first passes differ); kInvalidArgument.
+/// The last means that a parameter got no gradient (at the end, with all names) or too many in one
+/// pass, or that begin_forward() did not announce the pass. After an error the gradients are not
+/// usable, and the next begin_forward() after an interrupted pass throws as well.
 class Reducer {
  public:
   /// Collective. `parameters`: leaf tensors that require gradients, the same on every rank, on any
@@ -73,30 +73,30 @@ class Reducer {
   /// kUnavailable (no shared memory).
   Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, const ReducerOptions& options,
           VirtualRankFold* fold = nullptr);
-  /// Waits for collectives under way (at most the group's timeout).
+  /// Waits for collectives in progress (at most the group's timeout).
   ~Reducer();
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
-  /// Announces a forward pass whose backward shall be averaged, or (false) only be accumulated.
-  /// Collective before the second announced pass; `order_root` is the rank whose order of
-  /// gradients counts there.
+  /// Announces a forward pass whose backward will be averaged, or (false) only accumulated.
+  /// Collective before the second announced pass; `order_root` is the rank whose order of gradients
+  /// counts there.
   void begin_forward(bool synchronise, int order_root = 0);
-  /// The forward pass is over and gave these tensors; the same thread will run backward.
+  /// Ends the forward pass, which returned these tensors; the same thread will run backward.
   void end_forward(const std::vector<at::Tensor>& outputs);
 
   /// Collective with a backward pass of the other ranks, after begin_forward(true): contributes
-  /// zeros. .grad becomes what it becomes on them.
+  /// zeros. .grad becomes the same as on them.
   void shadow_pass();
   /// Averages are multiplied by this from now on.
   void set_scale(double scale) { scale_ = scale; }
 
-  /// Collective. The buckets as they are from now on, by parameters' names; none before the first
-  /// averaged pass.
+  /// Collective. The buckets from now on, by parameters' names; none before the first averaged
+  /// pass.
   BucketNames settled_buckets();
   /// Collective, before the first pass. Begins with these buckets, so that they are not formed anew
-  /// (but by what kStatic learns); parameters without one follow. Returns false, and changes
-  /// nothing, when they do not name parameters of this, each once, of one type a bucket.
+  /// (except by kStatic); parameters without one follow. Returns false, and changes nothing, unless
+  /// they name parameters of this model, each once, and one type per bucket.
   bool start_with(const BucketNames& buckets);
 
   /// Of the last averaged pass; forward is left 0.
@@ -107,9 +107,9 @@ class Reducer {
 
  private:
   enum class Phase { kIdle, kLocal, kArmed, kBackward };
-  struct PendingReduction {  ///< A bucket on its way.
+  struct PendingReduction {  ///< A bucket that is being reduced.
     std::vector<Work> works;
-    std::function<void()> finish;  ///< Of a hook.
+    std::function<void()> finish;  ///< The hook's.
   };
 
   std::vector<std::vector<int>> plan_for(std::span<const int> order) const;
@@ -147,30 +147,31 @@ class Reducer {
   VirtualRankFold* fold_;
   std::vector<int64_t> limits_;
   GradientMemory memory_;
-  std::unique_ptr<SubtreeReduction> subtrees_;  ///< Null where all_reduce() does.
-  bool hooked_;                                 ///< Buckets go by options_.hook, which is no no-op.
-  std::vector<int> order_;      ///< Of the gradients, that the buckets were planned for.
+  std::unique_ptr<SubtreeReduction> subtrees_;  ///< Null if all_reduce() adds them.
+  bool hooked_;                 ///< Buckets go through options_.hook, which is not a no-op.
+  std::vector<int> order_;      ///< The order of gradients for which the buckets were planned.
   std::vector<int> bucket_of_;  ///< By parameter; -1: in none.
 
   Phase phase_ = Phase::kIdle;
   bool first_pass_ = true;
   bool shadowing_ = false;
-  std::vector<bool> used_;       ///< By parameter, since the last average, no_sync passes too.
-  std::vector<int32_t> count_;   ///< By parameter: gradients in this pass.
-  std::vector<int32_t> wanted_;  ///< By parameter: gradients in every pass, kStatic's after one.
-  std::vector<bool> ready_;      ///< By parameter: staged or contributed in this pass.
-  std::vector<int> missing_;     ///< By bucket: gradients that are not ready yet.
-  std::vector<PendingReduction> pending_;  ///< By bucket: the first so many were launched.
-  std::vector<int> ready_order_;           ///< Of the first averaged pass; then empty.
+  std::vector<bool> used_;      ///< By parameter, since the last average, including no_sync passes.
+  std::vector<int32_t> count_;  ///< By parameter: gradients in this pass.
+  std::vector<int32_t>
+      wanted_;                ///< By parameter: gradients in every pass; kStatic's after the first.
+  std::vector<bool> ready_;   ///< By parameter: staged or contributed in this pass.
+  std::vector<int> missing_;  ///< By bucket: gradients that are not ready yet.
+  std::vector<PendingReduction> pending_;  ///< By bucket; only launched ones.
+  std::vector<int> ready_order_;           ///< In the first averaged pass; then empty.
   int gradients_ = 0;                      ///< In this pass.
   double scale_ = 1;
   PassClock clock_;
   StepTimings timings_;
   PassClock::Time last_end_;    ///< Of the last averaged pass.
-  int passes_with_copies_ = 0;  ///< In a row, up to the one that warned.
+  int passes_with_copies_ = 0;  ///< In a row, up to the pass that warned.
 
-  std::shared_ptr<Reducer*> self_;   ///< What hooks on outputs, which may outlive this, hold.
-  std::vector<GradientHook> hooks_;  ///< Last member: goes first, nothing fires afterwards.
+  std::shared_ptr<Reducer*> self_;   ///< Held by hooks on outputs, which may outlive this.
+  std::vector<GradientHook> hooks_;  ///< Last member: destroyed first, so no hook runs afterwards.
 };
 
 }  // namespace lockstep

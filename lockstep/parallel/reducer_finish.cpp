@@ -1,5 +1,5 @@
-// How a backward pass ends in the reducer: what did not come is agreed upon, all is awaited and
-// delivered.
+// The end of a backward pass in the reducer: agreement on missing gradients, then the wait for all
+// results and their delivery.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Says of a rank that shadows: it has nothing to say. Below any count and any negated one.
+/// Sent by a rank that only shadows. Below any count and any negated one.
 constexpr int32_t kNoCount = -(1 << 30);
 
 }  // namespace
@@ -25,7 +25,7 @@ constexpr int32_t kNoCount = -(1 << 30);
 void Reducer::finish_pass() {
   memory_.serving(false);
   if (gradients_ == 0 &&
-      !shadowing_) {  // a pass of autograd::grad(), which wants no gradients here
+      !shadowing_) {  // a pass of autograd::grad(), which needs no gradients here
     phase_ = Phase::kArmed;
     return;
   }
@@ -33,7 +33,7 @@ void Reducer::finish_pass() {
   const bool learning = first_pass_ && options_.graph == GraphUse::kStatic;
   if (!shadowing_ && !learning && options_.graph != GraphUse::kFindUnused &&
       pending_.size() < buckets().size()) {
-    if (subtrees_) subtrees_->abandon();  // other ranks may not come to what it would do next
+    if (subtrees_) subtrees_->abandon();  // other ranks may not take part in its next steps
     wait_for_pending();
     phase_ = Phase::kIdle;
     throw_missing();
@@ -58,7 +58,8 @@ void Reducer::finish_pass() {
   last_end_ = Clock::now();
 }
 
-/// Stages what has come and waited, contributes the rest, and gives the ranks' verdict to that.
+/// Stages gradients that came and waited, contributes the rest, and applies the ranks' agreement on
+/// it.
 void Reducer::reduce_rest() {
   if (options_.graph == GraphUse::kAll && !shadowing_) return wait_for_pending();
   std::vector<int> contributed;
@@ -110,8 +111,8 @@ std::vector<bool> Reducer::agree_on_counts() {
   return {wanted_.begin(), wanted_.end()};
 }
 
-/// The order of the buckets from the second pass on: as the gradients came, then what did not come;
-/// with a static graph that will never come.
+/// The order of the buckets from the second pass on: gradients in the order of arrival, then those
+/// that did not come. With a static graph the latter never come.
 void Reducer::learn_order() {
   std::vector<bool> listed(parameters_.size());
   for (const int index : ready_order_) listed[static_cast<size_t>(index)] = true;
@@ -145,7 +146,7 @@ void Reducer::measure_wait() {
   timings_.slowest_wait = longest - busy;
 }
 
-/// Once, when it seems to be so in every step.
+/// Warns once, if it seems to happen in every step.
 void Reducer::warn_of_copies() {
   constexpr int kEnough = 3;
   if (passes_with_copies_ == kEnough || memory_.of_program().empty()) {

@@ -28,7 +28,7 @@ SubtreeReduction::SubtreeReduction(ProcessGroup group, const VirtualRankRange& r
       subtrees_of_(subtrees_by_rank(range.total, group_.size())),
       sum_(all_subtrees(range.total, group_.size()), range.total),
       chunk_bytes_(round_up(std::clamp<int64_t>(max_bytes, 1, kChunkBytes), kCacheLineBytes)) {
-  // Of a chunk, the largest slice: see slice_of().
+  // The largest slice of a chunk: see slice_of().
   const int64_t slice_bytes = round_up(divide_up(chunk_bytes_, group_.size()), kCacheLineBytes);
   sent_bytes_ = *std::max_element(subtrees_of_.begin(), subtrees_of_.end()) * chunk_bytes_;
   received_bytes_ = std::ssize(sum_.nodes()) * slice_bytes;
@@ -69,8 +69,8 @@ std::function<void()> SubtreeReduction::start(std::span<const void* const> value
   return [this, sum] { finish(sum); };
 }
 
-/// Gives every rank its slice of this rank's values, subtree after subtree, and adds the chunk that
-/// was sent before, whose place to send from is then free again.
+/// Sends every rank its slice of this rank's values, subtree after subtree. Then it adds the chunk
+/// sent before, whose send buffer is then free again.
 void SubtreeReduction::send(std::span<const void* const> values, int64_t offset, Chunk chunk) {
   const auto own = static_cast<size_t>(group_.rank());
   const int64_t element_bytes = size_of(chunk.dtype);
@@ -90,12 +90,12 @@ void SubtreeReduction::send(std::span<const void* const> values, int64_t offset,
   received[own] = sent[own];
   chunk.arrival = group_.all_to_allv(sent_place(chunk.place), sent, received_place(chunk.place),
                                      received, chunk.dtype, {.async = true}, chunk.site);
-  // First, so that abandon() knows of it whatever happens to the one before.
+  // First, so that abandon() knows of it even if the addition of the previous one fails.
   auto before = std::exchange(on_its_way_, std::move(chunk));
   if (before) add(std::move(*before));
 }
 
-/// In the order of the tree's nodes, which is that of the ranks.
+/// In the order of the tree's nodes, which is the order of the ranks.
 std::vector<const void*> SubtreeReduction::arrived(const Chunk& chunk) const {
   const int64_t bytes = slice(chunk, group_.rank()).size() * size_of(chunk.dtype);
   std::vector<const void*> values;
@@ -121,7 +121,7 @@ void SubtreeReduction::finish(int64_t sum) {
   const auto found = gathers_.find(sum);
   if (found == gathers_.end()) return;
   for (Work& work : found->second) work.wait();
-  gathers_.erase(found);  // not before: abandon() waits for what an error leaves
+  gathers_.erase(found);  // not earlier: abandon() waits for operations that an error leaves
 }
 
 void SubtreeReduction::abandon() noexcept {
@@ -129,7 +129,7 @@ void SubtreeReduction::abandon() noexcept {
     try {
       work.wait();
     } catch (const std::exception&) {
-      // The caller has an error of its own to tell; the group keeps this one.
+      // The caller reports its own error; the group keeps this one.
     }
   };
   if (on_its_way_) wait(on_its_way_->arrival);

@@ -30,10 +30,10 @@
 namespace lockstep {
 namespace {
 
-/// The ranks over which layers take their statistics.
+/// The ranks over which layers compute their statistics.
 struct Ranks {
   ProcessGroup group;
-  std::shared_ptr<CollectiveTime> time;  ///< Of their collectives; null: nobody asks.
+  std::shared_ptr<CollectiveTime> time;  ///< Of their collectives; null: not measured.
 
   /// Runs `call`, a collective, to its end.
   template <class Call>
@@ -48,7 +48,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Of a batch, per channel. Legend: C channels.
+/// Moments of a batch, per channel. Legend: C channels.
 struct Moments {
   double count = 0;          ///< Values per channel.
   std::vector<double> mean;  ///< (C)
@@ -93,7 +93,7 @@ void merge(Moments& sum, const Moments& other) {
   sum.count = count;
 }
 
-/// Of the joined batch, on every rank.
+/// The moments of the joined batch, on every rank.
 Moments gather_moments(Ranks& ranks, const Moments& own) {
   ProcessGroup& group = ranks.group;
   const size_t channels = own.mean.size();
@@ -135,7 +135,7 @@ void update_running(const Tensor& running_mean, const Tensor& running_var, const
   move(running_var, std::move(unbiased));
 }
 
-/// (C) -> (1, C, 1, ...), to go with `input`.
+/// (C) -> (1, C, 1, ...), to broadcast with `input`.
 Tensor as_channels(const Tensor& vector, const Tensor& input) {
   std::vector<int64_t> shape(static_cast<size_t>(input.dim()), 1);
   shape[1] = vector.numel();
@@ -165,7 +165,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     context->saved_data["ranks"] =
         c10::IValue::make_capsule(c10::make_intrusive<RanksHolder>(std::move(ranks)));
     if (input.numel() == 0) return at::empty_like(input);
-    // What evaluation does with statistics that are given.
+    // The same computation as in evaluation with given statistics.
     return std::get<0>(
         at::native_batch_norm(input, weight, bias, mean, variance, /*training=*/false, 0, eps));
   }
@@ -179,7 +179,7 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
     const auto saved = context->get_saved_variables();
     const Tensor &input = saved[0], &weight = saved[1], &mean = saved[2], &invstd = saved[3];
     const Tensor grad = grads[0].contiguous(input.suggest_memory_format());
-    // Per channel: the sums of grad * (input - mean) * invstd and of grad, of this rank.
+    // This rank's sums per channel: of grad * (input - mean) * invstd and of grad.
     Tensor grad_weight = at::zeros_like(mean), grad_bias = at::zeros_like(mean);
     if (input.numel() > 0) {
       std::tie(std::ignore, grad_weight, grad_bias) = at::native_batch_norm_backward(
@@ -211,8 +211,8 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
   }
 };
 
-/// The layers that convert_sync_batchnorm() has seen, by the tensor that tells them from others.
-/// That tensor keeps the group, which so ends with the last of its layers.
+/// The layers converted by convert_sync_batchnorm(), by the tensor that identifies them. That
+/// tensor keeps the group, which so ends with the last of its layers.
 class ConvertedLayers {
  public:
   void add(const Tensor& key, const std::shared_ptr<Ranks>& ranks) {
@@ -222,7 +222,7 @@ class ConvertedLayers {
     layers_.insert_or_assign(key.unsafeGetTensorImpl(),
                              Layer{WeakKey(key.getIntrusivePtr()), ranks});
   }
-  /// Null for another layer.
+  /// Null for a layer that is not converted.
   std::shared_ptr<Ranks> find(const Tensor& key) {
     const MutexLock lock(mutex_);
     const auto found = layers_.find(key.unsafeGetTensorImpl());
@@ -232,7 +232,7 @@ class ConvertedLayers {
  private:
   using WeakKey = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
   struct Layer {
-    // Weak: no new tensor can have the address while this is here, and none is kept from going.
+    // Weak: while it exists, no new tensor can have the address, and no tensor is kept alive.
     WeakKey key;
     std::weak_ptr<Ranks> ranks;
   };
@@ -260,7 +260,7 @@ Tensor norm_over(const Ranks& ranks, const Tensor& input, const Tensor& weight, 
       .to(input.scalar_type());
 }
 
-/// Stands before libtorch's aten::batch_norm.
+/// Overrides libtorch's aten::batch_norm.
 Tensor batch_norm(const Tensor& input, const c10::optional<Tensor>& weight,
                   const c10::optional<Tensor>& bias, const c10::optional<Tensor>& running_mean,
                   const c10::optional<Tensor>& running_var, bool training, double momentum,
@@ -289,13 +289,14 @@ void stand_before_batch_norm() {
   (void)once;
 }
 
-/// Where batch_norm() above stands: elsewhere a layer would silently keep to its own batch.
+/// Devices on which batch_norm() above is registered: on others a layer would silently use its own
+/// batch only.
 bool stands_on(const c10::Device& device) {
   return device.is_cpu() || device.is_cuda() || device.type() == c10::DeviceType::PrivateUse1;
 }
 
-/// The tensor that tells a batch norm layer from others, undefined where it has none; nothing for
-/// another module.
+/// The tensor that identifies a batch norm layer, undefined if it has none; nothing for another
+/// module.
 std::optional<Tensor> key_of(torch::nn::Module& module) {
   const auto key = [](const auto* layer) -> std::optional<Tensor> {
     if (!layer) return std::nullopt;
@@ -306,7 +307,7 @@ std::optional<Tensor> key_of(torch::nn::Module& module) {
   return key(module.as<torch::nn::BatchNorm3d>());
 }
 
-/// The same, of a layer that can be converted.
+/// The same, for a layer that can be converted.
 std::optional<Tensor> checked_key_of(const std::string& name, torch::nn::Module& module) {
   auto key = key_of(module);
   if (!key || (key->defined() && stands_on(key->device()))) return key;

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-/// left + right, in the memory of `left` when nobody else holds that.
+/// left + right, in the memory of `left` if no other tensor holds it.
 at::Tensor sum_of(const at::Tensor& left, const at::Tensor& right) {
   return left.storage().use_count() == 1 ? left.add_(right) : left.add(right);
 }
@@ -23,7 +23,7 @@ void divide_by(at::Tensor& tensor, int divisor) {
   divide(tensor.data_ptr(), tensor.numel(), to_dtype(tensor.scalar_type()), divisor);
 }
 
-/// Whether anybody but the parameter may look at this gradient's memory.
+/// True if another owner than the parameter may read this gradient's memory.
 bool is_kept(const at::Tensor& grad) {
   if (!grad.defined()) return false;
   return grad.use_count() > 1 || grad.storage().use_count() > 1 ||
@@ -67,7 +67,7 @@ void VirtualRankFold::keep(int index) {
   require_gradients();
   kept_.resize(static_cast<size_t>(range_.count));
   kept_[static_cast<size_t>(index)] = {take_gradients(), clone_buffers()};
-  // Whoever looks at the module in between must not see one rank's last virtual rank.
+  // A reader of the module in between must not see the buffers of one rank's last virtual rank.
   if (index + 1 == range_.count) set_buffers(base_);
 }
 
@@ -85,7 +85,7 @@ void VirtualRankFold::push(int index, Left left) {
       sum.gradients[i] = sum_of(sum.gradients[i], std::exchange(left.gradients[i], {}));
     }
     for (size_t i = 0; i < buffers_.size(); ++i) {
-      // What cannot be averaged is the first virtual rank's.
+      // Buffers that cannot be averaged are the first virtual rank's.
       if (sum.buffers[i].is_floating_point()) sum.buffers[i].add_(left.buffers[i]);
     }
     left = std::move(sum);
@@ -99,7 +99,7 @@ void VirtualRankFold::add_sums_to(size_t i, const at::Tensor& gradient) const {
   for (auto sum = sums_.rbegin(); sum != end; ++sum) gradient.add_(sum->gradients[i]);
 }
 
-/// How many of the sums at hand are of the subtree that the last virtual rank belongs to.
+/// Number of present sums that belong to the last virtual rank's subtree.
 size_t VirtualRankFold::num_sums_for_last() const {
   return static_cast<size_t>(sums_to_add(range_, range_.count - 1));
 }
@@ -165,7 +165,7 @@ std::vector<at::Tensor> VirtualRankFold::clone_buffers() const {
   return values;
 }
 
-/// variable_data() leaves the version counter alone: see BufferBroadcast.
+/// variable_data() leaves the version counter unchanged: see BufferBroadcast.
 void VirtualRankFold::set_buffers(const std::vector<at::Tensor>& values) const {
   for (size_t i = 0; i < values.size(); ++i) buffers_[i].tensor.variable_data().copy_(values[i]);
 }

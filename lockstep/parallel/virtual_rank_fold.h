@@ -1,6 +1,5 @@
 #pragma once
-// What a rank's virtual ranks leave behind, added up in the order of the tree: gradients and
-// buffers.
+// The gradients and buffers of a rank's virtual ranks, added in the order of the tree.
 
 #include <ATen/core/Tensor.h>
 
@@ -13,22 +12,22 @@
 
 namespace lockstep {
 
-/// Lets one module stand for a rank's virtual ranks, one after the other, as if each had a rank of
-/// its own: every virtual rank starts a step with the same buffers (running statistics) and no
-/// gradient, or, within an accumulation, with those that it left itself.
+/// Lets one module serve a rank's virtual ranks one after the other, as if each had a rank of its
+/// own. Every virtual rank starts a step with the same buffers (running statistics) and no
+/// gradient. Within an accumulation it starts with its own from before.
 ///
-/// Of a step: for each index in [0, range.count): enter(index); the virtual rank's forward and
-/// backward; then keep(index) to accumulate, or else add(index), and finish() for the last.
+/// In a step, for each index in [0, range.count): enter(index); the virtual rank's forward and
+/// backward; then keep(index) to accumulate, or else add(index), and finish() after the last.
 ///
-/// A .grad of the program's (one that it keeps by a handle or a view, or whose memory it gave) is
-/// there again after finish(), with the result.
+/// A program's own .grad (kept by a handle or a view, or in its memory) is restored by finish(),
+/// with the result.
 ///
-/// What is left after the last virtual rank is a sum for each of owned_subtrees(): one where
+/// After the last virtual rank there is one sum for each of owned_subtrees(): one sum if
 /// ranks_add_as_tree() holds.
 ///
 /// Memory beyond the module's: log2(count) + 1 gradients of the whole module and as many of its
-/// buffers, or, with several subtrees, at most one more for each of them; while gradients
-/// accumulate, `count` of both.
+/// buffers. With several subtrees, at most one more for each; while gradients accumulate, `count`
+/// of both.
 class VirtualRankFold {
  public:
   /// `parameters`: those that require gradients. Collective.
@@ -38,29 +37,29 @@ class VirtualRankFold {
   const VirtualRankRange& range() const { return range_; }
 
   void enter(int index);
-  /// Puts the virtual rank's gradients and buffers aside until it is entered again; after the last
+  /// Sets the virtual rank's gradients and buffers aside until it is entered again. After the last
   /// virtual rank the module has the buffers from before the step. Errors of keep(), add() and
-  /// finish(): kInvalidArgument naming the parameters that got no (dense) gradient.
+  /// finish(): kInvalidArgument, which names the parameters without a (dense) gradient.
   void keep(int index);
-  /// Adds the virtual rank's to the sums.
+  /// Adds the virtual rank's gradients and buffers to the sums.
   void add(int index);
-  /// Makes `gradient`, the last virtual rank's of parameter `i`, the sum over the last of this
-  /// rank's subtrees, in place. Needs memory that nobody else holds.
+  /// Adds in place: `gradient`, the last virtual rank's of parameter `i`, becomes the sum over the
+  /// last of this rank's subtrees. No other owner may hold its memory.
   void add_sums_to(size_t i, const at::Tensor& gradient) const;
-  /// The sums over the other subtrees, in order, of the gradients by parameter. After the last
-  /// virtual rank's backward.
+  /// The sums over the other subtrees, in order, of the gradients by parameter. Call it after the
+  /// last virtual rank's backward.
   std::vector<std::span<const at::Tensor>> earlier_sums() const;
   /// Collective. Ends the last virtual rank. Gradients: with `alone` (a group of one) they become
-  /// the mean over all virtual ranks here; else the caller has seen to that. Buffers: they become
-  /// the mean over all virtual ranks of all ranks, in the tree's order, or, when not of a floating
-  /// type, those of virtual rank 0; without `fold_buffers` (a module that is not training) they are
-  /// as before the step.
+  /// the mean over all virtual ranks here; else the caller averages them. Buffers of a floating
+  /// type become the mean over all virtual ranks of all ranks, in the tree's order; others become
+  /// those of virtual rank 0. Without `fold_buffers` (a module that is not training) they are as
+  /// before the step.
   void finish(bool alone, bool fold_buffers);
 
-  /// Of the last finish(): where the buffers of all ranks were awaited and averaged.
+  /// Time of the last finish() for awaiting and averaging the buffers of all ranks.
   double averaging_ms() const { return averaging_ms_; }
 
-  /// Ends the step early: forgets what was kept and added; the buffers are as before the step.
+  /// Ends the step early: drops kept and added values; the buffers are as before the step.
   void reset();
 
  private:
@@ -80,10 +79,10 @@ class VirtualRankFold {
   VirtualRankRange range_;
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> buffers_;
-  bool under_way_ = false;         ///< A step is; an accumulation counts as one.
+  bool under_way_ = false;         ///< A step is in progress; an accumulation counts as one.
   std::vector<at::Tensor> base_;   ///< The buffers before the step.
   std::vector<at::Tensor> homes_;  ///< By parameter: the program's .grad, or undefined.
-  std::vector<Left> kept_;         ///< By index; empty when nothing accumulates.
+  std::vector<Left> kept_;         ///< By index; empty unless gradients accumulate.
   std::vector<Left> sums_;         ///< Of whole nodes of the tree, in order.
   BufferAverage average_;
   double averaging_ms_ = 0;

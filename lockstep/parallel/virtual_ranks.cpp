@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// A one-to-one mixing of 64 bits. Source: Steele et al., "Fast Splittable Pseudorandom Number
+/// A bijective mixing of 64 bits. Source: Steele et al., "Fast Splittable Pseudorandom Number
 /// Generators", OOPSLA 2014 (SplitMix64).
 uint64_t mix(uint64_t value) {
   value += 0x9E3779B97F4A7C15;
