@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-// libtorch 2.4 has one function for all devices; the ones it had before are deprecated since.
+// libtorch 2.4 has one function for all devices; the earlier ones are deprecated since.
 #define LOCKSTEP_AUTOCAST_BY_DEVICE \
   (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4))
 

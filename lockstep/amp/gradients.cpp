@@ -13,7 +13,7 @@ namespace lockstep {
 
 bool all_finite(std::span<const at::Tensor> tensors) {
   const at::NoGradGuard no_grad;
-  // What is no number, or infinite, shows in a sum.
+  // A sum shows values that are NaN or infinite.
   std::map<at::DeviceIndex, std::vector<at::Tensor>> sums;
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined()) {
@@ -25,7 +25,7 @@ bool all_finite(std::span<const at::Tensor> tensors) {
     finite = finite && std::isfinite(at::stack(of_device).sum().item().toDouble());
   }
   if (finite) return true;
-  // A sum may overflow by itself.
+  // The sum itself may overflow.
   for (const at::Tensor& tensor : tensors) {
     if (tensor.defined() && !at::isfinite(tensor).all().item().toBool()) return false;
   }

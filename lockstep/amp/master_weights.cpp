@@ -26,7 +26,7 @@ void cast_tensor(at::Tensor tensor, at::ScalarType dtype) {
     tensor.set_data(tensor.variable_data().to(dtype));
 }
 
-/// Modules of no type that hold, under the names of `module`'s, what `own` makes of each tensor.
+/// Plain modules that hold, under the names of `module`, the result of `own` for each tensor.
 template <class Own>
 std::shared_ptr<Module> twin_of(const Module& module, const Own& own) {
   auto twin = std::make_shared<Module>();

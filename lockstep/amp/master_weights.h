@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-/// Casts parameters and floating buffers of `module` in place as `level` has it: O0 and O1 nothing,
-/// O2 all but those of batch norms (BatchNorm1d to 3d and whatever keeps a running_mean), O3 all.
-/// `dtype`: see low_precision(). float64 too becomes `dtype`.
+/// Casts parameters and floating buffers of `module` in place according to `level`. O0 and O1 cast
+/// none, O2 all but those of batch norms (BatchNorm1d to 3d and all modules with a running_mean),
+/// O3 all. `dtype`: see low_precision(). float64 becomes `dtype` too.
 void cast_module(torch::nn::Module& module, AmpLevel level, at::ScalarType dtype);
 
 /// Casts a module and keeps its weights in float32, for levels O2 and O3:
@@ -27,28 +27,28 @@ void cast_module(torch::nn::Module& module, AmpLevel level, at::ScalarType dtype
 ///   optimizer.step();
 ///   masters.publish();
 ///
-/// module() has the parameters and buffers of the net under the same names, so checkpoints made of
-/// it are those of a float32 run. What the cast left alone (batch norm in O2) is in both.
-/// The net's tensors must stay the ones that they are. Memory beyond the net's: 4 bytes, and with
-/// take_gradients() 4 more, for each value that was cast.
+/// module() has the parameters and buffers of the net under the same names, so its checkpoints are
+/// those of a float32 run. Both share the tensors that the cast left unchanged (batch norm in O2).
+/// The net's tensors must not be replaced. Memory beyond the net's: 4 bytes, and with
+/// take_gradients() 4 more, for each cast value.
 class MasterWeights {
  public:
   MasterWeights(torch::nn::Module& net, AmpLevel level, at::ScalarType dtype);
 
   torch::nn::Module& module() { return *twin_; }
 
-  /// Gives module()'s parameters the gradients of the net's, in float32; undefined ones too.
+  /// Copies the gradients of the net, in float32, to module()'s parameters; undefined ones too.
   void take_gradients();
-  /// Gives the net the parameters of module(), rounded: after an optimizer step.
+  /// Copies the parameters of module(), rounded, to the net: after an optimizer step.
   void publish();
-  /// Gives the net the buffers too: after a load.
+  /// Copies the buffers to the net too: after a load.
   void publish_all();
-  /// Gives module() the buffers of the net, which change in forward: before a save.
+  /// Copies the net's buffers, which change in forward, to module(): before a save.
   void collect_buffers();
 
  private:
   struct Pair {
-    at::Tensor net;     ///< Of 16 bits.
+    at::Tensor net;     ///< 16 bits.
     at::Tensor master;  ///< float32.
   };
 

@@ -38,7 +38,7 @@ Endpoint parse_endpoint(const std::string& text, int default_port) {
     if (!port.empty() && port.front() != ':') throw refuse("only a port may follow ']'");
     if (!port.empty()) port.erase(0, 1);
   } else if (const size_t colon = text.find(':'); colon == text.rfind(':')) {
-    // More than one colon: an IPv6 address without brackets, which leaves no room for a port.
+    // More than one colon: an IPv6 address without brackets, so there is no port.
     host = text.substr(0, colon);
     port = colon == std::string::npos ? "" : text.substr(colon + 1);
   }
@@ -92,7 +92,7 @@ std::string address_text(const sockaddr* address, socklen_t size, bool with_port
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "unknown address";
   }
-  // A listener for both families hears of IPv4 peers by addresses of IPv6 that stand for them.
+  // A listener for both families sees IPv4 peers as IPv4-mapped IPv6 addresses.
   constexpr std::string_view kMapped = "::ffff:";
   std::string text = host;
   if (text.starts_with(kMapped) && text.find('.') != std::string::npos) {
@@ -139,7 +139,7 @@ bool is_own_address(const std::string& host) {
 }
 
 std::string local_address_towards(const std::string& host) {
-  // Connecting a datagram socket sends nothing; it only asks the routing table.
+  // Connecting a datagram socket sends nothing; it only queries the routing table.
   const AddressList list = look_up(host, 9);
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
     const UniqueFd fd(::socket(each->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -1,5 +1,5 @@
 #pragma once
-// Names and addresses of hosts: how they are written, looked up, and which are this host's.
+// Names and addresses of hosts: parsing, look-up, and the addresses of this host.
 
 #include <netdb.h>
 
@@ -20,19 +20,19 @@ std::string to_string(const Endpoint& endpoint);
 
 using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-/// The addresses of `host`, for streams; of an empty one this host's. Null where there are none:
-/// then `problem` says why. `flags` and `family`: as addrinfo has them.
+/// The stream addresses of `host`; for an empty one this host's. Null if there are none: then
+/// `problem` receives the reason. `flags` and `family`: as in addrinfo.
 AddressList look_up(const std::string& host, int port, std::string* problem, int flags = 0,
                     int family = AF_UNSPEC);
-/// The same. Errors: kUnavailable naming the host.
+/// The same. Errors: kUnavailable, which names the host.
 AddressList look_up(const std::string& host, int port, int flags = 0);
-/// Is `host` an address, or a name that this host's resolver knows now?
+/// True if `host` is an address, or a name that this host's resolver knows now.
 bool can_resolve(const std::string& host);
 
 /// "10.0.0.1", "fe80::1", without zone and port; empty for other families and null.
 std::string in_figures(const sockaddr* address);
-/// For messages: as above with the zone, and the port where that is wanted. An IPv4 address that is
-/// written as one of IPv6 is shown as itself; "local socket" for other families.
+/// For messages: as above with the zone, and with the port on request. An IPv4-mapped IPv6 address
+/// is shown as IPv4; "local socket" for other families.
 std::string address_text(const sockaddr* address, socklen_t size, bool with_port);
 
 /// "localhost", 127.x.y.z or ::1.
@@ -41,17 +41,17 @@ bool is_loopback(const std::string& host);
 /// One address of an interface.
 struct InterfaceAddress {
   std::string interface;
-  std::string address;  ///< In figures.
+  std::string address;  ///< Numeric.
   bool up = true;
 };
-/// All of this host. Errors: kIo.
+/// All addresses of this host. Errors: kIo.
 std::vector<InterfaceAddress> interface_addresses();
 
-/// Does `host` (name or address) mean this host, by any of its addresses? A name that cannot be
-/// looked up is another's. Cost: one look-up.
+/// True if `host` (name or address) means this host, by any of its addresses. A name that cannot be
+/// resolved counts as another host's. Cost: one look-up.
 bool is_own_address(const std::string& host);
 
-/// The address of this host that the kernel would use to reach `host`: what to advertise to it.
+/// The address of this host that the kernel would use to reach `host`: the one to advertise.
 std::string local_address_towards(const std::string& host);
 
 }  // namespace lockstep

@@ -39,7 +39,7 @@ void say_refusal(int fd, Deadline deadline, const std::string& peer) {
   try {
     send_all(fd, refusal.data(), refusal.size(), deadline, peer);
   } catch (const Error&) {
-    // It does not want to know.
+    // The client does not read it.
   }
 }
 
@@ -176,7 +176,7 @@ size_t ServerHandshake::feed(std::string_view bytes, const std::string& peer) {
 
 void ServerHandshake::take_hello(const std::string& peer) {
   std::memcpy(&theirs_, input_.data(), input_.size());
-  // A stranger's first line may be shorter than a hello; do not wait for the rest of it.
+  // The first line of a foreign client may be shorter than a hello; do not wait for the rest of it.
   if (input_.size() >= sizeof theirs_.magic && !is_magic(theirs_.magic)) {
     throw foreign_protocol(peer);
   }
@@ -198,8 +198,8 @@ void ServerHandshake::take_proof(const std::string& peer) {
 
 namespace {
 
-/// The client's half of what follows the hellos. It proves itself first, so a stranger who connects
-/// learns nothing but a nonce.
+/// The client's half of the exchange after the hellos. The client proves itself first, so a foreign
+/// client learns nothing but a nonce.
 void exchange_digests(int fd, std::string_view secret, std::string_view purpose, const Hello& own,
                       const Hello& theirs, const std::string& peer, Deadline deadline) {
   const Digest proof = make_proof(secret, label(purpose, "client"), own, theirs);

@@ -3,15 +3,15 @@
 //
 // A job secret is 32 random bytes made by the launcher, written as 64 hex digits. The exchange is
 // mutual: each end sends 32 random bytes and answers with
-//   HMAC-SHA-256(secret, label || own nonce || peer's nonce || build id)
-// so that neither a replay nor a reflection works and two different builds refuse each other.
-// With an empty secret the same exchange runs with an empty key: it then only tells strangers and
-// other builds apart, and callers must keep to loopback.
+//   HMAC-SHA-256(secret, label || own nonce || peer's nonce || build id) so that neither a replay
+// nor a reflection works and two different builds refuse each other. With an empty secret the same
+// exchange runs with an empty key. It then only detects foreign clients and other builds, and
+// callers must stay on loopback.
 //
-// Where a job's wire is TLS, both ends say so in their hello, and TLS with a key made of the secret
-// and both hellos takes the place of the digests (base/tls.h). Nothing is negotiated: whoever says
-// otherwise than this end is refused, and whoever changes a hello on the way changes the key. On
-// sockets within a host the hello says the same, and the rest is as without TLS.
+// If a job's wire is TLS, both hellos contain that, and TLS replaces the digests, with a key made
+// from the secret and both hellos (base/tls.h). Nothing is negotiated: an end with another setting
+// is refused, and a changed hello changes the key. On sockets within a host the hello contains the
+// same, and the rest is as without TLS.
 
 #include <array>
 #include <cstdint>
@@ -24,8 +24,8 @@
 
 namespace lockstep {
 
-/// The other end speaks this protocol, as the same build, and does not know the secret: to try
-/// again is in vain. kMismatch.
+/// The other end speaks this protocol, as the same build, but does not have the secret: a retry is
+/// useless. kMismatch.
 class WrongSecret : public Error {
  public:
   explicit WrongSecret(const std::string& peer);
@@ -33,15 +33,16 @@ class WrongSecret : public Error {
 
 class TlsSession;
 
-/// How the connections of a job between hosts carry their bytes; the same on all of its hosts.
+/// The encoding of a job's connections between hosts; the same on all of its hosts.
 enum class Wire : uint8_t {
   kPlain,
-  kTls,  ///< Encrypted, but for sockets within a host. Needs a secret.
+  kTls,  ///< Encrypted, except for sockets within a host. Needs a secret.
 };
 
-/// Is what goes through `fd` encrypted where the job's wire is `wire`? Not on a unix socket.
+/// True if the bytes through `fd` are encrypted when the job's wire is `wire`. Not on a unix
+/// socket.
 bool is_encrypted(Wire wire, int fd);
-/// Errors: kInvalidArgument where the wire needs a secret and there is none.
+/// Errors: kInvalidArgument if the wire needs a secret and there is none.
 void check_wire(std::string_view secret, Wire wire);
 
 /// 64 hex digits from the kernel's random generator.
@@ -55,8 +56,8 @@ Digest hmac_sha256(std::string_view key, std::string_view message);
 /// Compares in constant time.
 bool equal_digests(const Digest& a, const Digest& b);
 
-/// What each end sends first: magic, build id, nonce. Fixed size, so it is read whole before it is
-/// parsed.
+/// The first bytes of each end: magic, build id, nonce. Fixed size, so it is read whole before it
+/// is parsed.
 struct Hello {
   static constexpr uint32_t kMagic = 0x4b434f4c;     // "LOCK"
   static constexpr uint32_t kTlsMagic = 0x53434f4c;  // "LOCS"
@@ -68,10 +69,10 @@ static_assert(sizeof(Hello) == 64);
 
 /// This build's hello with a fresh nonce.
 Hello make_hello(Wire wire = Wire::kPlain);
-/// Errors: kMismatch when `theirs` is another build or not this protocol at all; kInvalidArgument
-/// when its wire is not `wire`.
+/// Errors: kMismatch if `theirs` is another build or another protocol; kInvalidArgument if its wire
+/// is not `wire`.
 void check_hello(const Hello& theirs, const std::string& peer, Wire wire = Wire::kPlain);
-/// `role` ("client" or "server") is that of the end which sends the proof.
+/// `role` ("client" or "server") is the role of the end that sends the proof.
 Digest make_proof(std::string_view secret, std::string_view role, const Hello& own,
                   const Hello& peers);
 /// The key of the TLS session that follows these hellos.
@@ -79,25 +80,25 @@ Digest make_tls_key(std::string_view secret, std::string_view purpose, const Hel
                     const Hello& server);
 
 /// The server's half without a socket, for a server that must not block. Send greeting() at once,
-/// feed() what comes until done(), then send answer().
-/// Where the connection is encrypted it is done after the hellos, and there is no answer: a
-/// TlsSession with tls_key() has still to prove the secret.
+/// feed() incoming bytes until done(), then send answer(). If the connection is encrypted, it is
+/// done after the hellos and has no answer: a TlsSession with tls_key() must still prove the
+/// secret.
 class ServerHandshake {
  public:
   ServerHandshake(std::string_view secret, std::string_view purpose, Wire wire = Wire::kPlain,
                   bool encrypted = false);
 
   std::string_view greeting() const;
-  /// Takes bytes off the front of the stream and says how many; at most wanted().
-  /// Errors: those of check_hello(), WrongSecret, as soon as it shows; `peer` is named in it. After
+  /// Takes bytes from the front of the stream and returns their number; at most wanted(). Errors:
+  /// those of check_hello(); WrongSecret, as soon as it is detected. They name `peer`. After
   /// WrongSecret send refusal().
   size_t feed(std::string_view bytes, const std::string& peer);
-  /// Bytes still to come from the client in the present step; 0 when done.
+  /// Bytes that the client still has to send in the present step; 0 when done.
   size_t wanted() const;
   bool done() const { return step_ == Step::kDone; }
   std::string_view answer() const;
-  /// Instead of the answer: no proof. Without it the client would take a server that ends just then
-  /// for one of another secret.
+  /// Sent instead of the answer: no proof. Without it the client would take a server that is ending
+  /// for one with another secret.
   static std::string_view refusal();
   Digest tls_key() const { return make_tls_key(secret_, purpose_, theirs_, own_); }
 
@@ -117,17 +118,17 @@ class ServerHandshake {
   Step step_ = Step::kHello;
 };
 
-/// Both halves over a blocking or non-blocking socket. `purpose` ("store", "comm") keeps a proof
-/// for one service from opening another. Errors: WrongSecret, kMismatch (other build, other
-/// protocol), kTimeout, kPeerLost; of the client kUnavailable when a server that had greeted closes
-/// the connection without an answer: it is ending.
+/// Both halves over a blocking or non-blocking socket. `purpose` ("store", "comm") prevents the use
+/// of a proof for another service. Errors: WrongSecret, kMismatch (other build, other protocol),
+/// kTimeout, kPeerLost. For the client kUnavailable if a server sent its hello and closes the
+/// connection without an answer: it is ending.
 void authenticate_client(int fd, std::string_view secret, std::string_view purpose,
                          Deadline deadline);
 void authenticate_server(int fd, std::string_view secret, std::string_view purpose,
                          Deadline deadline);
 
-/// The client's half for a job whose wire is `wire`. The session through which all further bytes
-/// go; null where they go as they are. The peer must wait to be asked: what it sends unasked is not
+/// The client's half for a job whose wire is `wire`. Returns the session for all further bytes;
+/// null if they are sent unencrypted. The peer must not send before a request: such bytes are not
 /// seen before its next bytes come. Errors: kInvalidArgument too (the peer's wire is another).
 std::unique_ptr<TlsSession> authenticate_client(int fd, std::string_view secret,
                                                 std::string_view purpose, Wire wire,

@@ -23,12 +23,12 @@
 namespace lockstep {
 namespace {
 
-/// Flags of a task that /proc/PID/stat shows; include/linux/sched.h.
+/// Flags of a task in /proc/PID/stat; include/linux/sched.h.
 constexpr unsigned kExiting = 0x4;
 constexpr unsigned kKilledBySignal = 0x400;
 
 /// Children of this process. Only the main thread has any: it alone starts processes, and orphans
-/// come to it.
+/// are reparented to it.
 std::vector<pid_t> children() {
   const pid_t self = ::getpid();
   std::vector<pid_t> pids;

@@ -1,5 +1,5 @@
 #pragma once
-// Looking after child processes by the kernel's means.
+// Management of child processes by kernel interfaces.
 
 #include <sys/types.h>
 
@@ -11,26 +11,27 @@
 
 namespace lockstep {
 
-/// Descendants whose parent dies become this process's children, so that none gets lost.
+/// Descendants whose parent dies become this process's children, so that none is lost.
 void adopt_orphans();
 
-/// Becomes readable when the process ends; epoll reports several in the order of their ends.
-/// Errors: kIo.
+/// A descriptor that becomes readable when the process ends; epoll reports several in the order of
+/// their ends. Errors: kIo.
 UniqueFd open_pidfd(pid_t pid);
 
 /// Reaps this child if it has ended.
 std::optional<ExitStatus> reap(pid_t pid);
 
-/// The next child that has ended and is not reaped yet; 0: none.
+/// The next child that has ended and has not been reaped; 0: none.
 pid_t ended_child();
 
-/// True when the process is on its way out because of a signal: the kernel still frees its memory.
+/// True if a signal is ending the process: the kernel still frees its memory.
 bool dying_by_signal(pid_t pid);
 
-/// True when the group has a process, dead ones that nobody reaped included.
+/// True if the group has a process, including dead ones that have not been reaped.
 bool group_exists(pid_t group);
 
-/// Kills all remaining children but these, and theirs, and waits for them, for some seconds.
+/// Kills all remaining children except these, and their descendants, and waits some seconds for
+/// them.
 void kill_remaining_children(const std::vector<pid_t>& except);
 
 }  // namespace lockstep

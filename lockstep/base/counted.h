@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-/// "1 rank", "2 ranks". `many`: its plural where that is not `one` and an s.
+/// "1 rank", "2 ranks". `many`: the plural, if it is not `one` with an s.
 std::string counted(int64_t number, std::string_view one, std::string_view many = "");
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-/// Asks for each: a list of them would take a descriptor.
+/// Tests each number: a list of them would need a descriptor.
 int count_open(rlim_t limit) {
   constexpr rlim_t kMostAsked = 1 << 20;
   int open = 0;
@@ -24,7 +24,7 @@ int count_open(rlim_t limit) {
   return open;
 }
 
-/// For everything else that a process has open, and what programs that are being started have.
+/// Descriptors for other uses of a process, and for programs that are being started.
 constexpr size_t kOtherDescriptors = 160;
 
 /// Any thread may be the first to raise the limit.

@@ -1,5 +1,5 @@
 #pragma once
-// How many descriptors (files, sockets, shared memory) this process may have open.
+// The limit of descriptors (files, sockets, shared memory) that this process may have open.
 
 #include <sys/resource.h>
 
@@ -8,19 +8,19 @@
 
 namespace lockstep {
 
-/// Raises this process's soft limit to the hard one. True when that is more than before. Any
-/// thread. Programs that a launcher starts begin with the one that the user gave
-/// (UsersDescriptorLimit): some cannot do with many.
+/// Raises this process's soft limit to the hard one. True if that is more than before. Any thread.
+/// Programs started by a launcher begin with the user's limit (UsersDescriptorLimit): some work
+/// badly with a large one.
 bool raise_soft_descriptor_limit();
 
-/// After EMFILE: "40 of limit 40 are open: raise it, ulimit -n"; after ENFILE what is short then;
-/// else "". Changes no errno.
+/// After EMFILE: "40 of limit 40 are open: raise it, ulimit -n"; after ENFILE the system's limit;
+/// else "". Does not change errno.
 std::string descriptor_shortage(int error_number);
 
-/// The limit before it was raised; nothing: it was not.
+/// The limit before it was raised; nothing if it was not.
 std::optional<rlimit> users_descriptor_limit();
 
-/// While it lives, what this process starts gets the user's limit. Nothing else must be opened
+/// While it lives, processes that this one starts get the user's limit. Open nothing else
 /// meanwhile.
 class UsersDescriptorLimit {
  public:
@@ -33,8 +33,8 @@ class UsersDescriptorLimit {
   std::optional<rlimit> raised_;
 };
 
-/// Errors: kInvalidArgument where `needed` descriptors and some more are above the limit. `what`
-/// needs them: "350 ranks".
+/// Errors: kInvalidArgument if `needed` descriptors and some more exceed the limit. `what` needs
+/// them, for the message: "350 ranks".
 void check_descriptors(size_t needed, const std::string& what);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 #pragma once
-// Reading the environment, with errors that name the variable.
+// Reads the environment; errors name the variable.
 
 #include <cstdint>
 #include <optional>
@@ -8,14 +8,14 @@
 
 namespace lockstep {
 
-/// The variable's text; nothing when it is unset or empty (launchers treat the two alike).
+/// The variable's text; nothing if it is unset or empty (launchers treat the two alike).
 std::optional<std::string> env(const char* name);
 std::string env_or(const char* name, std::string_view fallback);
 
 /// `text` as a whole number in [lo, hi]. `what` names it in the error (kInvalidArgument).
 int64_t parse_int(std::string_view text, int64_t lo, int64_t hi, std::string_view what);
 
-/// "1" is yes and "0" is no. `variable` is named in the error (kInvalidArgument).
+/// "1" is yes and "0" is no. The error (kInvalidArgument) names `variable`.
 bool parse_yes(std::string_view text, std::string_view variable);
 
 }  // namespace lockstep

@@ -60,7 +60,7 @@ int exit_status(const Error& error) noexcept {
 
 namespace {
 
-/// Of libtorch's errors the message: what follows are its stack frames.
+/// The message of libtorch's errors, without the stack frames that follow.
 std::string_view without_frames(std::string_view what) {
   return what.substr(0, what.find("\nException raised from "));
 }
@@ -76,7 +76,7 @@ int run_main(std::string_view program, int (*body)(int, char**), int argc, char*
   try {
     check_log_level(env_or("LOCKSTEP_LOG_LEVEL", "info"));
     const int status = body(argc, argv);
-    // What was printed is the result. Who closes a pipe has read enough of it.
+    // The output is the result of the program. A reader that closes the pipe has read enough of it.
     errno = 0;
     const bool lost = (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) && errno != EPIPE;
     if (!lost || status != 0) return status;

@@ -1,15 +1,15 @@
 #pragma once
-// How a process ended.
+// The way in which a process ended.
 
 #include <string>
 
 namespace lockstep {
 
 struct ExitStatus {
-  int code = 0;    ///< Exit code; 0 when a signal ended it.
+  int code = 0;    ///< Exit code; 0 if a signal ended it.
   int signal = 0;  ///< 0: it exited.
   bool ok() const { return code == 0 && signal == 0; }
-  /// What a shell would make of it: the code, or 128 + signal.
+  /// The status in a shell: the code, or 128 + signal.
   int shell_code() const { return signal != 0 ? 128 + signal : code; }
 };
 

@@ -37,7 +37,7 @@ std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
     throw Error(ErrorCode::kCorrupt, fmt::format("{}: {} bytes, at most {} are read", path.string(),
                                                  info.st_size, max_bytes));
   }
-  // Sizes of files in /proc are not told, and some of those are given in one read or not at all.
+  // Files in /proc do not show their size, and some can only be read in one call.
   constexpr int64_t kLeast = 4096;
   std::string bytes(static_cast<size_t>(std::max(info.st_size + 1, kLeast)), '\0');
   size_t size = 0;
@@ -51,7 +51,7 @@ std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
     }
     const bool is_all = S_ISREG(info.st_mode) && static_cast<int64_t>(size) == info.st_size;
     if (got == 0 || is_all) break;
-    if (size == bytes.size()) bytes.resize(size + (size_t{1} << 16));  // it grew, or is no file
+    if (size == bytes.size()) bytes.resize(size + (size_t{1} << 16));  // it grew, or is not regular
   }
   bytes.resize(size);
   return bytes;

@@ -1,5 +1,5 @@
 #pragma once
-// Folders: made, or held so that one process at a time writes into one.
+// Folders: creation, and a lock that lets one process at a time write into one.
 
 #include <filesystem>
 #include <functional>
@@ -11,30 +11,30 @@
 
 namespace lockstep {
 
-/// "runs/x" of "runs/x/": what a new name is made of, and what rename takes as one.
+/// "runs/x" of "runs/x/": for derived names, and for rename.
 std::filesystem::path without_slash(const std::filesystem::path& path);
 
-/// `path` from the root on. Errors: kInvalidArgument where it is empty; `what` says whose name it
-/// is.
+/// `path` as an absolute path. Errors: kInvalidArgument if it is empty; `what` describes it in the
+/// message.
 std::filesystem::path absolute_folder(const std::filesystem::path& path, const std::string& what);
 
-/// The folder, and those above it, where they are missing. Errors, naming it: kInvalidArgument (not
+/// Creates the folder, and missing ones above it. Errors, which name it: kInvalidArgument (not
 /// allowed, a file is in the way, ..), kIo (full or broken disk).
 void make_folder(const std::filesystem::path& path);
 
-/// Makes `path` whole or not at all: `fill` writes into the folder PATH.tmp, which gets the name
-/// when that is done. A PATH.tmp of a process that was killed goes first, so one process at a time;
-/// at `path` there may be an empty folder. Errors: those of `fill` and make_folder(),
-/// filesystem_error, kIo; then no PATH.tmp is left.
+/// Creates `path` whole or not at all: `fill` writes into the folder PATH.tmp, which is renamed
+/// afterwards. It first removes a PATH.tmp that a killed process left, so only one process at a
+/// time may call it. `path` may be an empty folder. Errors: those of `fill` and make_folder(),
+/// filesystem_error, kIo; PATH.tmp is then removed.
 void fill_folder(const std::filesystem::path& path,
                  const std::function<void(const std::filesystem::path& temporary)>& fill);
 
-/// Holds a folder by flock(2) of the folder itself, so nothing is left behind: the kernel lets go
-/// when the process ends, however it does. A folder that is renamed stays held.
+/// Locks a folder by flock(2) on the folder itself. No file is left behind: the kernel releases the
+/// lock when the process ends, in any way. A renamed folder stays locked.
 class FolderLock {
  public:
-  /// Nothing when another process (or another lock of this one) holds the folder. Where the file
-  /// system knows no such locks (NFS), the folder counts as free. Errors: kIo.
+  /// Nothing if another process (or another lock of this one) holds the folder. If the file system
+  /// has no such locks (NFS), the folder counts as free. Errors: kIo.
   static std::optional<FolderLock> take(const std::filesystem::path& folder);
 
  private:
@@ -43,7 +43,7 @@ class FolderLock {
   UniqueFd fd_;
 };
 
-/// Names of a folder's entries, sorted; none where it is not there.
+/// Names of a folder's entries, sorted; none if it does not exist.
 std::vector<std::string> entry_names(const std::string& folder);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 #pragma once
-// Tells generations of one number apart: halves of a job that are cut off from each other both make
-// the next one. "LAUNCH-LEADER": the first part is equal in all generations since the job was
-// launched, and in no others; the second is the agent's that made the generation.
+// Distinguishes generations with the same number: halves of a job that are cut off from each other
+// both make the next one. "LAUNCH-LEADER": the first part is equal in all generations since the job
+// was launched, and in no others. The second belongs to the agent that made the generation.
 
 #include <string>
 
@@ -13,12 +13,12 @@ inline std::string generation_token(const std::string& launch, const std::string
   return launch + "-" + leader;
 }
 
-/// The first part; empty where the launcher gives no token.
+/// The first part; empty if the launcher sets no token.
 inline std::string launch_of(const std::string& token) {
   return token.substr(0, token.find('-'));
 }
 
-/// Either part, such as no other process makes.
+/// A value for either part, which no other process generates.
 inline std::string make_token_part() {
   return make_job_secret().substr(0, 16);
 }

@@ -12,27 +12,27 @@ namespace lockstep {
 
 enum class HashKind : uint8_t { kMd5, kSha256 };
 
-/// Of bytes that come in parts, such as those of a file while it is written.
+/// A digest of bytes that come in parts, such as those of a file while it is written.
 class Hash {
  public:
-  /// Errors: kUnavailable where this OpenSSL lacks it.
+  /// Errors: kUnavailable if this OpenSSL lacks it.
   explicit Hash(HashKind kind = HashKind::kSha256);
   void update(const void* data, size_t size);
-  /// In hex digits. Once, at the end.
+  /// In hex digits. Once, after the last update.
   std::string hex();
 
  private:
   std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> state_;
 };
 
-/// The number that the first 16 of such hex digits are.
+/// The number formed by the first 16 of such hex digits.
 uint64_t first_64_bits(const std::string& hex);
 
 struct FileHash {
-  int64_t bytes = 0;  ///< So many were read.
+  int64_t bytes = 0;  ///< Number of bytes read.
   std::string hex;
 };
-/// Of what a descriptor has from where it stands. Errors: kIo naming `name`.
+/// The digest of a descriptor's bytes from its present position. Errors: kIo, which names `name`.
 FileHash hash_file(int fd, const std::string& name, HashKind kind = HashKind::kSha256);
 
 }  // namespace lockstep

@@ -7,11 +7,11 @@
 namespace lockstep {
 namespace {
 
-/// A longer left column stands on a line of its own.
+/// A longer left column has a line of its own.
 constexpr size_t kMaxLeft = 32;
 constexpr size_t kGap = 2;
 
-/// Words of `text`, after `start` on the first line and `indent` spaces on the others.
+/// The words of `text`, after `start` on the first line and `indent` spaces on the others.
 std::string paragraph(std::string start, const std::string& text, size_t indent) {
   std::string page;
   std::string line = std::move(start);
@@ -40,7 +40,7 @@ bool has_letter(const HelpRow& row) {
   return row.left.size() > 1 && row.left[0] == '-' && row.left[1] != '-';
 }
 
-/// Options with a letter and those without begin their names below each other.
+/// Aligns the long names of options with and without a letter.
 std::string aligned(const HelpRow& row, bool letters) {
   return letters && row.left.rfind("--", 0) == 0 ? "    " + row.left : row.left;
 }

@@ -1,15 +1,15 @@
 #pragma once
-// What --help prints: the same look for every verb.
+// The text of --help: the same layout for every verb.
 
 #include <string>
 #include <vector>
 
 namespace lockstep {
 
-/// Two columns of a help page: how it is written, and what it does.
+/// Two columns of a help page: syntax and description.
 struct HelpRow {
   std::string left;  ///< "-f, --follow", "--rank R,R"; a page without letters aligns them all.
-  std::string text;  ///< One paragraph, broken where the page ends.
+  std::string text;  ///< One paragraph, wrapped at the width of the page.
 };
 
 struct HelpGroup {

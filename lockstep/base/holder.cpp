@@ -30,7 +30,7 @@ void look_for_port(const char* table, int port, PortUser* found) {
   }
 }
 
-/// 0: none that this user can see.
+/// 0: none that is visible to this user.
 int process_with(const std::string& link) {
   namespace fs = std::filesystem;
   std::error_code failure;
@@ -74,7 +74,7 @@ std::string lock_holder(const struct stat& status) {
   const std::string file = fmt::format("{:02x}:{:02x}:{}", ::major(status.st_dev),
                                        ::minor(status.st_dev), status.st_ino);
   std::ifstream in("/proc/locks");
-  // "1: FLOCK  ADVISORY  WRITE 3819 00:2e:1234 0 EOF"; one that waits has "->" after its number.
+  // "1: FLOCK  ADVISORY  WRITE 3819 00:2e:1234 0 EOF"; a waiting one has "->" after its number.
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::string number, kind, advisory, access, place;

@@ -1,5 +1,5 @@
 #pragma once
-// Whose something is that this process cannot have, for messages.
+// Names the owner of a resource that this process cannot get, for messages.
 
 #include <sys/stat.h>
 
@@ -7,19 +7,19 @@
 
 namespace lockstep {
 
-/// "process 3819 (python3)"; the number alone where the name cannot be read.
+/// "process 3819 (python3)"; the number alone if the name is not readable.
 std::string process_text(int pid);
 
-/// Of who listens on a TCP port of this host, or else has it for a connection: as above; "user 33",
-/// where its processes are not ours to see. Empty where that is not known: another namespace, a
-/// port that is only bound. Cost: reads all of /proc/*/fd of this user.
+/// The process that listens on a TCP port of this host, or else uses it for a connection, as above;
+/// "user 33" if its processes are not visible. Empty if it is unknown: another namespace, a port
+/// that is only bound. Cost: reads all of /proc/*/fd of this user.
 std::string port_holder(int port);
 
-/// "already in use, by process 3819 (python3)"; without the name where it is not known.
+/// "already in use, by process 3819 (python3)"; without the name if it is unknown.
 std::string taken_by_text(int port);
 
-/// Of who holds a lock (flock) of the file `status` is of: "process 3819 (python3)". Empty where
-/// that is not known: another host, another PID namespace. Cost: one read of /proc/locks.
+/// The process that holds a lock (flock) on the file of `status`: "process 3819 (python3)". Empty
+/// if it is unknown: another host, another PID namespace. Cost: one read of /proc/locks.
 std::string lock_holder(const struct stat& status);
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-/// A std::mutex, not a Mutex: it is taken before the fork and let go after it.
+/// A std::mutex, not a Mutex: it is locked before the fork and unlocked after it.
 struct Sockets {
   std::mutex mutex;
   std::multiset<int> open;
@@ -22,7 +22,7 @@ struct Sockets {
 };
 
 Sockets& sockets() {
-  static auto& of_process = *new Sockets;  // never destroyed: a fork may be the last thing done
+  static auto& of_process = *new Sockets;  // never destroyed: a fork may happen at the very end
   return of_process;
 }
 
@@ -34,7 +34,8 @@ void in_parent() {
   sockets().mutex.unlock();
 }
 
-/// Only what is safe between fork and exec. Numbers stay taken: their owner's copy may close them.
+/// Uses only functions that are safe between fork and exec. Descriptor numbers stay in use: the
+/// copy of their owner may close them.
 void in_child() {
   auto& all = sockets();
   const int nothing = all.open.empty() ? -1 : ::open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -1,8 +1,8 @@
 #pragma once
 // Processes that this one forks without executing another program.
 //
-// Such a child has copies of its parent's sockets, so that peers would not see the parent die while
-// the child lives; and it has none of the parent's threads, so that it must not wait for them.
+// Such a child has copies of its parent's sockets: peers would not see the parent die while the
+// child lives. It has none of the parent's threads, so it must not wait for them.
 
 #include <cstdint>
 #include <new>
@@ -10,16 +10,17 @@
 
 namespace lockstep {
 
-/// Another number than when an object was made says that the object is the parent's.
+/// If it differs from the number at an object's creation, the object belongs to the parent process.
 uint32_t fork_generation();
 
-/// For the child of what is the parent's: takes it out of its object, never to be destroyed.
+/// For a child that holds the parent's state: takes the state out of its owner and never destroys
+/// it.
 template <class T>
 void leave_to_parent(T& owned) noexcept {
   static_cast<void>(new (std::nothrow) T(std::move(owned)));
 }
 
-/// A socket that forked children are not to have. It stays the owner's to close.
+/// A socket that forked children must not keep. Its owner closes it.
 class NotInChild {
  public:
   explicit NotInChild(int fd);

@@ -1,6 +1,6 @@
 #pragma once
-// 300s and 5ms in the sources of Lockstep. Public headers do without: they would bring the literals
-// into their users' code.
+// 300s and 5ms in the sources of Lockstep. Public headers do not use it: they would bring the
+// literals into their users' code.
 
 #include <chrono>
 

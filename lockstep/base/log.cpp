@@ -14,7 +14,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-// Forty lines instead of a logging library: the launcher must start in a millisecond, and every
+// Forty lines instead of a logging library. The launcher must start in a millisecond, and every
 // line must be one write(2) so that lines of different processes never mix.
 
 namespace lockstep {
@@ -43,7 +43,7 @@ void write_line(const std::string& line) {
     const MutexLock lock(to.mutex);
     if (to.take) return to.take(line);
   }
-  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // nowhere left to say it
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) return;  // no place to report it
 }
 
 LogLevel threshold() {
@@ -52,7 +52,7 @@ LogLevel threshold() {
     for (size_t i = 0; i < kNames.size(); ++i) {
       if (wanted == kNames[i]) return static_cast<LogLevel>(i);
     }
-    // No error: this is known only when there is something else to say.
+    // Not an error: it is only found when there is something else to log.
     write_line("lockstep: warn: LOCKSTEP_LOG_LEVEL is '" + wanted +
                "'; it can be debug, info, warn or error, and info is taken\n");
     return LogLevel::kInfo;

@@ -1,5 +1,5 @@
 #pragma once
-// Messages for people, on standard error, one whole line a write. Level: LOCKSTEP_LOG_LEVEL
+// Messages for people, on standard error, one whole line per write. Level: LOCKSTEP_LOG_LEVEL
 // (debug, info, warn, error; default info).
 
 #include <string>
@@ -12,8 +12,8 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 /// start.
 void set_log_name(const std::string& name);
 
-/// Refuses what LOCKSTEP_LOG_LEVEL says where that is no level: programs ask at their beginning. A
-/// log() before that takes info. `level`: its value. Errors: kInvalidArgument.
+/// Throws if LOCKSTEP_LOG_LEVEL is not a level: programs call this at their start. A log() before
+/// that uses info. `level`: its value. Errors: kInvalidArgument.
 void check_log_level(const std::string& level);
 
 void log(LogLevel level, const std::string& message);

@@ -1,5 +1,5 @@
 #pragma once
-// Where log() writes, for a program that must never wait for whoever reads its output.
+// The destination of log(), for a program that must never wait for the reader of its output.
 
 #include <functional>
 #include <string>
@@ -10,8 +10,8 @@ namespace lockstep {
 /// block nor log.
 using LogSink = std::function<void(const std::string& line)>;
 
-/// From now on lines go there; null: to standard error, as at the beginning. When it returns, the
-/// sink before is not in use any more.
+/// Sends lines to `sink` from now on; null: to standard error, as at the start. When it returns,
+/// the previous sink is no longer in use.
 void set_log_sink(LogSink sink);
 
 }  // namespace lockstep

@@ -1,6 +1,5 @@
 #pragma once
-// std::mutex with the annotations that clang's -Wthread-safety checks; nothing under other
-// compilers.
+// std::mutex with annotations for clang's -Wthread-safety; other compilers ignore them.
 
 #include <condition_variable>
 #include <mutex>
@@ -30,7 +29,7 @@ class LOCKSTEP_CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
-/// Holds a Mutex for a scope. lock() and unlock() exist for CondVar and for gaps in the scope.
+/// Holds a Mutex for a scope. lock() and unlock() serve CondVar and gaps in the scope.
 class LOCKSTEP_SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) LOCKSTEP_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -54,7 +53,7 @@ class LOCKSTEP_SCOPED_CAPABILITY MutexLock {
   bool held_ = true;
 };
 
-/// Works with MutexLock. Waits as std::condition_variable_any does: loop on the condition.
+/// Works with MutexLock. It waits like std::condition_variable_any: loop on the condition.
 using CondVar = std::condition_variable_any;
 
 }  // namespace lockstep

@@ -14,13 +14,13 @@
 namespace lockstep {
 namespace {
 
-/// The number that stands for every user who has none in this namespace.
+/// The number of every user that has none in this namespace.
 uid_t overflow_user() {
   const auto text = read_if_there("/proc/sys/kernel/overflowuid");
   return text.empty() ? 65534 : static_cast<uid_t>(std::strtoul(text.c_str(), nullptr, 10));
 }
 
-/// Has every user of the host a number here? So it is outside of containers.
+/// True if every user of the host has a number here. That holds outside of containers.
 bool all_users_have_numbers() {
   constexpr unsigned long kAll = 4294967295;
   unsigned long inside = 0, outside = 0, count = 0;
@@ -50,7 +50,8 @@ bool is_process_of(uid_t user, int fd) {
   socklen_t size = sizeof peer;
   int family = 0;
   socklen_t room = sizeof family;
-  // Not known by its pid, which is 0 for a process of a pid namespace that is not seen from here.
+  // Not identified by its pid, which is 0 for a process of a pid namespace that is not visible
+  // here.
   if (::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &room) != 0 || family != AF_UNIX ||
       ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
     return false;

@@ -1,5 +1,5 @@
 #pragma once
-// Users and processes by number: containers of one host number them differently.
+// Users and processes by number; containers of one host number them differently.
 
 #include <sys/types.h>
 
@@ -7,18 +7,18 @@
 
 namespace lockstep {
 
-/// Names this process's numbering of processes (its pid namespace) among those of this kernel. Two
-/// processes with the same one find each other by pid, also in /proc. 0: they do not, for /proc is
-/// another numbering's, or missing.
+/// Identifies this process's numbering of processes (its pid namespace) on this kernel. Two
+/// processes with the same value find each other by pid, also in /proc. 0: they do not, because
+/// /proc belongs to another numbering, or is missing.
 uint64_t pid_space();
 
-/// True when `user`, an owner as the kernel names it to this process, is this process's own
-/// effective user. The kernel translates users from one user namespace to another; all that have no
-/// number in this one look like one, 65534, who is then nobody's own.
+/// True if `user`, an owner as the kernel reports it to this process, is this process's own
+/// effective user. The kernel translates users from one user namespace to another. All users
+/// without a number in this one appear as 65534, which is then never this user.
 bool is_own_user(uid_t user);
 
-/// Does the process at the other end of `fd`, a unix socket, belong to `user`? The kernel says so.
-/// False for other sockets.
+/// True if the process at the other end of `fd`, a unix socket, belongs to `user`. The kernel
+/// reports that user. False for other sockets.
 bool is_process_of(uid_t user, int fd);
 
 }  // namespace lockstep

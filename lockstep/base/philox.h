@@ -1,7 +1,7 @@
 #pragma once
-// Random numbers by counter: word i of a stream is a function of (key, counter, i) alone, so what
-// one sample draws depends neither on other samples nor on thread, rank or order.
-// Source: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011: Philox4x32-10.
+// Counter-based random numbers: word i of a stream is a function of (key, counter, i) alone. So a
+// sample's numbers depend neither on other samples nor on thread, rank or order. Source: Salmon et
+// al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011: Philox4x32-10.
 
 #include <array>
 #include <cstdint>

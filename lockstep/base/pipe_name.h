@@ -4,8 +4,8 @@
 
 namespace lockstep {
 
-/// Tells a pipe from all others of this host while it is open: "DEVICE:INODE", the same for all
-/// who have an end of it. Empty for what is no pipe.
+/// "DEVICE:INODE" of a pipe: unique on this host while the pipe is open, and the same for both
+/// ends. Empty if it is not a pipe.
 std::string pipe_name(int fd);
 
 }  // namespace lockstep

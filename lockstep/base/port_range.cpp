@@ -32,7 +32,7 @@ Place place_of(const sockaddr* address) {
   return {v4->sin_port == 0, ntohl(v4->sin_addr.s_addr) >> 24 == 127};
 }
 
-/// Both families have the port at the same place.
+/// Both families store the port at the same offset.
 void set_port(sockaddr_storage* address, int port) {
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   reinterpret_cast<sockaddr_in*>(address)->sin_port = htons(static_cast<uint16_t>(port));
@@ -43,7 +43,7 @@ void set_reuse(int fd) {
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 }
 
-/// SO_REUSEADDR comes after: with it, a port that is only kept for somebody could be had.
+/// SO_REUSEADDR is set afterwards: with it, bind() would succeed on a reserved port.
 bool bind_within(const PortRange& range, int fd, const sockaddr* address, socklen_t size) {
   sockaddr_storage place{};
   std::memcpy(&place, address, size);

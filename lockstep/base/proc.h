@@ -1,22 +1,23 @@
 #pragma once
-// What only /proc tells.
+// Information that only /proc has.
 
 #include <string>
 #include <vector>
 
 namespace lockstep {
 
-/// Errors: kUnavailable (/proc is not mounted, as in a chroot), saying how to mount it.
+/// Errors: kUnavailable (/proc is not mounted, as in a chroot); the message explains how to mount
+/// it.
 void need_proc();
 
-/// What /proc/PID/stat has from the process's state on: proc(5)'s field n at n - 3. Empty: there is
-/// no such process, or it cannot be seen.
+/// The fields of /proc/PID/stat from the process's state on: proc(5)'s field n is at n - 3. Empty:
+/// the process does not exist, or is not visible.
 std::vector<std::string> stat_fields(int pid);
 
 /// Path of the program that this process runs. Errors: as need_proc(); kIo.
 std::string own_program();
 
-/// The folder that it is in; empty where that cannot be told.
+/// The folder that contains it; empty if unknown.
 std::string program_folder();
 
 }  // namespace lockstep

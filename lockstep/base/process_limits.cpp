@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A limit, and how much of it is used.
+/// A limit, and the part of it in use.
 struct Limit {
   long most = 0;
   long used = 0;
@@ -24,14 +24,14 @@ struct Limit {
   bool reached() const { return used >= most; }
 };
 
-/// Nothing where the file is missing or says "max".
+/// Nothing if the file is missing or contains "max".
 std::optional<long> number_in(const fs::path& file) {
   std::ifstream in(file);
   long number = 0;
   return in >> number ? std::optional(number) : std::nullopt;
 }
 
-/// "/a/b" of "8:pids:/a/b" or "0::/a/b"; the one with a controller of its own first.
+/// "/a/b" of "8:pids:/a/b" or "0::/a/b"; the one with its own controller first.
 std::vector<std::pair<std::string, std::string>> pids_cgroups(const std::string& root) {
   std::vector<std::pair<std::string, std::string>> found;
   std::ifstream in(root + "/proc/self/cgroup");
@@ -47,7 +47,7 @@ std::vector<std::pair<std::string, std::string>> pids_cgroups(const std::string&
   return found;
 }
 
-/// Of this process's cgroup and those above it: the first that is reached, else the lowest.
+/// Limit of this process's cgroup and those above it: the first that is reached, else the lowest.
 std::optional<Limit> cgroup_limit(const std::string& root) {
   std::optional<Limit> lowest;
   for (const auto& [mount, path] : pids_cgroups(root)) {
@@ -75,7 +75,7 @@ long count_threads(const std::string& root) {
   std::error_code failure;
   for (fs::directory_iterator it(root + "/proc", failure), end; !failure && it != end;
        it.increment(failure)) {
-    // Not self, which is one of the others.
+    // Skips "self", which is one of the others.
     const std::string name = it->path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::ifstream in(it->path() / "status");

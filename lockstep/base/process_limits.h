@@ -1,5 +1,5 @@
 #pragma once
-// How many processes and threads may be started here.
+// The limits of processes and threads that may be started here.
 
 #include <string>
 
@@ -7,13 +7,13 @@
 
 namespace lockstep {
 
-/// After EAGAIN of fork, clone or std::thread: which limit is reached ("ulimit -u: 40,
-/// processes and threads of this user: 40"; "pids.max of cgroup /a: 100, pids.current: 100"); where
-/// none is, the values of those that there are. Else "". `root`: where /proc and /sys are. Changes
-/// no errno.
+/// After EAGAIN of fork, clone or std::thread: the limit that is reached ("ulimit -u: 40, processes
+/// and threads of this user: 40"; "pids.max of cgroup /a: 100, pids.current: 100"). If none is
+/// reached, the values of all limits. Else "". `root`: the folder that contains /proc and /sys.
+/// Does not change errno.
 std::string process_shortage(int error_number, const std::string& root = "");
 
-/// io_error() of a call that starts a process.
+/// io_error() for a call that starts a process.
 Error start_error(const std::string& doing);
 
 }  // namespace lockstep

@@ -2,10 +2,10 @@
 
 namespace lockstep {
 
-/// For programs that link large libraries, first in main(): when the process exits, what was
-/// registered with atexit() and made after this call is ended as ever and streams are flushed, but
-/// static objects from before main() are left to the kernel. libtorch takes 20 to 50 ms of CPU to
-/// take its tables apart, and copies their pages where ranks were forked from one process.
+/// For programs that link large libraries; call it first in main(). At exit, atexit() functions and
+/// objects from after this call end as usual, and streams are flushed. Static objects from before
+/// main() are left to the kernel. libtorch needs 20 to 50 ms of CPU to destroy its tables, and
+/// copies their pages if ranks were forked from one process.
 void end_without_teardown();
 
 }  // namespace lockstep

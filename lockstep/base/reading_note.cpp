@@ -9,7 +9,7 @@ namespace {
 
 struct Board {
   Mutex mutex;
-  std::list<std::string> paths LOCKSTEP_GUARDED_BY(mutex);  // in the order in which they were begun
+  std::list<std::string> paths LOCKSTEP_GUARDED_BY(mutex);  // in the order of their beginning
 };
 
 /// Never destroyed: threads may read until the process ends.

@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-/// Says, while it lives, that this thread reads a file, for errors of those that wait for it. Cost:
-/// a lock and a copy of the path.
+/// Records, while it lives, that this thread reads a file, for errors of threads that wait for it.
+/// Cost: a lock and a copy of the path.
 class ReadingNote {
  public:
   explicit ReadingNote(std::string path);
@@ -18,7 +18,7 @@ class ReadingNote {
   std::list<std::string>::iterator place_;
 };
 
-/// What a thread of this process has been reading longest; empty: nothing is read.
+/// The file that a thread of this process has been reading longest; empty: none.
 std::string longest_read();
 
 }  // namespace lockstep

@@ -1,11 +1,11 @@
 #pragma once
-// Whole numbers that are rounded up. No number is negative, and sums stay below 2^63.
+// Integers, rounded up. No number is negative, and sums stay below 2^63.
 
 #include <cstdint>
 
 namespace lockstep {
 
-/// How many parts of `size` it takes to hold `value`. `size` is at least 1.
+/// Number of parts of `size` that hold `value`. `size` is at least 1.
 constexpr int64_t divide_up(int64_t value, int64_t size) {
   return (value + size - 1) / size;
 }

@@ -11,7 +11,8 @@ std::thread start_thread_with_signals_blocked(std::function<void()> body) {
     Blocked() {
       sigset_t blocked;
       ::sigfillset(&blocked);
-      // A thread's own faults: blocked, they end the process without the program's handler.
+      // Signals of a thread's own faults: if blocked, they end the process without the program's
+      // handler.
       for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
         ::sigdelset(&blocked, fault);
       ::pthread_sigmask(SIG_SETMASK, &blocked, &before);

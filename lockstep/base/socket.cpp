@@ -24,7 +24,7 @@ void set_option(int fd, int level, int option, int value) {
   ::setsockopt(fd, level, option, &value, sizeof value);
 }
 
-/// True when `fd` is ready for `events` before the deadline.
+/// True if `fd` is ready for `events` before the deadline.
 bool poll_fd(int fd, short events, Deadline deadline) {
   while (true) {
     pollfd item{fd, events, 0};
@@ -35,13 +35,13 @@ bool poll_fd(int fd, short events, Deadline deadline) {
   }
 }
 
-/// 127.0.0.0/8. Not ::1, which a host may lack that has the other.
+/// 127.0.0.0/8. Not ::1, which a host with 127.0.0.1 may lack.
 bool is_ipv4_loopback(const sockaddr* address) {
   if (address->sa_family != AF_INET) return false;
   return (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
 }
 
-/// Waits until `fd` can be written to, and calls `look` now and then meanwhile.
+/// Waits until `fd` is writable, and calls `look` now and then meanwhile.
 bool await_writable(int fd, Deadline deadline, const std::function<void()>& look) {
   constexpr auto kPause = 100ms;
   while (!poll_fd(fd, POLLOUT, look ? deadline.at_most(kPause) : deadline)) {
@@ -51,13 +51,13 @@ bool await_writable(int fd, Deadline deadline, const std::function<void()>& look
   return true;
 }
 
-/// One attempt at one address; empty with errno when refused or out of time. Errors: kUnavailable
-/// where it is this host's own and has no device; kIo.
+/// One attempt at one address; empty with errno if refused or timed out. Errors: kUnavailable if it
+/// is this host's own address and has no device; kIo.
 UniqueFd try_connect(const addrinfo& address, Deadline deadline,
                      const std::function<void()>& look = {}) {
   ConnectAttempt attempt = attempt_connect(address, deadline, look);
   errno = attempt.failure;
-  // A kernel without IPv6: the next address may do.
+  // A kernel without IPv6: the next address may work.
   if (attempt.no_socket && errno != EAFNOSUPPORT) throw io_error("socket");
   if (errno == ENETUNREACH && is_ipv4_loopback(address.ai_addr)) {
     throw Error(ErrorCode::kUnavailable,
@@ -71,7 +71,8 @@ UniqueFd try_connect(const addrinfo& address, Deadline deadline,
   return std::move(attempt.fd);
 }
 
-/// Nothing for an address that this host has no way to: that says nothing of who is there.
+/// Nothing for an address without a route from this host: that reveals nothing about listeners
+/// there.
 std::optional<Listening> ask(const addrinfo& address, Deadline deadline) {
   const ConnectAttempt attempt = attempt_connect(address, deadline);
   switch (attempt.failure) {
@@ -88,7 +89,7 @@ std::optional<Listening> ask(const addrinfo& address, Deadline deadline) {
   }
 }
 
-/// Reset by the other end, or by this kernel since the host there is silent or out of reach.
+/// Reset by the other end, or by this kernel because the host there is silent or unreachable.
 bool is_lost(int failure) {
   return failure == ECONNRESET || failure == ETIMEDOUT || failure == EHOSTUNREACH ||
          failure == ENETUNREACH;
@@ -102,11 +103,11 @@ Error lost(const std::string& peer, int failure, const std::string& progress) {
              : fmt::format("{} is out of reach{}: {}", peer, progress, std::strerror(failure)));
 }
 
-/// Empty with errno where it cannot be had.
+/// Empty with errno if it cannot listen there.
 UniqueFd listen_at(const addrinfo& address) {
   UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return {};
-  // "::" is for IPv4 too, also where net.ipv6.bindv6only says otherwise.
+  // "::" serves IPv4 too, also if net.ipv6.bindv6only is set.
   if (address.ai_family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   if (!bind_port(fd.get(), address.ai_addr, address.ai_addrlen) ||
       ::listen(fd.get(), SOMAXCONN) != 0) {
@@ -218,7 +219,7 @@ UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline) {
   auto pause = std::chrono::milliseconds(1);
   while (true) {
     for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
-      // Bounded, so that an address whose packets are dropped does not keep the next from its turn.
+      // Bounded, so that an address whose packets are dropped does not delay the next one.
       UniqueFd fd = try_connect(*address, deadline.at_most(3s));
       if (!fd) continue;
       if (!connected_to_itself(fd.get())) return fd;
@@ -312,7 +313,7 @@ void send_all(int fd, const void* data, size_t size, Deadline deadline, const st
 
 namespace {
 
-/// Up to `left` bytes, of `wanted` where it is known how many there must be: for messages.
+/// Up to `left` bytes. `wanted`: the total number if known, for messages.
 size_t recv_of(int fd, void* data, size_t left, std::optional<size_t> wanted, Deadline deadline,
                const std::string& peer) {
   while (true) {

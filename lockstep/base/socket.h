@@ -11,71 +11,72 @@
 
 namespace lockstep {
 
-/// As host of tcp_listen(): every address of this host, IPv6 and IPv4; where the kernel has no
-/// IPv6, those of IPv4.
+/// As host of tcp_listen(): every address of this host, IPv6 and IPv4; IPv4 only if the kernel has
+/// no IPv6.
 inline constexpr char kAllAddresses[] = "*";
 
-/// A listening socket, non-blocking and close-on-exec. Port 0: as bind_port() in port_range.h has
-/// it; see local_port(). Errors: kUnavailable when the port is taken (names it), kIo.
+/// A listening socket, non-blocking and close-on-exec. Port 0: as in bind_port() of port_range.h;
+/// see local_port(). Errors: kUnavailable if the port is taken (names it), kIo.
 UniqueFd tcp_listen(const std::string& host, int port);
 int local_port(int fd);
 /// Address of the other end for messages: "10.0.0.1:2345", or "process 123 of this host".
 std::string peer_name(int fd);
 
-/// Connects, trying again with back-off while nobody listens yet, until the deadline.
-/// The socket is blocking, with TCP_NODELAY. Errors: kTimeout, or kUnavailable when the name
-/// cannot be resolved.
+/// Connects; until the deadline it retries with back-off while no server listens. The socket is
+/// blocking, with TCP_NODELAY. Errors: kTimeout, or kUnavailable if the name cannot be resolved.
 UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline);
 
-/// One attempt, at a place where somebody did listen. `look`, when set, is called some ten times a
-/// second meanwhile and may throw. Errors: kPeerLost (refused), kTimeout, kUnavailable as above.
+/// One attempt, at an address where a server did listen. `look`, if set, is called some ten times
+/// per second meanwhile and may throw. Errors: kPeerLost (refused), kTimeout, kUnavailable as
+/// above.
 UniqueFd tcp_connect_once(const Endpoint& endpoint, Deadline deadline,
                           const std::function<void()>& look = {});
 
 enum class Listening {
   kYes,
-  kNo,      ///< The host says that nobody does.
-  kSilent,  ///< It says nothing in time, or cannot be reached.
+  kNo,      ///< The host answers that there is no listener.
+  kSilent,  ///< It does not answer in time, or is unreachable.
 };
-/// One attempt to connect. Of a name's addresses those that this host has no way to do not count,
-/// unless that is so of all.
+/// One attempt to connect. Of a name's addresses, those without a route from this host do not
+/// count, unless all lack one.
 Listening probe(const Endpoint& endpoint, Deadline deadline);
 Listening probe(const addrinfo* list, Deadline deadline);
-/// The same: false as soon as the host says that nobody listens there, or when the deadline passes
-/// without an answer. (tcp_connect() waits for somebody to listen.)
+/// The same: false as soon as the host answers that there is no listener, or if the deadline passes
+/// without an answer. (tcp_connect() waits for a listener.)
 bool somebody_listens(const Endpoint& endpoint, Deadline deadline);
 
-/// What one attempt to connect to one address gave: a non-blocking socket, or why not.
+/// The result of one attempt to connect to one address: a non-blocking socket, or the failure.
 struct ConnectAttempt {
   UniqueFd fd;
   int failure = 0;         ///< errno; EINPROGRESS: no answer until the deadline.
-  bool no_socket = false;  ///< This host could not even make a socket of that family.
+  bool no_socket = false;  ///< This host could not even create a socket of that family.
 };
-/// `look`, when set, is called some ten times a second meanwhile and may throw.
+/// `look`, if set, is called some ten times per second meanwhile and may throw.
 ConnectAttempt attempt_connect(const addrinfo& address, Deadline deadline,
                                const std::function<void()>& look = {});
 
-/// A port of this host that nobody serves can connect to itself: when the kernel chooses that very
-/// port for the client's end, the two openings meet. tcp_connect() does not take it for a server.
+/// True if the socket is connected to itself. That happens on a port of this host without a server,
+/// if the kernel chooses that very port for the client's end: the two openings meet. tcp_connect()
+/// does not take it for a server.
 bool connected_to_itself(int fd);
-/// Closes without the minute in which the kernel keeps the port of a connection that was closed in
-/// order, so that a server can listen there. What was sent and not received is lost.
+/// Closes without TIME_WAIT, in which the kernel keeps the port of a closed connection for a
+/// minute. So a server can listen there at once. Bytes sent and not yet received are lost.
 void abort_connection(UniqueFd fd);
 
 /// Accepts one connection from a listening socket. Errors: kTimeout.
 UniqueFd tcp_accept(int listener, Deadline deadline);
 
-/// True when the socket's own address is loopback, so that only this host can reach it.
+/// True if the socket's own address is loopback, so that only this host can reach it.
 bool is_loopback(int fd);
 
-/// Has the kernel close a connection whose other host is gone, within about 30 s of silence.
+/// Makes the kernel close a connection whose other host is gone, within about 30 s of silence.
 void enable_keep_alive(int fd);
 
 /// Whole buffers, whatever the socket's blocking mode. Errors: kTimeout, kPeerLost (closed or
 /// reset); both name `peer`.
 void send_all(int fd, const void* data, size_t size, Deadline deadline, const std::string& peer);
 void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::string& peer);
-/// What comes next, 1 to `size` bytes; says how many. Errors: as recv_all().
+/// Receives the next bytes, 1 to `size`; returns their number. Errors: as recv_all().
 size_t recv_some(int fd, void* data, size_t size, Deadline deadline, const std::string& peer);
 
 }  // namespace lockstep

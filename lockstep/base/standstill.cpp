@@ -10,10 +10,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Both of Running in one word, so that whoever sees the one sees what belongs to it.
+/// Both numbers of Running in one word, so that a reader sees a consistent pair.
 std::atomic<uint64_t> running = 0;
-/// How many a Pulse has the process of which fork_generation(); in one word likewise: a forked
-/// child has none.
+/// Number of Pulses, and the fork_generation() of their process; also in one word: a forked child
+/// has none.
 std::atomic<uint64_t> pulses = 0;
 
 uint64_t pair_of(uint32_t high, uint32_t low) {
@@ -53,7 +53,7 @@ Running Running::seen_at(Ticks now, bool watched) const {
 Moment this_moment() {
   uint64_t known = running.load(std::memory_order_acquire);
   while (true) {
-    // In this order: a standstill between the two is then a gap, and so noticed.
+    // In this order, a standstill between the two appears as a gap, and so is noticed.
     const auto now = Clock::now();
     const auto ticks = static_cast<Running::Ticks>(
         std::chrono::duration_cast<Running::Tick>(now.time_since_epoch()).count());
@@ -77,7 +77,7 @@ std::shared_ptr<Pulse> Pulse::of_process() {
 }
 
 Pulse::Pulse() : generation_(fork_generation()) {
-  this_moment();  // what was before is no standstill
+  this_moment();  // the time before it is no standstill
   thread_ = start_thread_with_signals_blocked([this] { run(); });
   add_pulses(1);
 }

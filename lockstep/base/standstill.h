@@ -1,8 +1,9 @@
 #pragma once
-// For how long this process stood still: stopped, paused with its container or its machine.
+// The time for which this process stood still: stopped, or paused with its container or its
+// machine.
 //
-// Who did not run for a minute has not waited for a minute: his peers, frozen with him, had no time
-// to answer. So a Deadline counts the time for which its process ran.
+// A process that did not run for a minute has not waited for a minute: its peers, frozen with it,
+// had no time to answer. So a Deadline counts the time for which its process ran.
 
 #include <chrono>
 #include <cstdint>
@@ -13,43 +14,44 @@
 
 namespace lockstep {
 
-/// What is known of when a process ran. Pure: the caller says what time it is.
+/// Knowledge of when a process ran. Pure: the caller passes the time.
 struct Running {
-  using Ticks = uint32_t;  ///< They go round after 497 days; only differences count.
+  using Ticks = uint32_t;  ///< It wraps after 497 days; only differences count.
   using Tick = std::chrono::duration<int64_t, std::centi>;
 
-  /// How often somebody is sure to look, where there is a Pulse.
+  /// With a Pulse, looks are at least this frequent.
   static constexpr Tick kPulse{25};
-  /// What a look may come later because others had the cores: that is no standstill.
+  /// A look may be late by this because the cores are busy: that is no standstill.
   static constexpr Tick kLate{100};
-  /// Looks that follow each other sooner need not be told.
+  /// Looks closer together than this need not be recorded.
   static constexpr Tick kFresh{10};
 
-  Ticks seen = 0;    ///< It was seen to run, the last time.
-  Ticks missed = 0;  ///< It stood still before that, in all.
+  Ticks seen = 0;    ///< The last time at which it was seen to run.
+  Ticks missed = 0;  ///< Total time that it stood still before that.
 
   bool is_fresh(Ticks now) const { return now - seen < kFresh.count(); }
-  /// It runs at `now`. `watched`: by a Pulse, so that a gap between two looks is a standstill.
+  /// Records that it runs at `now`. `watched`: a Pulse exists, so a gap between two looks is a
+  /// standstill.
   Running seen_at(Ticks now, bool watched) const;
 };
 
-/// One moment on two clocks: the steady one, and how far behind it this process' own time is.
+/// One moment on two clocks: the steady one, and this process's own time, which is `missed` behind.
 struct Moment {
   std::chrono::steady_clock::time_point now;
   std::chrono::steady_clock::duration missed{};
 
-  /// In the process' own time.
+  /// In the process's own time.
   std::chrono::steady_clock::time_point own() const { return now - missed; }
 };
 
-/// This one. A look at the clock and at one word. Any thread, no lock.
+/// The present moment. Cost: a look at the clock and at one word. Any thread, no lock.
 Moment this_moment();
 
-/// While one lives, a thread looks at the clock four times a second, so that standstills are
+/// While one lives, a thread reads the clock four times per second, so that standstills are
 /// noticed.
 class Pulse {
  public:
-  /// That of this process, made when there is none. Errors: std::system_error, as std::thread.
+  /// The Pulse of this process, made if there is none. Errors: std::system_error, as std::thread.
   static std::shared_ptr<Pulse> of_process();
   ~Pulse();
   Pulse(const Pulse&) = delete;

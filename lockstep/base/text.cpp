@@ -12,8 +12,9 @@
 namespace lockstep {
 namespace {
 
-/// Insertions, deletions, replacements and swaps of neighbours that make `b` of `a`: the optimal
-/// string alignment distance. Swapped letters are the commonest slip, so they count as one.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn `a` into
+/// `b`: the optimal string alignment distance. Swapped letters are the commonest slip, so they
+/// count as one.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, above, row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -30,7 +31,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-/// The first letter of a short name is hardly ever wrong: "top" is not "stop".
+/// The first letter of a short name is rarely wrong: "top" is not "stop".
 bool may_be_meant(std::string_view name, std::string_view candidate) {
   if (name.size() > 4 || name.empty() || candidate.empty()) return true;
   const bool swapped =

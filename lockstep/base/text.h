@@ -9,8 +9,9 @@
 
 namespace lockstep {
 
-/// The candidate that a misspelt name most likely meant (smallest edit distance, at most a third of
-/// its length and at least 2; of up to four letters 1, and not the first), or "" when none is near.
+/// The candidate that a misspelt name most likely meant, or "" if none is near. It has the smallest
+/// edit distance: at most a third of the name's length and at least 2. For names of up to four
+/// letters it is 1, and not in the first.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 /// ", did you mean 'X'?" for the nearest candidate, or "".
@@ -25,8 +26,8 @@ std::string rank_words(const std::vector<int>& ranks);
 /// "24.0 MiB".
 std::string format_bytes(int64_t bytes);
 
-/// With '?' in place of what a terminal would obey: bytes below a space, DEL, and the controls of
-/// UTF-8 (U+0080 to U+009F).
+/// Replaces characters that control a terminal by '?': bytes below a space, DEL, and the controls
+/// of UTF-8 (U+0080 to U+009F).
 std::string without_controls(std::string text);
 
 std::vector<std::string> split(std::string_view text, char separator);

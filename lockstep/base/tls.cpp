@@ -12,12 +12,12 @@
 namespace lockstep {
 namespace {
 
-/// Both ends must name the key alike; it has no meaning otherwise.
+/// Both ends must use the same name for the key; it has no other meaning.
 constexpr std::string_view kKeyName = "lockstep";
 constexpr char kCipher[] = "TLS_AES_128_GCM_SHA256";
 constexpr std::array<unsigned char, 2> kCipherId = {0x13, 0x01};
 
-/// Sealed and opened at a time, so that OpenSSL's buffers stay small.
+/// Bytes encrypted and decrypted at a time, so that OpenSSL's buffers stay small.
 constexpr size_t kPieceBytes = 1 << 16;
 
 struct Free {
@@ -36,7 +36,8 @@ void must(bool done, const char* doing) {
   if (!done) fail(doing);
 }
 
-/// The key of a connection as OpenSSL takes it: a session that was never held. Null: no memory.
+/// The key of a connection in the form that OpenSSL takes: a session that never existed. Null: out
+/// of memory.
 SSL_SESSION* session_of(SSL* ssl) {
   const auto* key = static_cast<const Digest*>(::SSL_get_ex_data(ssl, 0));
   std::unique_ptr<SSL_SESSION, Free> session(::SSL_SESSION_new());
@@ -77,7 +78,7 @@ Context make_context(TlsSession::Side side) {
   ::SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   ::SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS);
   if (side == TlsSession::Side::kClient) {
-    // A server that does not know the key could show a certificate instead: nobody's is trusted.
+    // A server without the key could show a certificate instead: none is trusted.
     ::SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
     ::SSL_CTX_set_psk_use_session_callback(raw, give_key);
   } else {
@@ -92,7 +93,7 @@ SSL_CTX* context_of(TlsSession::Side side) {
   return side == TlsSession::Side::kClient ? client.get() : server.get();
 }
 
-/// Why a handshake came to nothing, of the oldest error: the later ones only follow from it.
+/// The cause of a failed handshake is the oldest error; later ones are its consequences.
 [[noreturn]] void refuse_handshake(const std::string& peer) {
   const unsigned long failure = ::ERR_peek_error();
   const int reason = ERR_GET_REASON(failure);
@@ -141,7 +142,7 @@ class TlsSession::Impl {
          "hand out bytes");
   }
 
-  /// The key is in OpenSSL by now, or never will be.
+  /// OpenSSL has the key by now, or never will.
   void forget_key() { ::OPENSSL_cleanse(key_.data(), key_.size()); }
 
  private:
@@ -158,13 +159,13 @@ TlsSession::TlsSession(Side side, const Digest& key, std::string peer)
 
 TlsSession::~TlsSession() = default;
 
-/// As far as the bytes that have come allow.
+/// Continues the handshake as far as the received bytes allow.
 void TlsSession::shake_hands() {
-  ::ERR_clear_error();  // of whatever this thread did before
+  ::ERR_clear_error();  // from earlier calls in this thread
   const int done = ::SSL_do_handshake(impl_->ssl());
   if (done == 1) {
     impl_->forget_key();
-    // Without the key there is no other way in; this is to be sure.
+    // Without the key the handshake cannot succeed; this makes sure.
     if (::SSL_session_reused(impl_->ssl()) != 1) throw WrongSecret(peer_);
     established_ = true;
   } else if (::SSL_get_error(impl_->ssl(), done) != SSL_ERROR_WANT_READ) {

@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Raise it whenever bytes between processes change meaning: store, handshake, collectives,
+// Increase it whenever bytes between processes change their meaning: store, handshake, collectives,
 // segments.
 constexpr int kWireProtocol = 1;
 

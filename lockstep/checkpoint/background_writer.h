@@ -1,5 +1,5 @@
 #pragma once
-// Writing while training goes on.
+// Writes checkpoints while training continues.
 
 #include <deque>
 #include <exception>
@@ -10,20 +10,21 @@
 
 namespace lockstep {
 
-/// Runs what it is given, one after the other, in a thread of its own. The first that throws ends
-/// it: later ones are dropped, and the error comes out of the next call. One caller.
+/// Runs its jobs one after the other, in a thread of its own. The first error ends it: later jobs
+/// are dropped, and the next call throws the error. For one caller.
 class BackgroundWriter {
  public:
   BackgroundWriter() = default;
-  ~BackgroundWriter();  ///< Runs what was given first. What that throws is lost: wait() before.
+  ~BackgroundWriter();  ///< Runs the submitted jobs first. Their errors are lost: call wait()
+                        ///< before.
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
   /// Does not wait. Errors: those of earlier jobs.
   void submit(std::function<void()> job);
-  /// Until all that was given is done. Errors: those of the jobs.
+  /// Waits until all submitted jobs are done. Errors: those of the jobs.
   void wait();
-  /// Whether there is nothing under way. Errors: those of the jobs.
+  /// True if no job is in progress. Errors: those of the jobs.
   bool idle();
 
  private:
@@ -31,11 +32,11 @@ class BackgroundWriter {
   void rethrow() LOCKSTEP_REQUIRES(mutex_);
 
   Mutex mutex_;
-  CondVar changed_;  // a job came or is done, or stopping_ turned true
-  std::deque<std::function<void()>> jobs_ LOCKSTEP_GUARDED_BY(mutex_);  // the first is under way
+  CondVar changed_;  // a job was submitted or is done, or stopping_ became true
+  std::deque<std::function<void()>> jobs_ LOCKSTEP_GUARDED_BY(mutex_);  // the first is in progress
   std::exception_ptr error_ LOCKSTEP_GUARDED_BY(mutex_);
   bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // from the first job on
+  std::thread thread_;  // started with the first job
 };
 
 }  // namespace lockstep

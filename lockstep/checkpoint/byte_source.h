@@ -1,5 +1,5 @@
 #pragma once
-// Bytes that are read here and there: a file, or memory in tests.
+// Random access to bytes of a file, or of memory in tests.
 
 #include <cstdint>
 #include <filesystem>
@@ -21,7 +21,7 @@ class ByteSource {
   const std::string& name() const { return name_; }  ///< For messages.
   uint64_t size() const { return size_; }
 
-  /// Fills `count` bytes from `offset`. Errors: kCorrupt when they lie outside, kIo.
+  /// Reads `count` bytes at `offset`. Errors: kCorrupt if they lie outside, kIo.
   void read(uint64_t offset, void* into, uint64_t count) const;
   std::string read(uint64_t offset, uint64_t count) const;
 
@@ -34,7 +34,7 @@ class ByteSource {
 
 class FileBytes final : public ByteSource {
  public:
-  /// Errors: kNotFound, kIo, kInvalidArgument for what is no regular file.
+  /// Errors: kNotFound, kIo, kInvalidArgument if it is not a regular file.
   static std::unique_ptr<FileBytes> open(const std::filesystem::path& path);
 
  private:
@@ -45,7 +45,7 @@ class FileBytes final : public ByteSource {
   UniqueFd fd_;
 };
 
-/// Over bytes that outlive it.
+/// Reads bytes that outlive it.
 class MemoryBytes final : public ByteSource {
  public:
   MemoryBytes(std::string name, std::string_view bytes)

@@ -47,7 +47,7 @@ std::optional<double> read_metric(const fs::path& folder, const std::string& nam
   }
 }
 
-/// Names of the whole checkpoints, by step.
+/// Names of complete checkpoints, by step.
 std::vector<CheckpointEntry> find_step_folders(const fs::path& dir) {
   std::vector<CheckpointEntry> entries;
   std::error_code none;

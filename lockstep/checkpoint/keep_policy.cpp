@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-/// Whether `a` is worth more than `b`.
+/// True if `a` is better than `b`.
 bool better(const CheckpointEntry& a, const CheckpointEntry& b, bool higher_is_better) {
   if (a.metric.has_value() != b.metric.has_value()) return a.metric.has_value();
   if (a.metric && *a.metric != *b.metric) return (*a.metric > *b.metric) == higher_is_better;

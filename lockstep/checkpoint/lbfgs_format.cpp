@@ -15,7 +15,7 @@ namespace {
 using State = torch::optim::LBFGSParamState;
 using torch::optim::OptimizerParamState;
 
-/// Sorts as numbers do, so that a list keeps its order in a map.
+/// Text order is numeric order, so that a list keeps its order in a map.
 std::string entry(const char* list, size_t index) {
   return fmt::format("{}.{:06}", list, index);
 }

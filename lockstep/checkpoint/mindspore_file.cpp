@@ -40,7 +40,7 @@ void write_slices(int fd, const std::string& name, const at::Tensor& tensor,
 void save_ckpt(const std::filesystem::path& path, const TensorMap& tensors) {
   std::vector<std::string> own;
   for (const auto& [name, tensor] : tensors) {
-    (void)mindspore_message_start(name, stored_type(name, tensor), {}, 0);  // refuses a wrong type
+    (void)mindspore_message_start(name, stored_type(name, tensor), {}, 0);  // refuses wrong types
     own.push_back(name);
   }
   const std::vector<std::string> names = mindspore_names(own);

@@ -38,7 +38,7 @@ constexpr std::array<MindSporeType, 13> kMindSporeTypes = {{
 constexpr uint64_t kMaxName = 4096;
 constexpr size_t kMaxDims = 64;
 
-// Names come from the file.
+// Names come from the file, so keep them short and printable.
 std::string plain(std::string_view name) {
   std::string text(name.substr(0, 200));
   std::replace_if(
@@ -46,7 +46,7 @@ std::string plain(std::string_view name) {
   return text;
 }
 
-/// A message, or the file: [at, end) of it, read through a small window.
+/// A message, or the file: its bytes [at, end), read through a small window.
 class Wire {
  public:
   explicit Wire(const ByteSource& file) : file_(file) {}
@@ -69,7 +69,7 @@ class Wire {
     corrupt(begin, "a number beyond 64 bits");
   }
 
-  /// Of a field with a length: where it ends; `at` is then where it begins.
+  /// Reads the length of a field: returns its end; `at` is then its beginning.
   uint64_t length(uint64_t& at, uint64_t end) {
     const uint64_t begin = at;
     const uint64_t bytes = varint(at, end);
@@ -125,7 +125,7 @@ class Wire {
   uint64_t window_at_ = 0;
 };
 
-/// A Value as it stands there.
+/// A Value as stored.
 struct RawValue {
   std::string tag;
   std::string type;
@@ -183,13 +183,13 @@ RawValue read_value(Wire& wire, uint64_t at, uint64_t end) {
   return value;
 }
 
-/// Joins slices, and checks each tensor when it is whole.
+/// Joins slices, and checks each tensor when it is complete.
 class TableMaker {
  public:
   explicit TableMaker(const ByteSource& file) : file_(file) {}
 
   void add(RawValue value) {
-    if (!value.content || value.type == "str" || value.type == "random_op") return;  // no tensor
+    if (!value.content || value.type == "str" || value.type == "random_op") return;  // not a tensor
     if (!open_ || open_->name != value.tag) {
       close();
       begin(value);

@@ -1,5 +1,5 @@
 #pragma once
-// MindSpore's .ckpt, without libtorch: protobuf's wire format, messages one behind the other.
+// MindSpore's .ckpt, without libtorch: protobuf's wire format, messages one after the other.
 //
 //   Checkpoint  { repeated Value value = 1; }
 //   Value       { string tag = 1; TensorProto tensor = 2; MapTensorProto maptensor = 3; }
@@ -21,13 +21,13 @@ namespace lockstep {
 /// Longest content of one message that MindSpore writes.
 inline constexpr uint64_t kMindSporeSlice = uint64_t{512} << 20;
 
-/// The file's tensors. Texts, random states and map parameters, which are no tensors, are left out.
-/// Errors: kCorrupt naming file, byte or tensor, and reason: no such message, cut off, an unknown
-/// type, a size that does not fit the dims, a name twice.
+/// The file's tensors. Texts, random states and map parameters, which are not tensors, are left
+/// out. Errors: kCorrupt, which names file, byte or tensor, and reason: no such message, cut off,
+/// an unknown type, a size that does not fit the dims, a duplicate name.
 WeightTable parse_mindspore(const ByteSource& file);
 
-/// What stands in the file before `content_bytes` bytes of a tensor (or of a slice of it).
-/// Errors: kInvalidArgument for a type that the format does not have.
+/// The bytes in the file before `content_bytes` bytes of a tensor (or of a slice of it). Errors:
+/// kInvalidArgument for a type that the format lacks.
 std::string mindspore_message_start(std::string_view name, StoredType type,
                                     const std::vector<uint64_t>& shape, uint64_t content_bytes);
 

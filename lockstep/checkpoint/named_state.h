@@ -1,6 +1,6 @@
 #pragma once
-// Base of the optimizers of our own, as checkpoints see them: what they remember of a parameter is
-// tensors of its shape, by name.
+// Base of Lockstep's own optimizers, for checkpoints: their state of a parameter is tensors of its
+// shape, by name.
 
 #include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// Of one parameter.
+/// State of one parameter.
 struct NamedParamState : torch::optim::OptimizerCloneableParamState<NamedParamState> {
   int64_t step = 0;                 ///< Updates so far.
   std::vector<at::Tensor> tensors;  ///< In the order of NamedStateOptimizer::slots().
@@ -22,14 +22,14 @@ struct NamedParamState : torch::optim::OptimizerCloneableParamState<NamedParamSt
 class NamedStateOptimizer : public torch::optim::Optimizer {
  public:
   using Optimizer::Optimizer;
-  /// As checkpoints name it: "Lion".
+  /// The name in checkpoints: "Lion".
   virtual const std::string& kind() const = 0;
   virtual const std::vector<std::string>& slots() const = 0;
 };
 
 using OptimizerStates = std::decay_t<decltype(std::declval<torch::optim::Optimizer&>().state())>;
 
-/// The optimizer's own key of a parameter: its address, which libtorch 1.x spells as text.
+/// The optimizer's own key of a parameter: its address, which libtorch 1.x stores as text.
 template <class Key = OptimizerStates::key_type>
 Key optimizer_state_key(const at::Tensor& parameter) {
   if constexpr (std::is_same_v<Key, std::string>) {

@@ -27,11 +27,11 @@ using StatePtr = std::unique_ptr<OptimizerParamState>;
 
 struct Slot {
   const char* name;
-  bool required;  ///< Whether every parameter with state has it.
+  bool required;  ///< True if every parameter with state has it.
   at::Tensor* tensor;
 };
 
-/// What one kind of optimizer remembers of a parameter.
+/// The state that one kind of optimizer has of a parameter.
 struct StateView {
   std::vector<Slot> slots;
   int64_t* step = nullptr;
@@ -79,7 +79,7 @@ struct Kind {
   bool (*is)(const Optimizer&);
   std::function<StatePtr()> make;
   std::function<StateView(OptimizerParamState&)> view;
-  const OptimizerFormat* format = nullptr;  ///< In place of make and view.
+  const OptimizerFormat* format = nullptr;  ///< Replaces make and view.
 };
 
 const std::array<Kind, 5> kKinds = {{
@@ -94,13 +94,13 @@ const std::array<Kind, 5> kKinds = {{
      view_rmsprop},
 }};
 
-/// Their addresses stay.
+/// Their addresses do not change.
 std::deque<OptimizerFormat>& formats() {
   static auto* const list = new std::deque<OptimizerFormat>{lbfgs_format()};
   return *list;
 }
 
-/// Of an optimizer of our own, which must outlive the answer.
+/// For one of Lockstep's own optimizers, which must outlive the result.
 Kind kind_of_named(const NamedStateOptimizer& optimizer) {
   const auto& slots = optimizer.slots();
   const auto make = [&slots] {
@@ -161,7 +161,7 @@ std::vector<NamedParameter> name_parameters(const torch::nn::Module& module,
   return named;
 }
 
-/// Takes tensors out by name, so that what is left over at the end belongs to nobody.
+/// Takes tensors out by name, so that tensors left over at the end are unknown.
 class Source {
  public:
   Source(TensorMap tensors, const std::string& file) : tensors_(std::move(tensors)), file_(file) {}
@@ -171,7 +171,7 @@ class Source {
     if (node.empty()) return std::nullopt;
     return node.mapped();
   }
-  /// All whose names begin so, without that.
+  /// All tensors whose names begin with `prefix`, without the prefix.
   TensorMap take_all(const std::string& prefix) {
     TensorMap taken;
     for (auto at = tensors_.lower_bound(prefix);
@@ -227,7 +227,7 @@ StatePtr take_formatted(Source& source, const OptimizerFormat& format,
   }
 }
 
-/// The state of one parameter, or nothing when the file has none of it.
+/// The state of one parameter, or nothing if the file has none of it.
 StatePtr take_state(Source& source, const Kind& kind, const NamedParameter& parameter) {
   if (kind.format) return take_formatted(source, *kind.format, parameter);
   StatePtr state = kind.make();
@@ -252,7 +252,7 @@ StatePtr take_state(Source& source, const Kind& kind, const NamedParameter& para
 }  // namespace
 
 void register_optimizer_format(OptimizerFormat format) {
-  formats().push_front(std::move(format));  // before what it may be derived from
+  formats().push_front(std::move(format));  // before a format of its base class
 }
 
 std::string optimizer_kind(const Optimizer& optimizer) {

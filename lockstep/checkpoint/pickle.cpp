@@ -12,7 +12,7 @@ namespace {
 
 // The operations of pickles that torch.save() writes.
 
-/// By the letters of Python's pickletools.
+/// The letters are those of Python's pickletools.
 enum PickleOp : uint8_t {
   kMark = '(',
   kStop = '.',
@@ -66,7 +66,7 @@ enum PickleOp : uint8_t {
 
 using Kind = PickleValue::Kind;
 
-/// Carries out one operation after the other.
+/// Executes one operation after the other.
 class PickleReader {
  public:
   PickleReader(std::string_view bytes, const std::string& file) : cursor_(bytes, file) {}
@@ -163,7 +163,7 @@ class PickleReader {
     }
   }
 
-  /// Puts what lies on the stack into a container below it.
+  /// Puts values of the stack into a container below them.
   bool filling(uint8_t op) {
     switch (op) {
       case kAppend:
@@ -190,7 +190,7 @@ class PickleReader {
     }
   }
 
-  /// Moves things about: marks, and what is kept for later.
+  /// Operations on marks and stored values.
   bool keeping(uint8_t op) {
     switch (op) {
       case kMark:
@@ -252,7 +252,7 @@ class PickleReader {
       case kBuild:
         stack_.pop();
         stack_.top();
-        return true;  // an object's state
+        return true;  // the state of an object
       case kBinPersId:
         stack_.push({Kind::kPersistent, 0, {}, stack_.pop_count(1)});
         return true;
@@ -266,7 +266,7 @@ class PickleReader {
   }
 
   void push_long(uint64_t count) {
-    if (count > 8) {  // none of a tensor's numbers
+    if (count > 8) {  // not a number of a tensor
       cursor_.take(count);
       stack_.push({});
       return;

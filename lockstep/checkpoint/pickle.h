@@ -1,5 +1,5 @@
 #pragma once
-// What a pickle says, without carrying any of it out.
+// The structure of a pickle, read without executing any of it.
 
 #include <cstdint>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// A value of a pickle. Values refer to each other by index, so that neither depth nor cycles cost
-/// anything.
+/// A value of a pickle. Values refer to each other by index, so that neither depth nor cycles are a
+/// problem.
 struct PickleValue {
   enum class Kind {
     kNone,
@@ -20,9 +20,9 @@ struct PickleValue {
     kList,        ///< `items`.
     kDict,        ///< `items`: key, value, key, value ... An OrderedDict too.
     kGlobal,      ///< `text`: "module name".
-    kCall,        ///< `items`: what would be called, and its arguments. Nothing is called.
+    kCall,        ///< `items`: the callee and its arguments. Nothing is called.
     kPersistent,  ///< `items`: the one value that identifies it.
-    kOther,       ///< Something that weights do not need (a float, a set, an object).
+    kOther,       ///< A value that weights do not need (a float, a set, an object).
   };
   Kind kind = Kind::kOther;
   int64_t number = 0;
@@ -35,13 +35,13 @@ struct Pickle {
   uint32_t top = 0;
 };
 
-/// Longest pickle that is read.
+/// Size of the longest pickle that is read.
 inline constexpr uint64_t kMaxPickleBytes = uint64_t{16} << 20;
 
-/// Reads pickles of protocols 2 to 5. Only their structure comes out: classes are names, calls are
-/// kCall, an object's state is dropped. Memory: some hundred bytes a byte, at most.
-/// Errors: kCorrupt naming `file` and byte: cut off, an operation that torch.save does not use,
-/// an operand that is not there, more than kMaxPickleBytes.
+/// Reads pickles of protocols 2 to 5. Only their structure is returned: classes are names, calls
+/// are kCall, an object's state is dropped. Memory: at most some hundred bytes per byte. Errors:
+/// kCorrupt, which names `file` and byte: cut off, an operation that torch.save does not use, a
+/// missing operand, more than kMaxPickleBytes.
 Pickle read_pickle(std::string_view bytes, const std::string& file);
 
 }  // namespace lockstep

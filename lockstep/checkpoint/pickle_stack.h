@@ -1,6 +1,6 @@
 #pragma once
-// What a pickle's operations work on: its bytes, one after the other, a stack of values, marks in
-// it, and values kept for later. Private to pickle*.cpp.
+// The data of a pickle's operations: its bytes, one after the other, a stack of values, marks in
+// it, and stored values. Private to pickle*.cpp.
 
 #include <fmt/format.h>
 
@@ -15,13 +15,13 @@
 
 namespace lockstep {
 
-/// The bytes of a pickle. Errors of all that reads: kCorrupt, "is cut off".
+/// The bytes of a pickle. Errors of all reads: kCorrupt, "is cut off".
 class PickleCursor {
  public:
   /// Both outlive it. `file` is for errors.
   PickleCursor(std::string_view bytes, const std::string& file) : bytes_(bytes), file_(file) {}
 
-  /// kCorrupt: `what` is wrong with the pickle, here.
+  /// Throws kCorrupt: `what` is wrong with the pickle at this byte.
   [[noreturn]] void corrupt(const std::string& what) const {
     throw Error(
         ErrorCode::kCorrupt,
@@ -35,15 +35,15 @@ class PickleCursor {
     return taken;
   }
   uint8_t byte() { return static_cast<uint8_t>(take(1)[0]); }
-  void back() { --at_; }  ///< Over the byte that was taken last.
-  /// Of `count` bytes, little-endian.
+  void back() { --at_; }  ///< Returns to the last byte taken.
+  /// A number of `count` bytes, little-endian.
   uint64_t number(size_t count) {
     const std::string_view taken = take(count);
     uint64_t value = 0;
     for (size_t i = count; i-- > 0;) value = value << 8 | static_cast<uint8_t>(taken[i]);
     return value;
   }
-  /// Without its line feed.
+  /// The next line, without its line feed.
   std::string line() {
     const size_t end = bytes_.find('\n', at_);
     if (end == std::string_view::npos) corrupt("is cut off");
@@ -58,8 +58,8 @@ class PickleCursor {
   size_t at_ = 0;
 };
 
-/// Takes nothing below the latest mark. Errors of all: kCorrupt, where `cursor` stands, for an
-/// operand that is not there.
+/// It takes nothing below the latest mark. Errors of all: kCorrupt, at the position of `cursor`,
+/// for a missing operand.
 class PickleStack {
  public:
   explicit PickleStack(const PickleCursor& cursor) : cursor_(cursor) {}
@@ -71,20 +71,21 @@ class PickleStack {
   PickleValue& top();
 
   void mark() { marks_.push_back(stack_.size()); }
-  /// What stands above the latest mark, which goes too.
+  /// The values above the latest mark, which is removed too.
   std::vector<uint32_t> pop_mark();
 
-  /// Keeps what is on top under a key; pushes it again.
+  /// put() stores the top value under a key; get() pushes it again.
   void put(uint64_t key);
   void get(uint64_t key);
   size_t num_kept() const { return memo_.size(); }
 
-  /// Appends to the list or dict on top; in others (objects that fill themselves) they are dropped.
+  /// Appends to the list or dict on top; for other values (objects that fill themselves) the items
+  /// are dropped.
   void add(const std::vector<uint32_t>& items, PickleValue::Kind kind);
-  /// Pushes what a call would give: of an empty OrderedDict the dict, else the call.
+  /// Pushes the result of a call: for an empty OrderedDict the dict, else the call.
   void call(uint32_t callee, uint32_t arguments);
 
-  /// Of a module or a class: a short text. One long text that is kept may be asked for any number
+  /// The name of a module or a class: a short text. One long stored text could be used any number
   /// of times, and would be copied each time.
   const std::string& name_of(uint32_t value) const;
   /// All values; the one on top is the result. Once.

@@ -40,7 +40,7 @@ constexpr std::array<const char*, 6> kStateKeys = {"state_dict", "model_state_di
                                                    "net",        "network",          "params"};
 
 constexpr size_t kMostDims = 64;
-// Tensors may share a storage (tied weights do), but not as often as to exhaust memory.
+// Tensors may share a storage (tied weights do), but not so often that memory runs out.
 constexpr uint64_t kMostShares = 8;
 
 /// Turns the pickle's description into places in the file.
@@ -175,13 +175,13 @@ class StateDict {
     return found->second;
   }
 
-  /// Which bytes of the storage the tensor needs; they are checked to be there, and no fewer than
+  /// The bytes of the storage that the tensor needs. They must exist, and must not be fewer than
   /// its elements.
   void place(StoredWeight& weight, const ZipMember& storage, uint64_t offset) const {
     const auto one = static_cast<uint64_t>(bits(weight.type) / 8);
     const auto all = stored_bytes(weight.type, weight.shape);
     if (!all || *all > storage.bytes) corrupt_tensor(weight.name, "is larger than its storage");
-    uint64_t last = 0;  // of the elements, counted from the first
+    uint64_t last = 0;  // index of the last element, counted from the first
     for (size_t i = 0; i < weight.shape.size() && *all > 0; ++i) {
       uint64_t reach = 0;
       if (__builtin_mul_overflow(weight.shape[i] - 1, weight.strides[i], &reach) ||

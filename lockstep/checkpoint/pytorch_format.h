@@ -7,11 +7,11 @@
 
 namespace lockstep {
 
-/// The tensors of a saved state_dict: the top dict's own, or, when it has none, those of the first
-/// of its entries "state_dict", "model_state_dict", "model", "net", "network", "params" that has
-/// any. Other entries are left out; nothing that the pickle asks for is called. Errors: kCorrupt
-/// naming file, tensor and reason; a file that holds a whole module, an unknown element type or
-/// big-endian numbers is such a reason.
+/// The tensors of a saved state_dict: those of the top dict. If it has none: those of the first
+/// entry that has any, of "state_dict", "model_state_dict", "model", "net", "network", "params".
+/// Other entries are left out; no call in the pickle is executed. Errors: kCorrupt, which names
+/// file, tensor and reason; such reasons are a file with a whole module, an unknown element type,
+/// and big-endian numbers.
 WeightTable parse_pytorch(const ByteSource& file);
 
 }  // namespace lockstep

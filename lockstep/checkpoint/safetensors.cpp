@@ -25,13 +25,13 @@ StoredHeader plan(const TensorMap& tensors, const StoredMetadata& metadata) {
   return plan_stored_file(std::move(entries), metadata);
 }
 
-/// A file that is written from its start to its end.
+/// A file that is written sequentially.
 class DigestedFile {
  public:
   DigestedFile(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
 
   void write(const void* data, size_t size) {
-    constexpr size_t kPiece = 1 << 20;  // is in the cache when it is written
+    constexpr size_t kPiece = 1 << 20;  // stays in the cache until it is written
     const auto* bytes = static_cast<const char*>(data);
     for (size_t at = 0; at < size; at += kPiece) {
       const size_t piece = std::min(kPiece, size - at);

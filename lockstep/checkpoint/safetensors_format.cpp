@@ -60,7 +60,7 @@ int bits(StoredType type) {
 }
 
 std::optional<uint64_t> stored_bytes(StoredType type, const std::vector<uint64_t>& shape) {
-  // Also with an extent of 0 the others have to fit: strides are their products.
+  // Even with an extent of 0, the others must fit: strides are their products.
   uint64_t total = 1, span = 1;
   for (const uint64_t extent : shape) {
     total *= extent;

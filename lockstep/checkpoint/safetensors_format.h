@@ -1,13 +1,13 @@
 #pragma once
-// The safetensors file format, without libtorch: what its header says, checked against the file's
-// length, and the header a writer puts in front of its tensors.
+// The safetensors file format, without libtorch: its header, checked against the file's length, and
+// the header that a writer puts before its tensors.
 //
 //   u64 little-endian N | N bytes of JSON, padded with blanks | the tensors' bytes
 //
-// The JSON maps each name to {"dtype", "shape", "data_offsets": [begin, end)}, offsets counted from
-// the end of the header, and optionally "__metadata__" to an object of strings. Tensors are
-// little-endian, in C order, and cover the rest of the file without hole or overlap.
-// Source: github.com/huggingface/safetensors, README.md and safetensors/src/tensor.rs.
+// The JSON maps each name to {"dtype", "shape", "data_offsets": [begin, end)}; offsets count from
+// the end of the header. Optionally it maps "__metadata__" to an object of strings. Tensors are
+// little-endian, in C order, and cover the rest of the file without hole or overlap. Source:
+// github.com/huggingface/safetensors, README.md and safetensors/src/tensor.rs.
 
 #include <cstdint>
 #include <map>
@@ -18,8 +18,8 @@
 
 namespace lockstep {
 
-/// The format's element types in its own order, which is also the order of a file's tensors
-/// (descending, so that wide elements come first and stay aligned).
+/// The format's element types in its own order, which is also the order of a file's tensors:
+/// descending, so that wide elements come first and stay aligned.
 enum class StoredType : uint8_t {
   kBool,
   kF4,
@@ -45,7 +45,7 @@ enum class StoredType : uint8_t {
   kU64,
 };
 
-/// "F32" and so on, as the header spells it.
+/// "F32" and so on, as in the header.
 std::string_view to_string(StoredType type);
 std::optional<StoredType> parse_stored_type(std::string_view name);
 /// Bits of one element.
@@ -64,36 +64,36 @@ using StoredMetadata = std::map<std::string, std::string>;
 struct StoredHeader {
   StoredMetadata metadata;
   std::vector<StoredTensor> tensors;  ///< By offset: contiguous from 0 to the file's end.
-  uint64_t data_begin = 0;            ///< Where in the file the header ends.
+  uint64_t data_begin = 0;            ///< Place in the file at which the header ends.
 };
 
-/// Longest JSON header that is read; the reference implementation's bound.
+/// Size of the longest JSON header that is read; the reference implementation's limit.
 inline constexpr uint64_t kMaxStoredHeaderBytes = 100'000'000;
 
-/// Bytes of the JSON header, from the file's first 8 (or fewer) bytes. Errors: kCorrupt naming
-/// `file` when there are fewer than 8, or the length exceeds the bound or the file.
+/// Bytes of the JSON header, from the file's first 8 (or fewer) bytes. Errors: kCorrupt, which
+/// names `file`, if there are fewer than 8, or the length exceeds the limit or the file.
 uint64_t stored_header_bytes(std::string_view first_bytes, uint64_t file_bytes,
                              const std::string& file);
 
-/// The header's content. `start`: at least the first 8 + N bytes of a file of `file_bytes` bytes
-/// that is called `file` in errors. Memory: proportional to N.
-/// Errors: kCorrupt naming file, tensor and reason, for everything that the format forbids: no
-/// object, bad JSON or UTF-8, a name twice, an unknown dtype or key, offsets that overlap, leave a
-/// hole or do not fit shape and dtype, bytes behind the last tensor, metadata that is no string.
+/// The header's content. `start`: at least the first 8 + N bytes of a file of `file_bytes` bytes,
+/// which errors call `file`. Memory: proportional to N. Errors: kCorrupt, which names file, tensor
+/// and reason, for everything that the format forbids. That is: no object, bad JSON or UTF-8, a
+/// duplicate name, an unknown dtype or key, bytes behind the last tensor, metadata other than
+/// strings. Also offsets that overlap, leave a hole or do not fit shape and dtype.
 StoredHeader parse_stored_header(std::string_view start, uint64_t file_bytes,
                                  const std::string& file);
 
-/// Puts `tensors` (offsets ignored) into the format's order and gives them their offsets. The
-/// result depends on names, types, shapes and metadata alone: equal content, equal bytes.
-/// Errors: kInvalidArgument for a name twice, the name "__metadata__", or sizes beyond 64 bits.
+/// Puts `tensors` (offsets ignored) into the format's order and sets their offsets. The result
+/// depends on names, types, shapes and metadata alone: equal content, equal bytes. Errors:
+/// kInvalidArgument for a duplicate name, the name "__metadata__", or sizes beyond 64 bits.
 StoredHeader plan_stored_file(std::vector<StoredTensor> tensors, StoredMetadata metadata);
 
-/// What stands in the file before the first tensor: length, JSON, blanks up to a multiple of 8.
-/// Errors: kInvalidArgument when a name or metadata is not UTF-8.
+/// The bytes in the file before the first tensor: length, JSON, blanks up to a multiple of 8.
+/// Errors: kInvalidArgument if a name or metadata is not UTF-8.
 std::string encode_stored_header(const StoredHeader& header);
 
-/// Private to the layer. Bytes of a tensor; none when they are not a whole number below 2^64, or
-/// its extents other than 0 multiply to 2^63 or more, for which no tensor has strides.
+/// Private to the layer. Bytes of a tensor; none if they are not an integer below 2^64. None too if
+/// its extents other than 0 multiply to 2^63 or more: no tensor has such strides.
 std::optional<uint64_t> stored_bytes(StoredType type, const std::vector<uint64_t>& shape);
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Takes the place of `to`, which may be a filled folder.
+/// Renames `from` to `to`, which may be a filled folder.
 void replace_folder(const fs::path& from, const fs::path& to, const WriterFence& fence) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   if (errno != ENOTEMPTY && errno != EEXIST) throw io_error("rename to " + to.string());
@@ -30,8 +30,8 @@ void replace_folder(const fs::path& from, const fs::path& to, const WriterFence&
     fs::remove_all(from);  // the older folder has this name now
     return;
   }
-  // A file system without exchange, e.g. NFS: for an instant neither is there; `latest` or the
-  // newest other checkpoint is what a crash right then would leave to resume from.
+  // On a file system without exchange, such as NFS, neither exists for an instant. After a crash
+  // right then, a run resumes from `latest` or the newest other checkpoint.
   remove_checkpoint(to.parent_path(), to.filename().string(), fence);
   if (::rename(from.c_str(), to.c_str()) != 0) throw io_error("rename to " + to.string());
 }
@@ -62,7 +62,7 @@ void StagedFolder::publish() {
 
 namespace {
 
-/// The last step of a replacement; on failure the hidden one is removed.
+/// The last step of a replacement; on failure the hidden file is removed.
 void take_name(const fs::path& hidden, const fs::path& name, const WriterFence& fence) {
   try {
     fence.check();
@@ -71,7 +71,7 @@ void take_name(const fs::path& hidden, const fs::path& name, const WriterFence& 
     ::unlink(hidden.c_str());
     throw;
   }
-  ::unlink(hidden.c_str());  // rename leaves both names when they are of one file
+  ::unlink(hidden.c_str());  // rename keeps both names if they are links to one file
   sync_folder(name.parent_path());
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// What changes a folder of checkpoints, whole or not at all. Each takes the fence of its writer
-// (see writer_fence.h), asks it just before it gives or takes a name, and so also fails with
-// kMismatch.
+// Operations that change a folder of checkpoints, whole or not at all. Each takes the fence of its
+// writer (see writer_fence.h) and checks it just before it creates or removes a name. So each may
+// also fail with kMismatch.
 
 #include <filesystem>
 #include <functional>
@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-/// A folder being filled under a hidden name; gone with this object unless it was published.
+/// A folder being filled under a hidden name; removed with this object unless it was published.
 class StagedFolder {
  public:
-  /// Makes DIR (if need be) and DIR/.NAME.tmp-WRITER. Errors: kIo.
+  /// Creates DIR (if need be) and DIR/.NAME.tmp-WRITER. Errors: kIo.
   StagedFolder(const std::filesystem::path& dir, const std::string& name,
                const WriterFence& fence = {});
   ~StagedFolder();
@@ -23,8 +23,8 @@ class StagedFolder {
   StagedFolder& operator=(const StagedFolder&) = delete;
 
   const std::filesystem::path& path() const { return staged_; }
-  /// Syncs, and gives the folder its name; an older folder of that name is replaced in one step
-  /// where the file system can. Errors: kIo.
+  /// Syncs, and gives the folder its name; an older folder of that name is replaced in one step if
+  /// the file system supports it. Errors: kIo.
   void publish();
 
  private:
@@ -34,29 +34,29 @@ class StagedFolder {
   bool published_ = false;
 };
 
-/// Replaces DIR/NAME (which may lie in a folder below) by a file that `fill` makes at the hidden
-/// path in DIR that it is given, whole or not at all. Errors: kIo, those of `fill`.
+/// Replaces DIR/NAME (which may lie in a folder below), whole or not at all, by a file that `fill`
+/// makes at a hidden path in DIR. Errors: kIo, those of `fill`.
 void replace_file(const std::filesystem::path& dir, const std::filesystem::path& name,
                   const WriterFence& fence,
                   const std::function<void(const std::filesystem::path&)>& fill);
 
-/// The same by a second name of the file `equal`, at no cost; false where the file system has no
-/// such names. Errors: kIo.
+/// The same by a hard link to the file `equal`, at no cost; false if the file system has no hard
+/// links. Errors: kIo.
 bool replace_by_link(const std::filesystem::path& dir, const std::filesystem::path& name,
                      const std::filesystem::path& equal, const WriterFence& fence);
 
-/// Makes DIR/NAME a symbolic link to `target`, replacing an older link by rename. Errors: kIo.
+/// Makes DIR/NAME a symbolic link to `target`; replaces an older link by rename. Errors: kIo.
 void point_link(const std::filesystem::path& dir, const std::string& name,
                 const std::string& target, const WriterFence& fence = {});
 /// Removes the symbolic link DIR/NAME, if there is one. Errors: kIo.
 void remove_link(const std::filesystem::path& dir, const std::string& name);
 
-/// Deletes a checkpoint; hidden first, so that it is never seen in parts. Errors: kIo.
+/// Deletes a checkpoint; it is hidden first, so that it is never seen in parts. Errors: kIo.
 void remove_checkpoint(const std::filesystem::path& dir, const std::string& name,
                        const WriterFence& fence = {});
 
-/// Removes what other writers left half written in `dir`, if it is of no more use: see
-/// is_left_over(). Never a whole checkpoint, nor what a living writer has under way.
+/// Removes unfinished files of other writers in `dir` that are of no more use: see is_left_over().
+/// Never removes a complete checkpoint, nor unfinished files of a living writer.
 void remove_leftovers(const std::filesystem::path& dir, const WriterFence& fence = {});
 
 /// Length and SHA-256 of a file. Errors: kNotFound, kIo.

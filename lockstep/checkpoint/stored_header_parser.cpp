@@ -16,15 +16,15 @@ using nlohmann::json;
   throw Error(ErrorCode::kCorrupt, fmt::format("{}: not a valid safetensors file: {}", file, what));
 }
 
-// Names come from the file: keep an error to one short line.
+// Names come from the file: an error must stay one short line.
 std::string shown(const std::string& name) {
   std::string text = json(name.substr(0, 100)).dump(-1, ' ', true, json::error_handler_t::replace);
   if (name.size() > 100) text.replace(text.size() - 1, 1, "...\"");
   return text;
 }
 
-/// Takes the header's JSON token by token. Only the format's own shape of it is accepted, so no
-/// tree is built, nothing nests deeper than a list in a tensor, and a name twice is seen.
+/// Receives the header's JSON token by token. Only the format's own shape is accepted. So no tree
+/// is built, nothing nests deeper than a list in a tensor, and a duplicate name is detected.
 class HeaderHandler final : public nlohmann::json_sax<json> {
  public:
   explicit HeaderHandler(const std::string& file) : file_(file) {}
@@ -160,11 +160,11 @@ class HeaderHandler final : public nlohmann::json_sax<json> {
   std::set<std::string> names_;
   std::set<std::string> seen_fields_;
   std::vector<uint64_t> offsets_;
-  std::string name_;   // of the entry at hand
-  std::string field_;  // of the tensor or of the metadata at hand
+  std::string name_;   // of the present entry
+  std::string field_;  // of the present tensor or metadata
 };
 
-/// Sizes fit shapes, and the tensors cover the bytes behind the header exactly.
+/// Checks that sizes fit shapes, and that the tensors cover the bytes behind the header exactly.
 void check_layout(StoredHeader& header, uint64_t buffer_bytes, const std::string& file) {
   std::sort(header.tensors.begin(), header.tensors.end(),
             [](const StoredTensor& a, const StoredTensor& b) {

@@ -17,11 +17,11 @@ namespace lockstep {
   throw Error(ErrorCode::kCorrupt, fmt::format("{}: tensor '{}' {}", file, name, what));
 }
 
-/// Errors: kInvalidArgument naming the tensor when it is undefined or of a type that files do not
-/// have.
+/// Errors: kInvalidArgument, which names the tensor, if it is undefined or of a type that files
+/// lack.
 StoredType stored_type(const std::string& name, const at::Tensor& tensor);
 
-/// Errors: kInvalidArgument naming file and tensor when libtorch has no such type.
+/// Errors: kInvalidArgument, which names file and tensor, if libtorch has no such type.
 at::ScalarType tensor_type(StoredType stored, const std::string& name, const std::string& file);
 
 }  // namespace lockstep

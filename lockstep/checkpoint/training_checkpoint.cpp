@@ -45,9 +45,9 @@ TensorMap copy_tensors(const TensorMap& tensors) {
   return copies;
 }
 
-/// Points the links and deletes what is not kept. Checkpoints of later steps come from a run that
-/// was taken back to an earlier one; they are neither counted nor deleted. Those ranked by another
-/// metric count as without one.
+/// Sets the links and deletes checkpoints that are not kept. Checkpoints of later steps come from a
+/// run that was reset to an earlier one; they are neither counted nor deleted. Checkpoints ranked
+/// by another metric count as without one.
 void tidy(const fs::path& dir, const TrainingState& state, const KeepPolicy& policy,
           const WriterFence& fence) {
   const std::string newest = step_folder_name(state.step);
@@ -62,7 +62,7 @@ void tidy(const fs::path& dir, const TrainingState& state, const KeepPolicy& pol
   for (const std::string& name : plan_removal(entries, policy)) remove_checkpoint(dir, name, fence);
 }
 
-/// What to do about a damaged checkpoint.
+/// The advice for a damaged checkpoint.
 std::string advice(const fs::path& folder) {
   std::string older;
   for (const CheckpointEntry& entry : list_checkpoints(folder / "..")) {
@@ -112,7 +112,7 @@ void check_optimizer_kind(const LoadedTensors& loaded, const torch::optim::Optim
       fmt::format("{}: state of {}, this run's optimizer is {}", file, stored->second, kind));
 }
 
-/// The state of a checkpoint that is as it was saved.
+/// The state of a checkpoint that is unchanged since it was saved.
 TrainingState read_undamaged(const fs::path& folder, const std::string& model_name) {
   try {
     return read_state(folder, model_name).state;
@@ -179,7 +179,7 @@ fs::path update_checkpoint(const fs::path& dir, const TrainingState& state,
   const fs::path name = fs::path(step_folder_name(state.step)) / kStateFile;
   const auto saved = decode_training_state(read_file(dir / name), (dir / name).string());
   TrainingState now = state;
-  now.rng = saved.state.rng;  // of when it was saved
+  now.rng = saved.state.rng;  // from the time of the save
   replace_file(dir, name, fence, [&](const fs::path& hidden) {
     write_file_atomically(hidden, encode_training_state(now, saved.files));
   });

@@ -33,7 +33,7 @@ ordered_json encode(const MetricPoint& point) {
   return {{"epoch", point.epoch}, {"step", point.step}, {"value", point.value}};
 }
 
-/// Reads an object field by field, remembers which were asked for, and names file and field in
+/// Reads an object field by field, remembers the fields that were read, and names file and field in
 /// every error.
 class Fields {
  public:

@@ -10,7 +10,7 @@ namespace lockstep {
 
 using FileDigests = std::map<std::string, FileDigest>;
 
-/// JSON text with an end of line. Doubles round-trip; a value that is no number is null.
+/// JSON text with a line feed at its end. Doubles round-trip; NaN and infinity become null.
 std::string encode_training_state(const TrainingState& state, const FileDigests& files);
 
 struct DecodedTrainingState {
@@ -18,8 +18,8 @@ struct DecodedTrainingState {
   FileDigests files;
 };
 
-/// Errors: kCorrupt naming `file` and the field that is missing, unknown or of the wrong type or
-/// range; kInvalidArgument when a newer Lockstep wrote it.
+/// Errors: kCorrupt, which names `file` and the field that is missing, unknown or of the wrong type
+/// or range; kInvalidArgument if a newer Lockstep wrote it.
 DecodedTrainingState decode_training_state(const std::string& json, const std::string& file);
 
 }  // namespace lockstep

@@ -34,7 +34,7 @@ std::pair<std::string, std::string> split_last(const std::string& name) {
   return {name.substr(0, dot + 1), name.substr(dot + 1)};
 }
 
-/// The spelling that all of a parameter's names share.
+/// The form that all names of a parameter share.
 std::string common_name(std::string name) {
   replace_front(name, kDdp, "");
   replace_front(name, kLastLayer.first, kLastLayer.second);

@@ -1,5 +1,5 @@
 #pragma once
-// One parameter, several names: PyTorch's, ours, MindSpore's.
+// The names of one parameter in PyTorch, Lockstep and MindSpore.
 
 #include <optional>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// For each of the network's tensors the index of the file's that is it, or none. A name matches
-/// itself first, else a name that differs only by
+/// For each of the network's tensors, the index of the same tensor in the file, or none. A name
+/// matches itself first, else a name that differs only by
 ///   gamma, beta, moving_mean, moving_variance (MindSpore) : weight, bias, running_mean,
 ///   running_var .down_sample. (MindCV) : .downsample.        classifier. (MindCV's ResNet) : fc.
 ///   module. in front (PyTorch's DDP)
@@ -19,8 +19,8 @@ std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& n
                                                const std::vector<std::string>& file,
                                                std::string_view prefix = {});
 
-/// The network's names as MindSpore and MindOCR spell them, in their order; empty for what
-/// MindSpore does not have (batch norm's num_batches_tracked).
+/// The network's names in the spelling of MindSpore and MindOCR, in their order; empty for tensors
+/// that MindSpore lacks (batch norm's num_batches_tracked).
 std::vector<std::string> mindspore_names(const std::vector<std::string>& network);
 
 }  // namespace lockstep

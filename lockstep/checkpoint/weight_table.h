@@ -1,5 +1,5 @@
 #pragma once
-// Which tensors a file of weights holds, and where: MindSpore's .ckpt, PyTorch's .pth and
+// The tensors of a file of weights, and their places: MindSpore's .ckpt, PyTorch's .pth and
 // safetensors, without libtorch and without reading the tensors.
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct StoredWeight {
   std::string name;
   StoredType type = StoredType::kF32;
   std::vector<uint64_t> shape;      ///< Empty: one element.
-  std::vector<WeightPiece> pieces;  ///< One behind the other they are the tensor's elements.
-  /// In elements, one an extent; empty: C order. The elements lie within the pieces, and there are
-  /// no fewer of them than the shape has.
+  std::vector<WeightPiece> pieces;  ///< The tensor's elements, when joined.
+  /// In elements, one per extent; empty: C order. The elements lie within the pieces, which hold no
+  /// fewer than the shape has.
   std::vector<uint64_t> strides;
 };
 
@@ -36,14 +36,14 @@ struct WeightTable {
   std::vector<StoredWeight> weights;  ///< In the file's order; each name once.
 };
 
-/// By the file's first bytes, never by its name. Errors: kCorrupt for what is none of the three;
-/// for PyTorch's files before 1.6 the text says how to convert them.
+/// Detected by the file's first bytes, never by its name. Errors: kCorrupt if it is none of the
+/// three; for PyTorch's files before 1.6 the text explains how to convert them.
 WeightFormat weight_format(const ByteSource& file);
 
-/// What the file holds. Everything is checked against the file's size: all pieces together are no
-/// longer than it, or eight times it where tensors of a .pth share memory. Memory here: in
-/// proportion to the file's description of its tensors, at most some hundred MiB. Nothing in the
-/// file is executed. Errors: kCorrupt naming file, tensor (or byte) and reason.
+/// The contents of the file. Everything is checked against the file's size: all pieces together are
+/// no longer than it, or eight times it if tensors of a .pth share memory. Memory: in proportion to
+/// the file's description of its tensors, at most some hundred MiB. Nothing in the file is
+/// executed. Errors: kCorrupt, which names file, tensor (or byte) and reason.
 WeightTable read_weight_table(const ByteSource& file);
 
 }  // namespace lockstep

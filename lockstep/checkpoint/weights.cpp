@@ -45,7 +45,7 @@ bool same_but_trailing_ones(const std::vector<uint64_t>& stored, at::IntArrayRef
   return true;
 }
 
-/// Why the file's tensor cannot be the network's; empty when it can.
+/// The reason why the file's tensor does not fit the network's; empty if it fits.
 std::string misfit(const StoredWeight& stored, const at::Tensor& own, const std::string& file) {
   if (!same_but_trailing_ones(stored.shape, own.sizes())) {
     return fmt::format("has shape [{}], the network's has {}", fmt::join(stored.shape, ", "),
@@ -69,7 +69,7 @@ std::vector<std::string> names_in(const WeightTable& table) {
   return names;
 }
 
-/// Carries the report's list to the log, as one line.
+/// Logs the report's list, as one line.
 void warn_of(const std::string& file, const std::vector<std::string>& names, const char* what) {
   constexpr size_t kShown = 8;
   if (names.empty()) return;

@@ -33,7 +33,7 @@ std::string short_digest(const std::string& text) {
   return hash.hex().substr(0, 8);
 }
 
-/// A host's name without what has a meaning in ours.
+/// A host's name without the characters that have a meaning in Lockstep's names.
 std::string plain(std::string name) {
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-') c = '_';
@@ -54,14 +54,14 @@ uint64_t own_pid_space() {
   return inode ^ std::hash<std::string>()(boot);
 }
 
-/// 0 when there is no such process.
+/// Start time of a process; 0 if it does not exist.
 uint64_t start_of(int64_t pid) {
   std::string text;
   std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), text);
-  const size_t name_end = text.rfind(')');  // a program's name may hold anything
+  const size_t name_end = text.rfind(')');  // a program's name may contain anything
   if (name_end == std::string::npos) return 0;
   const auto fields = split(text.substr(name_end + 1), ' ');
-  constexpr size_t kStart = 20;  // field 22 of proc(5), the state behind the name being field 3
+  constexpr size_t kStart = 20;  // field 22 of proc(5); the state behind the name is field 3
   if (fields.size() <= kStart || fields[1] == "Z" || fields[1] == "X") return 0;
   return std::strtoull(fields[kStart].c_str(), nullptr, 10);
 }
@@ -81,7 +81,7 @@ std::string mark_name(const WriterName& writer) {
   return fmt::format("{}{}-{}", kMark, writer.job, writer.generation);
 }
 
-/// The token in a mark; empty where there is none (any more).
+/// The token in a mark; empty if there is none (any more).
 std::string read_mark(const fs::path& mark) {
   std::string token;
   std::getline(std::ifstream(mark), token);
@@ -163,11 +163,11 @@ void WriterFence::refuse_if_replaced(const fs::path& dir, const std::string& job
   fence.look(generation == 1);
 }
 
-/// Of two that come at the same time one makes the file. What it has not written yet is no token
-/// that the other knows, so that one gives way.
+/// If two come at the same time, one makes the file. Until its token is written, the other reads
+/// none, so that one gives way.
 void WriterFence::leave_mark() const {
   const fs::path mark = dir_ / mark_name(name_);
-  const bool anew = name_.generation == 1;  // what an earlier launch left was looked at
+  const bool anew = name_.generation == 1;  // marks of an earlier launch were checked before
   if (anew && read_mark(mark) != token_) ::unlink(mark.c_str());
   const UniqueFd made(::open(mark.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!made && errno == EEXIST) return check();
@@ -178,7 +178,8 @@ void WriterFence::leave_mark() const {
   }
 }
 
-/// A job begins where another of its name, of an earlier launch, had come further.
+/// True if another writer has replaced this one. A job may begin although another of its name, of
+/// an earlier launch, got further.
 bool WriterFence::replaced_by(const std::string& file, int64_t generation, bool begins) const {
   if (generation < name_.generation) return false;
   const std::string token = read_mark(dir_ / file);

@@ -22,7 +22,7 @@ constexpr uint64_t kMaxDirectory = uint64_t{64} << 20;
               fmt::format("{}: not a readable .pth file: {}", file.name(), what));
 }
 
-/// Little-endian; the caller has checked that the bytes are there.
+/// Little-endian; the caller has checked that the bytes exist.
 uint64_t number(std::string_view bytes, size_t at, size_t count) {
   uint64_t value = 0;
   for (size_t i = count; i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
@@ -53,7 +53,7 @@ Directory find_directory(const ByteSource& file) {
   return {number(end64, 48, 8), number(end64, 40, 8)};
 }
 
-/// Sizes and offset that did not fit into 32 bits, in this order, in the extra field.
+/// Reads sizes and offset that do not fit 32 bits, in this order, from the extra field.
 void widen(const ByteSource& file, std::string_view extra, std::vector<uint64_t*> fields) {
   fields.erase(std::remove_if(fields.begin(), fields.end(),
                               [](const uint64_t* field) { return *field != 0xffffffff; }),
@@ -71,7 +71,7 @@ void widen(const ByteSource& file, std::string_view extra, std::vector<uint64_t*
   corrupt_zip(file, "a member's 64-bit sizes are missing");
 }
 
-/// Reads the entry at `at` and moves behind it.
+/// Reads the entry at `at` and advances behind it.
 ZipMember read_entry(const ByteSource& file, std::string_view directory, size_t& at) {
   if (directory.size() - at < kEntryBytes || directory.substr(at, 4) != "PK\x01\x02") {
     corrupt_zip(file, "its directory is broken");

@@ -138,10 +138,8 @@ class GroupCore : private Family::Member {
   const uint32_t generation_ = fork_generation();
   const std::string backend_;
   const std::string device_;
-  std::unique_ptr<GroupImpl> impl_;  // outlives the threads below; null after destroy()
-
-  std::atomic<const char*> used_by_ =
-      nullptr;  // the call of InUse, if any; the next two: its call site
+  std::unique_ptr<GroupImpl> impl_;             // outlives the threads below; null after destroy()
+  std::atomic<const char*> used_by_ = nullptr;  // call of InUse, if any; the next two: its site
   std::atomic<const char*> used_at_file_ = nullptr;
   std::atomic<uint32_t> used_at_line_ = 0;
   std::atomic<bool> given_up_ = false;    // with another group, whose loss all ranks know

@@ -65,8 +65,7 @@ bool comes_last(Store& store, const std::string& name, int size, Deadline deadli
 
 Error nobody_came(Store& store, const std::string& name, int size) {
   const auto members = name + "/members";
-  if (store.check(std::span(&members, 1),
-                  Deadline::after(5s))) {  // and the cards have been removed
+  if (store.check(std::span(&members, 1), Deadline::after(5s))) {  // and no card remains
     return Error(ErrorCode::kTimeout, "creating the process group: not all ranks answered");
   }
   const auto missing = missing_ranks(store, card_key(name, ""), size);

@@ -59,7 +59,7 @@ bool is_left_over(const at::Tensor& arrived, const at::Tensor& grad) {
   return holders == 1 || (holders == 2 && arrived.is_view() && arrived._base().use_count() == 1);
 }
 
-/// Restores, on destruction, the previous arena of the thread.
+/// Lets an arena serve the thread first, and on destruction serves the thread as before.
 class ServesFirst {
  public:
   ServesFirst(std::shared_ptr<TensorArena> arena, bool stays)

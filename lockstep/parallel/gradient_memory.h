@@ -149,9 +149,8 @@ class GradientMemory {
   std::vector<at::Tensor> places_;   ///< By parameter; undefined for placed gradients.
   std::vector<at::Tensor> reduced_;  ///< By parameter, in a pass: the tensor to reduce.
   std::vector<at::Tensor> homes_;    ///< By parameter, in a pass: the destination of deliver().
-  std::vector<at::Tensor>
-      backups_;               ///< By parameter, in a pass: the tensor that decline() restores.
-  std::vector<bool> preset_;  ///< By parameter: .grad existed when the pass began.
+  std::vector<at::Tensor> backups_;  ///< By parameter, in a pass: decline() restores it.
+  std::vector<bool> preset_;         ///< By parameter: .grad existed when the pass began.
   std::vector<int> copied_;
   std::vector<int> of_program_;
 

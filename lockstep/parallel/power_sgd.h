@@ -10,7 +10,7 @@ namespace lockstep {
 
 struct PowerSgdOptions {
   int64_t rank = 1;  ///< Columns of the thin matrices: more are more exact, and cost more bytes.
-  int64_t start_step = 1000;  ///< The first steps, which are averaged exactly; at least 1.
+  int64_t start_step = 1000;  ///< Number of first steps that are averaged exactly; at least 1.
   double min_saving = 2;      ///< A matrix is sent thin if that takes this many times fewer bytes.
   uint64_t seed = 0;          ///< For the first guess; the same on every rank.
 

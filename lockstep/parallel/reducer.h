@@ -157,10 +157,9 @@ class Reducer {
   bool shadowing_ = false;
   std::vector<bool> used_;      ///< By parameter, since the last average, including no_sync passes.
   std::vector<int32_t> count_;  ///< By parameter: gradients in this pass.
-  std::vector<int32_t>
-      wanted_;                ///< By parameter: gradients in every pass; kStatic's after the first.
-  std::vector<bool> ready_;   ///< By parameter: staged or contributed in this pass.
-  std::vector<int> missing_;  ///< By bucket: gradients that are not ready yet.
+  std::vector<int32_t> wanted_;  ///< By parameter: gradients in every (kStatic: later) pass.
+  std::vector<bool> ready_;      ///< By parameter: staged or contributed in this pass.
+  std::vector<int> missing_;     ///< By bucket: gradients that are not ready yet.
   std::vector<PendingReduction> pending_;  ///< By bucket; only launched ones.
   std::vector<int> ready_order_;           ///< In the first averaged pass; then empty.
   int gradients_ = 0;                      ///< In this pass.

@@ -31,7 +31,7 @@ std::string describe(const at::Tensor& tensor) {
   return text;
 }
 
-/// What every collective asks of its tensor. Returns the element type.
+/// Checks the requirements of every collective on its tensor. Returns the element type.
 DType checked(std::string_view op, const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.layout() != at::kStrided || !tensor.is_contiguous() ||
       tensor.is_meta() || tensor.is_conj() || tensor.is_neg()) {
@@ -80,7 +80,8 @@ DType checked_lists(std::string_view op, std::span<const at::Tensor> parts,
   return checked_list(op, parts);
 }
 
-/// One row count a rank, and rows for all of them in `tensor`. Returns the elements of each.
+/// Checks that there is one row count per rank, and rows for all of them in `tensor`. Returns the
+/// number of elements for each.
 std::vector<int64_t> checked_rows(std::string_view op, const at::Tensor& tensor,
                                   std::span<const int64_t> rows, int64_t row_elements, int size) {
   const int64_t sum = std::accumulate(rows.begin(), rows.end(), int64_t{0});
@@ -105,7 +106,7 @@ int64_t row_elements(const at::Tensor& tensor) {
   return elements;
 }
 
-/// Two tensors that hold the same kind of rows. Returns the element type.
+/// Checks that two tensors hold the same kind of rows. Returns the element type.
 DType checked_like(std::string_view op, const at::Tensor& one, const at::Tensor& other) {
   const DType dtype = checked(op, one);
   if (checked(op, other) != dtype || row_elements(one) != row_elements(other)) {
@@ -116,7 +117,7 @@ DType checked_like(std::string_view op, const at::Tensor& one, const at::Tensor&
   return dtype;
 }
 
-/// On their device: one tensor of all of them, reduced and copied back.
+/// For tensors on a device: one tensor of all of them, reduced and copied back.
 Work all_reduce_as_one(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
                        const CollectiveOptions& options, CallSite site) {
   const at::NoGradGuard no_grad;

@@ -1,5 +1,5 @@
 #pragma once
-// The two names of an element type: libtorch's and the collectives'.
+// The two names of an element type: in libtorch and in the collectives.
 
 #include <c10/core/ScalarType.h>
 
@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-/// Errors: kInvalidArgument for a type that collectives do not carry (quantized, complex32);
-/// names it and those allowed.
+/// Errors: kInvalidArgument for a type that collectives do not support (quantized, complex32);
+/// names it and the allowed ones.
 DType to_dtype(c10::ScalarType type);
 
 c10::ScalarType to_scalar_type(DType dtype);

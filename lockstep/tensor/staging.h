@@ -1,6 +1,6 @@
 #pragma once
-// Collectives on tensors of other devices than the CPU: where they lie, if the group can, else on
-// copies in host memory.
+// Collectives on tensors of other devices than the CPU: in place if the group supports that, else
+// on copies in host memory.
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
@@ -14,29 +14,28 @@
 
 namespace lockstep {
 
-/// Can `group` reduce or move the defined ones of `tensors` where they lie? The same on all ranks
-/// if it is the same for all whether their tensors lie on their devices (ProcessGroup::device()).
+/// True if `group` can reduce or move the defined ones of `tensors` in place. The same on all ranks
+/// if either all ranks' tensors are on their devices (ProcessGroup::device()), or none.
 bool stay_on_device(const ProcessGroup& group, std::span<const at::Tensor> tensors,
                     ReduceOp op = ReduceOp::kSum);
 
-/// Returns when what this thread's current stream of `device` had to do is done; at once on the
+/// Returns when the work so far of this thread's current stream of `device` is done; at once on the
 /// CPU.
 void await_stream(c10::Device device);
 
-/// Host memory for the tensors of one collective, which live until it is over. That of a tensor on
-/// the CPU is its own, and nothing is copied; any other has a copy, page-locked where the tensor is
-/// CUDA's: its values are there when in() or in_out() returns, and what the collective left there
-/// comes back to the tensor within Work::wait(), never where the Work is dropped without. Both
-/// copies go through the stream that is current when they are made, and are over when the call
+/// Host memory for the tensors of one collective, which live until it is over. A tensor on the CPU
+/// uses its own memory, and nothing is copied. Any other has a copy, page-locked if the tensor is
+/// CUDA's. Its values are there when in() or in_out() returns. The collective's result is copied
+/// back to the tensor within Work::wait(), and never if the Work is dropped without it. Both copies
+/// go through the stream that is current when they are made, and are complete when the call
 /// returns.
 ///
 ///   Staging staging;
 ///   void* data = staging.in_out(tensor);
 ///   return std::move(staging).finish(group.all_reduce(data, ...));
 ///
-/// With the group's name nothing is copied where the tensors can stay; options() then say so to
-/// the collective. What the current stream had yet to do with them is done when the constructor
-/// returns.
+/// With the group's name nothing is copied if the tensors can stay; options() then pass that to the
+/// collective. Earlier work of the current stream on them is done when the constructor returns.
 ///
 /// Errors: those of libtorch's copy.
 class Staging {
@@ -50,7 +49,7 @@ class Staging {
   void* out(const at::Tensor& tensor) { return host_of(tensor, false, true); }
   void* in_out(const at::Tensor& tensor) { return host_of(tensor, true, true); }
 
-  /// Once, with the collective that was given the memory.
+  /// Once, with the collective that uses the memory.
   Work finish(Work work) &&;
 
  private:
@@ -62,7 +61,7 @@ class Staging {
   void* host_of(const at::Tensor& tensor, bool filled, bool comes_back);
 
   std::vector<Copy> copies_;
-  c10::SmallVector<at::Tensor, 2> in_place_;  ///< Those that the collective itself reads or writes.
+  c10::SmallVector<at::Tensor, 2> in_place_;  ///< Tensors that the collective uses directly.
   CollectiveOptions options_;
 };
 

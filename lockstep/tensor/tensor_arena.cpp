@@ -20,24 +20,23 @@ int64_t round_up_to_page(int64_t bytes) {
   return round_up(bytes, kPageBytes);
 }
 
-/// The latest last.
+/// In order of age, the latest last.
 thread_local std::vector<std::shared_ptr<TensorArena>> serving;
 
 }  // namespace
 
-/// Stands in front of libtorch's CPU allocator. Its memory keeps the rule that the context of a
-/// DataPtr is the data itself, for oneDNN's scratch memory comes through raw_allocate(), which asks
-/// for that.
+/// Replaces libtorch's CPU allocator and forwards to it. In its memory the context of a DataPtr is
+/// the data itself: oneDNN's scratch memory comes through raw_allocate(), which requires that.
 class ArenaAllocator final : public c10::Allocator {
  public:
-  /// Never destroyed: tensors in static variables are freed through it at the very end.
+  /// Never destroyed: tensors in static variables free their memory through it at the very end.
   static ArenaAllocator& instance() {
     static auto* const allocator = new ArenaAllocator(c10::GetCPUAllocator());
     return *allocator;
   }
 
-  // libtorch has one or the other of these two (const until 2.2), and copy_data since 2.2; without
-  // `override` the same lines fit all.
+  // libtorch declares one of these two (const until 2.2), and copy_data since 2.2; without
+  // `override` the same lines fit all versions.
   c10::DataPtr allocate(size_t bytes) const { return serve(bytes); }
   c10::DataPtr allocate(size_t bytes) { return serve(bytes); }
   void copy_data(void* to, const void* from, size_t bytes) const { std::memcpy(to, from, bytes); }
@@ -76,9 +75,9 @@ class ArenaAllocator final : public c10::Allocator {
     return nullptr;
   }
 
-  /// True when `data` was a block.
+  /// True if `data` was a block.
   bool give_back(void* data) {
-    std::shared_ptr<TensorArena> user;  // destroyed, perhaps as the last, after the lock is gone
+    std::shared_ptr<TensorArena> user;  // destroyed, perhaps as the last owner, after unlocking
     const MutexLock lock(mutex_);
     for (TensorArena* arena : arenas_) {
       if (!arena->holds(data)) continue;

@@ -1,5 +1,5 @@
 #pragma once
-// Letting libtorch compute tensors straight into memory that the peers on this host can read.
+// Lets libtorch compute tensors directly in memory that the peers on this host can read.
 
 #include <ATen/core/Tensor.h>
 
@@ -11,20 +11,19 @@
 
 namespace lockstep {
 
-/// Blocks of shared memory of certain sizes. While an arena serves a thread, CPU tensors that
-/// libtorch makes in that thread and that need exactly as many bytes as a free block has, lie in
-/// that block; the block is free again when the tensor's storage is. Several may serve a thread at
-/// once, as when one backward pass goes through several models.
+/// Blocks of shared memory of certain sizes. While an arena serves a thread, a CPU tensor that
+/// libtorch makes in that thread lies in a free block if it needs exactly the block's size. The
+/// block is free again when the tensor's storage is. Several may serve a thread at once, as when
+/// one backward pass goes through several models.
 ///
-/// Nothing depends on a tensor lying there: when all blocks of a size are taken, memory comes from
-/// libtorch's usual allocator. What is won for a gradient of many MiB: no copy into shared memory,
-/// and no pages to be had from the kernel and given back in every step, which costs more than that.
+/// Correctness does not depend on it: when all blocks of a size are taken, memory comes from
+/// libtorch's usual allocator. The gain for a gradient of many MiB: no copy into shared memory, and
+/// no pages taken from the kernel and returned in every step, which costs more than the copy.
 ///
-/// The arena lives until its last handle and the last tensor in it are gone. Any thread may free.
+/// The arena lives until its last handle and its last tensor are gone. Any thread may free.
 ///
-/// Works by putting an allocator in front of libtorch's own for CPU tensors, once a process, when
-/// the first arena is made (do that before threads compute). It touches only requests of at least
-/// kMinBytes.
+/// It replaces libtorch's own allocator for CPU tensors, once per process, when the first arena is
+/// made (do that before threads compute). It affects only requests of at least kMinBytes.
 class TensorArena {
  public:
   static constexpr int64_t kMinBytes = int64_t{1} << 20;
@@ -39,11 +38,11 @@ class TensorArena {
   TensorArena(const TensorArena&) = delete;
   TensorArena& operator=(const TensorArena&) = delete;
 
-  /// `arena` serves the calling thread from now on, before all others that do.
+  /// `arena` serves the calling thread from now on, before all others that serve it.
   static void serve_this_thread(const std::shared_ptr<TensorArena>& arena);
   static void stop_serving_this_thread(const std::shared_ptr<TensorArena>& arena);
 
-  /// True when `data` lies in a block.
+  /// True if `data` lies in a block.
   bool holds(const void* data) const;
 
  private:

@@ -1,5 +1,5 @@
-// The compiled part of fmt as an archive, which the distribution does not have: these are the
-// instantiations that fmt/format.h declares `extern template` and libfmt.so defines.
+// The compiled part of fmt for an archive, which the distribution lacks: the instantiations that
+// fmt/format.h declares `extern template` and libfmt.so defines.
 
 #include <fmt/format-inl.h>
 

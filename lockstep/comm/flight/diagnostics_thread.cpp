@@ -65,8 +65,7 @@ DiagnosticsThread::DiagnosticsThread(const GroupSpec& spec,
                      look = std::move(look)] {
     try {
       listen(*store, prefix, end, answer, look);
-    } catch (
-        const std::exception& error) {  // the job is over, or no rank can send a request any more
+    } catch (const std::exception& error) {  // the job is over, or no rank can ask any more
       log_debug(fmt::format("nobody speaks for this host any more: {}", error.what()));
     }
   };

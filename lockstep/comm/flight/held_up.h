@@ -50,9 +50,8 @@ struct Hold {
 /// The end of a chain of waits.
 struct HeldUp {
   std::vector<int> awaited;  ///< The ranks for which the call itself waits.
-  std::vector<int>
-      roots;  ///< The ranks that hold those up in the end; some may be awaited themselves.
-  std::vector<Hold> path;  ///< From the awaited ranks to the roots.
+  std::vector<int> roots;    ///< Ranks that hold those up in the end, or some of those.
+  std::vector<Hold> path;    ///< From the awaited ranks to the roots.
   bool operator==(const HeldUp&) const = default;
 };
 

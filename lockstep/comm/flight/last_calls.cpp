@@ -28,11 +28,10 @@ using nlohmann::json;
 constexpr auto kStoreLimit = 1s;
 constexpr auto kLook = 10ms;
 constexpr auto kLastOfTheLost = 20ms;
-constexpr auto kStack = 250ms;  // to look at one stack
-constexpr auto kQuiet = 300ms;  // without an answer of another host
-constexpr auto kHosts = 500ms;  // for hosts that have not begun to answer
-constexpr auto kAtWork =
-    3s;  // for hosts that have begun: looks at stacks take long on a busy machine
+constexpr auto kStack = 250ms;    // to look at one stack
+constexpr auto kQuiet = 300ms;    // without an answer of another host
+constexpr auto kHosts = 500ms;    // for hosts that have not begun to answer
+constexpr auto kAtWork = 3s;      // for hosts that have begun: stacks take long on a busy machine
 constexpr size_t kStacks = 2;     // per host
 constexpr size_t kMostTold = 16;  // groups of ranks with different operations
 constexpr size_t kMostStacks = 8;

@@ -42,8 +42,7 @@ struct FlightSite {
 };
 inline constexpr uint64_t kFlightMagic = 0x35'54'48'47'4c'46'53'4c;  // "LSFLGHT5"
 inline constexpr uint32_t kFlightEvents = 2048;
-inline constexpr uint32_t kFlightGroups =
-    128;  ///< At a time. Further groups are recorded without a name.
+inline constexpr uint32_t kFlightGroups = 128;  ///< At a time; further ones have no name.
 inline constexpr uint16_t kNoFlightGroup = 0xff;
 inline constexpr uint32_t kFlightSites = 256;  ///< Further places in the source stay unknown.
 struct FlightHeader {

@@ -39,8 +39,7 @@ struct Overdue {
   uint64_t sequence = 0;
   int32_t peer = -1;
   int64_t so_far_ns = 0;
-  int64_t longest_ns =
-      0;  ///< The longest before: of its kind, or of all calls if its kind is rare.
+  int64_t longest_ns = 0;  ///< Of earlier calls: of its kind, or of all if that is rare.
 };
 
 /// Follows one rank's flight recorder. Call look() a few times per second.

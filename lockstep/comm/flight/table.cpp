@@ -20,8 +20,7 @@ struct Line {
 /// A group's ranks.
 struct Group {
   std::vector<Line> lines;
-  std::map<uint64_t, int64_t>
-      entered_ns;  ///< By collective: the time when the first rank entered it.
+  std::map<uint64_t, int64_t> entered_ns;  ///< By collective: when its first rank entered.
 };
 
 /// Recorders are read one after the other, while ranks continue. A rank outside a call counts as

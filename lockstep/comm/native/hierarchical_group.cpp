@@ -149,8 +149,7 @@ void HierarchicalGroup::give_up(const Error& error, Deadline deadline) noexcept 
 void HierarchicalGroup::end_with(const Error& verdict) {
   verdict_ = verdict;
   links_.shut_down();
-  for_links_
-      ->end();  // a rank that waits for this one in a first call is connected, but was not accepted
+  for_links_->end();  // a rank in a first call with this one is connected, but not accepted
   pipes_.shut_down();
   local_.shm().fail(verdict);
 }

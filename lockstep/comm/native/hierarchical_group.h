@@ -105,8 +105,7 @@ class HierarchicalGroup : public GroupImpl {
       body();
     } catch (const Error& error) {
       throw_agreed(error, kind);
-    } catch (const std::exception&
-                 error) {  // no memory, for example: the other hosts must learn of it too
+    } catch (const std::exception& error) {  // as no memory: other hosts must learn of it
       throw_agreed(Error(ErrorCode::kInternal, error.what()), kind);
     }
   }

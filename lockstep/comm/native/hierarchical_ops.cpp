@@ -134,8 +134,7 @@ void HierarchicalGroup::broadcast(void* data, int64_t count, DType dtype, int ro
     const int64_t bytes = count * size_of(dtype);
     Call call = begin(next_header(OpKind::kBroadcast, count, dtype, ReduceOp::kSum, root), data,
                       bytes, bytes, waiting);
-    if (plan_.num_hosts() == 2)
-      call.choice.one_step = true;  // no other host to share the sending with
+    if (plan_.num_hosts() == 2) call.choice.one_step = true;  // no third host to share the sending
     do_broadcast(call, static_cast<std::byte*>(data), count, root);
     end(call);
   });

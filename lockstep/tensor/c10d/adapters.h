@@ -1,6 +1,6 @@
 #pragma once
-// What of ours c10d's engines are given, for the files that include c10d's headers: those have many
-// of our names, so no unity build takes them.
+// Adapters of Lockstep's types for c10d's engines. Files that include c10d's headers are in no
+// unity build, because the headers share many names with Lockstep.
 
 #include <torch/version.h>
 
@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-/// Where an engine's ranks find each other: our store.
+/// The store by which an engine's ranks find each other: Lockstep's.
 class StoreForC10d : public ::c10d::Store {
  public:
   StoreForC10d(std::shared_ptr<lockstep::Store> store, std::string prefix,
@@ -47,7 +47,7 @@ class StoreForC10d : public ::c10d::Store {
             const std::chrono::milliseconds& timeout) override {
     store_->wait(prefixed(keys), Deadline::after(timeout));
   }
-  /// Of c10d's interface since libtorch 2.9, where it overrides.
+  /// Part of c10d's interface since libtorch 2.9, where it overrides.
   c10::intrusive_ptr<::c10d::Store> clone() {
     return c10::make_intrusive<StoreForC10d>(store_, prefix_, getTimeout());
   }
@@ -64,7 +64,7 @@ class StoreForC10d : public ::c10d::Store {
   std::string prefix_;
 };
 
-/// On parts, see parts_of().
+/// For parts, see parts_of().
 inline ::c10d::ReduceOp to_c10d(DType dtype, ReduceOp op) {
   switch (op_on_parts(dtype, op)) {
     case ReduceOp::kMin:
@@ -80,7 +80,7 @@ inline ::c10d::ReduceOp to_c10d(DType dtype, ReduceOp op) {
     case ReduceOp::kBxor:
       return ::c10d::ReduceOp::BXOR;
     default:
-      return ::c10d::ReduceOp::SUM;  // kAvg divides afterwards, kPremulSum has multiplied before
+      return ::c10d::ReduceOp::SUM;  // kAvg divides afterwards, kPremulSum multiplies before
   }
 }
 

@@ -14,7 +14,7 @@ bool gloo_is_usable(const GroupSpec&, std::string* why_not) {
 bool nccl_is_usable(const GroupSpec& spec, std::string* why_not) {
   if (!nccl_is_built_in(why_not)) return false;
   GroupSpec seen = spec;
-  // Nobody was met: as for `lockstep doctor`.
+  // No rendezvous took place: as in `lockstep doctor`.
   if (seen.devices.empty()) seen.devices = {name_cuda_device(World{})};
   return seen.has_a_device_each(why_not);
 }

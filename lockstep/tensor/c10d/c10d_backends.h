@@ -3,8 +3,7 @@
 
 namespace lockstep {
 
-/// Adds them, once a process. Done before main() in programs that use
-/// lockstep/collectives.h.
+/// Adds them, once per process. Done before main() in programs that use lockstep/collectives.h.
 bool register_c10d_backends();
 
 }  // namespace lockstep

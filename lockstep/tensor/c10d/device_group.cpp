@@ -25,14 +25,14 @@ bool is_bitwise(ReduceOp op) {
   return op == ReduceOp::kBand || op == ReduceOp::kBor || op == ReduceOp::kBxor;
 }
 
-/// Bits of floats as whole numbers in the floats' order, and back: see ordered_key() of Gloo.
+/// Bits of floats as integers in the floats' order, and back: see ordered_key() of Gloo.
 at::Tensor turned_negative(const at::Tensor& bits) {
   const int64_t most = bits.scalar_type() == at::kInt ? std::numeric_limits<int32_t>::max()
                                                       : std::numeric_limits<int64_t>::max();
   return at::where(bits.lt(0), bits.bitwise_xor(most), bits);
 }
 
-/// Engines leave open what NaN makes of the least or greatest. Here it wins.
+/// Engines leave the minimum and maximum with NaN unspecified. Here NaN wins.
 at::Tensor ordered_keys(const at::Tensor& floats, bool nan_is_greatest) {
   const bool is_short = floats.scalar_type() == at::kFloat;
   const at::Tensor keys = turned_negative(floats.view(is_short ? at::kInt : at::kLong));
@@ -119,7 +119,7 @@ class DeviceGroup final : public GroupImpl {
  private:
   C10dEngine& engine() const { return *engine_->engine; }
 
-  /// Runs `body` once all ranks are about to do the same.
+  /// Runs `body` once all ranks are about to run the same call.
   template <class Body>
   void on_device(OpHeader header, const Waiting& waiting, const Body& body) {
     header.sequence = ++sequence_;
@@ -153,11 +153,11 @@ class DeviceGroup final : public GroupImpl {
   void abort() noexcept {
     try {
       if (engine_) engine_->abort();
-    } catch (const std::exception&) {  // it is of no use any more
+    } catch (const std::exception&) {  // the engine is no longer usable
     }
   }
 
-  /// `count` elements where they lie. c10d takes const for nothing.
+  /// `count` elements in place; c10d ignores const.
   at::Tensor view(const void* data, int64_t count, DType dtype) const {
     const auto options = at::TensorOptions(to_scalar_type(dtype)).device(engine_->device);
     if (count == 0) return at::empty({0}, options);
@@ -171,7 +171,7 @@ class DeviceGroup final : public GroupImpl {
     return view(data, count * of.each, of.dtype);
   }
 
-  /// Waits for what `start` starts, until it has ended on the device.
+  /// Runs `start`, and waits until its work has ended on the device.
   template <class Start>
   void finish(const Start& start, const Waiting& waiting) {
     const auto work = start();
@@ -185,7 +185,7 @@ class DeviceGroup final : public GroupImpl {
     }
     if (const auto error = work->exception()) std::rethrow_exception(error);
   }
-  /// `values`, parts of `dtype`, become their reduction.
+  /// Replaces `values`, parts of `dtype`, by their reduction.
   void reduce_all(const at::Tensor& values, DType dtype, ReduceOp op, const Waiting& waiting);
   void divide(const at::Tensor& values, ReduceOp op) const {
     if (op != ReduceOp::kAvg) return;
@@ -227,7 +227,7 @@ void DeviceGroup::require_equal_headers(const Waiting& waiting) {
   }
 }
 
-/// Everyone learns all counts, and all name the same pair.
+/// All ranks learn all counts and name the same pair.
 void DeviceGroup::require_equal_counts(const Exchange& exchange, const Waiting& waiting) {
   const auto size = static_cast<size_t>(spec_.size);
   std::vector<int64_t> own;

@@ -1,6 +1,6 @@
 #pragma once
-// Collectives on a device's own memory by one of c10d's engines, beside a group for the host's: the
-// back end "c10d:nccl" without NCCL.
+// Collectives on a device's own memory by one of c10d's engines, beside a group for host memory:
+// the back end "c10d:nccl" without NCCL.
 
 #include <c10/core/Device.h>
 #include <torch/version.h>
@@ -23,27 +23,27 @@ using C10dEngine = ::c10d::Backend;
 using C10dEngine = ::c10d::ProcessGroup;
 #endif
 
-/// An engine between devices, and what it has.
+/// An engine between devices, and its abilities.
 struct DeviceEngine {
   std::string name;  ///< "NCCL".
   c10::Device device;
   c10::intrusive_ptr<C10dEngine> engine;
-  /// Of parts_of() a type; another than the type itself is reduced in its place.
+  /// The type in which the engine reduces a type of parts_of().
   DType (*reduced_as)(DType dtype) = nullptr;
-  bool has_reduce_scatter = true;  ///< Else it is an all_reduce of a copy.
-  /// Ends what is under way, which then touches no memory; after an error.
+  bool has_reduce_scatter = true;  ///< If false, it is an all_reduce of a copy.
+  /// Ends operations in progress, which then touch no memory; after an error.
   std::function<void()> abort = [] {};
 };
 
-/// Memory of the host is `host`'s part, with all that it promises; memory of `device` (Waiting::
-/// on_device) is the engine's, which is made by `make_engine`, collectively, at the first call with
-/// such memory. A call of the engine begins with an all_gather of 24 bytes in `host`, so ranks that
-/// called something else, are late or died before are named as ever; it has ended on the device
-/// when it returns. Sums have the engine's order. band, bor, bxor are an all_gather and the
-/// device's own operations; gather, scatter, all_to_all, all_gatherv and all_to_allv copy once
-/// before and once after on the device. send() and recv() are `host`'s alone. Errors: those of
-/// `host`; kTimeout where the engine does not end, which names this rank only: all had begun; kIo
-/// with the engine's text.
+/// Host memory is the part of `host`, with all its guarantees. Memory of `device` (Waiting::
+/// on_device) is the part of the engine, which `make_engine` makes, collectively, at the first call
+/// with such memory. A call of the engine begins with an all_gather of 24 bytes in `host`, so
+/// errors name ranks with another call, late ranks and dead ones as usual. The call has ended on
+/// the device when it returns. Sums have the engine's order. band, bor, bxor are an all_gather and
+/// the device's own operations; gather, scatter, all_to_all, all_gatherv and all_to_allv copy once
+/// before and once after on the device. send() and recv() use `host` alone. Errors: those of
+/// `host`; kTimeout if the engine does not end, which names this rank only, because all had begun;
+/// kIo with the engine's text.
 std::unique_ptr<GroupImpl> make_device_group(const GroupSpec& spec, std::unique_ptr<GroupImpl> host,
                                              std::string device,
                                              std::function<DeviceEngine()> make_engine);

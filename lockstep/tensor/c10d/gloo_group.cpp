@@ -23,20 +23,20 @@
 namespace lockstep {
 namespace {
 
-// Floating-point numbers as whole numbers in the same order, for engines that leave open what NaN
-// makes of a least or greatest one.
+// Floats as integers in the same order, for engines that leave the minimum and maximum with NaN
+// unspecified.
 
 template <class Float>
 using OrderedKey = std::conditional_t<sizeof(Float) == 4, int32_t, int64_t>;
 
-/// Keys of numbers are ordered as the numbers are, -0 before 0; that of NaN is the greatest of all,
-/// or the least.
+/// Keys have the order of the numbers, -0 before 0; the key of NaN is the greatest of all, or the
+/// least.
 template <class Float>
 OrderedKey<Float> ordered_key(Float value, bool nan_is_greatest) {
   using Limits = std::numeric_limits<OrderedKey<Float>>;
   if (value != value) return nan_is_greatest ? Limits::max() : Limits::min();
   const auto bits = std::bit_cast<OrderedKey<Float>>(value);
-  return bits < 0 ? bits ^ Limits::max() : bits;  // among negative ones more bits are less
+  return bits < 0 ? bits ^ Limits::max() : bits;  // for negative numbers, more bits are less
 }
 
 template <class Float>
@@ -44,12 +44,12 @@ Float from_ordered_key(OrderedKey<Float> key) {
   return std::bit_cast<Float>(key < 0 ? key ^ std::numeric_limits<OrderedKey<Float>>::max() : key);
 }
 
-/// To libtorch, no time means without end.
+/// libtorch takes zero for no timeout.
 std::chrono::milliseconds time_left(const Waiting& waiting) {
   return std::max(waiting.deadline.left(), std::chrono::milliseconds(1));
 }
 
-/// `count` elements at `data`, as they are. Gloo takes const for nothing.
+/// `count` elements at `data`, unchanged. Gloo ignores const.
 at::Tensor view(const void* data, int64_t count, DType dtype) {
   static std::byte nothing{};
   void* const place = count > 0 ? const_cast<void*>(data) : &nothing;
@@ -65,14 +65,14 @@ at::Tensor parts_view(const void* data, int64_t count, DType dtype) {
   return view(data, count * parts.each, parts.dtype);
 }
 
-/// What ProcessGroupGloo reduces in the place of what it cannot.
+/// The type in which ProcessGroupGloo reduces a type that it lacks.
 DType widened(DType dtype) {
   if (dtype == DType::kInt16) return DType::kInt32;
   if (dtype == DType::kBFloat16) return DType::kFloat32;
   return dtype;
 }
 
-/// Gloo's exceptions are texts.
+/// Gloo's exceptions have only text.
 Error from_gloo(const std::string& doing, const std::exception& error) {
   const std::string text = error.what();
   const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
@@ -85,7 +85,7 @@ Error from_gloo(const std::string& doing, const std::exception& error) {
                fmt::format("{}: Gloo: {}", doing, line));
 }
 
-/// When a call runs out of time, Gloo ends the connections that it waited on, for all calls.
+/// When a call times out, Gloo ends the connections on which it waited, for all calls.
 bool is_end_by_another_call(const std::exception& error, const Waiting& waiting) {
   return !waiting.deadline.passed() &&
          std::string_view(error.what()).find("timeout caused pair closure") !=
@@ -105,7 +105,7 @@ class GlooGroup final : public CheckedGroup {
   void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
               const Waiting& waiting) override {
     const auto header = header_of(OpKind::kReduce, count, dtype, op, root);
-    // Gloo uses the buffers of all ranks; those of others than root must stay as they are.
+    // Gloo uses the buffers of all ranks; buffers of ranks other than root must stay unchanged.
     collective(header, waiting, [&] {
       if (spec_.rank == root) return sum(data, count, dtype, op, waiting);
       lent(copy_of(data, count * size_of(dtype)),
@@ -152,7 +152,7 @@ class GlooGroup final : public CheckedGroup {
 
  private:
   using Request = c10::intrusive_ptr<::c10d::Work>;
-  /// Gloo's tags of ours: what an exchange moves, what users send, what nobody sends.
+  /// Gloo's tags: for exchanges, for letters of users, and for messages that are never sent.
   enum Tag : int { kExchange = 1, kLetter = 2, kNothing = 3 };
 
   static std::vector<std::byte> copy_of(const void* data, int64_t bytes) {
@@ -160,13 +160,13 @@ class GlooGroup final : public CheckedGroup {
     return {begin, begin + bytes};
   }
 
-  /// Starts what `start` starts, and waits for it. A message that is given up is Gloo's no more.
+  /// Runs `start`, and waits for its work. A message that is given up is no longer used by Gloo.
   template <class Start>
   void finish(const Start& start, const Doing& doing, const Waiting& waiting) {
     with_texts(doing, waiting, [&] { start()->wait(time_left(waiting)); });
   }
-  /// The same for collectives, of which one may stop to wait and begin again: meanwhile looks what
-  /// other ranks have met.
+  /// The same for collectives, whose wait may be interrupted and resumed: in between it checks for
+  /// errors of other ranks.
   template <class Start>
   void finish_collective(const Start& start, const Waiting& waiting) {
     const Doing doing = this_collective();
@@ -214,8 +214,8 @@ class GlooGroup final : public CheckedGroup {
     }
     if (op == ReduceOp::kAvg) divide(data, count, dtype, spec_.size);
   }
-  /// Of what NaN makes there Gloo leaves open, so keys go in the numbers' place. The numbers may
-  /// lie at any address.
+  /// Gloo leaves the result with NaN unspecified, so keys replace the numbers. The numbers may lie
+  /// at any address.
   template <class Float>
   void extremum(void* data, int64_t count, DType dtype, ReduceOp op, const Waiting& waiting) {
     using Key = OrderedKey<Float>;
@@ -255,13 +255,13 @@ class GlooGroup final : public CheckedGroup {
                   const Waiting& waiting) override {
     finish([&] { return start_recv(data, bytes, peer, kLetter); }, doing, waiting);
   }
-  /// Gloo ends all that is under way, and closes its connections, when one wait takes too long: so
-  /// one is made that does. Afterwards it touches no buffer, and can be destroyed at once.
+  /// If one wait takes too long, Gloo ends all operations and closes its connections: so this makes
+  /// such a wait. Afterwards it touches no buffer, and can be destroyed at once.
   void stop(bool in_collective) noexcept override {
     const auto quietly = [](const auto& body) {
       try {
         body();
-      } catch (const std::exception&) {  // as it must
+      } catch (const std::exception&) {  // as expected
       }
     };
     std::byte nothing{};
@@ -281,7 +281,7 @@ class GlooGroup final : public CheckedGroup {
   }
 
   const c10::intrusive_ptr<::c10d::ProcessGroupGloo> gloo_;
-  Request under_way_;  // the collectives' thread's
+  Request under_way_;  // used by the collectives' thread
 };
 
 void GlooGroup::exchange(const Exchange& exchange, const void* in, void* out,
@@ -307,8 +307,8 @@ void GlooGroup::exchange(const Exchange& exchange, const void* in, void* out,
   });
 }
 
-/// Gloo writes to connections that a peer has just closed: that is an error, and no reason for the
-/// process to end.
+/// Gloo writes to connections that a peer has just closed: that is an error, but must not end the
+/// process.
 void ignore_broken_pipes() {
   struct sigaction now = {};
   if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {

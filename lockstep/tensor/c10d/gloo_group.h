@@ -3,12 +3,12 @@
 // host.
 //
 // It comes with the tensor collectives: a program that uses lockstep/collectives.h has it in
-// backends(), and GroupOptions::backend = "c10d:gloo" takes it.
+// backends(), and GroupOptions::backend = "c10d:gloo" selects it.
 //
-// Differences to native: sums have Gloo's order; allocate() gives memory of this rank alone; a rank
-// whose process died is known when Gloo's connection to it breaks. What libtorch 1.13's Gloo does
-// not have is made of what it has: int16 and bfloat16 are reduced as int32 and float32, at twice
-// the bytes, min and max of floats as whole numbers in their order (so NaN wins), and
+// Differences to native: sums have Gloo's order; allocate() gives memory of this rank alone; the
+// death of a process is noticed when Gloo's connection to it breaks. Operations that libtorch
+// 1.13's Gloo lacks are emulated. int16 and bfloat16 are reduced as int32 and float32, at twice the
+// bytes. min and max of floats are reduced as integers in the floats' order (so NaN wins).
 // reduce_scatter is an all_reduce of a copy. Headers are compared before each collective:
 // checked_group.h. The first such group makes the process ignore SIGPIPE, unless it has a handler:
 // Gloo writes to connections that peers have closed.
@@ -21,10 +21,10 @@
 
 namespace lockstep {
 
-/// Errors: kUnavailable where it is not built in.
+/// Errors: kUnavailable if it is not built in.
 std::unique_ptr<GroupImpl> make_gloo_group(const GroupSpec& spec, Deadline deadline);
 
-/// Was this built where Gloo's headers are? If not, `why_not` says so.
+/// True if this was built with Gloo's headers. If not, `why_not` receives the reason.
 bool gloo_is_built_in(std::string* why_not);
 
 }  // namespace lockstep

@@ -23,7 +23,7 @@ DType reduced_by_nccl(DType dtype) {
 
 DeviceEngine make_engine(const GroupSpec& spec, const c10::Device device) {
   const auto options = ProcessGroupNCCL::Options::create();
-  // Ours comes first; past its own, c10d's watchdog would end the process.
+  // Lockstep's timeout comes first; after its own, c10d's watchdog would end the process.
   options->timeout = spec.timeout + std::chrono::minutes(1);
   const auto ours = spec.store ? spec.store : make_memory_store();
   auto store = c10::make_intrusive<StoreForC10d>(ours, spec.name + "/nccl/", spec.timeout);

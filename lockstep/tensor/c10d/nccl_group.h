@@ -1,15 +1,15 @@
 #pragma once
 // The back end "c10d:nccl": collectives on CUDA tensors by libtorch's own ProcessGroupNCCL, and
-// native for memory of the host (device_group.h). "auto" is this one where every rank has a CUDA
-// device of its own.
+// native for host memory (device_group.h). "auto" selects it if every rank has a CUDA device of its
+// own.
 //
-// Built in where libtorch is 2.3 or later with CUDA and NCCL, and nccl.h is found. NCCL takes one
-// rank a device; the device of a rank is World::device. Differences to native on CUDA tensors: sums
-// have NCCL's order, and float16 and bfloat16 are rounded as NCCL does it; all ranks' tensors must
-// lie on their devices, or none's; int16 is reduced as int32; premul_sum goes by way of the host. A
-// rank that dies in the middle of a collective is not named: the others' deadline ends the wait.
-// Checked against headers of libtorch 2.14, CUDA 11.8 and NCCL 2.30; it has not run on a device
-// yet.
+// It is built in if libtorch is 2.3 or later with CUDA and NCCL, and nccl.h is found. NCCL takes
+// one rank per device; the device of a rank is World::device. Differences to native on CUDA
+// tensors: sums have NCCL's order, and float16 and bfloat16 are rounded as NCCL does it. Either all
+// ranks' tensors are on their devices, or none. int16 is reduced as int32; premul_sum goes through
+// the host. A rank that dies in the middle of a collective is not named: the others wait until
+// their deadline. Checked against headers of libtorch 2.14, CUDA 11.8 and NCCL 2.30; it has not run
+// on a device yet.
 
 #include <memory>
 #include <string>
@@ -20,13 +20,13 @@
 
 namespace lockstep {
 
-/// Errors: kUnavailable where it is not built in.
+/// Errors: kUnavailable if it is not built in.
 std::unique_ptr<GroupImpl> make_nccl_group(const GroupSpec& spec, Deadline deadline);
 
-/// Was this built with NCCL? If not, `why_not` says so.
+/// True if this was built with NCCL. If not, `why_not` receives the reason.
 bool nccl_is_built_in(std::string* why_not);
 
-/// "cuda:1 GPU-0a1b...": as GroupSpec::devices has it; empty where this rank has none.
+/// "cuda:1 GPU-0a1b...": the text for GroupSpec::devices; empty if this rank has none.
 std::string name_cuda_device(const World& world);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Stands for gloo_group.cpp where Gloo's headers were not found.
+// Replaces gloo_group.cpp if Gloo's headers were not found.
 
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/gloo_group.h"

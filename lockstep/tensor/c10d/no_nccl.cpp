@@ -1,4 +1,4 @@
-// Stands for nccl_group.cpp where libtorch has no NCCL.
+// Replaces nccl_group.cpp if libtorch has no NCCL.
 
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/nccl_group.h"
@@ -6,7 +6,7 @@
 namespace lockstep {
 
 bool nccl_is_built_in(std::string* why_not) {
-#ifdef USE_C10D_NCCL  // of libtorch's own CMake configuration
+#ifdef USE_C10D_NCCL  // set by libtorch's own CMake configuration
   *why_not = "this libtorch has NCCL, but Lockstep was built without nccl.h, or it is before 2.3";
 #else
   *why_not = "this libtorch is built without NCCL";

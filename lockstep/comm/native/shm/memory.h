@@ -65,9 +65,8 @@ class SharedMemoryList {
   const GroupSpec& spec_;
   const Control control_;
   uint64_t made_ = 0;
-  Mutex changing_;  // held by other threads that read the list, and for changes of it
-  std::vector<Entry>
-      entries_;  // only the collectives' thread changes it, and reads it without the mutex
+  Mutex changing_;              // held by other threads that read the list, and for changes of it
+  std::vector<Entry> entries_;  // the collectives' thread changes it; it reads without the mutex
 };
 
 }  // namespace lockstep::shm

@@ -36,7 +36,7 @@ struct Outbound {
   int peer = -1;
   Message message;
   const void* data = nullptr;
-  Gate gate = {};  ///< Open when `data` holds the data to send; messages behind it wait too.
+  Gate gate = {};                   ///< Open when `data` is valid; later messages wait too.
   std::function<void()> make = {};  ///< If set, called before the first byte is sent; fills `data`.
 };
 
