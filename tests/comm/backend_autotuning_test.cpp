@@ -1,4 +1,4 @@
-// Which back end is taken between hosts when sums may have any order.
+// The choice of a back end between hosts when sums may have any order.
 
 #include "lockstep/comm/backend_autotuning.h"
 #include "lockstep/base/literals.h"
@@ -30,7 +30,7 @@ TEST(Fastest, LeavesTheFirstOnlyForAGain) {
   EXPECT_EQ(fastest(std::array{1.0, kNever, 0.9}), 2u);
 }
 
-/// Not a collective at all: how long calls take is all that a choice looks at.
+/// Does nothing but take time: a choice depends only on the duration of calls.
 class Pretended final : public GroupImpl {
  public:
   explicit Pretended(std::chrono::milliseconds per_call = 0ms) : per_call_(per_call) {}
@@ -81,7 +81,7 @@ std::unique_ptr<GroupImpl> not_on_rank_1(const GroupSpec& spec, Deadline deadlin
   return at_once(spec, deadline);
 }
 
-/// "... NAME 12.34 ms ...": 12.34; 0 when it is not told.
+/// "... NAME 12.34 ms ...": 12.34; 0 if it is missing.
 double figure_of(const std::string& name, const std::string& line) {
   const size_t place = line.find(" " + name + " ");
   return place == std::string::npos ? 0 : std::strtod(&line[place + name.size() + 2], nullptr);
@@ -103,7 +103,7 @@ TEST(BackendAutotuning, TakesWhatIsFastestForAllRanks) {
   register_backend({"one-sided", "", yes, on_rank_0, at_once});
   register_backend({"broken", "", yes, yes_for, not_on_rank_1});
   ::testing::internal::CaptureStderr();
-  slow_call = 500ms;  // much more than native needs on a machine that others want as well
+  slow_call = 500ms;  // much more than native needs on a busy machine
   EXPECT_EQ(chosen({1, 1}, any), "native");
   const std::string line = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(line, HasSubstr("sums in any order: native (1 MiB and 8 MiB: native "));

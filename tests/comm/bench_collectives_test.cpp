@@ -68,7 +68,7 @@ TEST(BenchCollectives, UnderALauncherItIsOneRank) {
   EXPECT_EQ(records[1].at("ranks"), 2);
   EXPECT_EQ(records[1].at("bytes"), 256 << 10);
   EXPECT_GT(records[1].at("p50_us"), 0);
-  EXPECT_TRUE(records[1].at("ceiling_gbs").is_null());  // between ranks it did not start: none
+  EXPECT_TRUE(records[1].at("ceiling_gbs").is_null());  // none between ranks that it did not start
   EXPECT_EQ(shell("RANK=0 WORLD_SIZE=1 $L bench collectives --ranks 2"), 2);
   EXPECT_EQ(shell("RANK=1 WORLD_SIZE=1 $L bench collectives"), 2);
 }
@@ -80,7 +80,7 @@ TEST(BenchCollectives, ABackEndOfLibtorchsIsLeftToTheProgramThatLinksIt) {
   EXPECT_EQ(shell(gloo + (has_libtorch ? " 2>&1 | grep 'back end c10d:gloo,\\|without Gloo'"
                                        : " 2>&1 | grep 'which this program does not link'")),
             0);
-  // Its own names are known to that program only.
+  // Only that program has these back ends.
   EXPECT_EQ(
       shell("$L bench collectives --backend c10d:glo 2>&1 | grep \"unknown back end 'c10d:glo'" +
             std::string(has_libtorch ? ", did you mean 'c10d:gloo'" : "") + "\""),

@@ -1,14 +1,14 @@
-// Kills a rank at a random instant, over and over: every survivor must end within a second, and
-// name the rank that died.
+// Kills a rank at a random instant, repeatedly: every survivor must end within a second, and name
+// the rank that died.
 //
 //   comm_chaos [--kills N] [--seed S] [--phase NAME]
 //
 // Four ranks, on one host and as two on each of two. The victim is killed some instants after it
-// has come to a phase: making the first group, or one of the kinds of call below. Each phase has
-// its turn with each rank as the victim and each layout, in a row that starts anywhere; 88 kills
-// are all of them. Ends with a table by phase and with exit status 1 where a survivor was late,
-// named another rank, or ended in another way. A machine that more want than it has cores for may
-// be late by as much: the allowance is one second times its load by core, and is printed.
+// has reached a phase: making the first group, or one of the kinds of call below. Each phase runs
+// with each rank as the victim and each layout, in a sequence with a random start; 88 kills cover
+// all. Ends with a table by phase, and with exit status 1 if a survivor was late, named another
+// rank, or ended in another way. On an overloaded machine the allowance is one second times the
+// load per core; it is printed.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRanks = 4;
 constexpr int64_t kCount = 300'000;
 constexpr DType kType = DType::kFloat32;
-constexpr auto kTimeout = std::chrono::seconds(20);  // nobody is to wait for it
+constexpr auto kTimeout = std::chrono::seconds(20);  // no rank should wait for it
 
 constexpr std::array kPhases = {"create",   "all_reduce", "broadcast", "gather",
                                 "exchange", "coalesced",  "allocate",  "split",
@@ -53,7 +53,7 @@ int64_t now_us() {
       .count();
 }
 
-/// Seen by all processes of a round.
+/// Shared by all processes of a round.
 struct Board {
   std::array<std::atomic<int>, kRanks> phase = {};
   std::array<std::atomic<int64_t>, kRanks> ended_us = {};
@@ -62,7 +62,7 @@ struct Board {
   std::atomic<int> killed_in = 0;
 };
 
-/// What a rank does until one of its peers is gone.
+/// The calls of a rank until one of its peers is gone.
 class Rank {
  public:
   Rank(World world, Board& board) : world_(std::move(world)), board_(board) {}
@@ -112,7 +112,7 @@ class Rank {
     group.barrier();
   }
 
-  /// Of neighbours, and of all but one.
+  /// Groups of neighbours, and of all ranks but one.
   void make_groups(ProcessGroup& group, int turn) {
     enter("split");
     auto half = group.split((world_.rank + turn) / 2 % 2);
@@ -138,7 +138,7 @@ struct Round {
   std::chrono::microseconds after;
 };
 
-/// A round's result; empty `complaint`: as it should be.
+/// A round's result; empty `complaint`: as expected.
 struct Outcome {
   int phase = 0;
   double last_ms = 0;  ///< From the kill to the end of the last survivor.
@@ -254,7 +254,7 @@ bool parse(int argc, char** argv, Options& options) {
   return argc % 2 == 1 && options.kills > 0;
 }
 
-/// The one at this place of the row of all that differ in more than the instant.
+/// The round at this place of the sequence of all that differ in more than the instant.
 Round round_at(unsigned place, const Options& options) {
   Round round;
   const unsigned phases = options.phase < 0 ? kNumPhases : 1;

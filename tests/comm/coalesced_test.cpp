@@ -53,7 +53,7 @@ TEST(Coalesced, OtherBuffersAreAMismatchThatNamesTheRank) {
   testing::run_rank_threads(3, [](const World& world) {
     auto group = ProcessGroup::create(world);
     float data[10] = {};
-    // As many elements on every rank, otherwise divided.
+    // The same number of elements on every rank, divided differently.
     const std::vector<Buffer> usual = {{data, 4}, {data + 4, 6}};
     const std::vector<Buffer> other = {{data, 5}, {data + 5, 5}};
     const Error error = error_of([&] {
@@ -86,7 +86,7 @@ TEST(Coalesced, OtherPairsAreAMismatchThatNamesTheCall) {
   });
 }
 
-// So many small ones that they travel in several packs.
+// Enough small ones to fill several packs.
 TEST(Coalesced, AThousandSmallPairs) {
   constexpr int64_t kCount = 700;
   constexpr int kPairs = 1000;

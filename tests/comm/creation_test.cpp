@@ -1,4 +1,4 @@
-// What making a group takes: descriptors, requests to the store and keys in it.
+// The cost of making a group: descriptors, requests to the store and keys in it.
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ struct Requests {
   int subgroup = 0;  ///< For one of all its ranks.
 };
 
-/// The most that a rank asks the store.
+/// The largest number of requests of any rank.
 Requests requests_for(const HostLayout& hosts) {
   Mutex mutex;
   Requests most;
@@ -60,7 +60,7 @@ Requests requests_for(const HostLayout& hosts) {
   return most;
 }
 
-// The last that comes through has some more to do than the others.
+// The last rank to come sends a few requests more.
 TEST(Creation, RequestsOfARankDoNotGrowWithTheirNumber) {
   for (const auto& [few, many] : {std::pair{HostLayout{3}, HostLayout{12}},
                                   {HostLayout(3, 1), HostLayout(12, 1)},
@@ -81,7 +81,7 @@ TEST(Creation, NoKeyOfAGroupIsLeft) {
       auto group = ProcessGroup::create(world);
       group.barrier();  // all have made it
       const auto keys = world.store->list("comm/", soon);
-      std::vector<std::string> expected;  // how many groups each rank has made
+      std::vector<std::string> expected;  // number of groups made by each rank
       for (int rank = 0; rank < world.size; ++rank) {
         expected.push_back(fmt::format("comm/groups/{}", rank));
       }
@@ -112,7 +112,7 @@ TEST(Creation, WhoHasNotComeIsSaidAfterAWhile) {
   EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
 
-/// Connections with other hosts, and ports at which this rank listens.
+/// Connections with other hosts, and listening ports of this rank.
 struct Sockets {
   int connections = 0;
   int listeners = 0;
@@ -133,7 +133,7 @@ Sockets sockets() {
   return all;
 }
 
-/// Elements of an all_reduce of which each rank of a host carries a part.
+/// Elements of an all_reduce in which each rank of a host carries a part.
 constexpr int64_t kCarriedByAll = 60'000;
 
 /// Three hosts of two ranks: a rank has one fellow on each other host.
@@ -141,7 +141,7 @@ TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
   const auto ends = run_rank_processes(HostLayout{2, 2, 2}, [](const World& world) {
     const Sockets before = sockets();
     const auto expect = [&](ProcessGroup& group, int least, int most, const std::string& when) {
-      group.barrier();  // what others make comes here, too
+      group.barrier();  // others' connections arrive here, too
       const Sockets now = sockets();
       const int connections = now.connections - before.connections;
       require(least <= connections && connections <= most,
@@ -151,7 +151,7 @@ TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
       group.barrier();
     };
     auto group = ProcessGroup::create(world);
-    const bool first = world.rank % 2 == 0;  // of its host
+    const bool first = world.rank % 2 == 0;  // on its host
     expect(group, first ? 2 : 0, first ? 2 : 0, "a barrier");
     std::vector<float> data(kCarriedByAll);
     group.all_reduce(data.data(), kCarriedByAll, DType::kFloat32, ReduceOp::kSum).wait();
@@ -170,7 +170,7 @@ TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
     expect(group, 2, 2, "those groups have ended");
     if (world.rank == 0) group.send(data.data(), 10, DType::kFloat32, 3).wait();
     if (world.rank == 3) group.recv(data.data(), 10, DType::kFloat32, 0).wait();
-    // One for the letter, and one by which who had to wait for it knew that the peer lives.
+    // One for the letter, and one by which the waiting rank saw that the peer lived.
     const bool talks = world.rank == 0 || world.rank == 3;
     expect(group, talks ? 3 : 2, talks ? 4 : 2, "a letter");
     std::vector<float> out(6000);
@@ -185,7 +185,7 @@ TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
   EXPECT_EQ(ends, (std::vector<int>(6, 0)));
 }
 
-/// Once the others have connected to this rank, for a sub-group that it is still making, it cannot.
+/// Fails while it makes a sub-group, once the others have connected to this rank for it.
 class FailsWhenOthersHaveConnected final : public ForwardingStore {
  public:
   explicit FailsWhenOthersHaveConnected(std::shared_ptr<Store> inner)
@@ -215,11 +215,11 @@ TEST(Creation, AGroupThatCannotBeMadeKeepsNoConnectionOfThoseThatMadeIt) {
   EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
 
-/// What every descriptor of this process leads to, counted by kind: "socket", "[eventpoll]".
+/// The targets of this process's descriptors, counted by kind: "socket", "[eventpoll]".
 std::map<std::string, int> descriptors() {
   std::map<std::string, int> kinds;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code gone;  // the one that reads the folder
+    std::error_code gone;  // the descriptor that reads the folder
     const auto target = std::filesystem::read_symlink(entry.path(), gone).string();
     if (gone) continue;
     const auto kind = target.substr(target.find("anon_inode:") == 0 ? 11 : 0);
@@ -228,7 +228,7 @@ std::map<std::string, int> descriptors() {
   return kinds;
 }
 
-/// Those that came since `before`, and those that went; "" where there are none.
+/// Descriptors opened and closed since `before`; "" if there are none.
 std::string changes(const std::map<std::string, int>& before) {
   std::map<std::string, int> since = descriptors();
   for (const auto& [kind, count] : before) since[kind] -= count;
@@ -238,7 +238,7 @@ std::string changes(const std::map<std::string, int>& before) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// Threads of the group's ranks may still give up what they held for a moment.
+/// Threads of the group's ranks may still release resources for a moment.
 void expect_changes(ProcessGroup& group, const std::map<std::string, int>& before,
                     const std::string& expected, const std::string& when) {
   group.barrier();
@@ -249,7 +249,7 @@ void expect_changes(ProcessGroup& group, const std::map<std::string, int>& befor
   group.barrier();
 }
 
-/// A sub-group has no descriptor until it is used, and within a host none at all.
+/// A sub-group has no descriptor before its first use, and within a host none at all.
 TEST(Creation, ASubgroupThatIsNotUsedCostsNoDescriptor) {
   constexpr int kGroups = 8;
   const std::string of_links = fmt::format("+{} [eventpoll], +{} socket", kGroups, 2 * kGroups);
@@ -261,7 +261,7 @@ TEST(Creation, ASubgroupThatIsNotUsedCostsNoDescriptor) {
       std::vector<int> all(static_cast<size_t>(world.size));
       std::iota(all.begin(), all.end(), 0);
       {
-        auto first = group.subgroup(all);  // what all groups share is there after it
+        auto first = group.subgroup(all);  // state that all groups share exists after it
         first.barrier();
       }
       group.barrier();
@@ -284,7 +284,7 @@ TEST(Creation, ASubgroupThatIsNotUsedCostsNoDescriptor) {
   }
 }
 
-/// A rank reads the flight recorders of its host; once, for all its groups.
+/// A rank opens the flight recorders of its host once, for all its groups.
 TEST(Creation, AnotherGroupOfTheWorldCostsNoDescriptor) {
   for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 1}, HostLayout{2, 2}}) {
     const auto ends = run_rank_processes(hosts, [](const World& world) {

@@ -63,14 +63,14 @@ TEST(Exchange, AmongSomeRanksKeepsTheirPieces) {
 }
 
 TEST(OutStream, HoldsEveryElementThatOthersNeedOnce) {
-  // Rank 1 of three: its own piece does not travel.
+  // Rank 1 of three: its own piece is not sent.
   const OutStream apart(Pieces{{0, 3}, {3, 5}, {8, 2}}, 1);
   EXPECT_EQ(apart.size(), 5);
   EXPECT_EQ(apart.position_of({0, 3}), 0);
   EXPECT_EQ(apart.position_of({8, 2}), 3);
   EXPECT_EQ(apart.parts(2, 5), (Pieces{{2, 1}, {8, 2}}));
   EXPECT_EQ(apart.parts(0, 2), (Pieces{{0, 2}}));
-  // The same elements for everybody travel once.
+  // Elements that all ranks need are sent once.
   EXPECT_EQ(OutStream(Pieces{{0, 4}, {0, 4}, {0, 4}}, 0).size(), 4);
   EXPECT_EQ(OutStream(Pieces{{0, 4}, {0, 0}}, 0).size(), 0);
   // Overlapping ones, too.

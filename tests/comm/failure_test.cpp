@@ -1,5 +1,5 @@
-// A rank of three is killed or frozen in each point of each collective: the others must say so,
-// name it, in time, and go on saying so.
+// A rank of three is killed or frozen in each point of each collective. The others must report it
+// by name, in time, and in all later calls.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace lockstep::testing {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr int kRoot = 1;             // of the calls that have one
+constexpr int kRoot = 1;             // for calls that have one
 constexpr int64_t kCount = 300'000;  // several chunks when staged
 
 enum class Call {
@@ -50,13 +50,13 @@ struct Case {
   int victim;
 };
 
-/// Seen by all processes of a test.
+/// Shared by all processes of a test.
 struct Board {
   std::atomic<pid_t> victim;
   std::atomic<int> survivors_done;
 };
 
-// Of this process; set before the hook is.
+// For this process; set before the hook.
 int strike_victim;
 OpKind strike_kind;
 FaultPoint strike_point;
@@ -148,7 +148,7 @@ class Caller {
     }
   }
 
-  /// Small ones that travel together, and a large one.
+  /// Small buffers that are packed, and a large one.
   void all_reduce_coalesced() {
     const std::vector<Buffer> buffers = {
         {data_.data(), 5}, {out_.data(), 100}, {data_.data() + kCount, kCount}};
@@ -161,13 +161,13 @@ class Caller {
   std::vector<float> out_;
 };
 
-/// Death is told at once, a frozen rank by the clock only: long enough for a call of a dozen
-/// processes on two cores that other work wants as well.
+/// Death is noticed at once, a frozen rank only by timeout: long enough for a call of a dozen
+/// processes on two busy cores.
 std::chrono::milliseconds timeout_for(int signal) {
   return std::chrono::milliseconds(signal == SIGKILL ? 20'000 : 2500);
 }
 
-/// Calls until it fails (the victim may fall after its part of the first is done).
+/// Calls until it fails (the victim may be struck after its part of the first is done).
 Error first_error(Caller& caller, Call call) {
   for (int i = 0; i < 3; ++i) {
     try {
@@ -186,8 +186,8 @@ void survive(ProcessGroup& group, Caller& caller, const Case& one, Board& board)
   const ErrorCode want = one.signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
   require(error.code() == want, fmt::format("wrong error: {}", error.what()));
   require(has_name(error, fmt::format("rank {}", one.victim)), error.what());
-  // Generous, for a machine that others keep busy, but long before a killed rank's timeout: on an
-  // idle one it takes 5 ms.
+  // Generous, for a busy machine, but much shorter than a killed rank's timeout: on an idle one it
+  // takes 5 ms.
   require(took.count() < 10, fmt::format("took {} s", took.count()));
   try {
     group.barrier();
@@ -240,8 +240,8 @@ bool meets(Call call) {
   return call != Call::kInline && call != Call::kBarrier && call != Call::kAllocate;
 }
 
-/// Each point of each call: with each rank as the victim, or, where that takes long, with another
-/// one for each.
+/// Each point of each call: with each rank as the victim or, to save time, with a different one
+/// each.
 std::vector<Case> all_cases(int signal) {
   const bool each_rank = signal == SIGKILL && !kSanitized;
   std::vector<Case> cases;
@@ -294,7 +294,7 @@ TEST(Failure, PointToPointNoticesDeath) {
   }
 }
 
-/// Rank 1 is struck while both ranks send each other more than a channel holds, over and over.
+/// Strikes rank 1 while both ranks repeatedly send each other more than a channel holds.
 void strike_transfer(int signal) {
   const Shared<Board> board;
   const ErrorCode want = signal == SIGKILL ? ErrorCode::kPeerLost : ErrorCode::kTimeout;
@@ -335,7 +335,7 @@ TEST(Failure, PointToPointNamesARankThatIsStruckDuringATransfer) {
   strike_transfer(SIGSTOP);
 }
 
-// Processor time, so a busy machine does not matter.
+// CPU time, so a busy machine does not matter.
 TEST(Failure, AWaitingRankCostsUnderATwentiethOfACore) {
   const auto ends = run_rank_processes(2, [](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});

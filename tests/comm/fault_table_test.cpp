@@ -1,6 +1,6 @@
-// What happens when one rank of a running job goes wrong, as a table: every fault at a (rank, step,
-// point), on every transport that can have it. Each ends on every rank, in time, with one text that
-// names the culprit. Shared memory has no ports and no links, so it lacks the rows about those.
+// A table of the faults of one rank in a running job: every fault at a (rank, step, point), on
+// every transport that can have it. Each must end on every rank, in time, with one text that names
+// the culprit. Shared memory has no ports and no links, so it lacks those rows.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -40,13 +40,13 @@ enum class Fault {
   kSlow,           // comes after the deadline
   kShape,          // gives another count
   kOrder,          // makes two calls the other way round
-  kSkip,           // leaves one call out
-  kSkipLast,       // leaves the job's last call out
+  kSkip,           // omits one call
+  kSkipLast,       // omits the job's last call
   kLeave,          // ends its group early
-  kCutLink,        // nothing passes between it and the others any more
+  kCutLink,        // no data passes between it and the others any more
   kHalfOpen,       // its host is gone: no end of a connection ever arrives
-  kGarbageOnLink,  // bytes that are no message, in a connection
-  // In these two the rank itself never comes; something else does, at the port where it is awaited.
+  kGarbageOnLink,  // invalid bytes in a connection
+  // In these two the rank itself never comes; a foreign connection does, at its expected port.
   kGarbageOnPort,
   kForeignJob,
   kForeignGroup,
@@ -61,9 +61,9 @@ struct Row {
   int step;
   When when;  // within the step
   ErrorCode error;
-  const char* says;  // in what caused the error, on every rank
+  const char* says;  // in the cause of the error, on every rank
   const char* says_2;
-  const char* did;  // in what the ranks did last
+  const char* did;  // in the last operations of the ranks
 };
 
 const HostLayout kShm{3};
@@ -126,13 +126,13 @@ bool breaks_links(Fault fault) {
   return fault == Fault::kCutLink || fault == Fault::kHalfOpen || fault == Fault::kGarbageOnLink;
 }
 
-/// Death and contradiction are told at once; only silence needs the clock.
+/// Death and mismatch are noticed at once; only silence needs the timeout.
 std::chrono::milliseconds timeout_of(const Row& row) {
   if (row.error != ErrorCode::kTimeout) return std::chrono::seconds(20);
   return std::chrono::milliseconds(kSanitized ? 2500 : 1500);
 }
 
-/// From the fault to the last rank's error: at once, or within a second of the deadline.
+/// Limit from the fault to the last rank's error: at once, or within a second of the deadline.
 std::chrono::milliseconds bound_of(const Row& row) {
   const auto late = std::chrono::milliseconds(kSanitized ? 8000 : 1000);
   return row.error == ErrorCode::kTimeout ? timeout_of(row) + late : late;
@@ -142,7 +142,7 @@ int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch().count();  // one clock for all
 }
 
-/// Seen by all processes of a row.
+/// Shared by all processes of a row.
 struct Board {
   static constexpr int kRanks = 4;
   struct End {
@@ -153,9 +153,9 @@ struct Board {
   std::atomic<pid_t> victim;
   std::atomic<int64_t> struck_ns;
   std::atomic<int> ended;
-  std::atomic<int> whole;      // ranks that need their links no longer before they break
+  std::atomic<int> whole;      // ranks that no longer need their links before they break
   std::atomic<int> broken;     // ranks that have broken their links
-  std::atomic<int> num_ports;  // of the victim's connections; 0 until they are told
+  std::atomic<int> num_ports;  // of the victim's connections; 0 until they are known
   std::array<int, 16> ports;
   std::array<End, kRanks> ends;
 
@@ -168,7 +168,7 @@ struct Board {
   }
 };
 
-// Of the victim's process; set before the hook is.
+// Of the victim's process; set before the hook.
 Board* hook_board;
 FaultPoint hook_point;
 int hook_signal;
@@ -189,7 +189,7 @@ void arm(Board& board, When when, int signal) {
   fault_hook = strike_at_point;
 }
 
-/// One rank of a row's job: steps of an all_reduce and a barrier, until something goes wrong.
+/// One rank of a row's job: steps of an all_reduce and a barrier, until an error.
 class Rank {
  public:
   Rank(const World& world, const Row& row, Board& board)
@@ -198,15 +198,15 @@ class Rank {
   void run() {
     if (victim_) board_.victim = ::getpid();
     if (victim_ && comes_to_the_port(row_.fault)) return knock();
-    const auto before = wires();  // those to the store
+    const auto before = wires();  // connections to the store
     group_.emplace(ProcessGroup::create(world_, {.timeout = timeout_of(row_)}));
     for (int step = 1; step <= kSteps; ++step) {
       if (step == row_.step && breaks_links(row_.fault)) break_links(before);  // made in step 1
       victim_&& step == row_.step ? go_wrong() : usual();
     }
     if (victim_) await_others();
-    // Who left something out meets the others' error in the end: not in the call that they were in
-    // when they gave up, perhaps, to which they had sent their parts.
+    // A rank that omitted a call sees the others' error in the end. It may not see it in the call
+    // in which they gave up, because it had their data already.
     for (int i = 0; i < 2; ++i) group_->barrier();
   }
 
@@ -272,7 +272,7 @@ class Rank {
       return;
     }
     await([this] { return board_.num_ports > 0; });
-    std::erase_if(links_, [this](const Wire& wire) {  // those to others than the victim
+    std::erase_if(links_, [this](const Wire& wire) {  // links to ranks other than the victim
       const auto end = board_.ports.begin() + board_.num_ports;
       return std::find(board_.ports.begin(), end, wire.remote_port) == end;
     });
@@ -291,11 +291,11 @@ class Rank {
         ::send(wire.fd, garbage.data(), garbage.size(), MSG_NOSIGNAL);
       }
     }
-    ++board_.broken;  // not by the group: its links are broken
+    ++board_.broken;  // not through the group: its links are broken
     await([this] { return board_.broken == world_.size; });
   }
 
-  /// Comes as far as the others need to wait for its connection, and sends them something else.
+  /// Comes as far as the others need for their wait, then sends them something else.
   void knock() {
     Store& store = *world_.store;
     const nlohmann::json card = {{"build", build_id()},
@@ -304,7 +304,7 @@ class Rank {
                                  {"address", world_.address}};
     const auto soon = Deadline::after(30s);
     store.set(fmt::format("comm/1/rank/{}", world_.rank), card.dump(), soon);
-    // Who comes there is not answered.
+    // A connection to it gets no answer.
     const UniqueFd silent = tcp_listen("127.0.0.1", 0);
     const auto own = to_string(Endpoint{"127.0.0.1", local_port(silent.get())});
     store.set(fmt::format("comm/1/port/{}", world_.rank), own, soon);
@@ -328,7 +328,7 @@ class Rank {
     await_others();
   }
 
-  /// It is of this job, so it is let in, and belongs to nobody.
+  /// It belongs to this job, so it is accepted, but to no group.
   UniqueFd come_from_another_group(int peer, const std::string& place) {
     tcp::Peers::Group group;
     group.reception = std::make_shared<tcp::Reception>(world_.rank, world_.address, world_.secret);
@@ -358,7 +358,7 @@ class Rank {
   const bool victim_;
   std::vector<float> data_;
   std::optional<ProcessGroup> group_;
-  std::vector<Wire> links_;  // to the victim; the victim's: to all
+  std::vector<Wire> links_;  // to the victim; on the victim: to all ranks
 };
 
 void run_rank(const World& world, const Row& row, Board& board) {
@@ -367,7 +367,7 @@ void run_rank(const World& world, const Row& row, Board& board) {
     if (!comes_to_the_port(row.fault)) throw std::runtime_error("nobody noticed");
   } catch (const Error& error) {
     board.record(world.rank, error);
-    // The last one lets a frozen rank go.
+    // The last rank ends a frozen one.
     if (board.ended == world.size - 1 && row.fault == Fault::kStop) ::kill(board.victim, SIGKILL);
   }
 }
@@ -376,14 +376,14 @@ bool ends_by_signal(Fault fault) {
   return fault == Fault::kKill || fault == Fault::kHalfOpen || fault == Fault::kStop;
 }
 
-/// Whether the rank that went wrong still has the group's error.
+/// True if the faulty rank itself still gets the group's error.
 bool is_told(Fault fault) {
   return !ends_by_signal(fault) && !comes_to_the_port(fault) && fault != Fault::kLeave;
 }
 
-/// Of a rank that lives the stack is told, unless it is frozen and alone on its host.
+/// The stack of a live rank is shown, unless it is frozen and alone on its host.
 bool leaves_a_stack(const Row& row) {
-  if (row.fault == Fault::kStop) return row.hosts.front() > 1;  // and so has each host, then
+  if (row.fault == Fault::kStop) return row.hosts.front() > 1;  // then so has each host
   return row.fault == Fault::kSlow || row.fault == Fault::kSkipLast;
 }
 
@@ -407,7 +407,7 @@ void check(const Row& row, const Board& board) {
       EXPECT_LE(took, bound_of(row)) << text;
     }
     if (first == nullptr) first = &end;
-    // A group that never was has no verdict.
+    // A group that was never made has no verdict.
     if (!comes_to_the_port(row.fault)) {
       EXPECT_EQ(text, first->text.data());
     }

@@ -1,4 +1,4 @@
-// Many groups in one program: the rows and columns of a grid of ranks, at work at the same time.
+// Many groups in one program: the rows and columns of a grid of ranks, working at the same time.
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-// A rank for leftovers_test.cpp, inspect_test.cpp and launch/: has a process group with memory of
-// its own, and keeps it. With the word "skip" rank 1 leaves out the last collective, in which the
-// others then wait; with "end" all end well; with "loop" they call on and on; with "spawn
-// processes" or "spawn threads" it starts two. inspect_test.cpp knows the lines of the calls.
+// A rank for leftovers_test.cpp, inspect_test.cpp and launch/: it has a process group with its own
+// memory, and keeps it. With "skip" rank 1 omits the last collective, in which the others then
+// wait. With "end" all end well; with "loop" they repeat calls; with "spawn processes" or "spawn
+// threads" it starts two. inspect_test.cpp relies on the lines of the calls.
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What ProcessGroup does itself: arguments, back ends, meeting, poisoned groups, leaving.
+// The work of ProcessGroup itself: arguments, back ends, meeting, failed groups, leaving.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -143,7 +143,7 @@ TEST(ProcessGroup, RanksThatDoNotMeetAreNamed) {
   });
 }
 
-// By their numbers in the world, on one host and on several.
+// Named by their world ranks, on one host and on several.
 TEST(ProcessGroup, RanksThatDoNotMeetInASubgroupAreNamed) {
   run_rank_threads(HostLayout{3, 1}, [](const World& world) {
     const auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(2500)});
@@ -160,7 +160,7 @@ TEST(ProcessGroup, RanksThatDoNotMeetInASubgroupAreNamed) {
   });
 }
 
-/// Of one rank whom nobody joins, so that what it waits for does not come. Counts its questions.
+/// The store of a single rank: keys of other ranks never come. Counts its requests.
 class LonelyStore final : public RequestStore {
  public:
   std::atomic<int> questions = 0;
@@ -182,8 +182,8 @@ class LonelyStore final : public RequestStore {
   StoreState state_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
-// All ranks of a job say it, so what each asks the store for it must not grow with their number. It
-// looks for deaths some ten times a second, too.
+// All ranks of a job report it, so the requests of each must not grow with their number. It looks
+// for deaths some ten times a second, too.
 TEST(ProcessGroup, WhoDoesNotMeetIsFoundWithFewQuestions) {
   const auto store = std::make_shared<LonelyStore>();
   World world = alone();
@@ -209,7 +209,7 @@ TEST(ProcessGroup, DifferentBuildsMismatch) {
   World world = alone();
   world.size = world.local_size = 2;
   world.store = make_memory_store();
-  // What rank 1 of another version would write.
+  // The card of rank 1 with another version.
   world.store->set(
       "comm/1/rank/1",
       R"({"build": "0.0.9/w0/be32", "backend": "auto", "host": "h", "address": "127.0.0.1"})",
@@ -220,7 +220,7 @@ TEST(ProcessGroup, DifferentBuildsMismatch) {
       << error.what();
 }
 
-/// One rank of three does something else; all must say so, and go on saying so.
+/// One rank of three calls something else; all must report it, in this and all later calls.
 void expect_mismatch(void (*usual)(ProcessGroup&), void (*other)(ProcessGroup&),
                      std::string_view one, std::string_view two) {
   run_rank_threads(3, [&](const World& world) {
@@ -317,7 +317,7 @@ TEST(ProcessGroup, UnevenCountsThatDoNotAgreeNameBothSides) {
   for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 2}, HostLayout{2, 1}}) {
     run_rank_threads(hosts, [](const World& world) {
       auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
-      // Rank 1 gives more than the others expect of it.
+      // Rank 1 sends more than the others expect of it.
       const int64_t counts[] = {3, world.rank == 1 ? 5 : 4, 2};
       const Error error = error_of(
           [&] { group.all_gatherv(scratch(), scratch() + 100, counts, DType::kFloat32).wait(); });
@@ -330,14 +330,14 @@ TEST(ProcessGroup, UnevenCountsThatDoNotAgreeNameBothSides) {
   }
 }
 
-/// A whole host that calls something else must hear of it, although gather needs nothing of it.
+/// A whole host with another call must learn of it, although gather needs nothing from it.
 TEST(ProcessGroup, HostsThatCallOtherThingsMismatch) {
   run_rank_threads(HostLayout{1, 2}, [](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
     const Error error = error_of([&] {
       if (world.rank == 0) return sum_10(group);
       group.gather(scratch(), scratch() + 100, 10, DType::kFloat32, 1).wait();
-      group.barrier();  // rank 2 only gives, and may be done before it is known
+      group.barrier();  // rank 2 only sends, and may be done before the error is known
     });
     EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
     EXPECT_TRUE(contains(error, "gather #1") && contains(error, "all_reduce #1")) << error.what();
@@ -406,7 +406,7 @@ TEST(ProcessGroup, DestroyEndsEveryCopyAndMayBeRepeated) {
       EXPECT_TRUE(contains(error, "destroyed")) << error.what();
     }
     static_cast<char*>(buffer->data())[999] = 1;
-    // The name of a group that is gone may be used again.
+    // The name of a destroyed group may be used again.
     auto next = ProcessGroup::create(world);
     next.barrier();
   });
@@ -435,7 +435,7 @@ TEST(ProcessGroup, ARankThatDoesNotComeIsNamedWithWhatItDidLast) {
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
     EXPECT_TRUE(contains(error, "rank 1 (not in it yet, last finished all_reduce #1)"))
         << error.what();
-    // The main thread, which could be asked where it is, is no rank.
+    // The main thread, whose stack could be read, is no rank.
     EXPECT_FALSE(contains(error, "stack of rank")) << error.what();
     EXPECT_EQ(error_of([&] { sum_10(group); }).code(), ErrorCode::kTimeout);
     over.count_down();

@@ -1,4 +1,4 @@
-// send and recv as a program sees them: tags in any order, times that are over, on every transport.
+// send and recv from a program's view: tags in any order, and timeouts, on every transport.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ namespace {
 constexpr DType kFloat = DType::kFloat32;
 const std::vector<HostLayout> kLayouts = {{2}, {1, 1}};
 
-/// Runs `body` in two ranks, on one host and on two, which are processes.
+/// Runs `body` in two ranks (processes), on one host and on two.
 void with_two(const RankBody& body) {
   for (const HostLayout& hosts : kLayouts) {
     EXPECT_EQ(run_rank_processes(hosts, body, std::chrono::seconds(300)), (std::vector<int>{0, 0}))
@@ -62,7 +62,7 @@ TEST(Inbox, LettersComeWhileNobodyWaitsForThem) {
     std::vector<float> got(data.size());
     const auto count = static_cast<int64_t>(data.size());
     auto arrives = group.recv(got.data(), count, kFloat, 1 - world.rank);
-    // Returns when the other rank has taken it, which sits in a send as well.
+    // Returns when the other rank, which is in a send as well, has taken it.
     group.send(data.data(), count, kFloat, 1 - world.rank).wait();
     group.barrier();
     while (!arrives.done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -71,7 +71,7 @@ TEST(Inbox, LettersComeWhileNobodyWaitsForThem) {
   });
 }
 
-// The one that waits reads. It looks 200 times a second who lives; others sleep.
+// The thread that waits reads. It checks 200 times per second for deaths; others sleep.
 TEST(Inbox, NobodyElseLooksForALetterThatOneWaitsFor) {
   with_two([](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
@@ -102,7 +102,7 @@ TEST(Inbox, WhatNobodyWaitsForAnyMoreIsReadAllTheSame) {
       const float sent = 1;
       if (world.rank == 0) {
         auto later = group.recv(&other, 1, kFloat, 1, 2);
-        // Long enough that whoever looked meanwhile has given it up.
+        // Long enough that any other reader has given up.
         group.recv(&awaited, 1, kFloat, 1, 1).wait();
         group.send(&sent, 1, kFloat, 1, 3).wait();
         while (!later.done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -198,7 +198,7 @@ TEST(Inbox, ALargeLetterThatNobodyTakesDoesNotEndAGroupOnOneHost) {
       const Error error = error_of([&] { group.send(data.data(), 1 << 20, kFloat, 1, 1).wait(); });
       require(error.code() == ErrorCode::kTimeout, error.what());
       require(has_name(error, "rank 1, which does not receive it"), error.what());
-      data.assign(data.size(), 2);  // it is the program's again
+      data.assign(data.size(), 2);  // it belongs to the program again
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds(1400));
     }
@@ -277,7 +277,7 @@ void with_a_chain(const HostLayout& hosts, const std::function<void(ProcessGroup
           if (world.rank == 1) timed.recv(&data, 1, kFloat, 2, 3).wait();
         });
         require(error.code() == ErrorCode::kTimeout, error.what());
-        // A sentence of rank 0's is rank 1's as well, where it ended the group.
+        // Rank 1 has a sentence of rank 0 too, if it ended the group.
         if (world.rank == 1) require(has_name(error, "rank 2"), error.what());
         const std::string chain = "rank 2 holds up rank 1: rank 1 waits in recv from 2";
         if (world.rank == 0) require(cause_of(error.what()).starts_with(chain), error.what());

@@ -1,5 +1,5 @@
-// `lockstep inspect` of a job in which rank 1 leaves out a collective: while it hangs, and after it
-// was killed.
+// `lockstep inspect` of a job in which rank 1 omits a collective: during the hang, and after the
+// job was killed.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,8 +14,8 @@
 namespace lockstep::testing {
 namespace {
 
-/// Output of `lockstep inspect TARGET` once `part` is in it and `inside` ranks are in an operation:
-/// they need a moment to get there, each its own.
+/// Output of `lockstep inspect TARGET` once it contains `part` and `inside` ranks are in an
+/// operation: each needs a moment to get there.
 std::string inspected(const std::string& target, const std::string& part, int inside) {
   std::string out;
   const auto deadline = Deadline::after(std::chrono::seconds(60));
@@ -48,7 +48,7 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
               has(lines[3], "<- 1 behind, sleeping"))
       << alive;
 
-  // Of one rank's process alone: that rank.
+  // Given one rank's process: only that rank.
   const std::string words = lines[3].substr(0, lines[3].find("all_reduce"));
   const std::string pid = words.substr(words.find_first_not_of(' ', words.find('1') + 1));
   const std::string one = inspected(pid.substr(0, pid.find(' ')), "no record of ranks 0, 2", 0);
@@ -62,7 +62,7 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   EXPECT_TRUE(has(dead, "barrier #3") && has(dead, "dead, 1 behind")) << dead;
   EXPECT_TRUE(has(dead, "group_holder.cpp:26") && has(dead, "group_holder.cpp:22")) << dead;
 
-  // Given what --log_dir was given: the attempt that wrote last, and a word of the others.
+  // Given the folder of --log_dir: the latest attempt, and a note on the others.
   const auto older = logs.path() / "older" / "attempt_7";
   std::filesystem::create_directories(older);
   std::filesystem::copy(folder.path() / "attempt_0", older);

@@ -1,4 +1,4 @@
-// A process group leaves no file behind, however it ends.
+// A process group leaves no file behind, in whatever way it ends.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ std::set<std::string> files_in(const std::filesystem::path& folder) {
   return names;
 }
 
-/// Kills what `victim` gives with both ranks holding a group; then looks.
+/// Kills the process that `victim` returns, while both ranks hold a group; then looks for files.
 void expect_nothing_left(pid_t (*victim)(const Launched&)) {
   const TempFolder temporary;
   const auto before = files_in("/dev/shm");

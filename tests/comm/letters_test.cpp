@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-/// What rank 0 receives from rank 1.
+/// Letters that rank 0 receives from rank 1.
 struct Post {
   Letters letters{"rank 1", "rank 0"};
 
@@ -59,7 +59,7 @@ TEST(LettersTest, ThoseThatComeEarlyAreKeptAndKeepTheirOrder) {
   EXPECT_EQ(post.letters.told_kept(), "");
 }
 
-/// By the square of their number it would take longer than any test may.
+/// In time quadratic in their number, it would take longer than any test may.
 TEST(LettersTest, ThreeHundredThousandInTheOtherOrderAreFound) {
   constexpr int kMany = 300'000;
   Post post;

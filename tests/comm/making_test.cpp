@@ -1,5 +1,5 @@
-// A rank is killed while a group is made, in front of each of its questions to the store in turn:
-// the others must name it, long before their time is over.
+// A rank is killed while a group is made, before each of its requests to the store in turn. The
+// others must name it, long before their timeout.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ struct Case {
 };
 
 struct Board {
-  std::atomic<bool> survived;  ///< The victim asked no more questions than that.
+  std::atomic<bool> survived;  ///< The victim sent fewer requests.
   std::atomic<int> unaware;    ///< Ranks that made the group.
   std::atomic<std::chrono::steady_clock::rep> killed;
 };
@@ -48,7 +48,7 @@ std::chrono::steady_clock::rep now() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
-/// Makes the group that the case is about, and uses it; `made` is called in between.
+/// Makes the group of the case and uses it; calls `made` in between.
 void make(const World& world, const Case& one, const std::function<void()>& arm,
           const std::function<void()>& made) {
   const GroupOptions options{.timeout = kTimeout};
@@ -64,7 +64,7 @@ void make(const World& world, const Case& one, const std::function<void()>& arm,
   part.barrier();
 }
 
-/// As a rank that is not the victim.
+/// A rank that is not the victim.
 void survive(const World& world, const Case& one, Board& board) {
   try {
     make(
@@ -96,14 +96,14 @@ void fall(World world, const Case& one, int at, Board& board) {
   }
 }
 
-/// True when there are later questions at which the victim could die.
+/// True if there are later requests at which the victim could die.
 bool kill_at(const Case& one, int at) {
   const Shared<Board> board;
   const auto ends = run_rank_processes(one.hosts, [&](const World& world) {
     if (world.rank == one.victim) return fall(world, one, at, *board);
     survive(world, one, *board);
   });
-  // One of its threads may be about to kill it while the other has made the group.
+  // One of its threads may be about to kill it when the other has made the group.
   const bool fell = ends[static_cast<size_t>(one.victim)] == -SIGKILL;
   EXPECT_TRUE(fell || board->survived);
   for (size_t rank = 0; rank < ends.size(); ++rank) {
@@ -157,7 +157,7 @@ TEST(Making, WhoEndsBecauseOfADeathIsNotNamedWithIt) {
       group.barrier();
       if (world.rank == 2) ::kill(::getpid(), SIGKILL);
       if (world.rank == 1) {
-        // The kernel may take a while to end a process on a busy machine.
+        // The kernel may take long to end a process on a busy machine.
         const auto soon = Deadline::after(kTimeout);
         while (dead_ranks(*world.store, {2}, soon).empty()) std::this_thread::yield();
         EXPECT_THROW(group.barrier(), Error);
@@ -201,8 +201,8 @@ TEST(Making, WhoEndsBecauseOfADeathElsewhereIsNotNamedForIt) {
   }
 }
 
-/// Rank 1 gets as far in the split as rank 0, and then has lost the old group with rank 2; it stays
-/// without coming to the new one.
+/// Rank 1 gets as far in the split as rank 0, and then loses the old group with rank 2; it stays,
+/// but does not enter the new one.
 TEST(Making, WhoWaitsInSplitHearsThatTheOldGroupEndedElsewhere) {
   for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 2}, HostLayout{1, 1, 1}}) {
     const Shared<Board> board;
@@ -271,7 +271,7 @@ TEST(Making, WhoWaitsInSplitInVainNamesTheRankThatHoldsUpTheOldGroup) {
   run_forked<HostLayout>({{3}, {1, 2}, {1, 1, 1}}, 3, wait_in_split_in_vain);
 }
 
-/// Once, when it is asked who lives.
+/// Stalls once, at the request for living ranks.
 class StallingStore final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
@@ -298,7 +298,7 @@ TEST(Making, AStoreThatStallsForAMomentEndsNothing) {
   }
 }
 
-/// Who ended its groups is not dead, nor is who makes the next one only later.
+/// A rank that ended its groups is not dead, nor is one that makes the next group later.
 TEST(Making, WhoEndsItsGroupsAndComesBackIsNotTakenForDead) {
   const auto ends = run_rank_processes(HostLayout{2, 1}, [](const World& world) {
     for (int turn = 0; turn < 3; ++turn) {

@@ -1,6 +1,5 @@
-// Groups that overlap, as those of a mesh do: a rank of one is killed or frozen, and the ranks of
-// all of them must name that one, though some wait for ranks that are well and only wait
-// themselves.
+// Overlapping groups, such as those of a mesh. A rank is killed or frozen, and the ranks of all
+// groups must name it, although some wait for healthy ranks that only wait themselves.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -27,8 +26,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRanks = 4;
-constexpr int kTurn = 3;                                 // in which the victim falls
-constexpr auto kLongTimeout = std::chrono::seconds(60);  // nobody is to wait for it
+constexpr int kTurn = 3;                                 // in which the victim is struck
+constexpr auto kLongTimeout = std::chrono::seconds(60);  // no rank should wait for it
 constexpr auto kTimeout = std::chrono::milliseconds(kSanitized ? 6000 : 2500);
 
 struct Case {
@@ -36,11 +35,11 @@ struct Case {
   int victim;
   bool before_column;  ///< Else before the row's call.
   int signal;
-  bool forks_helper = false;  ///< Before it falls; the helper lives on.
-  bool serves_store = false;  ///< Rank 0 does, as where no agent has started the ranks.
+  bool forks_helper = false;  ///< Before it is struck; the helper lives on.
+  bool serves_store = false;  ///< Rank 0 does, as for ranks that no agent started.
 };
 
-/// Seen by all processes of a case.
+/// Shared by all processes of a case.
 struct Board {
   std::atomic<pid_t> victim;
   std::atomic<pid_t> helper;
@@ -64,7 +63,7 @@ class Mesh {
   void call_row() { call(row_); }
   void call_column() { call(column_); }
 
-  /// Ranks 0 and 1 call the row, of which one leaves it.
+  /// One of ranks 0 and 1, which call the row, leaves it.
   void leave_row() { row_.destroy(); }
   void require_row_lost(const std::string& how = "") {
     try {
@@ -75,7 +74,7 @@ class Mesh {
     }
   }
 
-  /// Groups that the survivors make now are good, and stay so when they use old ones again.
+  /// Groups that the survivors make now work, and still do after a use of old ones.
   void require_later_groups_good(int victim) {
     std::vector<int> survivors = {0, 1, 2, 3};
     std::erase(survivors, victim);
@@ -86,7 +85,7 @@ class Mesh {
     }
   }
 
-  /// What a call ends with once the group has failed.
+  /// The errors of calls once the group has failed.
   void require_all_failed(const std::string& name) {
     for (ProcessGroup* const group : {&all_, &row_, &column_}) {
       try {
@@ -146,8 +145,8 @@ void survive(Mesh& mesh, const World& world, const Case& one, Board& board) {
   }
 }
 
-/// Nobody ends before all have been told: who ends is lost to the others, too. The last to come
-/// ends a frozen rank.
+/// No rank ends before all have their error: a rank that ends is lost to the others, too. The last
+/// to come ends a frozen rank.
 void end_together(Board& board, int ranks, int signal = 0) {
   if (++board.done == ranks && signal == SIGSTOP) ::kill(board.victim, SIGKILL);
   const auto limit = Clock::now() + kLongTimeout / 2;
@@ -224,7 +223,7 @@ TEST(MeshFailure, ARankThatServesTheStoreIsNamedInAllGroups) {
   }
 }
 
-/// Who leaves a group that others still use is not dead: their other groups go on.
+/// A rank that leaves a group in use by others is not dead: their other groups continue.
 TEST(MeshFailure, WhoOnlyLeavesAGroupEndsNoOther) {
   for (const HostLayout& hosts : {HostLayout{4}, HostLayout{2, 2}, HostLayout{1, 2, 1}}) {
     const Shared<Board> board;
@@ -260,7 +259,7 @@ TEST(MeshFailure, WhoEndsInGoodOrderIsNoDeathForOtherGroups) {
   }
 }
 
-/// Rank 2 of this one is gone when the others want it in a new group.
+/// Rank 2 of this one has ended when the others make a new group with it.
 TEST(MeshFailure, ANewGroupTellsOfAMemberThatLeftThatItLeft) {
   for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 1, 1}}) {
     const auto ends = run_rank_processes(hosts, [&](const World& world) {

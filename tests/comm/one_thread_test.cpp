@@ -1,4 +1,4 @@
-// A group is for one thread at a time: a second one is told so at once.
+// A group is for one thread at a time: a second thread gets an error at once.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -32,7 +32,7 @@ TEST(ReduceTree, NodesOfAHostAreTheLargestThatFit) {
   EXPECT_EQ(tree_nodes({2, 2}, 4), Nodes{});
 }
 
-// Adding texts instead of numbers: hosts of any sizes must give the one-host formula.
+// Adds texts instead of numbers: hosts of any sizes must give the one-host formula.
 TEST(ReduceTree, AdditionsOverHostsGiveTheTreeOfOneHost) {
   for (int size = 1; size <= 17; ++size) {
     for (int cut = 0; cut <= size; ++cut) {

@@ -32,7 +32,7 @@ TEST(Sample, IsKnownByItsMark) {
   const Sample one;
   const Sample other;
   EXPECT_EQ(why_not_shared(one.place()), "");
-  // As on a machine with the same ids, which has something else in that place.
+  // As on a machine with the same ids but another process at that place.
   const auto marked =
       other.place().substr(0, other.place().find(' ')) + one.place().substr(one.place().find(' '));
   EXPECT_EQ(why_not_shared(marked), "it is on another machine");
@@ -59,17 +59,17 @@ std::string text_of_file(const std::string& path) {
   return text.str();
 }
 
-/// Not nobody, who in a container may be anybody.
+/// Not "nobody", which in a container may be any user.
 constexpr uid_t kOther = 60'000;
 
-/// Root looks into every process. Another than root stays, and cannot look as it is.
+/// Root can read any process. Any other user stays, and has no access.
 void become(uid_t user) {
   if (::geteuid() != 0) return;
   require(::setgroups(0, nullptr) == 0 && ::setgid(user) == 0 && ::setuid(user) == 0, "setuid");
   ::prctl(PR_SET_DUMPABLE, 1);
 }
 
-/// A letter that is offered, where a rank may read another's memory, from each rank to the next.
+/// An offered letter from each rank to the next, if a rank may read another's memory.
 void pass_on(ProcessGroup& group, int rank) {
   constexpr int64_t kCount = 1 << 20;
   std::vector<float> sent(kCount, static_cast<float>(rank)), received(kCount);
@@ -79,8 +79,8 @@ void pass_on(ProcessGroup& group, int rank) {
   require(received == std::vector<float>(kCount, static_cast<float>((rank + 2) % 3)), "a letter");
 }
 
-/// Three ranks use a group in which `num_local` of each share memory; returns what they logged.
-/// `before` they connect, they may change what they are.
+/// Three ranks use a group in which `num_local` of each share memory; returns their logs. `before`
+/// runs before they connect, and may change their state.
 std::string share(int num_local, const std::function<void(World& world)>& prepare,
                   const RankBody& before = {}) {
   const TempFolder folder;
@@ -108,8 +108,8 @@ void expect_no_warning(const std::string& said) {
   EXPECT_EQ(said.find("cannot share memory"), std::string::npos) << said;
 }
 
-// A process with a file capability, or one that has changed its user, is such a one: nobody but
-// root may look into its /proc/PID/fd.
+// Such as a process with a file capability, or one that has changed its user: only root may read
+// its /proc/PID/fd.
 TEST(Sharing, ARankWhoseDescriptorsAreClosedHandsThemOut) {
   const auto said = share(3, [](World& world) {
     become(kOther);
@@ -124,14 +124,14 @@ void expect_one_warning(const std::string& said) {
   EXPECT_EQ(said.find("cannot share memory", first + 30), std::string::npos) << said;
 }
 
-/// Tells of other memory than there is: what ranks of a machine with the same ids, a clone, find.
+/// Announces memory that does not exist: ranks of a cloned machine with the same ids find that.
 class ClonesStore final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
   void set(std::string_view key, std::string_view value, Deadline deadline) override {
     std::string card(value);
     const auto sample = card.find("\"sample\":\"");
-    const bool is_own = !key.ends_with("/members");  // there all cards are copied as they are
+    const bool is_own = !key.ends_with("/members");  // that key holds copies of all cards
     if (is_own && sample != std::string::npos)
       card[sample + 10] = card[sample + 10] == '1' ? '2' : '1';
     ForwardingStore::set(key, card, deadline);
@@ -148,7 +148,7 @@ TEST(Sharing, RanksOfTwoUsersTalkByTcpAsRoot) {
   expect_one_warning(share(1, [](World& world) { become(world.rank == 0 ? kOther : kOther - 1); }));
 }
 
-// It may open the other's memory, and the other not its.
+// Root may open the other's memory, but not the reverse.
 TEST(Sharing, RanksOfAUserAndOfRootTalkByTcpAsRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "root has two users; scripts/test.sh sees to it";
   expect_one_warning(share(1, [](World& world) {
@@ -177,7 +177,7 @@ TEST_F(Namespaces, TheFirstRankOfAHostMayBeTheOneInAUserNamespaceAsRoot) {
   }));
 }
 
-// Both are process 1, and their /proc is that of rank 0, or one of their own.
+// Both have pid 1, and their /proc is that of rank 0, or their own.
 TEST_F(Namespaces, RanksInPidNamespacesOfTheirOwnShareMemoryAsRoot) {
   expect_no_warning(share(3, propose_what_is_true, [](const World& world) {
     if (world.rank == 0) return;
@@ -188,7 +188,7 @@ TEST_F(Namespaces, RanksInPidNamespacesOfTheirOwnShareMemoryAsRoot) {
   }));
 }
 
-// Who has no number in a namespace looks like all others that have none.
+// All users without a number in a namespace look alike.
 TEST_F(Namespaces, ARankWithoutANumberForItsUserTalksByTcpAsRoot) {
   const auto said = share(1, propose_what_is_true, [](const World& world) {
     if (world.rank > 0) require(::unshare(CLONE_NEWUSER) == 0, "unshare");

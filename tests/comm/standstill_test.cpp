@@ -1,5 +1,5 @@
-// A job that is frozen as a whole for longer than its calls may take, and then thaws, goes on: who
-// stood still himself did not wait.
+// A whole job that is frozen for longer than its timeout, and then thaws, continues: a rank that
+// stood still did not wait.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,12 +20,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Enough for a call of some processes on two cores that other work wants as well.
+/// Enough for a call of some processes on two busy cores.
 constexpr auto kTimeout = kSanitized ? 12s : 6s;
 constexpr int64_t kMany = 3 << 20;
 constexpr size_t kAtOnce = 7;
 
-/// Seen by all processes of a case.
+/// Shared by all processes of a case.
 struct Board {
   std::atomic<int> waiting;  ///< Ranks that are about to wait for the last one.
   std::atomic<bool> thawed;
@@ -45,7 +45,7 @@ void all_reduce(ProcessGroup& group, int64_t count) {
   require(data.back() == static_cast<float>(group.size()), "a wrong sum");
 }
 
-/// The last rank is late, and sends to (or gets from) all others.
+/// The last rank is late, and sends to (or receives from) all others.
 void letters(ProcessGroup& group, int64_t count, bool late_sends) {
   const int late = group.size() - 1;
   std::vector<float> data(static_cast<size_t>(count), 1.0F);
@@ -83,7 +83,7 @@ void take_part(const World& world, const Frozen& one, Board& board) {
   all_reduce(group, kMany);
 }
 
-/// All ranks are stopped while all but the last wait for it; it is the last to go on.
+/// Stops all ranks while all but the last wait for it; it is the last to continue.
 void freeze_all(const std::vector<int>& pids, Board& board) {
   while (board.waiting < static_cast<int>(pids.size()) - 1) std::this_thread::sleep_for(10ms);
   std::this_thread::sleep_for(500ms);  // a rank that does not wait yet makes the case easier

@@ -1,4 +1,5 @@
-// Which of none and bf16 the hook "auto" takes, and what it leaves as it is. Times are given.
+// The choice of the hook "auto" between none and bf16, and its effect on gradients. Times are given
+// by the test.
 #include "lockstep/parallel/auto_hook.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ TEST(HookTrial, OneSlowStepDoesNotDecide) {
   EXPECT_EQ(disturbed.medians(), trial.medians());
 }
 
-/// Finds other times than it took, the same in every step.
+/// Reports given times instead of measured ones, the same in every step.
 class Told : public AutoHook {
  public:
   Told(double none_ms, double bf16_ms) : none_ms_(none_ms), bf16_ms_(bf16_ms) {}
@@ -61,13 +62,13 @@ using HookOf = std::function<std::shared_ptr<CommHook>(int rank)>;
 using Gradients = std::vector<Tensor>;  // by parameter
 using AutoModel = DistributedDataParallel<torch::nn::Linear>;
 
-/// 600 x 600 numbers are a bucket of their own with a hook, and are not packed without.
+/// 600 x 600 numbers are a bucket of their own with a hook, and are not packed without one.
 AutoModel make_auto_model(World world, const HookOf& hook_of) {
   return {torch::nn::Linear(600, 600), ProcessGroup::create(world),
           DdpOptions{.bucket_cap_mb = 1, .comm_hook = hook_of(world.rank)}};
 }
 
-/// Of a step, the same in each; not what bfloat16 can hold.
+/// Gradients of a step, the same in each; bfloat16 cannot represent them.
 Gradients step_of(AutoModel& model, int rank) {
   model.zero_grad();
   model(torch::full({1, 600}, 0.1 * (rank + 1))).sum().backward();
@@ -91,7 +92,7 @@ Gradients one_step_with(const std::string& hook) {
   return gradients;
 }
 
-/// As many steps as the trial has, and a few more.
+/// Runs as many steps as the trial has, and a few more.
 void expect_choice(const HookOf& hook_of, const std::string& choice, const std::string& line) {
   const Gradients exact = one_step_with("none"), chosen = one_step_with(choice);
   ASSERT_EQ(same(exact, chosen), choice == "none");
@@ -135,7 +136,7 @@ std::vector<CommHookState> saved_after(int steps, const HookOf& hook_of) {
   return saved;
 }
 
-/// Two layers, one of which is left out of every step.
+/// Two layers, of which every step omits one.
 struct WithSpareImpl : torch::nn::Module {
   torch::nn::Linear used = register_module("used", torch::nn::Linear(600, 600));
   torch::nn::Linear spare = register_module("spare", torch::nn::Linear(600, 600));

@@ -28,7 +28,7 @@ Plan plan(const std::vector<GradientSpec>& specs, const std::vector<int64_t>& li
   return plan_buckets(specs, order, limits);
 }
 
-// What PyTorch's compute_bucket_assignment_by_size gives for the same tensors and limits.
+// The result of PyTorch's compute_bucket_assignment_by_size for the same tensors and limits.
 TEST(PlanBuckets, GivesPyTorchsBuckets) {
   EXPECT_EQ(plan(floats({100, 200, 100, 50}), {400}), (Plan{{0}, {1}, {2}, {3}}));
   EXPECT_EQ(plan(floats({100, 200, 100, 50}), {400, 800}), (Plan{{0}, {1}, {2, 3}}));

@@ -1,4 +1,4 @@
-// Going on from what a hook remembers gives the bits of the run that was not interrupted.
+// A run resumed with a hook's state gives the bits of the uninterrupted run.
 #include "lockstep/parallel/comm_hook_state.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ TEST(CommHookStateText, BucketsRoundTrip) {
   }
 }
 
-/// Four layers, the last of which may be left out, whose gradients get ready in no simple order.
+/// Four layers, the last of which may be omitted; their gradients become ready in no simple order.
 struct CrossedImpl : torch::nn::Module {
   torch::nn::Linear a{20, 30}, b{30, 30}, c{30, 30}, spare{3, 3};
   CrossedImpl() {
@@ -51,7 +51,7 @@ TORCH_MODULE(Crossed);
 
 struct Plan {
   std::function<std::shared_ptr<CommHook>()> hook;
-  DdpOptions options{};  ///< But for the hook.
+  DdpOptions options{};  ///< Except for the hook.
   bool use_spare = true;
 };
 
@@ -85,7 +85,7 @@ std::vector<torch::Tensor> weights_of(const Model& model) {
   return weights;
 }
 
-/// `steps` steps from the start, and what rank 0 saves then.
+/// Runs `steps` steps from the start; returns the data that rank 0 saves then.
 Saved start(int ranks, const Plan& plan, int steps) {
   Saved saved;
   run_rank_threads(ranks, [&](World world) {
@@ -102,7 +102,7 @@ Saved start(int ranks, const Plan& plan, int steps) {
   return saved;
 }
 
-/// Steps [first, last) from there; `why`: what load_comm_hook_state() says on rank 0.
+/// Runs steps [first, last) from there; `why`: the result of load_comm_hook_state() on rank 0.
 Saved go_on(int ranks, const Plan& plan, const Saved& from, int first, int last,
             std::string* why = nullptr) {
   Saved saved;
@@ -139,7 +139,7 @@ void expect_same(const Saved& a, const Saved& b) {
 const Plan kInt8{[] { return make_int8_hook(); }};
 const Plan kPowerSgd{[] { return make_power_sgd_hook({.start_step = 3}); }};
 
-// Saved when the buckets of the first step are still there, before PowerSGD begins, and later.
+// Saved while the buckets of the first step still exist, before PowerSGD begins, and later.
 TEST(CommHookState, TwoHalvesAreTheWhole) {
   Plan fixed = kInt8, unused = kPowerSgd;
   fixed.options.static_graph = unused.options.find_unused_parameters = true;
@@ -191,7 +191,7 @@ TEST(CommHookState, SaysWhyItDoesNotFitAndBeginsWithout) {
   EXPECT_EQ(refused(2, kInt8, other), "another rank has none that fits");
 }
 
-// As of a net that was of one type when it was saved.
+// As from a net that had one type when it was saved.
 TEST(CommHookState, OfGradientsOfTwoTypesInABucketDoesNotFit) {
   struct TwoTypes : torch::nn::Module {
     torch::Tensor a = register_parameter("a", torch::zeros({3}));

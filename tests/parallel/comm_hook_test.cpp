@@ -1,4 +1,4 @@
-// Communication hooks: what a user's own sees, and the built-in ones.
+// Communication hooks: the buckets that a user's hook receives, and the built-in hooks.
 #include <gtest/gtest.h>
 #include <torch/nn/modules/container/functional.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -25,7 +25,7 @@ namespace {
 using namespace testing;  // two_heads.h and ranks.h
 using torch::Tensor;
 
-/// The plain average, and a record of what it was given.
+/// The plain average, with a record of its buckets.
 struct Recorder : CommHook {
   std::vector<GradientBucket> seen;
   std::vector<int> finished;
@@ -70,7 +70,7 @@ TEST(CommHook, IsGivenEveryBucketOnceInOrder) {
   });
 }
 
-/// Bytes of this process's mappings of memory files, which is what groups share.
+/// Bytes of this process's mappings of memory files, which groups share.
 int64_t shared_bytes() {
   std::ifstream maps("/proc/self/maps");
   int64_t total = 0;
@@ -113,7 +113,7 @@ TEST(CommHook, StagingOfBucketsThatAreNoMoreIsGivenBack) {
 
 /// Weights after a few steps of a net with small and large layers.
 std::vector<Tensor> train_with(World world, const std::string& hook, bool find_unused) {
-  static std::mutex one_at_a_time;  // the seed is the process's
+  static std::mutex one_at_a_time;  // the process has one seed
   std::unique_lock lock(one_at_a_time);
   torch::manual_seed(1);
   torch::nn::Linear wide(512, 600), narrow(600, 4);
@@ -134,8 +134,8 @@ std::vector<Tensor> train_with(World world, const std::string& hook, bool find_u
   return weights;
 }
 
-/// Gradients of a step whose batch of 6 came as `parts`, the first ones under no_sync(); the second
-/// step, because buckets are formed anew after the first.
+/// Gradients of a step whose batch of 6 came as `parts`, the first ones under no_sync(). It is the
+/// second step, because buckets are formed anew after the first.
 std::vector<Tensor> gradients_of_parts(World world, const std::string& hook, int64_t parts) {
   torch::nn::Linear net(512, 600);
   const torch::NoGradGuard no_grad;
@@ -182,7 +182,7 @@ void expect_close(const States& states, const States& exact, double tolerance, b
   EXPECT_EQ(equal, !differs);
 }
 
-// Three micro-batches and one average: a hook is asked once, for the sum of all three.
+// Three micro-batches and one average: a hook is called once, for the sum of all three.
 TEST(CommHook, IsGivenWhatMicroBatchesAccumulated) {
   run_rank_threads(2, [](World world) {
     TwoHeads net;
@@ -257,7 +257,7 @@ TEST(CommHook, SixteenBitTypesAreCloseAndEqualOnAllRanks) {
   }
 }
 
-// No copy into a bucket: what fills one by itself is sent from where autograd wrote it.
+// No copy into a bucket: a gradient that fills one is sent from the place where autograd wrote it.
 TEST(CommHook, IsGivenAGradientThatFillsABucketWhereItWasComputed) {
   run_rank_threads(2, [](World world) {
     torch::nn::Linear net(600, 600);  // 1.4 MiB
@@ -280,7 +280,7 @@ TEST(CommHook, IsGivenAGradientThatFillsABucketWhereItWasComputed) {
   });
 }
 
-/// One parameter, whose gradient is given.
+/// One parameter with a given gradient.
 struct Given : torch::nn::Module {
   Tensor w;
   explicit Given(const Tensor& value) : w(register_parameter("w", value)) {}

@@ -15,7 +15,7 @@ struct Numbers : torch::data::Dataset<Numbers, int64_t> {
   torch::optional<size_t> size() const override { return 23; }
 };
 
-/// What a loader gives in an epoch, with workers or without.
+/// The samples of a loader in an epoch, with workers or without.
 std::vector<int64_t> epoch_of(DataSampler& sampler, int64_t epoch, size_t workers) {
   auto loader = torch::data::make_data_loader(
       Numbers(), sampler, torch::data::DataLoaderOptions().batch_size(4).workers(workers));

@@ -1,4 +1,4 @@
-// A rank is killed amid backward(), while averages of gradients are under way: every other rank
+// A rank is killed during backward(), while averages of gradients are in progress: every other rank
 // must name it within a second.
 
 #include <fmt/format.h>
@@ -23,13 +23,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kTurn = 3;                             // in which the victim falls
-constexpr auto kTimeout = std::chrono::seconds(60);  // nobody is to wait for it
+constexpr int kTurn = 3;                             // in which the victim is killed
+constexpr auto kTimeout = std::chrono::seconds(60);  // no rank should wait for it
 
 struct BackwardCase {
   HostLayout hosts;
   int victim;
-  size_t parameter;  ///< At the gradient of which the victim falls: the last one comes first.
+  size_t parameter;  ///< Its gradient kills the victim; the last one comes first.
 };
 
 struct BackwardBoard {
@@ -43,7 +43,7 @@ torch::nn::Sequential make_net() {
   return net;
 }
 
-/// From now on this process falls when the gradient of `parameter` is there.
+/// From now on this process is killed when the gradient of `parameter` arrives.
 void fall_at(const torch::Tensor& parameter, BackwardBoard& board) {
   parameter.register_hook([&board](const torch::Tensor&) {
     board.fell = Clock::now().time_since_epoch().count();
@@ -54,7 +54,7 @@ void fall_at(const torch::Tensor& parameter, BackwardBoard& board) {
 void train_until_lost(const World& world, const BackwardCase& one, BackwardBoard& board) {
   torch::set_num_threads(1);
   auto net = make_net();
-  // A bucket for each layer, so that some are under way when the victim falls.
+  // A bucket for each layer, so that some are in progress when the victim is killed.
   DistributedDataParallel model(net, ProcessGroup::create(world, {.timeout = kTimeout}),
                                 DdpOptions{.bucket_cap_mb = 0.0625});
   for (int turn = 0;; ++turn) {
@@ -81,7 +81,7 @@ void kill_in_backward(const BackwardCase& one) {
   const Shared<BackwardBoard> board;
   const auto ends = run_rank_processes(one.hosts, [&](const World& world) {
     survive_backward(world, one, *board);
-    // Who ends is lost to the others, too.
+    // A rank that ends is lost to the others, too.
     const auto limit = Clock::now() + kTimeout / 2;
     for (++board->done; board->done < world.size - 1 && Clock::now() < limit;) ::usleep(1000);
   });

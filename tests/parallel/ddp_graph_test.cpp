@@ -43,7 +43,7 @@ TEST(DdpUnused, WhatNoRankUsesIsLeftAlone) {
   });
 }
 
-// Vectors of PyTorch 1.13 over Gloo.
+// Expected values from PyTorch 1.13 over Gloo.
 TEST(DdpUnused, WhatOneRankUsesGetsTheAverageOnAll) {
   on_two_ranks(find_unused(), [](int rank, TwoHeads& net, auto& model) {
     for (int step = 0; step < 4; ++step) {
@@ -94,7 +94,7 @@ TEST(DdpUnused, UseInNoSyncStepsCounts) {
   });
 }
 
-/// Layers that are large enough to have memory of their own.
+/// Layers large enough to have memory of their own.
 struct WideHeads : torch::nn::Module {
   torch::nn::Linear used{1024, 1024}, other{1024, 1024};
   WideHeads() {
@@ -134,7 +134,7 @@ TEST(DdpStatic, LeavesUnusedParametersAloneFromTheFirstStepOn) {
   });
 }
 
-/// fc(x), computed again in a backward pass within the backward pass.
+/// fc(x), recomputed in a backward pass within the backward pass.
 struct Again : torch::autograd::Function<Again> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
                         torch::nn::Linear fc) {
@@ -218,7 +218,7 @@ TEST(DdpStatic, IsNotForGraphsThatChange) {
       << error.what();
 }
 
-/// Gives its only parameter away.
+/// Exposes its only parameter.
 struct OpenImpl : torch::nn::Module {
   Tensor w = register_parameter("w", torch::ones({2}));
   std::pair<Tensor, Tensor> forward(const Tensor& x) { return {(w * x).sum(), w}; }
@@ -266,7 +266,7 @@ TEST(KeepWith, LastsAsLongAsTheTensorWhateverItsValues) {
   }
 }
 
-// autograd::grad() runs through the model's output but wants no gradients averaged.
+// autograd::grad() runs through the model's output but needs no averaged gradients.
 TEST(DdpGraph, GradientsOfInputsMayBeTakenBeforeBackward) {
   on_two_ranks({}, [](int rank, TwoHeads& net, auto& model) {
     const Tensor x = input_of(rank).requires_grad_();

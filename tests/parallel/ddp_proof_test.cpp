@@ -1,9 +1,9 @@
-// What data parallel training is for: P ranks compute what one process would.
+// The purpose of data parallel training: P ranks compute the same as one process.
 //
-// Against one process that takes the global batch in P pieces: the same bits. Against one that
-// takes it whole: |g_P - g_1| / |g_1| with Euclidean norms, g_1 the gradient of the mean loss, of
-// each parameter. What is left there are libtorch's own matrix products, whose order depends on the
-// batch.
+// Compared with one process that takes the global batch in P pieces: the same bits. Compared with
+// one that takes it whole: |g_P - g_1| / |g_1| with Euclidean norms, g_1 the gradient of the mean
+// loss, of each parameter. The remaining difference is that of libtorch's own matrix products,
+// whose order depends on the batch.
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
 #include <torch/optim/sgd.h>
@@ -51,7 +51,7 @@ double relative_difference(const Gradients& a, const Gradients& b) {
 
 struct Compared {
   std::vector<Gradients> by_rank;  ///< Of one averaged step.
-  Gradients in_pieces;             ///< Of one process, a piece after the other.
+  Gradients in_pieces;             ///< Of one process, one piece after the other.
   Gradients whole;                 ///< Of one process and the global batch at once.
 };
 

@@ -21,7 +21,7 @@ namespace nn = torch::nn;
 using namespace testing;  // tasks.h and ranks.h
 using torch::Tensor;
 
-/// A file that both sides read as float32, one tensor after the other.
+/// Writes a file that both sides read as float32, one tensor after the other.
 void write_floats(const std::string& path, const std::vector<Tensor>& tensors) {
   std::string bytes;
   for (const Tensor& tensor : tensors) {
@@ -62,7 +62,7 @@ struct Residual : nn::Module {
   }
 };
 
-/// The nets of ddp_reference.py, by the name that it has for them.
+/// The nets of ddp_reference.py, by their names there.
 Task task_named(const std::string& name) {
   const auto wrap = [](const nn::Sequential& net) { return std::make_shared<Wrapped>(net); };
   if (name == "mlp") {

@@ -33,7 +33,7 @@ void expect_contains(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
-// Vectors computed with PyTorch 1.13 and Gloo for the same module and inputs.
+// Expected values from PyTorch 1.13 and Gloo for the same module and inputs.
 void expect_averages_of_pytorch(const std::string& backend) {
   run_rank_threads(2, [&](World world) {
     TwoHeads net;
@@ -70,7 +70,7 @@ TEST(Ddp, NoSyncAccumulatesLocallyUntilTheNextSynchronisedBackward) {
     for (int step = 0; step < 2; ++step) {
       model.zero_grad();
       {
-        std::optional<NoSync> guard;  // as in a loop that holds all but its last pass
+        std::optional<NoSync> guard;  // as in a loop whose guard covers all but its last pass
         guard.emplace(model.no_sync());
         model(x, true, true).backward();
       }
@@ -211,7 +211,7 @@ torch::nn::Sequential wide_net() {
 }
 
 std::vector<Tensor> train_wide(World world, double cap_mb, bool keep_extra) {
-  static std::mutex one_at_a_time;  // the seed is the process's
+  static std::mutex one_at_a_time;  // the process has one seed
   std::unique_lock lock(one_at_a_time);
   auto net = wide_net();
   lock.unlock();
@@ -223,7 +223,7 @@ std::vector<Tensor> train_wide(World world, double cap_mb, bool keep_extra) {
   for (int step = 0; step < 4; ++step) {
     model.zero_grad();
     const Tensor loss = model.forward(x).square().mean();
-    // Takes the arena's blocks, so that the gradients must find other places.
+    // Takes the arena's blocks, so that the gradients must use other places.
     if (keep_extra) {
       for (const auto& parameter : model.parameters()) extra.push_back(torch::ones_like(parameter));
     }
@@ -321,7 +321,7 @@ TEST(DdpErrors, NamesParametersWithoutGradient) {
     const auto text = text_of_error(ErrorCode::kInvalidArgument, [&] { loss.backward(); });
     expect_contains(text, "no gradient came for 'c.weight', 'c.bias'");
     model.zero_grad();
-    model(input_of(world.rank), true, true).backward();  // the group is still good
+    model(input_of(world.rank), true, true).backward();  // the group still works
     expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
   });
 }
@@ -385,7 +385,8 @@ TEST(DdpErrors, RefusesToGoOnAfterABrokenBackward) {
   });
 }
 
-/// What backward() of rank 0 throws when rank 1 stays away, or, `already`, did so before.
+/// The error of backward() on rank 0 when rank 1 stays away, or, with `already`, has stayed away
+/// before.
 std::string error_without_rank_1(bool already) {
   std::string text;
   run_rank_threads(2, [&](World world) {

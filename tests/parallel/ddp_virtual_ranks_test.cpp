@@ -1,4 +1,4 @@
-// One number of virtual ranks, any number of ranks: the same bits. Ranks are threads.
+// A fixed number of virtual ranks, any number of ranks: the same bits. Ranks are threads.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/nn/functional/loss.h>
@@ -115,7 +115,7 @@ TEST(DdpVirtualRanks, AnyNumberOfThemOnAnyNumberOfRanksUpToTheirs) {
   expect_same(train({1}, {.virtual_ranks = 1}), {1}, {.virtual_ranks = 0});
 }
 
-// Several buckets, and ranks on hosts of their own.
+// Several buckets, and ranks on their own hosts.
 TEST(DdpVirtualRanks, RanksThatDoNotHaveEquallyManyOnAnyHosts) {
   const auto one = train({1}, {});
   for (const HostLayout& hosts : {HostLayout{1, 2}, {1, 1, 1}, {3, 2}, {2, 2, 2}, {1, 6}}) {
@@ -133,7 +133,7 @@ TEST(DdpVirtualRanks, AccumulationKeepsVirtualRanksApart) {
   }
 }
 
-// With one virtual rank a rank, gradients are those of the mode without virtual ranks; statistics
+// With one virtual rank per rank, gradients are those of the mode without virtual ranks; statistics
 // are the mean's.
 TEST(DdpVirtualRanks, GradientsAreTheMeanAndStatisticsToo) {
   run_rank_threads(2, [](World world) {
@@ -222,7 +222,7 @@ TEST(DdpVirtualRanks, AStepThatFailedCanBeDoneAgain) {
         EXPECT_NE(std::string(outside.what()).find("for_each_virtual_rank"), std::string::npos);
         model.zero_grad();
         model.for_each_virtual_rank([&](int virtual_rank) {
-          model.zero_grad();  // of no effect on the virtual ranks before
+          model.zero_grad();  // does not affect earlier virtual ranks
           body(virtual_rank);
         });
         EXPECT_TRUE(net->last->weight.grad().equal(wanted)) << at;
@@ -269,7 +269,7 @@ TEST(DdpVirtualRanks, ErrorsNameWhatIsWrong) {
   expect_refused(
       2,
       [&](World world) {
-        at::get_num_threads();  // libtorch sets a thread's number to the process's once
+        at::get_num_threads();  // libtorch sets a thread's number to that of the process once
         at::set_num_threads(1 + world.rank);
         make(world, {.virtual_ranks = 2});
       },
@@ -305,7 +305,7 @@ TEST(DdpVirtualRanks, ErrorsNameWhatIsWrong) {
   }
 }
 
-// Its first bucket is on its way by then.
+// Its first bucket is in progress by then.
 TEST(DdpVirtualRanks, ARankThatMissesAGradientNamesItAndTheOthersEnd) {
   run_rank_threads(3, [](World world) {
     Net net;

@@ -21,8 +21,8 @@ namespace {
 
 using torch::Tensor;
 
-/// x a, then b or c, each a matrix; and how often it ran. Made on its device, as libtorch cannot
-/// move a module to one that it does not know.
+/// x a, then b or c, each a matrix; and a count of its runs. Made on its device, because libtorch
+/// cannot move a module to a device that it does not know.
 struct TwoMatricesImpl : torch::nn::Module {
   TwoMatricesImpl(torch::Device device, double start) {
     const auto matrix = [&](const char* name, std::vector<int64_t> sizes) {
@@ -53,7 +53,7 @@ Tensor on_cpu(const Tensor& tensor) {
   return tensor.defined() ? tensor.detach().cpu() : tensor;
 }
 
-/// What rank 0 has after two steps: parameters, buffers and gradients.
+/// The state of rank 0 after two steps: parameters, buffers and gradients.
 std::vector<Tensor> trained(bool away, const DdpOptions& options, bool leave_out,
                             const std::string& backend = "auto") {
   std::vector<Tensor> result;
@@ -168,7 +168,7 @@ TEST(DdpDevice, HooksReduceOnTheHostAlsoThen) {
   expect_same(hooked("native"), hooked("test:device"));
 }
 
-/// Gradients that would be computed in shared memory on native; accumulated over two passes.
+/// Gradients that native would compute in shared memory; accumulated over two passes.
 TEST(DdpDevice, LargeGradientsAreAveragedThereToo) {
   std::vector<Tensor> gradients;
   for (const char* backend : {"native", "test:device"}) {

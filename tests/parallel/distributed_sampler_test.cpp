@@ -19,7 +19,7 @@ namespace {
 
 using Indices = std::vector<int64_t>;
 
-// The vectors below were computed with PyTorch 1.13.1.
+// The expected values below are from PyTorch 1.13.1.
 
 TEST(TorchRandperm, GivesTorchsOrder) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
@@ -182,7 +182,7 @@ std::vector<Case> cases_for_torch() {
   return cases;
 }
 
-/// What PyTorch itself answers, one line a case and rank.
+/// PyTorch's own answers, one line per case and rank.
 std::vector<std::string> ask_torch(const std::vector<Case>& cases) {
   const auto name = fmt::format("{}/sampler-cases-{}", ::testing::TempDir(), getpid());
   {
@@ -224,8 +224,8 @@ TEST(DistributedSampler, AgreesWithTheRealOne) {
   EXPECT_EQ(at, answers.size());
 }
 
-/// What `steps` batches of `batch` samples of each of `ranks` ranks take, behind `taken` positions;
-/// fewer where the epoch ends. In the order of the list, over all ranks.
+/// The samples of `steps` batches of `batch` samples on each of `ranks` ranks, behind `taken`
+/// positions; fewer if the epoch ends. In the order of the list, over all ranks.
 Indices take(int64_t dataset_size, int ranks, int64_t batch, int64_t steps, int64_t taken) {
   std::vector<Indices> lists;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -254,8 +254,8 @@ TEST(DistributedSampler, TheRestForAsManyRanksIsTheRestOfTheirLists) {
   }
 }
 
-// Ranks come and go twice in an epoch: what was used is a prefix of its order, and the padding at
-// its very end is all that comes twice.
+// Ranks join and leave twice in an epoch. The used samples are a prefix of its order, and only the
+// padding at its very end is used twice.
 TEST(DistributedSampler, AnEpochThatIsDealtAnewUsesEverySampleOnce) {
   int64_t changes = 0;
   for (const int64_t size : {24, 97, 500}) {
@@ -265,7 +265,7 @@ TEST(DistributedSampler, AnEpochThatIsDealtAnewUsesEverySampleOnce) {
         for (int third = 1; third <= 5; ++third) {
           for (const int64_t steps : {1, 2}) {
             Indices used = take(size, first, 3, steps, 0);
-            if (std::ssize(used) >= size) continue;  // an epoch's end is another matter
+            if (std::ssize(used) >= size) continue;  // the end of an epoch is a different case
             for (const int64_t sample : take(size, second, 2, steps, std::ssize(used))) {
               used.push_back(sample);
             }

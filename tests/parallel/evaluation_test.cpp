@@ -72,7 +72,7 @@ TEST(Evaluation, RowsOfAnyNumberComeInRankOrder) {
   });
 }
 
-// Each rank comes to the collective, so each has the error at once and the group is still good.
+// Each rank enters the collective, so each gets the error at once and the group still works.
 TEST(Evaluation, WhatHasNoRowsIsAnErrorOnEveryRank) {
   run_rank_threads(3, [](World world) {
     auto group = ProcessGroup::create(world);

@@ -1,4 +1,4 @@
-// Scaled losses beside data parallel training.
+// Scaled losses with data parallel training.
 #include "lockstep/grad_scaler.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ struct ScalerRun {
   std::vector<bool> stepped;
 };
 
-/// Six steps; in those of `bad` one rank's loss has infinite gradients. Averaged, all ranks have
-/// them; alone, that rank only.
+/// Six steps; in the steps of `bad` one rank's loss has infinite gradients. With averaging all
+/// ranks have them; without, that rank only.
 ScalerRun train_scaled(const World& world, const std::vector<int>& bad, bool averaged, bool clips) {
   auto group = ProcessGroup::create(world);
   torch::nn::Linear net(3, 2);

@@ -15,14 +15,14 @@ namespace {
 
 using testing::run_rank_threads;
 
-/// One parameter, whose gradient is given.
+/// One parameter with a given gradient.
 struct GivenImpl : torch::nn::Module {
   torch::Tensor w = register_parameter("w", torch::zeros({1000}));
   torch::Tensor forward(const torch::Tensor& slope) { return (w * slope).sum(); }
 };
 TORCH_MODULE(Given);
 
-// What rounding takes away comes with a later step: the sum of T averages is right to one rounding.
+// A later step returns the rounding error: the sum of T averages is exact to one rounding.
 TEST(Int8Hook, LosesNothingOverManySteps) {
   constexpr int kSteps = 200;
   for (const int ranks : {2, 3}) {

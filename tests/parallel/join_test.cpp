@@ -59,7 +59,7 @@ std::vector<std::pair<double, double>> train_uneven(const std::vector<int>& batc
         },
         options);
     model.zero_grad();
-    model(0).backward();  // the group is in step, and averages are plain ones again
+    model(0).backward();  // the group is in step, and averages are plain again
     EXPECT_EQ(net->w.grad().item<float>(), 0);
     const double weight = -net->w.item<double>();
     optimizer.step();  // momentum alone: half the last move

@@ -29,8 +29,8 @@ TEST(KernelChoices, DifferencesNameValuesAndRanks) {
             "A: 1 on 0, 1, 3, 2 on 2; B: not set on 1, x on 0, 2, 3");
 }
 
-/// What a job of three ranks says on standard error when two models are made, where the last rank
-/// has `variable` in its environment.
+/// Standard error of a job of three ranks that makes two models, with `variable` in the environment
+/// of the last rank.
 std::string said_by_a_job(const char* variable) {
   ::testing::internal::CaptureStderr();
   const auto ends = testing::run_rank_processes(

@@ -1,5 +1,5 @@
-// Programs that own the memory of gradients, or keep handles and views of it: what they read there
-// after backward() is the average. Ranks are threads.
+// Programs that own the memory of gradients, or keep handles and views of it: after backward() they
+// read the average there. Ranks are threads.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
@@ -19,9 +19,9 @@ namespace {
 using torch::Tensor;
 using torch::nn::Linear;
 
-/// Two large matrices (gradients of 1 MiB have memory of their own) and small ones. Registered
-/// in the order in which backward comes to them, so that the buckets are formed anew after the
-/// first step.
+/// Two large matrices (gradients of 1 MiB have memory of their own) and small ones. Registered in
+/// the order of their gradients in backward, so that the buckets are formed anew after the first
+/// step.
 struct MixedImpl : torch::nn::Module {
   MixedImpl() {
     last = register_module("last", torch::nn::Linear(512, 4));
@@ -38,7 +38,7 @@ Tensor input_for(int rank, int64_t width = 512) {
   return torch::ones({1, width}) * (1 + 2 * rank);
 }
 
-/// The average of the gradients of two ranks' inputs, of the same weights without any averaging.
+/// The average of the gradients of two ranks' inputs, for the same weights, without any averaging.
 std::vector<Tensor> averages_of(const Tensor& loss, const std::vector<Tensor>& parameters) {
   std::vector<Tensor> gradients;
   for (auto& gradient : torch::autograd::grad({loss}, parameters)) {
@@ -62,8 +62,8 @@ struct Case {
   int steps = 4;
 };
 
-/// Two ranks train on; own(net) sets or keeps gradients and says what the program reads; it is
-/// called before each backward() until it gives something.
+/// Trains on two ranks. own(net) sets or keeps gradients and returns the tensors that the program
+/// reads; it is called before each backward() until it returns some.
 template <class Own>
 void expect_averages(const Case& given, const Own& own) {
   testing::run_rank_threads(2, [&](World world) {
@@ -90,7 +90,7 @@ void expect_averages(const Case& given, const Own& own) {
   });
 }
 
-/// One buffer of all gradients, of which each .grad is a view.
+/// One buffer for all gradients; each .grad is a view of it.
 template <class Net>
 std::vector<Tensor> give_flat_buffer(const Net& net) {
   int64_t total = 0;
@@ -142,7 +142,7 @@ TEST(OwnGradients, OnesThatTheProgramPresetAreFilled) {
   });
 }
 
-// Memory that libtorch knows nothing of, and whose addresses are all that the program keeps.
+// Memory unknown to libtorch, of which the program keeps only the addresses.
 TEST(OwnGradients, SoIsMemoryThatIsNotLibtorchs) {
   std::vector<std::vector<float>> memory[2];
   testing::run_rank_threads(2, [&](World world) {
@@ -213,7 +213,7 @@ TEST(OwnGradients, AccumulationEndsInTheFlatBuffer) {
   });
 }
 
-/// A layer that every rank uses, and one that only some do.
+/// A layer that every rank uses, and one that only some use.
 struct Halves : torch::nn::Module {
   explicit Halves(int64_t width) : used(width, width), other(width, width) {
     register_module("used", used);
@@ -239,7 +239,7 @@ TEST(OwnGradients, OfUnusedParametersToo) {
       for (int step = 0; step < 4; ++step) {
         flat.zero_();
         if (handle.defined()) handle.zero_();
-        const bool use = world.rank == 1 && step != 2;  // in step 2 nobody does
+        const bool use = world.rank == 1 && step != 2;  // in step 2 no rank does
         model(input_for(world.rank, width), use).backward();
         EXPECT_EQ(flat[0].item<float>(), step == 2 ? 0 : 1.5F) << "step " << step;
         EXPECT_EQ(net->other->weight.grad()[0][0].item<float>(), step == 2 ? 0 : 1.5F);
@@ -251,7 +251,7 @@ TEST(OwnGradients, OfUnusedParametersToo) {
   }
 }
 
-// What nobody used keeps its value also where it lies in its bucket.
+// A gradient that no rank used keeps its value, even if it lies in its bucket.
 TEST(OwnGradients, AHandleOfWhatNobodyUsesKeepsItsValue) {
   testing::run_rank_threads(2, [](World world) {
     auto net = std::make_shared<Halves>(4);
@@ -335,7 +335,7 @@ TEST(OwnGradients, TwoModelsInOneBackward) {
         for (const auto& piece : seen) piece.zero_();
         b.zero_grad();
         b.forward(a.forward(input_for(world.rank, 600))).sum().backward();
-        EXPECT_EQ(a.timings().copied, 1) << "step " << step;  // the buffer's
+        EXPECT_EQ(a.timings().copied, 1) << "step " << step;  // the buffer's gradient
         EXPECT_EQ(b.timings().copied, 0) << "step " << step;
         for (size_t i = 0; i < seen.size(); ++i) expect_close(seen[i], wanted[i], "first");
         for (size_t i = 0; i < seen.size(); ++i) {
@@ -346,7 +346,7 @@ TEST(OwnGradients, TwoModelsInOneBackward) {
   }
 }
 
-// Blocks of shared memory are there for gradients, not for what the program makes meanwhile.
+// Blocks of shared memory are for gradients, not for tensors that the program makes meanwhile.
 TEST(OwnGradients, SnapshotsAndTwoModelsLeaveZeroCopy) {
   testing::run_rank_threads(2, [](World world) {
     auto group = ProcessGroup::create(world);

@@ -16,7 +16,7 @@ namespace {
 
 using testing::run_rank_threads;
 
-/// A matrix and a vector, whose gradients are given.
+/// A matrix and a vector with given gradients.
 struct PairImpl : torch::nn::Module {
   torch::Tensor m = register_parameter("m", torch::zeros({40, 3, 10}));
   torch::Tensor v = register_parameter("v", torch::zeros({7}));
@@ -26,7 +26,7 @@ struct PairImpl : torch::nn::Module {
 };
 TORCH_MODULE(Pair);
 
-/// A matrix of rank 1, another one for each rank of the job.
+/// A matrix of rank 1, a different one for each rank of the job.
 torch::Tensor rank_one(int seed) {
   const auto column = (torch::arange(40, torch::kFloat) * (seed + 0.3)).sin();
   const auto row = (torch::arange(30, torch::kFloat) * (seed + 0.6)).cos();
@@ -50,7 +50,7 @@ TEST(PowerSgd, IsExactWhenTheAverageHasTheRank) {
   });
 }
 
-// What a product lacks comes later: the sum of the averages keeps near to the true one.
+// The error of a product is added later: the sum of the averages stays close to the true one.
 TEST(PowerSgd, LosesNothingOverManySteps) {
   constexpr int kSteps = 300;
   std::vector<torch::Tensor> sums(2);
@@ -72,8 +72,8 @@ TEST(PowerSgd, LosesNothingOverManySteps) {
   EXPECT_TRUE(sums[0].equal(sums[1])) << "between ranks";
 }
 
-// One step whose gradient is infinite on one rank: a matrix's, then that of a vector, which travels
-// whole. Where training goes on all the same (a loss scaler skips the step), so does the hook.
+// In one step the gradient is infinite on one rank: a matrix's, then that of a vector, which is
+// sent whole. If training continues all the same (a loss scaler skips the step), so does the hook.
 TEST(PowerSgd, RecoversFromAGradientThatIsNotFinite) {
   for (const bool in_matrix : {true, false}) {
     run_rank_threads(2, [&](World world) {
@@ -98,7 +98,7 @@ TEST(PowerSgd, RecoversFromAGradientThatIsNotFinite) {
   }
 }
 
-// Of a bucket whose other gradients are all sent thin.
+// The other gradients of its bucket are all sent thin.
 TEST(PowerSgd, TakesAGradientWithoutElements) {
   struct WithNothing : torch::nn::Module {
     torch::Tensor m = register_parameter("m", torch::zeros({40, 30}));

@@ -36,7 +36,7 @@ TEST(PassClock, SharesBackwardBetweenHiddenAndExposedCommunication) {
   EXPECT_EQ(clock.computed_at(), at(24));
 }
 
-/// The plain average, which says when it was waited for.
+/// The plain average, which reports the time of its wait.
 struct Announcer : CommHook {
   std::function<void(PassClock::Time)> waiting;
 
@@ -49,8 +49,8 @@ struct Announcer : CommHook {
   }
 };
 
-// Rank 1 begins a step's backward when it has been busy for longer than rank 0 was in all of it: no
-// matter how slow the machine is, rank 0 waits for rank 1.
+// Rank 1 begins a step's backward after it has been busy for longer than rank 0's whole backward.
+// So rank 0 waits for rank 1, however slow the machine is.
 TEST(StepTimings, NameTheRankThatOthersWaitFor) {
   using Clock = std::chrono::steady_clock;
   std::atomic<int64_t> steps_of_0 = 0;

@@ -17,7 +17,7 @@ namespace {
 using testing::HostLayout;
 using testing::run_rank_threads;
 
-/// What virtual rank `leaf` has at `i` in sum `sum`: rounding differs with the order.
+/// The value of virtual rank `leaf` at `i` in sum `sum`: its rounding depends on the order.
 template <class T>
 T value_at(int leaf, int64_t i, int sum) {
   return static_cast<T>(std::sin(static_cast<double>(i * 37 + leaf * 101 + sum * 7)) *
@@ -38,7 +38,7 @@ std::vector<T> whole_sum(int lo, int hi, int64_t count, int sum) {
   return values;
 }
 
-/// Starts a sum of each of `counts`, then waits for all. The last subtree's value is the output.
+/// Starts one sum for each of `counts`, then waits for all. The last subtree's value is the output.
 template <class T>
 void expect_tree_sums(ProcessGroup& group, int virtual_ranks, const std::vector<int64_t>& counts,
                       DType dtype) {
@@ -77,7 +77,7 @@ TEST(SubtreeReduction, HasTheBitsOfTheTreeForEveryDealing) {
   }
 }
 
-// Several chunks a sum, the last one short.
+// Several chunks per sum, the last one short.
 TEST(SubtreeReduction, ManyChunksOnOneHostAndBetweenHosts) {
   constexpr int64_t kChunk = SubtreeReduction::kChunkBytes / 8;
   for (const HostLayout& hosts : {HostLayout{3}, {1, 2}, {1, 1, 1}, {3, 2}}) {

@@ -36,7 +36,7 @@ void expect_near(const Tensor& value, const std::vector<double>& wanted, const c
       << value;
 }
 
-// Vectors computed with PyTorch 1.13 in float64; rank 1 has one sample.
+// Expected values from PyTorch 1.13 in float64; rank 1 has one sample.
 TEST(SyncBatchNorm, ComputesWhatPyTorchComputes) {
   run_rank_threads(2, [](World world) {
     SyncBatchNorm norm(2, ProcessGroup::create(world));
@@ -70,7 +70,7 @@ TEST(SyncBatchNorm, ComputesWhatPyTorchComputes) {
   });
 }
 
-/// (7, 3, 2, 2), the same everywhere.
+/// (7, 3, 2, 2), the same on every rank.
 Tensor joined_images(torch::Dtype dtype) {
   return (torch::arange(84, torch::kDouble) * 12.9898)
       .sin()
@@ -124,7 +124,7 @@ TEST(SyncBatchNorm, EqualsBatchNormOfTheJoinedBatch) {
   }
 }
 
-// Of bfloat16 what is computed is that of float32, whatever the type of weight and statistics.
+// bfloat16 is computed as float32, whatever the type of weight and statistics.
 TEST(SyncBatchNorm, SixteenBitsAreRoundedOnceAtTheEnd) {
   const Tensor images = joined_images(torch::kBFloat16);
   torch::nn::BatchNorm2d plain(3);
@@ -146,7 +146,7 @@ TEST(SyncBatchNorm, SixteenBitsAreRoundedOnceAtTheEnd) {
   }
 }
 
-/// Gradients against differences, all ranks stepping each element of each rank's input in turn.
+/// Gradients compared with differences: all ranks vary each element of each rank's input in turn.
 TEST(SyncBatchNorm, GradientsAreTheSlopesOfTheJoinedLoss) {
   run_rank_threads(3, [](World world) {
     auto group = ProcessGroup::create(world);
@@ -212,7 +212,7 @@ TEST(SyncBatchNormErrors, OneValueInAllIsTooFewOnEveryRank) {
     const Error error = error_of([&] { norm->forward(torch::ones({1 - world.rank, 2})); });
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_NE(std::string(error.what()).find("at least 2 values"), std::string::npos);
-    norm->forward(torch::ones({1, 2}));  // the group is still good
+    norm->forward(torch::ones({1, 2}));  // the group still works
     const Error shape = error_of([&] { norm->forward(torch::ones({1, 3})); });
     EXPECT_NE(std::string(shape.what()).find("takes (N, 2, ...)"), std::string::npos);
   });
@@ -234,7 +234,7 @@ struct NetImpl : torch::nn::Module {
 TORCH_MODULE(Net);
 
 Net seeded_net() {
-  static std::mutex one_at_a_time;  // the seed is the process's
+  static std::mutex one_at_a_time;  // the process has one seed
   const std::lock_guard lock(one_at_a_time);
   torch::manual_seed(3);
   Net net;
@@ -264,12 +264,12 @@ TEST(ConvertSyncBatchNorm, TrainsAnyModuleAsOneProcessWouldOnTheJoinedBatch) {
           << item.key();
     }
   });
-  Net other = seeded_net();  // not one of the converted, in the same process
+  Net other = seeded_net();  // a layer that was not converted, in the same process
   other->forward(images).square().mean().backward();
   EXPECT_FALSE(other->norm->weight.grad().equal(torch::zeros({4}, torch::kDouble)));
 }
 
-// As a device's backward has a thread of its own.
+// As with a device, whose backward has a thread of its own.
 TEST(ConvertSyncBatchNorm, TheTimeOfItsCollectivesIsCountedInEveryThread) {
   run_rank_threads(2, [](World world) {
     Net net = seeded_net();
@@ -301,7 +301,7 @@ TEST(ConvertSyncBatchNorm, TheLayersGroupEndsWithThem) {
       EXPECT_EQ(convert_sync_batchnorm(*net, group), 2);
       EXPECT_GT(mapped_segments(), before);
     }
-    net->to(torch::kFloat);  // keeps the layers what they are
+    net->to(torch::kFloat);  // does not change the kind of the layers
     net->forward(joined_images(torch::kFloat).narrow(0, 3 * world.rank, 3)).sum().backward();
     EXPECT_GT(mapped_segments(), before);
   });

@@ -51,7 +51,7 @@ inline Task resnet_task(const std::string& name, int64_t side) {
           {3, side, side}};
 }
 
-/// One seed, one net: the generator belongs to the process and the ranks are its threads.
+/// One seed gives one net: the generator belongs to the process, and ranks are its threads.
 inline std::shared_ptr<Model> make_seeded(const Task& task, uint64_t seed, torch::Dtype dtype) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);

@@ -1,5 +1,5 @@
 #pragma once
-// The module of the vectors that were computed with PyTorch's DistributedDataParallel.
+// The module of the values that PyTorch's DistributedDataParallel computed.
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>

@@ -1,4 +1,4 @@
-// How virtual ranks are dealt to ranks, and in which order what they have is added.
+// The assignment of virtual ranks to ranks, and the order of their sums.
 #include "lockstep/parallel/virtual_ranks.h"
 
 #include <ATen/ops/rand.h>
@@ -60,7 +60,7 @@ TEST(VirtualRanks, RefusesMoreRanksThanThereAre) {
   EXPECT_EQ(message(4, 0), "rank 0 of 0 ranks");
 }
 
-/// What `range` has after its last virtual rank, with texts in place of numbers.
+/// The sums of `range` after its last virtual rank, with texts in place of numbers.
 std::vector<std::string> sums_of(const VirtualRankRange& range) {
   std::vector<std::string> sums;
   for (int index = 0; index < range.count; ++index) {

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-/// What `body` throws; fails the test when it does not throw an Error.
+/// The Error that `body` throws; fails the test if it throws none.
 template <class Body>
 Error error_of(const Body& body) {
   try {

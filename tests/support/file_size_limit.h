@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-/// Makes files longer than `bytes` fail to grow, as a full disk does.
+/// Makes writes beyond `bytes` of a file fail, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,5 +1,5 @@
 #pragma once
-// A port number for a test that has to know it before anybody serves there.
+// A port number for a test that needs it before a server listens there.
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -9,9 +9,9 @@
 
 namespace lockstep::testing {
 
-/// A port on which nobody listens, and which the kernel gives to nobody who asks for any port, nor
-/// to a connection, as long as this lives: other tests cannot get it. A server that sets
-/// SO_REUSEADDR, as tcp_listen() and torch's store do, can listen there meanwhile.
+/// Reserves a port without a listener: as long as this lives, the kernel assigns it neither to
+/// other sockets nor to connections. So other tests cannot get it. A server that sets SO_REUSEADDR,
+/// as tcp_listen() and torch's store do, can listen there meanwhile.
 class HeldPort {
  public:
   HeldPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

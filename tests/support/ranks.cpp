@@ -38,7 +38,7 @@ std::vector<World> plan_worlds(const HostLayout& hosts) {
   return worlds;
 }
 
-/// Reaps until all have ended or the limit passes; then kills what is left.
+/// Reaps until all have ended or the limit passes; then kills the rest.
 std::vector<int> reap(std::vector<int> pids, Deadline deadline) {
   std::vector<int> ends(pids.size(), 0);
   for (size_t left = pids.size(); left > 0;) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a rank of this process has put into its flight recorder.
+// The entries of a local rank's flight recorder.
 
 #include <span>
 #include <vector>

@@ -1,5 +1,5 @@
 #pragma once
-// Somebody on the way between two ends: passes bytes on, and sees them all.
+// A relay between two ends: forwards bytes, and records them all.
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -20,7 +20,7 @@ namespace lockstep::testing {
 
 class Relay {
  public:
-  /// Listens on a port of loopback; whoever connects there is connected to `to`.
+  /// Listens on a port of loopback, and connects each client to `to`.
   explicit Relay(Endpoint to)
       : to_(std::move(to)),
         listener_(tcp_listen("127.0.0.1", 0)),
@@ -34,7 +34,7 @@ class Relay {
   Relay& operator=(const Relay&) = delete;
 
   int port() const { return local_port(listener_.get()); }
-  /// All bytes that have gone through, whichever way.
+  /// All bytes so far, of both directions.
   std::string seen() const {
     const MutexLock lock(mutex_);
     return seen_;
@@ -70,7 +70,7 @@ class Relay {
       UniqueFd far = tcp_connect(to_, Deadline::after(1s));
       links->push_back({{std::move(near), std::move(far)}});
     } catch (const Error&) {
-      // Nobody is there: closes.
+      // No server is there: closes.
     }
   }
 

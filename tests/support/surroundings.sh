@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Runs a test in surroundings that are the same everywhere: surroundings.sh BUILD SOURCE COMMAND...
+# Runs a test in an environment that is the same everywhere: surroundings.sh BUILD SOURCE COMMAND...
 #
-# What one user's may say otherwise than another's is said here: variables, home folder, fonts, locale, time zone, umask, soft limits,
-# signals that are ignored, and how many cores there are: two at most, which is what tests are written for. Kept is what says where
-# libraries, devices and space are, what a test or its sanitizer is told, no more.
+# It sets all that may differ between users: variables, home folder, fonts, locale, time zone,
+# umask, soft limits, ignored signals, and the number of cores: at most two, for which tests are
+# written. It keeps the variables that locate libraries, devices and space, and settings of the test
+# or its sanitizer, no more.
 set -euo pipefail
 build=$1 source=$2
 shift 2
 
 umask 022
-# soft LIMIT VALUE: of what the hard limit allows.
+# soft LIMIT VALUE: as far as the hard limit allows.
 soft() { ulimit -S -"$1" "$2" 2>/dev/null || ulimit -S -"$1" "$(ulimit -H -"$1")"; }
 soft c 0
 soft n 1024
@@ -24,18 +25,19 @@ done
 home=$build/home
 mkdir -p "$home"
 
-# Of the cores that this may use two, others for each test; what they have to bear is told by how many there are.
+# Two of the usable cores, others for each test. The number of cores tells tests the load to expect.
 cores=$("$source/scripts/cores.sh")
 before=()
 usable=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n' | sed 's/-/ /; t; s/.*/& &/' | xargs -n 2 seq)
-# Not from a process substitution: the program that takes this shell's place would have it for a child.
+# Not from a process substitution: the program that replaces this shell would have it as a child.
 mapfile -t usable <<<"$usable"
 if [ ${#usable[@]} -gt 2 ]; then
   first=$(($$ * 2 % ${#usable[@]}))
   pair=${usable[first]},${usable[(first + 1) % ${#usable[@]}]}
   ! taskset -c "$pair" true 2>/dev/null || before+=(taskset -c "$pair")
 fi
-# The sanitizers of g++ 12 have fixed places for what they know, where a kernel that scatters over 32 bits puts other things.
+# The sanitizers of g++ 12 use fixed addresses, which a kernel with 32 bits of randomization may
+# give to other mappings.
 if grep -q '^LOCKSTEP_SANITIZE:STRING=.' "$build/CMakeCache.txt" 2>/dev/null && setarch -R true 2>/dev/null; then
   before+=(setarch -R)
 fi

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-/// A folder of its own for a test, gone with this object.
+/// A test's own folder, removed with this object.
 class TempFolder {
  public:
   TempFolder() {
@@ -15,7 +15,7 @@ class TempFolder {
     path_ = ::mkdtemp(pattern.data());
   }
   ~TempFolder() {
-    std::error_code gone;  // A process that ends just now removed a file of its own: once more.
+    std::error_code gone;  // an ending process may remove its own file meanwhile: try again
     while (std::filesystem::remove_all(path_, gone), gone == std::errc::no_such_file_or_directory) {
     }
   }

@@ -1,4 +1,4 @@
-// A rank that stops is named while the others wait for it, by one of them.
+// While the others wait for a stopped rank, one of them names it.
 
 #include "lockstep/comm/flight/hang_watch.h"
 
@@ -51,7 +51,7 @@ struct Seen {
   double seconds = 0;
 };
 
-/// Its first answer to the erasure of what tells of a hang is late.
+/// A store whose first answer to the removal of a hang report is late.
 class StallingStore final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
@@ -65,7 +65,8 @@ class StallingStore final : public ForwardingStore {
   bool stalled_ = false;
 };
 
-/// `victim` stops itself after some barriers, `times` times, each until the others have said so.
+/// `victim` stops itself after some barriers, `times` times, each time until the others have
+/// reported it.
 Seen stop(const HostLayout& hosts, int victim, size_t times = 1) {
   const TempFolder folder;
   const std::string path = folder.path() / "log";

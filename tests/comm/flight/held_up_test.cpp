@@ -22,7 +22,7 @@ OpenCall in(const std::string& group, uint64_t sequence) {
   return {group, sequence, -1, "barrier #" + std::to_string(sequence), 100, 0, true};
 }
 
-/// Ranks 0 1 / 2 3; each calls its row, then its column. Rank 3 has not come to row 4.
+/// Ranks 0 1 / 2 3; each calls its row, then its column. Rank 3 has not entered row 4.
 std::vector<RankCalls> mesh() {
   return {
       {0, true, false, Memberships{{"row0", {0, 2, 4}}, {"col0", {0, 2, 4}}}, {in("col0", 4)}},
@@ -53,7 +53,7 @@ TEST(HeldUp, NothingIsAddedWhereTheAwaitedRankIsTheOne) {
 TEST(HeldUp, AWaitForOneRankLeadsOnFromThere) {
   auto all = mesh();
   all[0].open = {{"row0", 0, 1, "recv from 1", 150, 0, true}};
-  all[1].open = {{"col1", 0, 1, "recv from 1", 100, 900, true}};  // its time is over
+  all[1].open = {{"col1", 0, 1, "recv from 1", 100, 900, true}};  // it has timed out
   all[2].open = {{"col0", 0, 0, "recv from 0", 100, 0, true}};
   const auto found = held_up_by(all, first(4), 0, 120);
   EXPECT_EQ(found.awaited, std::vector<int>{0});
@@ -66,7 +66,7 @@ TEST(HeldUp, AWaitForOneRankLeadsOnFromThere) {
 
 TEST(HeldUp, AnErrorOfACollectiveIsThatOfARankInItWhicheverRankTells) {
   auto all = mesh();
-  all[3].open = {{"row1", 0, 0, "recv from 2", 150, 0, true}};  // rank 3 tells of rank 2's barrier
+  all[3].open = {{"row1", 0, 0, "recv from 2", 150, 0, true}};  // rank 3 reports rank 2's barrier
   all[2].open.push_back({"row1", 0, 1, "recv from 3", 150, 0, true});
   EXPECT_EQ(held_up_in_collective(all, first(4), "row1"), held_up(all, first(4), 2, "row1"));
   EXPECT_EQ(held_up_in_collective(all, first(4), "row0"), held_up(all, first(4), 1, "row0"));
@@ -119,7 +119,7 @@ TEST(HeldUp, RanksThatWaitForEachOtherAreToldApart) {
   auto all = mesh();
   all[3].groups["row1"].reached = 3;
   all[3].open = {in("col1", 5)};
-  all[3].groups["col1"].reached = 5;  // of rank 1, which waits in row0
+  all[3].groups["col1"].reached = 5;  // reached by rank 1, which waits in row0
   const auto found = held_up(all, first(4), 1, "row0");
   EXPECT_TRUE(found.roots.empty());
   EXPECT_TRUE(to_string(found).starts_with("ranks 0-3 wait for each other: rank 0 waits in"))

@@ -59,7 +59,7 @@ TEST(LastCall, IsElseTheLastOfAnyGroup) {
   EXPECT_EQ(last_of({}).what, "");
 }
 
-// Whoever has just got the error was in it until then.
+// A rank that has just received the error was in the operation until then.
 TEST(LastCall, AnOperationThatFailedIsOneThatTheRankIsIn) {
   FlightEntry failed = entry_in("w", 3, 10, 19);
   failed.failed = true;
@@ -103,7 +103,7 @@ TEST(LastCalls, StayShort) {
   EXPECT_EQ(text.find("no word"), std::string::npos) << text;
 }
 
-// Two of each host: where one rank comes alone, all others are late.
+// Two per host: if one rank enters alone, all others are late.
 TEST(LastCalls, TellAFewStacks) {
   std::vector<LastCall> calls;
   std::vector<int> ranks;
@@ -152,8 +152,8 @@ TEST(ProcessState, TellsStoppedAndDeadFromAlive) {
   EXPECT_EQ(process_state(::getpid()), "running");
 }
 
-// On a busy machine a look at a stack takes as long as it likes: who has begun to tell is waited
-// for.
+// On a busy machine a look at a stack may take long: the first rank waits for hosts that have begun
+// to report.
 TEST(LastCalls, AHostThatHasBegunToTellIsAwaited) {
   GroupSpec spec;
   spec.size = 2;
@@ -163,7 +163,7 @@ TEST(LastCalls, AHostThatHasBegunToTellIsAwaited) {
   spec.store = make_memory_store();
   const auto limit = Deadline::after(30s);
   spec.store->set("g/last/of/1", "", limit);
-  std::thread other([&] {  // what tell_of_host() does there
+  std::thread other([&] {  // the same steps as tell_of_host() there
     std::this_thread::sleep_for(1200ms);
     const std::vector<LastCall> calls = {{1, "barrier #3", true, 4, "stopped", "pause < main"}};
     spec.store->set("g/last/1", encode_last_calls(calls), limit);

@@ -7,8 +7,8 @@
 namespace lockstep {
 namespace {
 
-/// Two ranks of group "w" at collectives [1, count]: each works `own_ms(rank, number)` and then
-/// waits for the other; a collective takes 1 ms from where both are there.
+/// Two ranks of group "w" at collectives [1, count]. Each works `own_ms(rank, number)` and then
+/// waits for the other; a collective takes 1 ms once both are there.
 template <class OwnMs>
 std::vector<FlightRecord> working(uint64_t count, const OwnMs& own_ms, int ranks = 2) {
   std::vector<FlightRecord> records(static_cast<size_t>(ranks));
@@ -78,7 +78,7 @@ TEST(Lateness, TransfersAreNoArrivals) {
   EXPECT_EQ(arrivals_in(records, "w").ranks[1].collectives, 0);
 }
 
-// Somebody is always last, and on a busy machine by much.
+// Some rank is always last, and by much on a busy machine.
 TEST(Lateness, NobodyIsAccusedInACalmRun) {
   std::mt19937 random(1);
   for (int run = 0; run < 200; ++run) {

@@ -31,7 +31,7 @@ class Recorder {
     event.failed = failed;
     event.left_ns = at_ns;
   }
-  /// `count` calls of `took_ns` each, the last of which ends at `end_ns`.
+  /// `count` calls of `took_ns` each; the last one ends at `end_ns`.
   void calls(const char* call, int64_t count, int64_t took_ns, int64_t end_ns) {
     for (int64_t i = 0; i < count; ++i) leave(enter(call, end_ns - took_ns), end_ns);
   }
@@ -134,7 +134,7 @@ TEST(Patience, BlamesNobodyForItsOwnPause) {
   EXPECT_EQ(patience.look(recorder.memory(), 61 * kSec + 1).size(), 1u);
 }
 
-/// Looks every 0.2 s after `from_ns` until `to_ns`; whether a call was overdue.
+/// Looks every 0.2 s after `from_ns` until `to_ns`; returns true if a call was overdue.
 bool is_overdue(Patience& patience, const Recorder& recorder, int64_t from_ns, int64_t to_ns) {
   bool found = false;
   for (int64_t at = from_ns + kSec / 5; at <= to_ns; at += kSec / 5) {
@@ -143,7 +143,7 @@ bool is_overdue(Patience& patience, const Recorder& recorder, int64_t from_ns, i
   return found;
 }
 
-// Nobody waits while he stands still, so he learns nothing of how long a call may take.
+// A process that stands still does not wait, so it learns nothing about the duration of calls.
 TEST(Patience, AStandstillTeachesNothing) {
   Recorder recorder;
   Patience patience(kSec / 2);
@@ -157,7 +157,7 @@ TEST(Patience, AStandstillTeachesNothing) {
   EXPECT_TRUE(is_overdue(patience, recorder, 61 * kSec, 64 * kSec));
 }
 
-// A little while is one as well: with what a call had waited before, it would be overdue.
+// A short one counts too: added to the call's earlier wait, it would make the call overdue.
 TEST(Patience, ShortStandstillsAreNoWait) {
   Recorder recorder;
   Patience patience(kSec / 2);
@@ -172,7 +172,7 @@ TEST(Patience, ShortStandstillsAreNoWait) {
   EXPECT_TRUE(is_overdue(patience, recorder, now + kSec / 5, now + 2 * kSec));
 }
 
-// In a large job looks are rare, and no standstills.
+// In a large job looks are rare; the gaps are no standstills.
 TEST(Patience, RareLooksAreNoStandstills) {
   Recorder recorder;
   Patience patience(3 * kSec);
@@ -216,7 +216,7 @@ TEST(LateFor, WhoHasNotComeOrIsStoppedOrSilent) {
   EXPECT_TRUE(late_for(calls, {0, 1, 2, 3}, 7).empty());
   calls[1].reached = 6;
   calls[2].process = "stopped";
-  calls[3].reached = 8;  // it had all it needs, and goes on
+  calls[3].reached = 8;  // it has all its data, and goes on
   EXPECT_EQ(late_for(calls, {0, 1, 2, 3, 4}, 7), (std::vector<int>{1, 2, 4}));
 }
 

@@ -65,7 +65,7 @@ TEST(FlightRing, KeepsTheNewest) {
   ring.add_group("w", 0, 1);
   const uint64_t first = ring.enter(an_operation(1));
   for (uint64_t i = 2; i <= kFlightEvents + 10; ++i) ring.leave(ring.enter(an_operation(i)), false);
-  ring.leave(first, true);  // overwritten meanwhile: must not mark another's event
+  ring.leave(first, true);  // overwritten meanwhile: must not mark another event
   const FlightRecord record = read_flight(bytes_of(ring), "ring");
   ASSERT_EQ(record.entries.size(), kFlightEvents);
   EXPECT_EQ(record.entries.front().sequence, 11u);
@@ -110,7 +110,7 @@ TEST(FlightRing, EntriesOfGroupsThatEndedServeOthers) {
   EXPECT_EQ(record.groups.size(), kFlightGroups);
   EXPECT_EQ(std::count(record.groups.begin(), record.groups.end(), "g0"), 1);
   EXPECT_EQ(record.entries.front().group, "g0");
-  EXPECT_EQ(record.entries[1].group, "?");  // its entry is another group's by now
+  EXPECT_EQ(record.entries[1].group, "?");  // another group has its entry by now
   EXPECT_EQ(record.entries.back().group, newest);
   EXPECT_EQ(last_call(record, newest, record.entries.back().entered_ns).what, "barrier #1");
 }
@@ -132,7 +132,7 @@ TEST(FlightRing, AFileIsReadableAfterItsWriterEnded) {
   const TempFolder folder;
   const std::string path = (folder.path() / "rank_0.flight").string();
   {
-    const std::string file = "main.cpp";  // gone with its writer
+    const std::string file = "main.cpp";  // destroyed with its writer
     FlightRing(0, 1, path).enter({"barrier", 0, 7, 0, 0, 0, -1, {file.c_str(), 88}});
   }
   const std::string bytes = read_file(path);
@@ -143,7 +143,7 @@ TEST(FlightRing, AFileIsReadableAfterItsWriterEnded) {
   EXPECT_THROW(FlightRing(0, 1, "/no/such/folder/x.flight"), Error);
 }
 
-// As when a job starts again in the folder of one that still runs.
+// As in a job that restarts in the folder of one that still runs.
 TEST(FlightRing, AnotherOneOfTheSameNameLeavesTheFirstWhole) {
   const TempFolder folder;
   const std::string path = (folder.path() / "rank_0.flight").string();
@@ -170,8 +170,8 @@ TEST(FlightRing, WhereThereIsNoRoomItIsNotMadeAndLeavesNothing) {
   EXPECT_EQ(read_flight(bytes_of(own), "own").entries.size(), 1u);
 }
 
-/// A rank's recorder where LOCKSTEP_FLIGHT_DIR is `folder`, a disk that is too small. Ends this
-/// process: with 0 where others can read it.
+/// A rank's recorder with LOCKSTEP_FLIGHT_DIR as `folder`, on a disk that is too small. Ends this
+/// process: with 0 if others can read the recorder.
 [[noreturn]] void record_on_a_small_disk(const std::string& folder) {
   enter_user_namespace(CLONE_NEWNS);
   if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=64k") != 0) ::_exit(2);
@@ -193,7 +193,7 @@ TEST(FlightRing, OnAFullDiskItSaysSoAndIsReadThroughItsProcessAsRoot) {
 TEST(FlightRecorder, EventsThatAreNotInTheirPlaceAreLeftOut) {
   FlightRing ring(0, 1, "");
   ring.add_group("w", 0, 1);
-  ring.add_group("", 0, 1);  // as one looks whose name is about to be written
+  ring.add_group("", 0, 1);  // like one whose name is about to be written
   for (uint64_t i = 1; i <= 3; ++i) ring.enter(an_operation(i));
   const auto whole = bytes_of(ring);
   std::vector<std::byte> bytes(whole.begin(), whole.end());
@@ -221,7 +221,7 @@ TEST(FlightRecorder, ACallSiteThatIsNoneIsUnknown) {
     return site_in(*copy);
   };
   EXPECT_EQ(changed([](FlightMemory& /*memory*/, FlightSite& /*site*/) {}), "main.cpp:88");
-  // One that is being written down; beyond the table; and one without an end.
+  // A name that is being written; one beyond the table; and one without an end.
   EXPECT_EQ(changed([](FlightMemory& /*memory*/, FlightSite& site) { site.line = 0; }), "");
   for (const uint16_t beyond : {kFlightSites + 1, 65535U}) {
     EXPECT_EQ(changed([&](FlightMemory& memory, FlightSite& /*site*/) {
@@ -284,12 +284,12 @@ TEST(FlightRecorder, KnowsTheCollectivesOfAGroup) {
   });
 }
 
-/// An operation that is wrapped for others.
+/// An operation inside a wrapper function.
 void sum_of_all(ProcessGroup& group, float& value, CallSite site = CallSite::here()) {
   group.all_reduce(&value, 1, DType::kFloat32, ReduceOp::kSum, {}, site).wait();
 }
 
-// Here, and so in the thread of whoever calls, in the group's and in one of a peer.
+// An operation recorded in the caller's thread, in the group's and in that of a peer.
 TEST(FlightRecorder, KnowsWhereEachOperationWasCalled) {
   run_rank_threads(2, [](const World& world) {
     constexpr auto kType = DType::kFloat32;

@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace testing {
 
-// Not inlined, nor entered by a jump: the stack shall have them. Their results are used after the
+// Not inlined, nor entered by a jump: the stack must contain them. Their results are used after the
 // calls for the same reason.
 __attribute__((noinline)) int waits_in_a_call(int depth) {
   ::pause();
@@ -37,11 +37,13 @@ __attribute__((noinline)) int loops_for_ever(int depth) {
 std::atomic<bool> found_out;
 __attribute__((noinline)) int waits_until_found_out(int depth) {
   const timespec moment{0, 1000000};
-  // Not sleep_for: unoptimised it is a frame more, and a text of a stack shows five of its top.
+  // Not sleep_for: without optimisation it adds a frame, and a stack's text shows only its top
+  // five.
   while (!found_out) ::nanosleep(&moment, nullptr);
   return depth;
 }
-/// Of no file. Close behind one, where there is a place: libdw takes that for a part of the file.
+/// A page that belongs to no file. If possible it lies close behind a file, which libdw takes for a
+/// part of the file.
 void* executable_page() {
   constexpr int kRights = PROT_READ | PROT_WRITE | PROT_EXEC;
   constexpr int kKind = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -55,7 +57,7 @@ void* executable_page() {
   }
   return ::mmap(nullptr, 4096, kRights, kKind, -1, 0);
 }
-/// As a program makes code while it runs: without tables.
+/// Code that a program generates at run time, without tables.
 __attribute__((noinline)) int calls_generated(std::string_view code, int depth) {
   void* const page = executable_page();
   if (page == MAP_FAILED) std::abort();
@@ -83,7 +85,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kLimit = 5s;
 
-/// A process that goes down into `body`.
+/// A child process that runs `body`.
 class Child {
  public:
   explicit Child(int (*body)(int)) {
@@ -98,7 +100,7 @@ class Child {
   Child& operator=(const Child&) = delete;
   int pid() const { return pid_; }
 
-  /// Its stack once it is in `function`, which it will be in a moment.
+  /// Its stack once it is in `function`, which takes a moment.
   Stack stack_in(const std::string& function) const {
     Stack stack;
     for (int i = 0; i < 1000; ++i) {
@@ -111,8 +113,8 @@ class Child {
     return stack;
   }
 
-  /// Its state; when that is `old`, after a moment in which it may change: the kernel stops it, or
-  /// lets it go on, when it is next on a core.
+  /// Its state. If that is `old`, waits a moment for a change: the kernel stops or resumes it when
+  /// it is next on a core.
   std::string state_but(const std::string& old) const {
     std::string state = process_state(pid_);
     for (int i = 0; i < 500 && state == old; ++i) {
@@ -164,7 +166,7 @@ TEST(Stack, TellsWhoCalledCodeThatTheProgramMade) {
 }
 #endif
 
-// Be it in the middle: a job whose ranks look at each other is often just being killed.
+// Even in the middle of a look: a job whose ranks look at each other is often just being killed.
 TEST(Stack, WhoLooksMayDieAndTheProcessGoesOn) {
   const Child child(loops_for_ever);
   child.stack_in("lockstep::testing::loops_for_ever");
@@ -177,7 +179,7 @@ TEST(Stack, WhoLooksMayDieAndTheProcessGoesOn) {
         if (image) image->frames(&why_not);
       }
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5 + i));  // wherever that is
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 + i));  // at any point of the look
     ::kill(looks, SIGKILL);
     ::waitpid(looks, nullptr, 0);
     ASSERT_EQ(child.state_but("stopped"), "running") << i;
@@ -219,8 +221,8 @@ TEST(Stack, AnotherThreadTellsWhereItsOwnProcessIs) {
   EXPECT_TRUE(text.ends_with("main")) << text;
 }
 
-// The unanswered signal is still on its way then, and must neither spoil the next look nor end the
-// process when it comes.
+// The unanswered signal is still pending then. It must neither spoil the next look nor end the
+// process when it arrives.
 TEST(Stack, OfAMainThreadThatTakesNoSignalIsHadWhenItDoes) {
   sigset_t mask;
   sigset_t before;

@@ -60,7 +60,7 @@ TEST(FlightTable, WhoHasEndedWellIsDone) {
   EXPECT_NE(text.find("<- dead\n"), std::string::npos) << text;
 }
 
-// As where one rank reads what it broadcasts.
+// As when one rank loads the data that it broadcasts.
 TEST(FlightTable, TheSameCallAtAnotherPlaceIsNotOdd) {
   auto elsewhere = rank_at(1, 5, true, "all_reduce");
   elsewhere.entries.back().site = "main.cpp:7";
@@ -84,7 +84,7 @@ TEST(FlightTable, SaysWhatTheProcessOfAnOddRankDoes) {
   EXPECT_EQ(text.find("sleeping"), std::string::npos) << text;
 }
 
-// Recorders are read one after the other, and ranks of a calm run go on meanwhile.
+// Recorders are read one after the other, and ranks of a normal run continue meanwhile.
 TEST(FlightTable, WhoseNextCallHasJustBegunIsNotBehind) {
   auto before = rank_at(1, 4, false, "all_reduce");
   before.process = "sleeping";
@@ -94,14 +94,14 @@ TEST(FlightTable, WhoseNextCallHasJustBegunIsNotBehind) {
   EXPECT_EQ(suspects(records, 6 * kSecond), std::vector<int>{1});
 }
 
-// Rank 0 goes on, as who sends and does not wait.
+// Rank 0 continues, like a rank that sends without waiting.
 TEST(FlightTable, WhoLeavesOutCallsIsBehindThoughOthersGoOn) {
   const std::vector<FlightRecord> records = {rank_at(0, 9, true, "broadcast"),
                                              rank_at(1, 4, false, "broadcast")};
   EXPECT_NE(flight_table(records, 9 * kSecond).find("<- 5 behind"), std::string::npos);
 }
 
-// In no need of a look: who waits as most do, and who is dead.
+// No look is needed at a rank that waits like most, nor at a dead one.
 TEST(FlightTable, OfSuspectsItShowsTheStack) {
   auto behind = rank_at(1, 4, false, "all_reduce");
   auto dead = rank_at(2, 4, false, "all_reduce");

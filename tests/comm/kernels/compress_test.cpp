@@ -29,7 +29,7 @@ struct Encoded {
   Floats rest;
 };
 
-/// One number after the other: what the kernels must give, bit for bit.
+/// Computes one number after the other: the kernels must give the same bits.
 Encoded by_hand(const Floats& sums) {
   Encoded encoded{{}, sums};
   for (auto block = encoded.rest.begin(); block != encoded.rest.end(); block += kScaledBlock) {
@@ -173,7 +173,7 @@ TEST(Compress, RoundsToAPartOfTheBlocksLargest) {
   }
 }
 
-// No value of the type is nearer than the one that is taken.
+// No value of the type is nearer than the result.
 void expect_nearest(float exact, uint16_t taken, DType dtype) {
   const std::array<uint16_t, 3> bits = {taken, static_cast<uint16_t>(taken - 1),
                                         static_cast<uint16_t>(taken + 1)};

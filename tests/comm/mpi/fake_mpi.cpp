@@ -13,7 +13,7 @@ namespace {
 struct Request {
   LockstepMpiCall call;
   bool is_held;
-  std::string before;  // what its memory held
+  std::string before;  // content of its memory at the start
 };
 
 std::mutex mutex;

@@ -1,4 +1,4 @@
-// The back end "mpi" on a library that only pretends: what is hard to bring about with a real one.
+// The back end "mpi" on a fake library: cases that are hard to cause with a real one.
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ std::string late(const std::function<void()>& call) {
   return error.what();
 }
 
-/// `call` times out in the engine's call of this kind; then everything is dropped but `data`.
+/// `call` times out in the engine's call of this kind; then all but `data` is dropped.
 template <class Call>
 void expect_memory_stays(FakeMpi& fake, LockstepMpiKind kind, const Call& call) {
   std::array<double, 8> data{};
@@ -62,7 +62,7 @@ void expect_memory_stays(FakeMpi& fake, LockstepMpiKind kind, const Call& call) 
   });
   EXPECT_EQ(fake.pending(), 1);
   EXPECT_TRUE(fake.memory_is_there());
-  fake.deliver();  // sanitizers say when that is to memory which is gone
+  fake.deliver();  // sanitizers report a write to freed memory
 }
 
 TEST_F(FakeMpiTest, WhatAnUnendedCallUsesStaysWhenTheGroupIsGone) {
@@ -89,7 +89,7 @@ TEST_F(FakeMpiTest, ALateLetterIsNamedWhateverCollectivesRunMeanwhile) {
     while (!letter.done()) {
       try {
         group.barrier();
-      } catch (const Error&) {  // the letter's, from now on
+      } catch (const Error&) {  // of the letter, from now on
         break;
       }
     }

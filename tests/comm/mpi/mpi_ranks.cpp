@@ -1,4 +1,4 @@
-// One rank of an MPI job: mpirun -n N mpi_ranks CASE. Ends with 0 when the case went as it must.
+// One rank of an MPI job: mpirun -n N mpi_ranks CASE. Ends with 0 if the case passed.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -14,13 +14,13 @@
 namespace lockstep::testing {
 namespace {
 
-/// As Open MPI's launcher says it, or MPICH's.
+/// A variable of Open MPI's launcher, or of MPICH's.
 int launchers_word(const char* open_mpi, const char* mpich) {
   const auto value = env(open_mpi);
   return parse_int(value ? *value : env(mpich).value(), 0, 1000, open_mpi);
 }
 
-/// The world's ranks are numbered the other way around than MPI's, which must not matter.
+/// The world numbers its ranks in the reverse order of MPI, which must not matter.
 World join() {
   World world;
   world.size = launchers_word("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
@@ -90,7 +90,7 @@ void late(const World& world) {
   other.barrier();
 }
 
-/// One rank never comes, not to MPI_Finalize either. The others must end nonetheless.
+/// One rank never comes, not even to MPI_Finalize. The others must end nonetheless.
 void stopped(const World& world) {
   make(world, std::chrono::seconds(20)).barrier();  // starts MPI
   auto group = make(world, std::chrono::milliseconds(1500));

@@ -1,5 +1,5 @@
-// The back end "mpi" under its library's launcher: the suite of all back ends, and what it says
-// when ranks disagree.
+// The back end "mpi" under its library's launcher: the suite of all back ends, and its errors when
+// ranks disagree.
 
 #include <gtest/gtest.h>
 
@@ -23,17 +23,17 @@ TEST(Mpi, ADisagreementNamesBothSides) {
 TEST(Mpi, ALateRankIsNamed) {
   EXPECT_EQ(under_launcher(3, "late"), 0);
 }
-/// Runs `name` with three ranks, of which 0 and 1 say that they have survived the end of rank 2.
+/// Runs `name` with three ranks; ranks 0 and 1 report that they survived the end of rank 2.
 void expect_two_survive(const std::string& name) {
   const TcpStoreServer store({"127.0.0.1", 0, ""});
-  constexpr int kStillRunning = 124;  // what timeout says
+  constexpr int kStillRunning = 124;  // exit code of timeout(1)
   EXPECT_NE(under_launcher(3, name, store), kStillRunning);
   const std::string keys[] = {"survived/0", "survived/1"};
   const auto client = connect_tcp_store({"127.0.0.1", store.port()}, "", Deadline::after(5s));
   EXPECT_TRUE(client->check(keys, Deadline::after(5s)));
 }
 
-/// The launcher ends the one that is stopped once the others have.
+/// The launcher ends the stopped rank after the others have ended.
 TEST(Mpi, ARankThatIsStoppedKeepsTheOthersNoLongerThanTheirTimeout) {
   expect_two_survive("stopped");
 }

@@ -1,5 +1,5 @@
-// The back end "mpi" with MPICH, beside another MPI that is the system's default. MPICH's ranks
-// never give way while they wait, so no more of them than cores where much is sent.
+// The back end "mpi" with MPICH, beside another MPI as the system's default. MPICH's ranks never
+// yield while they wait, so cases with much data use no more of them than cores.
 
 #include <gtest/gtest.h>
 

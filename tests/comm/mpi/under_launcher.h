@@ -17,7 +17,7 @@ inline int under_launcher(int ranks, const std::string& name, const TcpStoreServ
   ::setenv("LOCKSTEP_TEST_PORT", std::to_string(store.port()).c_str(), 1);
   for (const char* const open_mpi : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
                                      "OMPI_MCA_rmaps_base_oversubscribe"}) {
-    ::setenv(open_mpi, "1", 1);  // other launchers want none of it
+    ::setenv(open_mpi, "1", 1);  // other launchers do not read it
   }
   const auto command = fmt::format("timeout 120 {} -n {} {}/mpi_ranks {} 2>&1", LOCKSTEP_MPIEXEC,
                                    ranks, env("LOCKSTEP_BIN_DIR").value_or("."), name);

@@ -1,5 +1,5 @@
-// Hosts have no connections until the first call that needs them: who does not come to it, or not
-// any more, must be known then as in any later one.
+// Hosts have no connections until the first call that needs them. A rank that does not enter that
+// call, or has ended, must be detected as in any later call.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ std::vector<Call> calls() {
 
 enum class Fate { kDiesFirst, kDiesMeanwhile, kLeaves, kIsFrozen };
 
-/// `victim` does not come to the first call of a sub-group, for which the others wait, or come.
+/// `victim` does not enter the first call of a sub-group; the others wait for it, or come later.
 struct Case {
   HostLayout hosts;
   int victim;
@@ -85,7 +85,7 @@ void meet_its_fate(const World& world, const Case& one, ProcessGroup part, Board
   board.victim = ::getpid();
   if (one.fate != Fate::kDiesFirst) {
     await([&] { return board.waiting == world.size - 1; });
-    ::usleep(50'000);  // most wait by now; any that does not is as good
+    ::usleep(50'000);  // most wait by now; the case is valid also if one does not
   }
   board.struck = Clock::now().time_since_epoch().count();
   if (one.fate == Fate::kIsFrozen) ::raise(SIGSTOP);
@@ -94,7 +94,7 @@ void meet_its_fate(const World& world, const Case& one, ProcessGroup part, Board
   await([&] { return board.over == world.size - 1; });
 }
 
-/// Of the ranks that come.
+/// The part of ranks that enter the call.
 void be_told(const World& world, const Case& one, ProcessGroup& part, Board& board) {
   if (one.fate == Fate::kDiesFirst) {
     const auto soon = Deadline::after(kTimeout);
@@ -164,7 +164,7 @@ TEST(FirstCall, ARankThatIsFrozenIsNamedWhenTimeIsOver) {
   run_forked(cases, kAtOnce, wait_in_vain);
 }
 
-/// Ranks of which one calls something else.
+/// One of the ranks calls something else.
 void differ(const Case& one) {
   const auto ends = run_rank_processes(one.hosts, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = kTimeout});
@@ -184,8 +184,8 @@ TEST(FirstCall, OneThatDiffersIsToldWithoutWaiting) {
   run_forked(cases, kAtOnce, differ);
 }
 
-/// Ranks that have nothing for each other in a call do not wait for each other in it, and find each
-/// other in the next.
+/// Ranks without data for each other do not wait for each other in a call, and connect in the next
+/// one.
 TEST(FirstCall, EveryKindMayBeTheFirst) {
   for (const HostLayout& hosts : {HostLayout{1, 1, 1}, HostLayout{2, 2}, HostLayout{3, 2}}) {
     run_rank_threads(hosts, [](const World& world) {

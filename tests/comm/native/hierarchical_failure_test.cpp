@@ -1,5 +1,5 @@
-// Ranks of several hosts that are killed, frozen or call something else: everybody else must name
-// them, also the ranks that only waited for a rank that waited for them.
+// Ranks of several hosts are killed, frozen, or call something else. All others must name them,
+// also ranks that only waited for a rank that waited for them.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -34,16 +34,16 @@ std::vector<float> call_in(4 << 20);
 std::vector<float> call_out(4 << 20);
 constexpr DType kCallType = DType::kFloat32;
 
-/// Which way a call's data goes, of more than a few bytes.
+/// The direction of a call's data, of more than a few bytes.
 enum class Way { kNone, kBoth, kToRoot, kFromRoot };
 
 struct Tried {
   Call call;
   Way way = Way::kBoth;
   int root = -1;
-  bool makes_groups = false;  ///< Its error is that of the old group or of the new one.
+  bool makes_groups = false;  ///< The error is that of the old group or of the new one.
 
-  /// Is `rank` ever seen amid sending to a peer, and receiving?
+  /// True if `rank` can be caught while it sends to a peer (receives).
   bool sends(int rank) const { return seen(Way::kFromRoot, rank); }
   bool receives(int rank) const { return seen(Way::kToRoot, rank); }
 
@@ -54,7 +54,7 @@ struct Tried {
   }
 };
 
-/// Those with a root.
+/// Calls with a root.
 std::vector<Tried> rooted_calls() {
   std::vector<Tried> all;
   for (const int root : {0, 1}) {
@@ -74,7 +74,7 @@ std::vector<Tried> rooted_calls() {
   return all;
 }
 
-/// Those that are made of others.
+/// Calls that consist of others.
 std::vector<Tried> composed_calls() {
   const auto coalesced = [](ProcessGroup& group) {
     const std::vector<Buffer> buffers = {{call_in.data(), 5}, {call_out.data(), 100'000}};
@@ -120,13 +120,13 @@ std::vector<Tried> calls() {
   return all;
 }
 
-// Of calls().
+// Indices into calls().
 constexpr size_t kSmallAllReduce = 0;
 constexpr size_t kLargeAllReduce = 2;
 constexpr size_t kBarrier = 6;
 
-/// Death is told by the connection, a frozen rank by the clock only: long enough for a call of some
-/// dozen processes on two cores that other work wants as well.
+/// Death is noticed by the connection, a frozen rank only by timeout: long enough for a call of
+/// some dozen processes on two busy cores.
 std::chrono::milliseconds timeout_for(int signal) {
   if (signal == SIGKILL) return std::chrono::seconds(20);
   return std::chrono::milliseconds(kSanitized ? 8000 : 6000);
@@ -162,14 +162,14 @@ void expect_verdict(ProcessGroup& group, const Call& call, ErrorCode code, const
   require(std::string(again.what()) == error.what(), "another error afterwards");
 }
 
-/// Seen by all processes of a test.
+/// Shared by all processes of a test.
 struct Board {
   std::atomic<pid_t> victim;
   std::atomic<int> survivors;
 };
 
-/// `victim` is struck while all ranks run calls()[call] over and over: in its `at`-th `point`, or,
-/// without one, when some time has gone by.
+/// `victim` is struck while all ranks repeat calls()[call]: in its `at`-th `point` or, without one,
+/// after some time.
 struct Strike {
   HostLayout hosts;
   int victim;
@@ -186,7 +186,7 @@ std::string to_string(const Strike& one) {
                      one.point ? static_cast<int>(*one.point) : -1, one.at);
 }
 
-// Of the victim's process; set before the hook is.
+// For the victim's process; set before the hook.
 int strike_victim;
 int strike_signal;
 FaultPoint strike_point;
@@ -198,7 +198,7 @@ void strike_at_point(int world_rank, OpKind /*kind*/, FaultPoint point) {
   }
 }
 
-/// Called by the victim when everybody is about to start.
+/// Called by the victim when all ranks are about to start.
 void arm(int victim, int signal, FaultPoint point, int at) {
   strike_victim = victim;
   strike_signal = signal;
@@ -215,7 +215,7 @@ void arm(const Strike& one) {
   }).detach();
 }
 
-/// Who leaves while others wait in a group that still works for it ends their wait.
+/// A rank that leaves while others wait in a group that still works for it ends their wait.
 void stay_with_others(const Board& board, int survivors) {
   const auto limit = Deadline::after(20s);
   while (board.survivors < survivors && !limit.passed()) ::usleep(1000);
@@ -257,7 +257,7 @@ int victim_of(const HostLayout& hosts, size_t turn) {
 
 constexpr size_t kAtOnce = kSanitized ? 4 : 9;
 
-/// Every call, at each of some moments.
+/// Every call, at each of these moments.
 std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) {
   std::vector<Strike> strikes;
   for (const HostLayout& hosts : {HostLayout{1, 1, 1}, HostLayout{2, 2}}) {
@@ -274,7 +274,7 @@ std::vector<Strike> all_strikes(int signal, const std::vector<int>& moments_ms) 
   return strikes;
 }
 
-/// Four hosts, where a rank hears of the most others through another.
+/// Four hosts: a rank gets the data of most others through another.
 std::vector<Strike> strikes_of_pairs(int signal) {
   std::vector<Strike> strikes;
   for (const size_t call : {kSmallAllReduce, kBarrier})
@@ -297,7 +297,7 @@ TEST(HierarchicalFailure, EverybodyNamesARankThatWasFrozen) {
   run_forked(strikes, kAtOnce, strike_during);
 }
 
-/// Every call in every point that it has, the first time and further on.
+/// Every call in each of its points, the first time and later.
 std::vector<Strike> strikes_in_phases(int signal) {
   std::vector<Strike> strikes;
   size_t turn = 0;
@@ -327,11 +327,11 @@ TEST(HierarchicalFailure, EverybodyNamesARankThatWasFrozenInAPhase) {
   run_forked(strikes_in_phases(SIGSTOP), kAtOnce, strike_during);
 }
 
-/// Ranks whose time is over long before that of others, which wait as well.
+/// Ranks that time out long before others that wait as well.
 struct Staggered {
   HostLayout hosts;
   int frozen;
-  int later;  // begins to wait when most of the others' time is over
+  int later;  // begins to wait when most of the others have timed out
   size_t call;
 };
 
@@ -357,7 +357,7 @@ void name_only_the_frozen(const Staggered& one) {
   }
 }
 
-// Rank 2 waits in turn for rank 3, on its own host; or, ahead of rank 0, for rank 0 to take data.
+// Rank 2 waits in turn for rank 3 on its own host; or, ahead of rank 0, for rank 0 to take data.
 TEST(HierarchicalFailure, WhoWaitsIsNotLateHoweverLateItCame) {
   constexpr size_t kReduce = 9;
   std::vector<Staggered> all = {{{2, 2}, 3, 2, kLargeAllReduce}, {{2, 2}, 3, 2, kBarrier}};
@@ -365,7 +365,7 @@ TEST(HierarchicalFailure, WhoWaitsIsNotLateHoweverLateItCame) {
   run_forked(all, kAtOnce, name_only_the_frozen);
 }
 
-/// Of four hosts, `ranks` make a call of their own while the others reduce few bytes in pairs.
+/// On four hosts, `ranks` make a call of their own while the others reduce few bytes in pairs.
 struct Different {
   std::vector<int> ranks;
   Call call;
@@ -384,7 +384,7 @@ void end_by_mismatch(const Different& one) {
       << fmt::format("ranks {}", fmt::join(one.ranks, " "));
 }
 
-/// Also where those who differ send nothing, or to one rank only, or wait for nobody.
+/// Also if the differing ranks send nothing, or to one rank only, or do not wait.
 TEST(HierarchicalFailure, NobodyWaitsInVainForWhoCalledSomethingElse) {
   std::vector<Different> all;
   for (const auto& ranks : {std::vector{3}, std::vector{0}, std::vector{2, 3}, std::vector{1, 2}}) {
@@ -402,7 +402,7 @@ TEST(HierarchicalFailure, NobodyWaitsInVainForWhoCalledSomethingElse) {
   run_forked(all, kAtOnce, end_by_mismatch);
 }
 
-/// Rank 1 is struck in a transfer to (from) rank 0 on another host.
+/// Strikes rank 1 in a transfer to (from) rank 0 on another host.
 struct TransferStrike {
   bool sends;
   int64_t count;
@@ -446,7 +446,7 @@ TEST(HierarchicalFailure, TransfersNameARankThatWasStruckInAPhase) {
       const FaultPoint midway = sends ? FaultPoint::kSending : FaultPoint::kReceiving;
       for (const FaultPoint point : {FaultPoint::kExchanging, midway, FaultPoint::kExchanged})
         strikes.push_back({sends, 1 << 20, signal, point});
-      // What is sent to a frozen rank fills the kernel's buffers first.
+      // Data sent to a frozen rank first fills the kernel's buffers.
       if (sends || signal == SIGKILL)
         strikes.push_back({sends, 5, signal, FaultPoint::kExchanging});
     }
@@ -507,7 +507,7 @@ TEST(HierarchicalFailure, AForkedChildMayUnwindAndIsToldThatTheGroupIsNotItsOwn)
     {
       auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
       float data[4] = {};
-      // Threads of every kind are there.
+      // Threads of every kind exist.
       group.all_reduce(data, 4, kCallType, ReduceOp::kSum, {.async = true}).wait();
       float received[4];
       Work letter = group.recv(received, 4, kCallType, 1 - world.rank);
@@ -532,7 +532,7 @@ TEST(HierarchicalFailure, AForkedChildMayUnwindAndIsToldThatTheGroupIsNotItsOwn)
   EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
 
-// Processor time, so a busy machine does not matter.
+// CPU time, so a busy machine does not matter.
 TEST(HierarchicalFailure, WaitingForAnotherHostCostsUnderATwentiethOfACore) {
   const auto ends = run_rank_processes({1, 1}, [](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});

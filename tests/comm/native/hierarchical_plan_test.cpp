@@ -52,7 +52,7 @@ TEST(HierarchicalPlan, EveryHostsNodesTileTheTree) {
     const int size = static_cast<int>(topology.host_of.size());
     for (int rank = 0; rank < size; ++rank) {
       const auto plan = make_hierarchical_plan(topology, rank);
-      const TreeSum sum(own_piece_nodes(plan), size);  // throws when they do not tile
+      const TreeSum sum(own_piece_nodes(plan), size);  // throws unless they tile
       EXPECT_EQ(sum.nodes().front().lo, 0);
       EXPECT_EQ(sum.nodes().back().hi, size);
     }

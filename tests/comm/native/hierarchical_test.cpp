@@ -1,6 +1,6 @@
 // The conformance suite with ranks on several hosts: TCP alone, and TCP between hosts whose ranks
-// share memory. The suite's reference is the one tree, so equal bits with the one-host transport
-// follow.
+// share memory. The suite's reference is the fixed tree, so the bits equal those of the one-host
+// transport.
 
 #include <gtest/gtest.h>
 
@@ -78,10 +78,10 @@ INSTANTIATE_TEST_SUITE_P(Layouts, FewHosts,
                          ::testing::Values(Layout{"Tcp2", {1, 1}}, Layout{"Hosts21", {2, 1}}),
                          [](const auto& layout) { return layout.param.name; });
 
-/// A host whose ranks share what they sum, a host that stages it and a host of one rank send the
-/// same messages.
+/// A host with data in shared memory, a host that stages it and a host of one rank send the same
+/// messages.
 TEST(Hierarchical, AllReduceOfManyRounds) {
-  if (kSanitized) return;  // FewHosts does it
+  if (kSanitized) return;  // FewHosts covers it
   for (const HostLayout& hosts : {HostLayout{1, 1, 1}, HostLayout{2, 2}, HostLayout{3, 1, 2}}) {
     run_rank_threads(hosts, [](const World& world) {
       auto group = ProcessGroup::create(world, kPatient);
@@ -90,7 +90,7 @@ TEST(Hierarchical, AllReduceOfManyRounds) {
   }
 }
 
-/// Four hosts and eight run in pairs where the tree allows it.
+/// Four hosts and eight run in pairs if the tree allows it.
 TEST(Hierarchical, AllReduceOfFewBytes) {
   for (const HostLayout& hosts : {HostLayout{1, 1, 1, 1}, HostLayout{2, 2, 2, 2},
                                   HostLayout{1, 2, 1, 1}, HostLayout{1, 1, 1, 1, 1, 1, 1, 1}}) {
@@ -104,7 +104,7 @@ TEST(Hierarchical, AllReduceOfFewBytes) {
   }
 }
 
-/// Ranks dealt out to hosts round robin: no two neighbours of the tree are on one host.
+/// Ranks placed on hosts round robin: no two neighbours of the tree share a host.
 TEST(Hierarchical, RanksThatAreNotConsecutive) {
   run_rank_threads(5, [](World world) {
     world.host_id = world.rank % 2 == 0 ? "even" : "odd";

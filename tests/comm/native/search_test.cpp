@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Does not answer, and does not make anybody wait for that.
+/// A store that does not answer, and does not make its caller wait.
 class HangingStore final : public RequestStore {
  public:
   int questions = 0;
@@ -31,7 +31,7 @@ class HangingStore final : public RequestStore {
   std::string name() const override { return "store that hangs"; }
 };
 
-// What all ranks say, for each of a thousand that say it, is more than a store tells in time.
+// All ranks' answers, for each of a thousand ranks, are too many for a store.
 TEST(Search, WhoFindsAVerdictDoesNotAskWhatAllRanksSay) {
   const auto store = std::make_shared<testing::TimelessStore>();
   const Error over(ErrorCode::kTimeout, "time is over");
@@ -53,7 +53,7 @@ TEST(Search, WhoFindsAVerdictDoesNotAskWhatAllRanksSay) {
   EXPECT_EQ(store->watched, 1);
 }
 
-// Rank 1 waits for rank 0 on its host, which knows why it has no connection with rank 2.
+// Rank 1 waits for rank 0 on its host, which has the reason for its missing connection with rank 2.
 TEST(Search, WhatARankSaysThatWaitedForTheLateOneIsTold) {
   GroupSpec spec;
   spec.rank = 1;
@@ -67,7 +67,7 @@ TEST(Search, WhatARankSaysThatWaitedForTheLateOneIsTold) {
   EXPECT_STREQ(error.what(), "rank 2 did not come in time (rank 0 says: connection refused)");
 }
 
-// Else each collective in which a rank waits a while would take as long as the store may.
+// Otherwise each collective with a long wait would take as long as the store may.
 TEST(Search, AStoreThatHangsHoldsUpWhoWaitsOnceAndShortly) {
   const auto store = std::make_shared<HangingStore>();
   GroupSpec spec;

@@ -12,12 +12,12 @@ TEST(LateRanks, AreThoseThatDoNotSayForWhomTheyWait) {
   EXPECT_EQ(late_ranks({Ranks{1}, std::nullopt, Ranks{0}}), Ranks{1});
 }
 
-// Rank 2 is ahead, or only slow to say it: nobody lacks anything of it.
+// Rank 2 is ahead, or only slow to report: no rank waits for its data.
 TEST(LateRanks, AreAwaited) {
   EXPECT_EQ(late_ranks({Ranks{1}, std::nullopt, std::nullopt}), Ranks{1});
 }
 
-// Who has timed out on its own host may not know for whom the other hosts wait.
+// A rank that timed out on its own host may not know which ranks the other hosts await.
 TEST(LateRanks, AreAllTheSilentWhereNoneIsAwaited) {
   EXPECT_EQ(late_ranks({Ranks{}, std::nullopt, Ranks{0}}), Ranks{1});
   EXPECT_TRUE(late_ranks({Ranks{1}, Ranks{0}}).empty());
@@ -30,7 +30,7 @@ TEST(WidestCut, IsThatOfTheRankThatWaitsForAllWhoWaitForIt) {
   EXPECT_EQ(cut.from, (std::vector<int>{0, 2}));
 }
 
-// Rank 2 misses the sums that ranks 0 and 1 could not make.
+// Rank 2 misses the sums that ranks 0 and 1 could not compute.
 TEST(WidestCut, WhoOnlyWaitsForTheOthersIsNoPartOfIt) {
   const Cut cut = widest_cut({Ranks{1}, Ranks{0}, Ranks{0, 1}});
   EXPECT_EQ(cut.rank, 0);

@@ -1,5 +1,5 @@
 #pragma once
-// How long "a second" may take on a machine that others use as well.
+// The allowance for "a second" on a busy machine.
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 namespace lockstep::testing {
 
-/// How many processes want each core: now or in the last minute, whichever is more.
+/// Number of processes per core: now or in the last minute, whichever is more.
 inline double load_by_core() {
   double load = 0;
   double running = 0;
@@ -18,12 +18,12 @@ inline double load_by_core() {
     if (std::fscanf(file, "%lf %*f %*f %lf/", &load, &running) != 2) load = running = 0;
     std::fclose(file);
   }
-  // Those of all tests together: this one may be bound to some of them.
+  // The cores of all tests together: this one may be bound to some of them.
   const auto cores = env_or("LOCKSTEP_TEST_CORES", "1");
   return std::max(load, running) / std::max(1, std::atoi(cores.c_str()));
 }
 
-/// What `seconds` of a machine that has nothing else to do may be here.
+/// The allowance for `seconds` of an idle machine.
 inline double allowed(double seconds) {
   return seconds * std::max(1.0, load_by_core()) * (kSanitized ? 5 : 1);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Where the conformance suite keeps its data, and how it looks at results.
+// The data of the conformance suite, and its checks of results.
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::testing {
 
-/// Where a rank keeps the data of a call.
+/// The memory of a rank's data in a call.
 enum class Where { kOwn, kUser, kMixed };
 inline std::vector<Where> wheres() {
   if (!promises.shared_memory) return {Where::kUser};
@@ -71,7 +71,7 @@ inline bool has_op(DType dtype, ReduceOp op) {
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-/// Equal bits, or near enough where the order is not fixed.
+/// True if the bits are equal or, without a fixed order, the values are close enough.
 inline bool as_promised(DType dtype, const std::byte* got, const std::byte* want) {
   const auto size = static_cast<size_t>(size_of(dtype));
   if (std::memcmp(got, want, size) == 0) return true;
@@ -86,8 +86,8 @@ inline bool as_promised(DType dtype, const std::byte* got, const std::byte* want
   return true;
 }
 
-/// Checks elements [0, count) of `got` against element(index, bytes): all of a small buffer; of a
-/// large one both ends and every 61st, a number that meets every lane and every slice.
+/// Checks elements [0, count) of `got` against element(index, bytes). Of a small buffer it checks
+/// all; of a large one both ends and every 61st, a number that covers every lane and every slice.
 template <class Element>
 void require_elements(const std::byte* got, DType dtype, int64_t count, const Element& element,
                       const std::string& what) {

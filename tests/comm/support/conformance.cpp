@@ -62,7 +62,7 @@ void require(bool holds, const std::string& what) {
 void check_all_reduce(ProcessGroup& group) {
   for (const Where where : wheres()) {
     for (const DType dtype : tested_dtypes()) {
-      // Not even aligned to elements of more than a byte, which the kernels must bear.
+      // Not even aligned to elements of more than a byte, which the kernels must support.
       Buffer buffer(group, where, 4 * shm::kInlineBytes, 1);
       for (const ReduceOp op : ops_of(dtype)) {
         check_one_all_reduce(group, buffer, dtype, op, 7, false, to_string(where));
@@ -179,7 +179,7 @@ void check_one_all_gather(ProcessGroup& group, Buffer& in, Buffer& out, DType dt
   fill(in.data(), dtype, count, group.rank(), 9);
   group.all_gather(in.data(), out.data(), count, dtype).wait();
   check_gathered(group, out.data(), dtype, count, "all_gather in " + where);
-  // In its own place, with the rest wiped out.
+  // In place, with the rest overwritten.
   std::memset(out.data(), 0xff, static_cast<size_t>(bytes * group.size()));
   auto* const place = out.data() + group.rank() * bytes;
   if (count > 0) std::memcpy(place, in.data(), static_cast<size_t>(bytes));
@@ -196,7 +196,7 @@ void check_all_gather(ProcessGroup& group) {
       check_one_all_gather(group, in, out, dtype, 17, to_string(where));
     for (const int64_t count : {0, 1, 3001, 100'003})
       check_one_all_gather(group, in, out, DType::kInt64, count, to_string(where));
-    // A byte more or less makes every part but the first start unaligned.
+    // A byte more or less misaligns every part but the first.
     for (const int64_t count : around(kMiB))
       check_one_all_gather(group, in, out, DType::kUint8, count, to_string(where));
   }
@@ -251,7 +251,7 @@ void check_point_to_point(ProcessGroup& group) {
     const auto other = make_values(DType::kInt32, count, group.rank(), 14);
     Bytes first(own.size());
     Bytes second(own.size());
-    // Both ways around at once, and taken in the other order than sent.
+    // In both directions at once, and received in another order than sent.
     Work sent[] = {group.send(own.data(), count, DType::kInt32, next, 1),
                    group.send(other.data(), count, DType::kInt32, next, 2)};
     Work received[] = {group.recv(second.data(), count, DType::kInt32, previous, 2),

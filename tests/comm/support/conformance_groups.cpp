@@ -1,4 +1,4 @@
-// The part of the suite for groups: making, placing and ending them, and several at once.
+// The part of the suite for groups: creation, local ranks, end, and several at once.
 
 #include <algorithm>
 #include <functional>
@@ -30,7 +30,7 @@ void require_refused(const std::function<void()>& call) {
   throw std::runtime_error("a group that was destroyed still works");
 }
 
-/// Hosts are counted twice: by their first ranks, and by the share that each rank is of its host.
+/// Hosts are counted twice: by their first ranks, and as the sum of each rank's share of its host.
 void check_places_in(ProcessGroup& group) {
   const int own[] = {group.local_rank(), group.local_size()};
   std::vector<int> all(2 * static_cast<size_t>(group.size()));
@@ -84,7 +84,7 @@ void check_grid(ProcessGroup& group, int columns) {
       works.push_back(part.all_reduce(data[static_cast<size_t>(index)].data(), kCount,
                                       DType::kInt32, ReduceOp::kSum, {.async = true}));
     };
-    // Not in the same order everywhere: only within a group must it agree.
+    // The order differs between ranks: it must agree only within a group.
     start(rank % 2 == 0 ? in_row : in_column, rank % 2 == 0 ? 2 * i : 2 * i + 1);
     start(rank % 2 == 0 ? in_column : in_row, rank % 2 == 0 ? 2 * i + 1 : 2 * i);
   }

@@ -23,7 +23,8 @@ void check_one_reduce(ProcessGroup& group, Buffer& buffer, DType dtype, ReduceOp
       fmt::format("reduce of {} {}, {}, to {}", count, to_string(dtype), to_string(op), root));
 }
 
-/// What `from` sends to `to`: the index of the first element, in its make_values(), and how many.
+/// The data that `from` sends to `to`: the index of the first element, in its make_values(), and
+/// the count.
 struct Sent {
   int64_t first;
   int64_t count;

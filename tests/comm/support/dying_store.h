@@ -1,5 +1,5 @@
 #pragma once
-// A store whose user is killed at one of its questions.
+// A store that kills its process at a chosen request.
 
 #include <signal.h>
 
@@ -9,8 +9,7 @@
 
 namespace lockstep::testing {
 
-/// Passes everything on to another store, and kills this process in front of the n-th call after
-/// die_at(n).
+/// Forwards requests to another store, and kills this process before the n-th call after die_at(n).
 class DyingStore final : public ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;

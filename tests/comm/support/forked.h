@@ -1,5 +1,5 @@
 #pragma once
-// Tests whose cases are processes: memory that they share, and several cases at once.
+// Tests whose cases are processes: shared memory, and several cases at once.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -34,8 +34,8 @@ class Shared {
   T* object_;
 };
 
-/// Runs each case in a process of its own, `at_once` of them at a time: most of their time goes by
-/// waiting. What fails there fails here.
+/// Runs each case in a process of its own, `at_once` of them at a time: they mostly wait. A failure
+/// there is a failure here.
 template <class Case>
 void run_forked(const std::vector<Case>& cases, size_t at_once, void (*run)(const Case&)) {
   for (size_t begin = 0; begin < cases.size(); begin += at_once) {

@@ -1,5 +1,5 @@
 #pragma once
-// A store that passes everything on to another one, for those that want to know of it.
+// A store that forwards requests to another one, and reports them to derived classes.
 
 #include <memory>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace lockstep::testing {
 
 class ForwardingStore : public Store {
- private:  // in front, for their results are deduced
+ private:  // first, because its results are deduced
   template <class Call>
   auto look(const Call& call) {
     begins();
@@ -70,7 +70,8 @@ class ForwardingStore : public Store {
 
  protected:
   virtual void begins() {}  ///< Any call.
-  /// One that did what it was for; of looks at what is there now, which go by time, none.
+  /// A call that succeeded; polls of the present state do not count, because their number depends
+  /// on time.
   virtual void succeeded() {}
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Kernels that do not let one process read another one's memory.
+// Simulates a kernel that does not let one process read another's memory.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,7 +15,7 @@
 
 namespace lockstep::testing {
 
-/// In this thread, and those that it starts.
+/// Applies to this thread, and to threads that it starts.
 inline void forbid_reading_others() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

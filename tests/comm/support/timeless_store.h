@@ -8,8 +8,8 @@
 
 namespace lockstep::testing {
 
-/// A store for one thread, in which the time of a wait is over when it would pass. It counts what
-/// it is asked.
+/// A store for one thread, in which a wait that would take time times out at once. It counts its
+/// requests.
 class TimelessStore final : public RequestStore {
  public:
   int questions = 0;

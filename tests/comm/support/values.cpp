@@ -19,7 +19,7 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Element types: what is stored, what is computed with, and the way between.
+// Element types: the stored type, the type of computation, and the conversions.
 template <class T>
 struct Plain {
   using Stored = T;
@@ -48,7 +48,7 @@ struct Truth {
   static Stored narrow(Wide x) { return x ? 1 : 0; }
 };
 
-/// `with` an element type and how many of them make one of `dtype`.
+/// Calls `with` for an element type, and for the number of its elements in one of `dtype`.
 template <class Visit>
 auto visit(DType dtype, const Visit& with) {
   switch (dtype) {
@@ -87,7 +87,7 @@ typename Element::Wide get(const Bytes& bytes, int64_t index) {
 }
 template <class Wide>
 Wide combine_integers(ReduceOp op, Wide a, Wide b) {
-  // Unsigned and wide enough that nothing is promoted to int: then all of it wraps.
+  // Unsigned and wide enough to avoid promotion to int: then everything wraps.
   using Wrapping = uint64_t;
   const auto x = static_cast<Wrapping>(a);
   const auto y = static_cast<Wrapping>(b);
@@ -159,7 +159,7 @@ typename Element::Stored value_at(int rank, uint64_t seed, int64_t index) {
   }
 }
 
-/// The value that `rank` hands in.
+/// The value that `rank` contributes.
 template <class Element>
 typename Element::Wide leaf_at(ReduceOp op, int rank, uint64_t seed, int64_t index) {
   using Wide = typename Element::Wide;
@@ -178,7 +178,7 @@ double combine_doubles(ReduceOp op, double a, double b) {
   return op == ReduceOp::kProduct ? a * b : a + b;
 }
 
-/// Throws unless `got` is near the reduction in float64, in another order.
+/// Throws unless `got` is close to the reduction in float64, in another order.
 template <class Element, class Leaf>
 void require_near(double got, ReduceOp op, const Leaf& leaf, int size) {
   double want = static_cast<double>(leaf(0));
@@ -195,7 +195,7 @@ void require_near(double got, ReduceOp op, const Leaf& leaf, int size) {
                                                       : 0x1p-24;
   const double scale = op == ReduceOp::kProduct ? std::fabs(want) : largest * size;
   const double smallest = std::is_same_v<Element, Half> ? 0x1p-24 * std::pow(16.0, size) : 0;
-  if (!std::isfinite(got) && op == ReduceOp::kProduct) return;  // float16 ends at 65504
+  if (!std::isfinite(got) && op == ReduceOp::kProduct) return;  // the maximum of float16 is 65504
   if (std::fabs(got - want) > unit * scale * size + (op == ReduceOp::kProduct ? smallest : 0)) {
     throw std::logic_error("the reference tree is far from the float64 reduction");
   }

@@ -14,7 +14,7 @@
 namespace lockstep::testing {
 namespace {
 
-/// Of one end of `fd`; 0 when it is no connected TCP socket.
+/// The port of one end of `fd`; 0 if it is no connected TCP socket.
 int port_of(int fd, int (*get)(int, sockaddr*, socklen_t*)) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
@@ -32,7 +32,7 @@ std::vector<Wire> wires() {
     wire.local_port = port_of(wire.fd, ::getsockname);
     wire.remote_port = port_of(wire.fd, ::getpeername);
     struct stat about {};
-    // By its path: ThreadSanitizer takes fstat() of another thread's new descriptor for a race.
+    // By its path: ThreadSanitizer reports fstat() of another thread's new descriptor as a race.
     if (wire.remote_port == 0 || ::stat(entry.path().c_str(), &about) != 0) continue;
     wire.inode = about.st_ino;
     all.push_back(wire);

@@ -1,5 +1,5 @@
 #pragma once
-// The TCP connections of this process, and how to break them without touching the machine.
+// The TCP connections of this process, and a way to break them without changing the machine.
 
 #include <sys/types.h>
 
@@ -17,9 +17,8 @@ struct Wire {
 /// Every connected TCP socket that this process has open.
 std::vector<Wire> wires();
 
-/// From now on the kernel drops whatever comes in on `fd`, the ends of connections included. Done
-/// at both ends it is a cable that was cut; done at the end that lives on, a host that lost its
-/// power.
+/// From now on the kernel drops all input on `fd`, including ends of connections. At both ends it
+/// is a cable that was cut; at the surviving end only, a host that lost its power.
 void drop_all_input(int fd);
 
 }  // namespace lockstep::testing

@@ -48,8 +48,7 @@ struct Inbound {
   Message message;
   void* data = nullptr;
   std::function<void(int64_t bytes)> arrived;
-  Gate gate =
-      {};  ///< Open when there is room at `data`; until then the kernel keeps incoming data.
+  Gate gate = {};  ///< Open when there is room at `data`; until then the kernel keeps the data.
 };
 
 /// Non-blocking connections to some ranks, used by one thread at a time.

@@ -8,7 +8,7 @@
 namespace lockstep::shm {
 namespace {
 
-// A wait whose time is over when it looks who is late, and finds that nobody is any more.
+// A wait that times out, looks for late ranks, and finds none any more.
 TEST(Barrier, WhoComesAtTheLastMomentIsNotLate) {
   const int64_t bytes = Control::control_bytes(1);
   const UniqueFd fd = make_memory(bytes);

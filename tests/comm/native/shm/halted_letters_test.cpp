@@ -1,4 +1,4 @@
-// What becomes of a large letter when one end halts in the middle of the copy.
+// The fate of a large letter when one end halts in the middle of the copy.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -33,12 +33,12 @@ constexpr int kLetterChunks = kLetterCount * 4 / shm::Lane::kSlotBytes;
 /// In memory that both ranks share.
 struct HaltBoard {
   std::atomic<pid_t> victim;
-  std::atomic<int64_t> halted_ns;  // on the clock that both have
+  std::atomic<int64_t> halted_ns;  // on the clock of both ranks
   std::atomic<bool> may_go_on;     // the end that halts
-  std::atomic<bool> has_ended;     // its call
+  std::atomic<bool> has_ended;     // its call has
 };
 
-/// What this process does after the `chunk`-th chunk that it copies.
+/// The action of this process after the `chunk`-th chunk that it copies.
 struct Halt {
   int chunk;
   void (*act)(HaltBoard& board);
@@ -67,7 +67,7 @@ void await_leave(HaltBoard& board) {
 }
 void freeze(HaltBoard& board) {
   ::kill(::getpid(), SIGSTOP);
-  await_leave(board);  // this thread takes no signals, and would go on for a moment
+  await_leave(board);  // this thread blocks signals, and would continue for a moment
 }
 
 std::vector<int32_t> letter() {
@@ -84,8 +84,9 @@ void recv_letter(ProcessGroup& group, std::vector<int32_t>& values) {
   group.recv(values.data(), kLetterCount, DType::kInt32, 0).wait();
 }
 
-/// Rank `victim` of two halts when half of the letter is copied: the other one names it, `within`
-/// seconds after that. Nothing is read out of the sender, so that both ends copy all of it.
+/// Rank `victim` of two halts when half of the letter is copied. The other one must name it within
+/// `within` seconds. The receiver does not read the sender's memory, so that both ends copy all of
+/// it.
 void halt_one(int victim, void (*act)(HaltBoard& board), ErrorCode code,
               std::chrono::milliseconds timeout, double within) {
   const Shared<HaltBoard> board;
@@ -134,7 +135,7 @@ TEST(HaltedLetter, ALetterThatIsBegunAtTheLastMomentHasATimeOfItsOwn) {
     std::vector<int32_t> values(kLetterCount);
     group.barrier();
     if (world.rank == 0) return send_letter(group);
-    // The sender's two seconds are over while this rank copies.
+    // The sender's two seconds pass while this rank copies.
     halt_after(kLetterChunks / 2, *board, [](HaltBoard& /*board*/) { ::usleep(1'000'000); });
     ::usleep(1'500'000);
     recv_letter(group, values);
@@ -143,7 +144,7 @@ TEST(HaltedLetter, ALetterThatIsBegunAtTheLastMomentHasATimeOfItsOwn) {
   EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
 
-/// Until /proc says so: T: somebody has stopped it, Z: it is dead.
+/// Waits until /proc shows the state: T: stopped, Z: dead.
 void await_state(const std::atomic<pid_t>& pid, char state) {
   const auto limit = Deadline::after(std::chrono::seconds(30));
   while (!limit.passed()) {
@@ -162,7 +163,7 @@ TEST(HaltedLetter, IsReadOutOfASenderThatIsFrozen) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
     if (world.rank == 0) {
       board->victim = ::getpid();
-      ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // else Yama may not let the other rank read
+      ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // else Yama may forbid the other rank to read
       halt_after(1, *board, freeze);
     }
     group.barrier();

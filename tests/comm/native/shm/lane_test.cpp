@@ -38,7 +38,7 @@ LaneReceiver receiver_of(Letter& letter) {
           static_cast<int64_t>(letter.data.size())};
 }
 
-/// As long as it needs no sender.
+/// Continues as long as it needs no sender.
 LaneStep go_on(LaneReceiver& receiver, bool may_read) {
   while (true) {
     const LaneStep step = receiver.next(may_read);
@@ -90,7 +90,7 @@ TEST(NextStep, TakesWhatIsThereReadsWhatIsNotAndWaitsWhereItMayNot) {
   EXPECT_EQ(step({3, 9}, 2, 2), (Both{LaneStep::kReadBack, LaneStep::kWait}));
   EXPECT_EQ(step({3, 3}, 2, 2), (Both{LaneStep::kReadBegun, LaneStep::kWait}));
   EXPECT_EQ(step({3, 3}, 3, 3), (Both{LaneStep::kDone, LaneStep::kDone}));
-  // Of the last chunk, which the receiver has read: the sender may never fill its slot.
+  // The receiver has read the last chunk: the sender may never fill its slot.
   EXPECT_EQ(step({3, 3}, 2, 3), (Both{LaneStep::kDone, LaneStep::kDone}));
 }
 

@@ -1,5 +1,5 @@
-// How large letters travel: out of memory that both ranks map, or through the lane, which has to do
-// where the kernel does not let one read the other's memory.
+// The ways of large letters: from memory that both ranks map, or through the lane. The lane must
+// suffice if the kernel does not let one rank read the other's memory.
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ std::vector<int32_t> values_of(int rank, int64_t count) {
   return values;
 }
 
-/// Both ways at once, and behind each large letter a small one. Count: of int32.
+/// In both directions at once, with a small letter behind each large one. Count: of int32.
 void exchange(ProcessGroup& group, int64_t count) {
   const int peer = 1 - group.rank();
   const auto own = values_of(group.rank(), count);
@@ -39,12 +39,12 @@ void exchange(ProcessGroup& group, int64_t count) {
   require(small == expected.back(), "the letter behind it");
 }
 
-/// Pieces in which a letter travels that both ends copy.
+/// Pieces of a letter that both ends copy.
 int chunks_of(int64_t bytes) {
   return static_cast<int>(shm::Cut{bytes}.chunks());
 }
 
-/// `refuses`: the rank that may not read; none: both. It tries at most once.
+/// `refuses`: the rank that may not read; none: both. A rank tries at most once.
 void exchange_where_refused(int64_t bytes, std::optional<int> refuses) {
   const auto ends = run_rank_processes({2}, [&](const World& world) {
     if (!refuses || world.rank == *refuses) forbid_reading_others();
@@ -71,7 +71,7 @@ TEST(UnreadableSender, OneEndMayReadAndTheOtherNot) {
   exchange_where_refused(5'000'000, 0);
 }
 
-/// From rank 0 to rank 1, out of memory of allocate(), from `offset` elements on.
+/// Sends from rank 0 to rank 1, in memory of allocate(), from `offset` elements on.
 void pass_shared(ProcessGroup& group, SharedBuffer& buffer, int64_t offset) {
   auto* const own = static_cast<int32_t*>(buffer.data());
   const int64_t count = buffer.bytes() / int64_t{sizeof(int32_t)} - offset;
@@ -96,7 +96,7 @@ TEST(SharedLetter, IsCopiedOutOfTheMappingAlsoWhereNobodyMayRead) {
       const auto other = group.allocate(kSharedBytes);
       const auto buffer = group.allocate(kSharedBytes);
       if (world.rank > 1) return group.barrier();
-      exchange(group, kSharedBytes / 4);  // not out of the mapping; the next ones are all the same
+      exchange(group, kSharedBytes / 4);  // not in the mapping; later letters are not affected
       for (const int64_t offset : {0, 1, 1000}) pass_shared(group, *buffer, offset);
       require(shm::travelled.mapped == (world.rank == 1 ? 3 : 0), "letters that were mapped");
       require(shm::travelled.taken == chunks_of(kSharedBytes), "chunks through the lane");

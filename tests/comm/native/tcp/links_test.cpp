@@ -20,7 +20,8 @@ std::string name_of(int rank) {
   return "rank " + std::to_string(rank);
 }
 
-/// Ranks 0 and 1, connected; rank 1 also as a bare descriptor for what a Links would never send.
+/// Ranks 0 and 1, connected; rank 1 also as a bare descriptor for bytes that a Links would never
+/// send.
 struct LinkPair {
   LinkPair() {
     int fds[2];
@@ -122,7 +123,7 @@ TEST(Links, GatedMessagesWaitForWhatOpensThem) {
   int64_t whole = 0;
   bool made = false;
   std::vector<uint8_t> here(size);
-  // What comes goes back, doubled; it may come only when the empty message before has been seen.
+  // Received data is sent back, doubled. It may come only after the empty message before.
   const Outbound outs[] = {{1, of_bytes(static_cast<int64_t>(size)), here.data(), {&whole, 1}, [&] {
                               made = true;
                               for (auto& byte : here) byte = static_cast<uint8_t>(2 * byte);
@@ -288,7 +289,7 @@ TEST(Links, AHalfMessageAndThenTheEndIsAPeerLost) {
             std::string::npos);
 }
 
-// The end comes with the last data: no further event tells of it.
+// The end comes with the last data: no further event reports it.
 TEST(Links, AnEndRightBehindAMessageIsNotMissed) {
   LinkPair pair;
   const Message message = of_bytes(0);

@@ -33,7 +33,7 @@ std::vector<int> all_but(int rank, int size) {
   return peers;
 }
 
-/// Ranks of one group, each with a place where its peers come.
+/// Ranks of one group, each with a Reception for its peers.
 struct Ranks {
   explicit Ranks(int size, const std::string& secret = make_job_secret(),
                  const std::string& name = "g") {
@@ -103,7 +103,7 @@ TEST(Peers, EveryPairIsConnected) {
   expect_connected(connect_all(ranks, 5));
 }
 
-/// However they come: all at once, or one after the other.
+/// In any order of arrival: all at once, or one after the other.
 TEST(Peers, EveryPairHasOneConnectionInTheEnd) {
   constexpr int kRanks = 4;
   for (int turn = 0; turn < 60; ++turn) {
@@ -164,7 +164,7 @@ TEST(Peers, StrangersAreDroppedAndDoNotDelay) {
   const auto disturb = [&] {
     const auto endpoint = parse_endpoint(ranks.receptions[0]->endpoint(), 0);
     for (int i = 0; i < 4; ++i) strangers.push_back(tcp_connect(endpoint, Deadline::after(10s)));
-    // Silence; half a greeting; noise; a port scan that is gone again.
+    // Silence; half a greeting; noise; a port scan that has closed again.
     send_all(strangers[1].get(), "LOCK", 4, Deadline::after(5s), "rank 0");
     const std::string noise(500, 'x');
     send_all(strangers[2].get(), noise.data(), noise.size(), Deadline::after(5s), "rank 0");
@@ -177,13 +177,13 @@ TEST(Peers, StrangersAreDroppedAndDoNotDelay) {
   };
   const auto start = Deadline::Clock::now();
   expect_connected(connect_all(ranks, 3, disturb));
-  EXPECT_LT(Deadline::Clock::now() - start, 4s);  // no stranger was waited for
+  EXPECT_LT(Deadline::Clock::now() - start, 4s);  // it did not wait for a stranger
   wrong.join();
   EXPECT_NE(ranks.receptions[0]->last_refusal().find("; last connection refused: "),
             std::string::npos);
 }
 
-/// More than are listened to at a time.
+/// More than are served at a time.
 TEST(Peers, SilentStrangersInGreatNumberKeepNobodyOut) {
   raise_soft_descriptor_limit();
   Ranks ranks(2);
@@ -219,7 +219,7 @@ TEST(Peers, WhoListensNoMoreIsLostAtOnce) {
   EXPECT_LT(Deadline::Clock::now() - start, 5s);
 }
 
-/// Of the processor time of this thread.
+/// CPU time of this thread.
 double busy_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -245,8 +245,8 @@ TEST(Peers, AHostWithoutAWayThereIsTriedUntilTimeIsOver) {
   EXPECT_LT(busy_seconds() - before, 0.1);
 }
 
-/// A group that is not made yet keeps them; another takes none of them; one that has ended has
-/// none.
+/// Connections are kept for a group that is not made yet; another group takes none of them; a group
+/// that has ended keeps none.
 TEST(Peers, ConnectionsWaitForTheirGroup) {
   Ranks early(2, "secret");
   const auto to_later = [&](const std::string& name) {
@@ -283,7 +283,7 @@ TEST(Peers, WhatToldOfAConnectionIsClosedWithoutIt) {
 }
 
 TEST(Peers, WhoConnectsCanBeInterrupted) {
-  // A rank that is frozen: the kernel connects, and nobody speaks.
+  // A frozen rank: the kernel accepts the connection, but no greeting comes.
   const UniqueFd frozen = tcp_listen("127.0.0.1", 0);
   const auto endpoint = to_string(Endpoint{"127.0.0.1", local_port(frozen.get())});
   Ranks ranks(1);

@@ -14,7 +14,7 @@
 namespace lockstep::tcp {
 namespace {
 
-/// Takes whatever letter comes.
+/// Accepts any letter.
 struct AnySink : LetterSink {
   void look() override {}
   Place begin(const Envelope& came) override {
@@ -48,12 +48,12 @@ struct PipePair {
       (rank == 0 ? zero : one) = std::make_unique<Pipes>(*peers[rank], 2, name, rank);
     }
   }
-  /// Rank 0's end of a connection on which it sends what it likes.
+  /// Rank 0's end of a connection, for arbitrary bytes.
   int open_raw() {
     raw = peers[0]->connect(1, Deadline::after(20s));
     return raw.get();
   }
-  /// Sends nothing that counts, and makes the connection.
+  /// Makes the connection with a letter that does not matter.
   void open() const {
     EXPECT_TRUE(zero->send(1, {.tag = 99}, nullptr, Deadline::after(20s)));
     struct Ignored : LetterSink {
@@ -166,7 +166,7 @@ TEST(Pipes, TheFirstLetterMakesTheConnectionAndTheFirstWait) {
   EXPECT_TRUE(pair.receive(sink));
 }
 
-/// By the connection that who waits has made itself.
+/// Noticed by the connection that the waiting rank itself has made.
 TEST(Pipes, APeerThatLeavesBeforeItsFirstLetterIsKnownAtOnce) {
   for (const bool before : {true, false}) {
     PipePair pair;
@@ -187,7 +187,7 @@ TEST(Pipes, APeerThatLeavesBeforeItsFirstLetterIsKnownAtOnce) {
   }
 }
 
-/// What it sent before is there.
+/// Its earlier letters are read.
 TEST(Pipes, LettersOfAPeerThatHasLeftAreRead) {
   PipePair pair;
   const int32_t number = 5;
