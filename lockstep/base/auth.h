@@ -8,7 +8,7 @@
 // exchange runs with an empty key. It then only detects foreign clients and other builds, and
 // callers must stay on loopback.
 //
-// If a job's wire is TLS, both hellos contain that, and TLS replaces the digests, with a key made
+// If a job's wire is TLS, both hellos contain that. TLS then replaces the digests, with a key made
 // from the secret and both hellos (base/tls.h). Nothing is negotiated: an end with another setting
 // is refused, and a changed hello changes the key. On sockets within a host the hello contains the
 // same, and the rest is as without TLS.

@@ -10,7 +10,7 @@ namespace lockstep {
 /// "process 3819 (python3)"; the number alone if the name is not readable.
 std::string process_text(int pid);
 
-/// The process that listens on a TCP port of this host, or else uses it for a connection, as above;
+/// The process that listens on a TCP port of this host, or else has a connection there, as above;
 /// "user 33" if its processes are not visible. Empty if it is unknown: another namespace, a port
 /// that is only bound. Cost: reads all of /proc/*/fd of this user.
 std::string port_holder(int port);

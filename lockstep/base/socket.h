@@ -55,9 +55,9 @@ struct ConnectAttempt {
 ConnectAttempt attempt_connect(const addrinfo& address, Deadline deadline,
                                const std::function<void()>& look = {});
 
-/// True if the socket is connected to itself. That happens on a port of this host without a server,
-/// if the kernel chooses that very port for the client's end: the two openings meet. tcp_connect()
-/// does not take it for a server.
+/// True if the socket is connected to itself. That happens on a port of this host without a server:
+/// if the kernel chooses that very port for the client's end, the two openings meet. So
+/// tcp_connect() does not take it for a server.
 bool connected_to_itself(int fd);
 /// Closes without TIME_WAIT, in which the kernel keeps the port of a closed connection for a
 /// minute. So a server can listen there at once. Bytes sent and not yet received are lost.

@@ -33,8 +33,8 @@ class TlsSession {
 
   /// Takes the peer's next bytes, in pieces of any size, and returns their plain text. Errors:
   /// WrongSecret; kMismatch (the peer does not speak TLS, or sends more than kMaxHandshakeBytes
-  /// without a proof); kCorrupt (afterwards: bytes were changed, removed or inserted on the way).
-  /// The session is over then; send take_output().
+  /// without a proof); kCorrupt (afterwards: bytes were changed, removed or inserted). The session
+  /// is over then; send take_output().
   std::string open(std::string_view sealed);
   static constexpr size_t kMaxHandshakeBytes = 4096;
 

@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-/// The format's element types in its own order, which is also the order of a file's tensors:
+/// The format's element types in its own order, which is also the order of a file's tensors. It is
 /// descending, so that wide elements come first and stay aligned.
 enum class StoredType : uint8_t {
   kBool,

@@ -35,7 +35,7 @@ class StagedFolder {
 };
 
 /// Replaces DIR/NAME (which may lie in a folder below), whole or not at all, by a file that `fill`
-/// makes at a hidden path in DIR. Errors: kIo, those of `fill`.
+/// makes at a hidden path. Errors: kIo, those of `fill`.
 void replace_file(const std::filesystem::path& dir, const std::filesystem::path& name,
                   const WriterFence& fence,
                   const std::function<void(const std::filesystem::path&)>& fill);

@@ -18,7 +18,7 @@ struct DecodedTrainingState {
   FileDigests files;
 };
 
-/// Errors: kCorrupt, which names `file` and the field that is missing, unknown or of the wrong type
+/// Errors: kCorrupt, which names `file` and the field that is missing, unknown or of a wrong type
 /// or range; kInvalidArgument if a newer Lockstep wrote it.
 DecodedTrainingState decode_training_state(const std::string& json, const std::string& file);
 

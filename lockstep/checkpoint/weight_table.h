@@ -40,10 +40,10 @@ struct WeightTable {
 /// three; for PyTorch's files before 1.6 the text explains how to convert them.
 WeightFormat weight_format(const ByteSource& file);
 
-/// The contents of the file. Everything is checked against the file's size: all pieces together are
-/// no longer than it, or eight times it if tensors of a .pth share memory. Memory: in proportion to
-/// the file's description of its tensors, at most some hundred MiB. Nothing in the file is
-/// executed. Errors: kCorrupt, which names file, tensor (or byte) and reason.
+/// The contents of the file. Everything is checked against the file's size: all pieces together
+/// have at most its length, or eight times that if tensors of a .pth share memory. Memory: in
+/// proportion to the file's description of its tensors, at most some hundred MiB. Nothing in the
+/// file is executed. Errors: kCorrupt, which names file, tensor (or byte) and reason.
 WeightTable read_weight_table(const ByteSource& file);
 
 }  // namespace lockstep

@@ -90,8 +90,8 @@ class CheckedGroup : public GroupImpl {
   }
 
   /// Throws the verdict if there is one. In a collective it also throws an error that another rank
-  /// has met and is about to explain, because this rank must then report its own call. Reads the
-  /// store; called every kLook of a wait.
+  /// has met and is about to explain: this rank must then report its own call. Reads the store;
+  /// called every kLook of a wait.
   void look_for_trouble(const Doing& doing) const;
   /// For a call that failed because of another call, whose thread is about to write the reason:
   /// throws that reason. Returns if none is written soon.

@@ -1,7 +1,6 @@
 #pragma once
-// Collectives that only move data, each described as one exchange: the pieces that a rank sends to
-// every other, and the places of the pieces that it receives. Pure functions; a back end carries
-// out any Exchange.
+// Collectives that only move data, each described as one exchange: pieces that a rank sends to
+// every other, and places of received pieces. Pure functions; a back end carries out any Exchange.
 
 #include <cstdint>
 #include <span>

@@ -109,7 +109,7 @@ void Family::say_given_up(const std::string& why, Deadline limit) const {
   }
 }
 
-/// The store may learn of a death later than the group: a process that ends frees its memory (90 ms
+/// The store may learn of a death later than the group: an ending process frees its memory (90 ms
 /// per GiB) before it closes connections.
 bool Family::any_died(const std::vector<int>& ranks, Deadline limit) const {
   const auto patience = Deadline::after(kKnownLate);

@@ -25,10 +25,10 @@ class Reception;
 /// One per rank and store; lives as long as any of the rank's groups, and sends signs of life while
 /// it exists (world/lives.h).
 ///
-/// A rank that is lost to one group is lost to all. Groups of a mesh overlap: their ranks would
-/// else wait until the timeout for a rank that found the loss in another group, and blame that
-/// rank. So the groups that a rank has when one of them loses a peer end together, with the same
-/// cause. Groups that are made later are not affected.
+/// A rank that is lost to one group is lost to all. Groups of a mesh overlap. Their ranks would
+/// else time out on a rank that found the loss in another group, and blame that rank. So the groups
+/// that a rank has when one of them loses a peer end together, with the same cause. Groups that are
+/// made later are not affected.
 ///
 /// A rank that ends the last of its groups in good order has left (world/lives.h). The end of its
 /// process is then a loss only in groups that wait for it.

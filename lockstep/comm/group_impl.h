@@ -135,9 +135,9 @@ class GroupImpl {
   }
   virtual void recv_awaited(uint64_t /*number*/) {}  ///< Its caller waits for it from now on.
   virtual void recv_ended(uint64_t /*number*/, uint8_t /*failed*/) {}
-  /// The reason why `peer` did not do its part in a letter for which this rank waited until the
-  /// timeout: "rank 2 holds up rank 1: rank 1 waits in ...". Empty: unknown or none. May take a
-  /// quarter of a second. Any thread.
+  /// The reason why `peer` did not do its part in a letter before this rank's timeout: "rank 2
+  /// holds up rank 1: rank 1 waits in ...". Empty: unknown or none. May take a quarter of a second.
+  /// Any thread.
   virtual std::string why_held_up(int /*peer*/) { return ""; }
   virtual std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) = 0;
 

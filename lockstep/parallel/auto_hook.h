@@ -14,8 +14,8 @@ namespace lockstep {
 /// The trial of AutoHook's first steps, and its result. Pure.
 ///
 /// A trial alternates between both ways, first without a hook. The first step of a turn is not
-/// counted, because it uses fresh memory; nor is the very first step, after which buckets are
-/// formed anew.
+/// counted, because it uses fresh memory. The very first step is not counted either: buckets are
+/// formed anew after it.
 class HookTrial {
  public:
   static constexpr int kTurns = 4;         ///< Two of each way.
@@ -45,7 +45,7 @@ class HookTrial {
 /// float16, in which gradients can overflow.
 ///
 /// In its first HookTrial::kSteps averaged steps (17) it times backward() both ways. It then takes
-/// bf16 if that needs at most 95 % of the time on the slowest rank (see fastest()), so only these
+/// bf16 if that needs at most 95 % of the time on the slowest rank (see fastest()). So only these
 /// steps can be slower than none. All ranks take the same; rank 0 logs the choice and the figures
 /// in one line. If the choice is none, later steps are those without a hook.
 ///

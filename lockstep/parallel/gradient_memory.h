@@ -41,8 +41,8 @@ struct NamedTensor {
 /// their bucket. Autograd still computes them in a block, which saves fresh pages in every step.
 ///
 /// Gradients of parameters on another device than the CPU are all packed, by a copy to the host.
-/// deliver() copies the results back: .grad stays on the device. With one such parameter, large
-/// gradients on the CPU are packed too.
+/// Then deliver() copies the results back: .grad stays on the device. With one such parameter,
+/// large gradients on the CPU are packed too.
 ///
 /// If all parameters are on the device on which the group reduces (ProcessGroup::device()), buckets
 /// are there as well. Flat buckets are the exception, because hooks compute on the host. Gradients

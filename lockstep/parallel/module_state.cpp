@@ -44,8 +44,8 @@ std::string broadcast_text(ProcessGroup& group, std::string text, int root, Call
   return text;
 }
 
-/// The first difference between the descriptions of this rank and of the group's rank 0, as a
-/// sentence that quotes both; nothing if they are equal.
+/// The first difference between this rank's descriptions and those of the group's rank 0, as a
+/// sentence that quotes both. Nothing if they are equal.
 std::optional<std::string> first_difference(const ProcessGroup& group,
                                             const std::vector<std::string>& here,
                                             const std::vector<std::string>& root) {

@@ -48,9 +48,9 @@ struct ReducerOptions {
 /// contributes its current .grad (accumulated by no_sync steps), or zeros. Its .grad becomes the
 /// average if any rank used it since the last average; otherwise .grad is unchanged. The buckets
 /// that hold unused gradients wait for the end of backward; the second forming puts the gradients
-/// unused in the first pass last. Cost: one more reduction of a byte per parameter. kStatic: the
-/// first pass reduces at its end and learns how often each parameter gets a gradient. From then on
-/// unused ones are in no bucket, cost nothing, and keep their .grad.
+/// unused in the first pass last. Cost: one more reduction of a byte per parameter. With kStatic
+/// the first pass reduces at its end and learns how often each parameter gets a gradient. From then
+/// on unused ones are in no bucket, cost nothing, and keep their .grad.
 ///
 /// A backward that finds .grad undefined is fastest: see GradientMemory. If .grad is defined,
 /// autograd adds to it in place; if it is the program's, the average is copied back into it.
@@ -64,8 +64,8 @@ struct ReducerOptions {
 /// All ranks must run the same steps. Errors come out of backward(): those of the group, with the
 /// names of the parameters; kMismatch (kStatic: the ranks' first passes differ); kInvalidArgument.
 /// The last means that a parameter got no gradient (at the end, with all names) or too many in one
-/// pass, or that begin_forward() did not announce the pass. After an error the gradients are not
-/// usable, and the next begin_forward() after an interrupted pass throws as well.
+/// pass. Or begin_forward() did not announce the pass. After an error the gradients are not usable,
+/// and the next begin_forward() after an interrupted pass throws as well.
 class Reducer {
  public:
   /// Collective. `parameters`: leaf tensors that require gradients, the same on every rank, on any

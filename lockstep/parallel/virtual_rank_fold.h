@@ -17,7 +17,7 @@ namespace lockstep {
 /// gradient. Within an accumulation it starts with its own from before.
 ///
 /// In a step, for each index in [0, range.count): enter(index); the virtual rank's forward and
-/// backward; then keep(index) to accumulate, or else add(index), and finish() after the last.
+/// backward; then keep(index) to accumulate, or else add(index). Call finish() after the last.
 ///
 /// A program's own .grad (kept by a handle or a view, or in its memory) is restored by finish(),
 /// with the result.
@@ -51,7 +51,7 @@ class VirtualRankFold {
   std::vector<std::span<const at::Tensor>> earlier_sums() const;
   /// Collective. Ends the last virtual rank. Gradients: with `alone` (a group of one) they become
   /// the mean over all virtual ranks here; else the caller averages them. Buffers of a floating
-  /// type become the mean over all virtual ranks of all ranks, in the tree's order; others become
+  /// type become the mean over all virtual ranks of all ranks, in the tree's order. Others become
   /// those of virtual rank 0. Without `fold_buffers` (a module that is not training) they are as
   /// before the step.
   void finish(bool alone, bool fold_buffers);

@@ -11,14 +11,14 @@
 
 namespace lockstep {
 
-/// Blocks of shared memory of certain sizes. While an arena serves a thread, a CPU tensor that
-/// libtorch makes in that thread lies in a free block if it needs exactly the block's size. The
-/// block is free again when the tensor's storage is. Several may serve a thread at once, as when
-/// one backward pass goes through several models.
+/// Blocks of shared memory of certain sizes. While an arena serves a thread, a CPU tensor made in
+/// that thread lies in a free block if it needs exactly the block's size. The block is free again
+/// when the tensor's storage is. Several may serve a thread at once, as when one backward pass goes
+/// through several models.
 ///
 /// Correctness does not depend on it: when all blocks of a size are taken, memory comes from
-/// libtorch's usual allocator. The gain for a gradient of many MiB: no copy into shared memory, and
-/// no pages taken from the kernel and returned in every step, which costs more than the copy.
+/// libtorch's usual allocator. The gain for a gradient of many MiB: no copy into shared memory. Nor
+/// are pages taken from the kernel and returned in every step, which costs more than the copy.
 ///
 /// The arena lives until its last handle and its last tensor are gone. Any thread may free.
 ///

@@ -1,6 +1,6 @@
-// A table of the faults of one rank in a running job: every fault at a (rank, step, point), on
-// every transport that can have it. Each must end on every rank, in time, with one text that names
-// the culprit. Shared memory has no ports and no links, so it lacks those rows.
+// A table of the faults of one rank in a running job: each fault at a (rank, step, point), on each
+// transport that can have it. Each must end on every rank, in time, with one text that names the
+// culprit. Shared memory has no ports and no links, so it lacks those rows.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // A rank for leftovers_test.cpp, inspect_test.cpp and launch/: it has a process group with its own
 // memory, and keeps it. With "skip" rank 1 omits the last collective, in which the others then
 // wait. With "end" all end well; with "loop" they repeat calls; with "spawn processes" or "spawn
-// threads" it starts two. inspect_test.cpp relies on the lines of the calls.
+// threads" it starts two. The lines of the calls matter to inspect_test.cpp.
 
 #include <unistd.h>
 

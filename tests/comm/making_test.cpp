@@ -201,7 +201,7 @@ TEST(Making, WhoEndsBecauseOfADeathElsewhereIsNotNamedForIt) {
   }
 }
 
-/// Rank 1 gets as far in the split as rank 0, and then loses the old group with rank 2; it stays,
+/// Rank 1 gets as far in the split as rank 0, and then loses the old group with rank 2. It stays,
 /// but does not enter the new one.
 TEST(Making, WhoWaitsInSplitHearsThatTheOldGroupEndedElsewhere) {
   for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 2}, HostLayout{1, 1, 1}}) {

@@ -62,8 +62,8 @@ struct Case {
   int steps = 4;
 };
 
-/// Trains on two ranks. own(net) sets or keeps gradients and returns the tensors that the program
-/// reads; it is called before each backward() until it returns some.
+/// Trains on two ranks. The function own(net) sets or keeps gradients and returns the tensors that
+/// the program reads. It is called before each backward() until it returns some.
 template <class Own>
 void expect_averages(const Case& given, const Own& own) {
   testing::run_rank_threads(2, [&](World world) {

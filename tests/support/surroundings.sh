@@ -2,7 +2,7 @@
 # Runs a test in an environment that is the same everywhere: surroundings.sh BUILD SOURCE COMMAND...
 #
 # It sets all that may differ between users: variables, home folder, fonts, locale, time zone,
-# umask, soft limits, ignored signals, and the number of cores: at most two, for which tests are
+# umask, soft limits and ignored signals. It gives a test at most two cores, for which tests are
 # written. It keeps the variables that locate libraries, devices and space, and settings of the test
 # or its sanitizer, no more.
 set -euo pipefail

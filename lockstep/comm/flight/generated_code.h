@@ -1,7 +1,6 @@
 #pragma once
-// Code that a program generates at run time, such as oneDNN's kernels: it belongs to no module, and
-// no table describes how to unwind a stack from it. On x86-64 its caller is searched for on the
-// stack.
+// Code that a program generates at run time, such as oneDNN's kernels. It belongs to no module, and
+// no table describes how to unwind its stack. On x86-64 its caller is searched for on the stack.
 
 #include <cstdint>
 #include <vector>

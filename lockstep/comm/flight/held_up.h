@@ -66,13 +66,13 @@ HeldUp held_up(const std::vector<RankCalls>& all, const std::vector<int>& ranks,
 HeldUp held_up_by(const std::vector<RankCalls>& all, const std::vector<int>& ranks, int awaited,
                   int64_t since_ns);
 /// The same for an error that may belong to any rank's call in `group`: for a rank in its last
-/// collective; nothing if no rank is in one.
+/// collective. Nothing if no rank is in one.
 HeldUp held_up_in_collective(const std::vector<RankCalls>& all, const std::vector<int>& ranks,
                              const std::string& group);
 
-/// The addition of `found` to a text that names found.awaited; "" if they are the roots. "rank 3
-/// holds up rank 0, which waits in all_reduce #4 (float32, 4 B) of group comm/1/ab.0 for rank 2,
-/// ..."; or the ranks that wait for each other.
+/// The addition of `found` to a text that names found.awaited; "" if they are the roots. It is
+/// "rank 3 holds up rank 0, which waits in all_reduce #4 (float32, 4 B) of group comm/1/ab.0 for
+/// rank 2, ...", or names ranks that wait for each other.
 std::string to_string(const HeldUp& found);
 
 /// For the way between hosts, through the store.

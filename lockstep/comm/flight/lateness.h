@@ -34,9 +34,9 @@ Arrivals arrivals_in(const std::vector<FlightRecord>& records, const std::string
 
 /// Own times of ranks in parts of the run, part by part. The last arrival shows little: some rank
 /// is always last, and a rank that waited for a slow rank is late afterwards. A rank is slow in a
-/// part if its own time there is kSlowFactor times the median of the others', and at least 0.1 ms
-/// per collective more. Returns the rank (index) that was slow in the last kSlowParts parts in a
-/// row; -1: none.
+/// part if its own time there is kSlowFactor times the median of the others, and 0.1 ms per
+/// collective more. Returns the rank (index) that was slow in the last kSlowParts parts in a row;
+/// -1: none.
 int slow_in_a_row(const std::vector<std::vector<double>>& own_ms_of_parts);
 inline constexpr double kSlowFactor = 1.5;
 inline constexpr size_t kSlowParts = 3;

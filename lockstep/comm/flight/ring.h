@@ -49,8 +49,8 @@ class SiteIndex {
 inline constexpr const char* kFlightMemfd = "lockstep-flight";
 inline constexpr const char* kFlightSuffix = ".flight";
 
-/// The name of a group in a recorder. A name that is too long (of a sub-group's sub-group) is cut
-/// and ends in a digest of all of it, so that it stays unique.
+/// The name of a group in a recorder. A long name (of a sub-group's sub-group) is cut and ends in a
+/// digest of all of it, so that it stays unique.
 std::string recorded_name(std::string_view name);
 
 /// The writer of a flight recorder. Thread-safe; no locks, no system calls. Cost per event: two

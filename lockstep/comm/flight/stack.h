@@ -2,9 +2,9 @@
 // The call stack of another process's main thread, read from outside.
 //
 // That process runs nothing for it, so it may be stopped, in a system call or in an endless loop.
-// libdw (elfutils) walks the stack by the exception tables that every program has; it is loaded on
-// first use and no program links it. Code generated at run time (oneDNN's kernels) has no such
-// tables: see generated_code.h.
+// The library libdw (elfutils) walks the stack by the exception tables that every program has. It
+// is loaded on first use and no program links it. Code generated at run time (oneDNN's kernels) has
+// no such tables: see generated_code.h.
 
 #include <chrono>
 #include <string>
@@ -19,9 +19,8 @@ struct Stack {
 
 /// Stops the process for a moment (ptrace) and resumes it; a stopped process stays stopped. Takes
 /// some 30 ms for a program that links libtorch, at most `limit`. One caller at a time may look at
-/// a process. If the kernel restricts ptrace (Yama), it works for root and for processes of the
-/// same user that descend from this process's parent, as ranks of one job do (see
-/// admit_siblings()).
+/// a process. If the kernel restricts ptrace (Yama), it works for root, and for the user's
+/// processes that descend from this process's parent. Ranks of one job do (see admit_siblings()).
 Stack stack_of(int pid, std::chrono::milliseconds limit);
 
 /// The stack of this process's main thread, for another of its threads. A signal (SIGRTMAX - 3,

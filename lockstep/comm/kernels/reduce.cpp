@@ -17,9 +17,10 @@ struct Processor {
   bool avx512 = false;  ///< F, DQ, BW and VL.
 };
 
-/// Asked here and not by __builtin_cpu_supports(), which asks a dozen times at every program's
-/// start: each time is a trap in a virtual machine, a tenth of a millisecond in all. Source: Intel,
-/// Software Developer's Manual, volume 1, 14.3 and 15.2 (what the system saves, XCR0).
+/// Reads CPUID here instead of through __builtin_cpu_supports(), which reads it a dozen times at
+/// every program's start. In a virtual machine each read is a trap, a tenth of a millisecond in
+/// all. Source: Intel, Software Developer's Manual, volume 1, 14.3 and 15.2 (state that the system
+/// saves, XCR0).
 Processor this_processor() {
   constexpr unsigned kSavesAvx = 0x06;
   constexpr unsigned kSavesAvx512 = 0xe6;

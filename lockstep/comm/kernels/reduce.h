@@ -13,15 +13,15 @@ namespace lockstep {
 /// j.
 ///
 /// An output may be an input at the same address; no other overlap is allowed. No alignment is
-/// needed; 64 bytes is fastest. kAvg sums, then divides by `divisor` (the number of ranks, which
-/// may exceed `ins`); other ops ignore it. `op` must be allowed by can_reduce(); kPremulSum sums
+/// needed; 64 bytes is fastest. The op kAvg sums, then divides by `divisor` (the number of ranks,
+/// which may exceed `ins`); others ignore it. `op` must be allowed by can_reduce(); kPremulSum sums
 /// values that scale() has multiplied.
 ///
 /// Cost: every input is read once, every output written once. Bits: the same from every instruction
-/// set. Integers wrap. float16 and bfloat16 are computed in float32 and rounded to nearest even
-/// after every operation. kMin and kMax give NaN if an input is NaN, as torch.minimum and IEEE
-/// 754-2019 do. Of +0 and -0 they give the value of the later rank. Only the payload of NaN is
-/// unspecified.
+/// set. Integers wrap. Values of float16 and bfloat16 are computed in float32 and rounded to
+/// nearest even after every operation. The ops kMin and kMax give NaN if an input is NaN, as
+/// torch.minimum and IEEE 754-2019 do. Of +0 and -0 they give the value of the later rank. Only the
+/// payload of NaN is unspecified.
 void reduce(std::span<const void* const> ins, std::span<void* const> outs, int64_t count,
             DType dtype, ReduceOp op, int divisor);
 

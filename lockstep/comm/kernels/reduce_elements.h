@@ -1,5 +1,5 @@
-// Element types as vectors of LOCKSTEP_VECTOR_BYTES: how each is loaded, combined and stored.
-// Included by reduce_kernels.h and compress_kernels.h only.
+// Element types as vectors of LOCKSTEP_VECTOR_BYTES: load, operations and store. Included by
+// reduce_kernels.h and compress_kernels.h only.
 
 // Part of one source file per instruction set, in an unnamed namespace; x != x means NaN.
 // NOLINTBEGIN(misc-definitions-in-headers,misc-redundant-expression)
@@ -16,7 +16,7 @@ using Words = VectorOf<uint32_t>::type;
 using Halves = VectorOf<uint16_t, kVectorBytes / 2>::type;
 constexpr int kFloatLanes = kVectorBytes / 4;
 
-// `lanes` of them are there; the rest of the vector is zero.
+// Loads `lanes` elements; the rest of the vector is zero.
 template <class Vector>
 inline Vector load_lanes(const void* from, int64_t bytes) {
   Vector vector{};

@@ -1,5 +1,5 @@
 #pragma once
-// The same kernels compiled for several instruction sets. Raw pointers and no standard library: the
+// The same kernels compiled for several instruction sets. Raw pointers and no standard library. The
 // linker could otherwise keep an inline function that was compiled here for AVX-512 as the copy for
 // all callers.
 

@@ -10,9 +10,9 @@ namespace lockstep {
 /// In shared memory: kArriving (no rank knows of this rank yet), kEntered (its header is written),
 /// kBarrier (before each barrier in mid-operation), kFinished. Between hosts, in each step of a
 /// collective and in each send and recv: kExchanging (nothing sent or read yet), kSending (a peer
-/// has got a part of its data), kReceiving (a part of a peer's data has come), kExchanged (the
-/// kernel has all data to send, and all awaited data has come). For a letter that both ends copy,
-/// in shared memory: kSending and kReceiving, after each chunk copied by one end.
+/// has got a part of its data), kReceiving (a part of a peer's data has come). kExchanged: the
+/// kernel has all data to send, and all awaited data has come. For a letter that both ends copy, in
+/// shared memory: kSending and kReceiving, after each chunk copied by one end.
 enum class FaultPoint {
   kArriving,
   kEntered,

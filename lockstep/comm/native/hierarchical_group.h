@@ -149,13 +149,13 @@ class HierarchicalGroup : public GroupImpl {
 /// although later ones would, as a broadcast at its root. Without connections a rank has no
 /// descriptor for the group; then it has one per peer, and one to wait with.
 ///
-/// Failure: the first rank that meets an error writes it into the store as the group's verdict,
+/// Failure: the first rank that meets an error writes it into the store as the group's verdict. It
 /// then ends its connections and its host's shared group. Ranks woken by that read the verdict. So
-/// every rank throws the same text, which names the culprit and not the neighbour that gave up. (If
-/// the store is gone as well, each rank reports its own error.) A collective that times out names
+/// every rank throws the same text, which names the culprit and not the neighbour that gave up. If
+/// the store is gone as well, each rank reports its own error. A collective that times out names
 /// the ranks that did not wait in it. Each waiting rank records its wait in the store at its
-/// timeout, so that a rank which only waited for the late one is not blamed. If all ranks waited,
-/// it names the ranks between which no data passes.
+/// timeout: a rank which only waited for the late one is not blamed. If all ranks waited, it names
+/// the ranks between which no data passes.
 ///
 /// Errors: kTimeout, kMismatch, kInvalidArgument (no secret between hosts); see also ShmGroup.
 std::unique_ptr<GroupImpl> make_hierarchical_group(const GroupSpec& spec, Deadline deadline);

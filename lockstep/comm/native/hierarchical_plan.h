@@ -23,8 +23,8 @@ struct HierarchicalPlan {
   /// By host: the largest nodes of the global tree whose ranks are all on it, in order. A host can
   /// compute their sums alone. A host with an aligned power of two of consecutive ranks has one
   /// node; any consecutive ranks have at most 2 log2(size). The worst case is one node per rank, as
-  /// with ranks placed round robin: no two neighbours of the tree share a host, and the host must
-  /// send every rank's data. Give each host consecutive ranks.
+  /// with ranks placed round robin. No two neighbours of the tree share a host then, and the host
+  /// must send every rank's data. Give each host consecutive ranks.
   std::vector<std::vector<RankRange>> nodes;
 
   /// True if each host has one node, and the tree over hosts has the shape of a tree over as many

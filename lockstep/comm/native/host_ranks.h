@@ -28,8 +28,8 @@ class HostRanks {
   void finish();
 
   /// Staging memory of the host: one input slot per rank, one result area for all. There are two of
-  /// each, used by rounds in turn. prepare() makes them large enough for a round of an operation of
-  /// `bytes`; it is collective on the host and mostly finds them large enough.
+  /// each, used by rounds in turn. The call prepare() makes them large enough for a round of an
+  /// operation of `bytes`. It is collective on the host and mostly finds them large enough.
   void prepare(int64_t bytes, const Waiting& waiting);
   std::byte* slot(int local, int64_t round) const { return area(local, round & 1); }
   std::byte* own_slot(int64_t round) const { return slot(local_, round); }

@@ -41,10 +41,10 @@ class Search {
   /// This rank timed out with `error` while it waited for `awaited`, as far as it knows. Returns
   /// the error that names the culprit. Returns `error` if the culprit cannot be identified, or
   /// another rank has written a verdict meanwhile. Takes at most kGrace (or three looks of alarm(),
-  /// if that is more) and some round trips to the store; kTurn more if the rank with the first turn
-  /// has died. One rank reads all answers: size * (1 + awaited.size()) numbers, and as many errors
-  /// of up to half a KiB. It reports the error of a rank that waited for the culprit. Errors: the
-  /// store's.
+  /// if that is more) and some round trips to the store. It takes kTurn more if the rank with the
+  /// first turn has died. One rank reads all answers: size * (1 + awaited.size()) numbers, and as
+  /// many errors of up to half a KiB. It reports the error of a rank that waited for the culprit.
+  /// Errors: the store's.
   Error name_the_late(const Error& error, const std::vector<int>& awaited);
 
  private:
@@ -94,9 +94,9 @@ struct Cut {
   std::vector<int> from;
 };
 
-/// If all ranks answer, two that wait for each other are cut off from each other. (One that waits
-/// alone may only wait for data that the other cannot send yet.) Returns the rank with the most
-/// such peers, the lowest of several.
+/// If all ranks answer, two that wait for each other are cut off from each other. One that waits
+/// alone may only wait for data that the other cannot send yet. Returns the rank with the most such
+/// peers, the lowest of several.
 Cut widest_cut(const std::vector<std::optional<std::vector<int>>>& awaited);
 
 /// For the store: "0 2".

@@ -37,13 +37,13 @@ struct DeviceEngine {
 
 /// Host memory is the part of `host`, with all its guarantees. Memory of `device` (Waiting::
 /// on_device) is the part of the engine, which `make_engine` makes, collectively, at the first call
-/// with such memory. A call of the engine begins with an all_gather of 24 bytes in `host`, so
+/// with such memory. A call of the engine begins with an all_gather of 24 bytes in `host`. So
 /// errors name ranks with another call, late ranks and dead ones as usual. The call has ended on
-/// the device when it returns. Sums have the engine's order. band, bor, bxor are an all_gather and
-/// the device's own operations; gather, scatter, all_to_all, all_gatherv and all_to_allv copy once
-/// before and once after on the device. send() and recv() use `host` alone. Errors: those of
-/// `host`; kTimeout if the engine does not end, which names this rank only, because all had begun;
-/// kIo with the engine's text.
+/// the device when it returns. Sums have the engine's order. The ops band, bor and bxor are an
+/// all_gather and the device's own operations. The calls gather, scatter, all_to_all, all_gatherv
+/// and all_to_allv copy once before and once after on the device. Point to point uses `host` alone.
+/// Errors: those of `host`; kTimeout if the engine does not end, which names this rank only,
+/// because all had begun; kIo with the engine's text.
 std::unique_ptr<GroupImpl> make_device_group(const GroupSpec& spec, std::unique_ptr<GroupImpl> host,
                                              std::string device,
                                              std::function<DeviceEngine()> make_engine);

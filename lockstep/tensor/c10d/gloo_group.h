@@ -5,10 +5,10 @@
 // It comes with the tensor collectives: a program that uses lockstep/collectives.h has it in
 // backends(), and GroupOptions::backend = "c10d:gloo" selects it.
 //
-// Differences to native: sums have Gloo's order; allocate() gives memory of this rank alone; the
-// death of a process is noticed when Gloo's connection to it breaks. Operations that libtorch
-// 1.13's Gloo lacks are emulated. int16 and bfloat16 are reduced as int32 and float32, at twice the
-// bytes. min and max of floats are reduced as integers in the floats' order (so NaN wins).
+// Differences to native: sums have Gloo's order; allocate() gives memory of this rank alone; a
+// process's death is noticed when Gloo's connection to it breaks. Operations that libtorch 1.13's
+// Gloo lacks are emulated. Types int16 and bfloat16 are reduced as int32 and float32, at twice the
+// bytes. The min and max of floats are reduced as integers in the floats' order (so NaN wins). A
 // reduce_scatter is an all_reduce of a copy. Headers are compared before each collective:
 // checked_group.h. The first such group makes the process ignore SIGPIPE, unless it has a handler:
 // Gloo writes to connections that peers have closed.

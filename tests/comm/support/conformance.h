@@ -55,8 +55,8 @@ void check_not_numbers(ProcessGroup& group);
 void check_all_reduce_of_many_rounds(ProcessGroup& group);
 /// Counts around the borders between the algorithms for few bytes between hosts.
 void check_all_reduce_of_few_bytes(ProcessGroup& group);
-/// The next three: every dtype (and op) at an odd count; counts 0, 1, larger than a chunk and
-/// around 1 MiB; shared memory and other memory.
+/// The next three: every dtype (and op) at an odd count; counts 0, 1, larger than a chunk, around 1
+/// MiB; shared memory and other memory.
 void check_broadcast(ProcessGroup& group);
 void check_all_gather(ProcessGroup& group);
 void check_reduce_scatter(ProcessGroup& group);

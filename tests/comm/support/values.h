@@ -17,8 +17,8 @@ std::vector<ReduceOp> ops_of(DType dtype);
 /// The largest deviation from `value` for another order of operations over a few of make_values().
 double tolerance_of(DType dtype, double value);
 
-/// The contribution of `rank`: floats of mixed sign and size, so that another order of additions
-/// changes bits; integers over a wide range; bools 0 and 1.
+/// The contribution of `rank`: integers over a wide range; bools 0 and 1; floats of mixed sign and
+/// size, so that the order of additions changes bits.
 Bytes make_values(DType dtype, int64_t count, int rank, uint64_t seed);
 
 /// `rank`'s CollectiveOptions::factor in all tests of kPremulSum.

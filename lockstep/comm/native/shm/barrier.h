@@ -93,8 +93,8 @@ class Barrier {
   static constexpr std::chrono::milliseconds kSlice{5};
   /// About the cost of two thread switches: the spin at most doubles the price of sleeping.
   static constexpr std::chrono::microseconds kSpin{40};
-  /// The first looks, for a peer that is a moment behind, are without a pause instruction (50 ns on
-  /// some processors) and without reading the clock: about a microsecond.
+  /// The first looks, for a peer that is a moment behind, take about a microsecond: no pause
+  /// instruction (50 ns on some processors), no reading of the clock.
   static constexpr int kEagerLooks = 200;
 
   /// The spin for oversubscribed cores: it yields each turn, so that another rank comes sooner.

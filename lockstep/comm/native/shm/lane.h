@@ -4,9 +4,9 @@
 // The kernel's access to another process's memory (process_vm_readv) pins and copies page by page
 // and takes three times as long as a memcpy. Two copies through memory that stays in the caches
 // take about as long as one, as long as both ends run. So the sender copies the letter from its
-// front into a lane, a few slots of shared memory, and the receiver copies it out of them. If
-// nothing arrives because the sender's core does other work, the receiver does not wait. It reads
-// chunks from the sender's memory itself, starting at the back.
+// front into a lane, a few slots of shared memory, from which the receiver copies it. If nothing
+// arrives because the sender's core does other work, the receiver does not wait. It reads chunks
+// from the sender's memory itself, starting at the back.
 //
 //   chunk   0 1 2 3 4 5 | 6 7 8 9 | 10 11 12 13
 //           the sender  | nobody's| the receiver
@@ -19,7 +19,7 @@
 //
 // No process writes to another's memory: neither to a recv that has ended, nor to a process that
 // has the pid of one that ended. The receiver reads by pid, and uses the data only if the sender is
-// alive afterwards: the pid then belonged to the sender all the time.
+// alive afterwards: so the pid was the sender's all the time.
 
 #include <sys/types.h>
 

@@ -51,7 +51,7 @@ Life look_at(RankSlot& slot) {
   const int result = pthread_mutex_trylock(&slot.life);
   if (result == EBUSY) return slot.left.load() != 0 ? Life::kLeft : Life::kAlive;
   const bool died = slot.left.load() == 0;
-  // Recorded before the mutex is released: if a mutex is not recoverable, glibc's trylock reports
+  // Recorded before the mutex is released. If a mutex is not recoverable, glibc's trylock reports
   // that to the first caller only, and appears busy to all later ones.
   if (died) slot.dead.store(1);
   if (result == 0 || result == EOWNERDEAD) pthread_mutex_unlock(&slot.life);

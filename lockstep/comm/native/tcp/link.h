@@ -16,7 +16,7 @@
 namespace lockstep::tcp {
 
 /// Bytes of a payload that are read with its header, so that a small message costs one system call.
-/// Nothing of the next message is read: emptying a socket that held two makes the kernel send an
+/// Nothing of the next message is read. Emptying a socket that held two makes the kernel send an
 /// acknowledgement, which else goes with the next data.
 inline constexpr int64_t kReadAheadBytes = 4096;
 /// For more than this at once, epoll is used instead of a read from each peer.

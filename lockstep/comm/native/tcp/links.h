@@ -76,7 +76,7 @@ class Links {
   /// the kernel's buffers. A wait sleeps in epoll after at most `spin`. Gates must open in the end
   /// if all ranks' messages before the gated ones arrive.
   ///
-  /// Before sleeping, it also checks links on which it expects no data: a message of another call
+  /// Before sleeping, it also checks links on which it expects no data. A message of another call
   /// in the place of this one is a mismatch.
   ///
   /// Errors: kMismatch (names both calls), kTimeout (names the peers that sent nothing, or do not
@@ -85,8 +85,8 @@ class Links {
   void exchange(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
                 std::chrono::microseconds spin = {});
 
-  /// After a kPeerLost of exchange(): that peer. After a kTimeout: the peers that sent the least
-  /// while more was expected (others may lack data from these), else the peers that did not read.
+  /// After a kPeerLost of exchange(): that peer. After a kTimeout: the peers that sent the least of
+  /// the expected data (others may lack data from these), else the peers that did not read.
   const std::vector<int>& awaited() const { return awaited_; }
 
   /// Ends all streams, so that every peer that waits for this rank wakes up. Any thread.

@@ -90,7 +90,7 @@ bool await_readable(int fd, Deadline deadline, const Look& look);
 /// for more data. Keep-alive: no firewall forgets the connection. TCP_USER_TIMEOUT of a day: calls
 /// have their own timeouts, and the kernel's clock runs on while a job with its readers is frozen.
 /// Congestion control is cubic, or reno if cubic is not allowed. Kernels with BBR as default, on
-/// devices without the fq queue, pace in software timers, which halves a single stream on a fast
+/// devices without the fq queue, pace in software timers. That halves a single stream on a fast
 /// link (measured: 11.6 against 23.7 Gbit/s). BBR pays on lossy wide-area links only. Buffers are
 /// left to the kernel's autotuning: SO_RCVBUF would cap them at net.core.rmem_max.
 void tune_socket(int fd);

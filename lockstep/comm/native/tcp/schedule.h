@@ -7,9 +7,9 @@
 //
 // Every operation runs in rounds of at most kRoundBytes: staging memory is bounded, and one round
 // is summed while the next is on its way. Rounds of an all_reduce flow: a host sends its parts of
-// round k + 1, then the sums of round k as soon as they are ready, without waiting in between.
-// Bytes sent per host for n bytes and one tree node per host (hosts of equal power-of-two size;
-// with m nodes, m times the first summand):
+// round k + 1, then the sums of round k when they are ready. Bytes sent per host for n bytes and
+// one tree node per host, with hosts of equal power-of-two size. With m nodes, the first summand
+// counts m times:
 //   all_reduce, two steps   n(H-1)/H gathered + n(H-1)/H spread: the least possible
 //   all_reduce, one step    n(H-1)
 //   all_reduce in pairs     n log2(H), or 2 n(H-1)/H by halves: recursive_doubling.h
@@ -19,9 +19,9 @@
 //   reduce_scatter          n(H-1)/H, n: the whole input
 //   barrier                 H-1 messages of 40 bytes
 // Direct exchange (every carrier with every other) is used instead of a ring. The sum then follows
-// the fixed tree whatever the number of hosts, in one or two steps instead of 2(H-1), and the late
-// ranks are exactly those that sent nothing. Its price is H-1 connections per carrier and as many
-// senders at one port, which matters from some hundred hosts on.
+// the fixed tree whatever the number of hosts. It takes one or two steps instead of 2(H-1), and the
+// late ranks are exactly those that sent nothing. Its price is H-1 connections per carrier and as
+// many senders at one port, which matters from some hundred hosts on.
 
 #include <cstdint>
 
@@ -31,8 +31,8 @@
 namespace lockstep::tcp {
 
 /// Bytes of one round over all slices, except for all_reduce (below), whose rounds are smaller.
-/// Large enough that the pause between two rounds (a round trip, some 50 us) is small against their
-/// time on a 10 Gbit/s link (3.4 ms). Small enough for staging memory.
+/// Large enough that the pause between rounds (a round trip, some 50 us) is small against a round
+/// on a 10 Gbit/s link (3.4 ms). Small enough for staging memory.
 inline constexpr int64_t kRoundBytes = int64_t{4} << 20;
 
 /// Rounds of a span of `count` units, `unit_bytes` each.
