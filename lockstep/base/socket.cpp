@@ -249,7 +249,7 @@ UniqueFd tcp_connect_once(const Endpoint& endpoint, Deadline deadline,
     if (fd) abort_connection(std::move(fd));
   }
   const auto place = to_string(endpoint);
-  if (refused) throw Error(ErrorCode::kPeerLost, "nobody listens at " + place + " any more");
+  if (refused) throw Error(ErrorCode::kPeerLost, "no process listens at " + place + " any more");
   throw Error(ErrorCode::kTimeout,
               fmt::format("no answer from {}: {}", place,
                           failed != 0 ? std::strerror(failed) : "a firewall may be in the way"));
@@ -264,7 +264,7 @@ UniqueFd tcp_accept(int listener, Deadline deadline) {
     }
     if (errno == EAGAIN) {
       if (!poll_fd(listener, POLLIN, deadline))
-        throw Error(ErrorCode::kTimeout, "nobody connected in time");
+        throw Error(ErrorCode::kTimeout, "no client connected in time");
     } else if (errno != EINTR && errno != ECONNABORTED) {
       throw io_error("accept");
     }

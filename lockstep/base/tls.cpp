@@ -172,7 +172,7 @@ void TlsSession::shake_hands() {
     refuse_handshake(peer_);
   } else if (handshake_bytes_ > kMaxHandshakeBytes) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("{} sent {} bytes and has not proved to know this job's secret", peer_,
+                fmt::format("{} sent {} bytes and has not proved this job's secret", peer_,
                             handshake_bytes_));
   }
 }

@@ -50,7 +50,7 @@ void PickleStack::put(uint64_t key) {
 
 void PickleStack::get(uint64_t key) {
   const auto found = memo_.find(key);
-  if (found == memo_.end()) cursor_.corrupt("asks for a value that it has not kept");
+  if (found == memo_.end()) cursor_.corrupt("reads a value that it has not stored");
   stack_.push_back(found->second);
 }
 

@@ -196,7 +196,7 @@ Error CheckedGroup::verdict_on(const Error& error, bool is_collective) const {
     return agree_on_verdict(spec_, is_collective ? explain(error) : error,
                             Deadline::after(kStoreLimit));
   } catch (const Error& store_error) {
-    log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}",
+    log_debug(fmt::format("{}: the store lacks the verdict of group '{}': {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
     return error;
   }

@@ -96,7 +96,7 @@ void Family::lost(const Member* group, const std::vector<int>& ranks, const Erro
       if (member != group) member->give_up(cause, limit);
     }
   } catch (const std::exception& store_error) {
-    log_debug(fmt::format("rank {}: what a loss means for other groups is not known: {}", rank_,
+    log_debug(fmt::format("rank {}: the effect of a loss on other groups is unknown: {}", rank_,
                           store_error.what()));
   }
 }
@@ -105,7 +105,8 @@ void Family::say_given_up(const std::string& why, Deadline limit) const {
   try {
     give_up_life(*store_, rank_, why, limit);
   } catch (const std::exception& store_error) {
-    log_debug(fmt::format("rank {}: that it gave up stays here: {}", rank_, store_error.what()));
+    log_debug(
+        fmt::format("rank {}: the store lacks that it gave up: {}", rank_, store_error.what()));
   }
 }
 
@@ -155,7 +156,7 @@ void Family::say_left() const noexcept {
     }
     if (returned) return_to_life(*store_, rank_, Deadline::after(kSayLimit));
   } catch (const std::exception& error) {
-    log_debug(fmt::format("rank {}: that it left stays here: {}", rank_, error.what()));
+    log_debug(fmt::format("rank {}: the store lacks that it left: {}", rank_, error.what()));
   }
 }
 
@@ -169,7 +170,7 @@ void Family::keep_alive() {
     try {
       show_life(*store_, rank_, Deadline::after(kStoreLimit));
     } catch (const std::exception& error) {
-      log_debug(fmt::format("rank {} cannot say that it lives: {}", rank_, error.what()));
+      log_debug(fmt::format("rank {} cannot send a sign of life: {}", rank_, error.what()));
     }
     lock.lock();
   }

@@ -106,7 +106,7 @@ Error agreed_cause(const GroupSpec& spec, const Error& error) {
     const Error cause = old ? *old : dead.empty() ? error : died(spec, dead);
     return agree_on_verdict(spec, cause, Deadline::after(kStoreLimit));
   } catch (const Error& store_error) {
-    log_debug(fmt::format("{}: why group '{}' was not made stays here: {}",
+    log_debug(fmt::format("{}: the store lacks why group '{}' was not made: {}",
                           spec.rank_name(spec.rank), spec.name, store_error.what()));
     return with_store_lost(error, store_error);
   }

@@ -41,8 +41,8 @@ Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline)
   try {
     return agree_on_verdict(spec, error, deadline);
   } catch (const std::exception& store_error) {
-    log_debug(fmt::format("{}: the verdict of group '{}' stays here: {}", spec.rank_name(spec.rank),
-                          spec.name, store_error.what()));
+    log_debug(fmt::format("{}: the store lacks the verdict of group '{}': {}",
+                          spec.rank_name(spec.rank), spec.name, store_error.what()));
     return with_store_lost(error, store_error);
   }
 }

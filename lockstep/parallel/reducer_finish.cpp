@@ -157,7 +157,7 @@ void Reducer::warn_of_copies() {
   std::vector<std::string> names;
   for (const int index : memory_.of_program()) names.push_back(name_of(index));
   log_warn(
-      fmt::format("large gradients are copied in each step, which takes time: those of {}. "
+      fmt::format("large gradients are copied in each step, which takes time: gradients of {}. "
                   "Their .grad is memory of the program's own",
                   name_list(names)));
 }

@@ -313,7 +313,7 @@ std::optional<Tensor> checked_key_of(const std::string& name, torch::nn::Module&
   if (!key || (key->defined() && stands_on(key->device()))) return key;
   const std::string why = key->defined()
                               ? "is on " + key->device().str()
-                              : "has neither running statistics nor a weight to know it by";
+                              : "has neither running statistics nor a weight to identify it";
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("batch norm layer '{}' {}; use SyncBatchNorm in its place", name, why));
 }

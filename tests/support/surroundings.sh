@@ -25,7 +25,7 @@ done
 home=$build/home
 mkdir -p "$home"
 
-# Two of the usable cores, others for each test. The number of cores tells tests the load to expect.
+# Two of the usable cores, others for each test. LOCKSTEP_TEST_CORES holds their total number.
 cores=$("$source/scripts/cores.sh")
 before=()
 usable=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr , '\n' | sed 's/-/ /; t; s/.*/& &/' | xargs -n 2 seq)

@@ -66,7 +66,8 @@ DiagnosticsThread::DiagnosticsThread(const GroupSpec& spec,
     try {
       listen(*store, prefix, end, answer, look);
     } catch (const std::exception& error) {  // the job is over, or no rank can ask any more
-      log_debug(fmt::format("nobody speaks for this host any more: {}", error.what()));
+      log_debug(
+          fmt::format("no diagnostics thread answers for this host any more: {}", error.what()));
     }
   };
   thread_ = start_thread_with_signals_blocked(body);

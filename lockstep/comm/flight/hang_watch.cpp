@@ -82,7 +82,7 @@ std::string hang_text(const GroupSpec& spec, const Overdue& call,
   const auto text = fmt::format("rank {} has waited {:.1f} s in {}, longest before {:.1f} s, for ",
                                 own, static_cast<double>(call.so_far_ns) / 1e9, what,
                                 static_cast<double>(call.longest_ns) / 1e9);
-  if (late.empty()) return text + "nobody that is late: data moves slowly, or a link is cut";
+  if (late.empty()) return text + "no late rank: data moves slowly, or a link is cut";
   return text + named(spec, late) + "; last operations: " + last_calls_text(theirs, late);
 }
 
@@ -115,8 +115,8 @@ HeldUp ask_all(const GroupSpec& spec, const std::string& question, const GroupSp
     if (make_topology(widest.host_ids).num_hosts() > 1) forget_news(widest, token);
     return find(news.calls);
   } catch (const std::exception& error) {
-    log_debug(fmt::format("{} cannot say who is held up by whom: {}", spec.rank_name(spec.rank),
-                          error.what()));
+    log_debug(fmt::format("{}: the ranks that hold up others are unknown: {}",
+                          spec.rank_name(spec.rank), error.what()));
     return {};
   }
 }
@@ -233,7 +233,7 @@ void HangWatch::look(const Groups& groups) {
     try {
       report(group->second, call);
     } catch (const std::exception& error) {
-      log_debug(fmt::format("{} waits, and cannot say for whom: {}",
+      log_debug(fmt::format("{} waits, for unknown ranks: {}",
                             group->second->rank_name(group->second->rank), error.what()));
     }
   }
@@ -285,7 +285,7 @@ void HangWatch::take_back() {
       forget_news(*claim.spec, claim.token);
       claim.spec->store->erase(claim_key(*claim.spec), watch_limit());
     } catch (const Error& error) {
-      log_debug(fmt::format("the store keeps a word of a rank that was late: {}", error.what()));
+      log_debug(fmt::format("the store keeps the report of a late rank: {}", error.what()));
       return error.code() != ErrorCode::kTimeout;
     }
     return true;

@@ -232,7 +232,7 @@ std::vector<RankCalls> decode_rank_calls(const std::string& text) {
     }
     return calls;
   } catch (const json::exception& error) {
-    throw Error(ErrorCode::kCorrupt, std::string("what a host's ranks wait for: ") + error.what());
+    throw Error(ErrorCode::kCorrupt, std::string("open calls of a host's ranks: ") + error.what());
   }
 }
 

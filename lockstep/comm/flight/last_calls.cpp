@@ -327,7 +327,8 @@ std::vector<LastCall> decode_last_calls(const std::string& text) {
     }
     return calls;
   } catch (const json::exception& error) {
-    throw Error(ErrorCode::kCorrupt, std::string("what a host's ranks did last: ") + error.what());
+    throw Error(ErrorCode::kCorrupt,
+                std::string("last operations of a host's ranks: ") + error.what());
   }
 }
 
@@ -354,7 +355,7 @@ Error with_last_calls(const GroupSpec& spec, const Error& error,
   try {
     return Reporting(spec, error, explain).agreed();
   } catch (const std::exception& store_error) {  // no other error may replace `error`
-    log_debug(fmt::format("{}: what the ranks of group '{}' did last is told from here: {}",
+    log_debug(fmt::format("{}: the last operations of group '{}' are of this host only: {}",
                           spec.rank_name(spec.rank), spec.name, store_error.what()));
   }
   return Error(error.code(),

@@ -98,8 +98,8 @@ std::unique_ptr<FlightRing> make_ring(int rank, int world_size) {
   try {
     return std::make_unique<FlightRing>(rank, world_size, "");
   } catch (const Error& error) {
-    log_warn(
-        fmt::format("flight recorder: {}; nobody can read that of rank {}", error.what(), rank));
+    log_warn(fmt::format("flight recorder: {}; no process can read the recorder of rank {}",
+                         error.what(), rank));
     return std::make_unique<FlightRing>(rank, world_size);
   }
 }

@@ -183,7 +183,7 @@ Error HierarchicalGroup::verdict(const Error& error, Kind kind) {
     if (searches) named = search_.name_the_late(error, awaited());
     if (kind == Kind::kCollective && !named) named = told_of_left(error);
   } catch (const Error& store_error) {
-    log_debug(fmt::format("{}: who is late in group '{}' is not known: {}",
+    log_debug(fmt::format("{}: the late ranks of group '{}' are unknown: {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
   }
   return try_to_agree(spec_, named.value_or(error), Deadline::after(kVerdictLimit));

@@ -58,7 +58,7 @@ bool Search::has_begun() {
   try {
     return spec_.store->check(std::span(&begun_key_, 1), Deadline::after(kLookLimit));
   } catch (const Error& error) {
-    log_debug(fmt::format("{}: whether a rank of group '{}' is late is not asked now: {}",
+    log_debug(fmt::format("{}: no search for late ranks of group '{}' now: {}",
                           spec_.rank_name(spec_.rank), spec_.name, error.what()));
     const bool comes_back = error.code() == ErrorCode::kTimeout;
     pause_end_ = comes_back ? Clock::now() + kPause : Clock::time_point::max();

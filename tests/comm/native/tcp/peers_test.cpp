@@ -213,7 +213,7 @@ TEST(Peers, WhoListensNoMoreIsLostAtOnce) {
   const auto start = Deadline::Clock::now();
   const auto error = error_of([&] { peers.connect(0, Deadline::after(20s)); });
   EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
-  EXPECT_NE(std::string(error.what()).find("rank 7 connecting to rank 4: nobody listens at "),
+  EXPECT_NE(std::string(error.what()).find("rank 7 connecting to rank 4: no process listens at "),
             std::string::npos)
       << error.what();
   EXPECT_LT(Deadline::Clock::now() - start, 5s);
