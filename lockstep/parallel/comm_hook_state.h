@@ -22,7 +22,7 @@ std::vector<HookState> gather_states(ProcessGroup& group, const HookState& own);
 /// can.
 std::string misfit(const CommHookState& state, int ranks, const std::string& hook);
 
-/// Collective: true if every rank passes `fits`; false too if no rank has a state.
+/// Collective: true if every rank passes `fits` = true.
 bool all_fit(ProcessGroup& group, bool fits);
 
 // State of a hook by bucket, loaded from a checkpoint.

@@ -193,7 +193,7 @@ std::string function_name(const std::string& symbol) {
       abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), std::free);
   if (status != 0 || !demangled) return symbol.substr(0, symbol.find('@'));  // without its version
   std::string name = without_arguments(demangled.get());
-  // What is left of "T f<T>(int) const [clone .cold]" is "T f const [clone .cold]".
+  // The text "T f<T>(int) const [clone .cold]" has become "T f const [clone .cold]".
   for (const std::string_view tail : {" [clone", " const"}) name = name.substr(0, name.find(tail));
   const size_t space = name.rfind(' ', name.find("operator"));
   return space == std::string::npos ? name : name.substr(space + 1);

@@ -5,8 +5,8 @@
 // in the group's store. It writes the ranks for which it waits, and so does every waiting rank as
 // soon as it sees the search. A rank that has not written after a moment does not wait: it is late.
 //
-//   waiting --time is over--------------> says for whom it waits --verdict there--> ends with it
-//   waiting --alarm(): another began it-> says for whom it waits --kGrace is over-> names the late
+//   waiting --time is over--------------> writes awaited ranks ----verdict there--> ends with it
+//   waiting --alarm(): another began it-> writes awaited ranks ----kGrace is over-> names the late
 
 #include <chrono>
 #include <functional>
