@@ -4,6 +4,7 @@
 * Every block has a label. "console" can be typed literally (tests/bare does) and begins with a command.
 * Every link leads to an existing file and heading. Every page is reached from docs/index.md.
 * Code ("cpp") is, word for word, part of a program of examples, which tests/system/examples.sh runs.
+* Places of our own calls in sample output ("reducer.cpp:273") exist: that line makes a call.
 * Lines of text have at most 100 columns.
 * Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference.
 """
@@ -114,6 +115,15 @@ def check_code(name, blocks, programs):
             faults.append(f"{name}:{block.line}: this code stands in no program of examples/")
 
 
+def check_places(name, blocks, sources):
+    for block in blocks:
+        for number, line in enumerate(block.lines, block.line + 1):
+            for file, place in re.findall(r"\b(\w+\.cpp):(\d+)\b", line):
+                code = sources.get(file, [])
+                if code and not re.search(r"CallSite::here|group\.\w+\(", "".join(code[int(place) - 1:int(place)])):
+                    faults.append(f"{name}:{number}: {file}:{place} makes no call of a group")
+
+
 def check_width(name, text):
     for number, line in text:
         if len(line) > 100 and not line.startswith("|") and " " in line.strip() and not line.startswith("!["):
@@ -154,11 +164,14 @@ def main():
     for name in programs:
         if name.count("/") == 1 and not re.search(rf"\b{os.path.basename(name)[:-4]}\b", run):
             faults.append(f"{name}: tests/system/examples.sh does not run it")
+    sources = {os.path.basename(name): read(name).split("\n")
+               for name in tracked("lockstep/**/*.cpp", "tests/comm/group_holder.cpp")}
     links = {}
     for name, (text, blocks) in pages.items():
         check_blocks(name, blocks)
         links[name] = check_links(name, text)
         check_code(name, blocks, programs)
+        check_places(name, blocks, sources)
         if name.startswith("docs/"):
             check_width(name, text)
     reached, new = set(), {"docs/index.md"}
