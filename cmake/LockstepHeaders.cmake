@@ -1,4 +1,4 @@
-# Each layer has a folder to itself, <build>/include/NAME, with links to its own headers. A target
+# Each layer has a folder to itself, <build>/lockstep_headers/NAME, with links to its own headers. A target
 # looks into the folders of the layers that it links, so that a source which includes the header of
 # any other layer does not compile. scripts/layers.py reads from these folders who owns a header.
 #
@@ -8,7 +8,7 @@
 
 # The folder of the layer NAME.
 function(lockstep_header_folder name result)
-  set(${result} ${PROJECT_BINARY_DIR}/include/${name} PARENT_SCOPE)
+  set(${result} ${PROJECT_BINARY_DIR}/lockstep_headers/${name} PARENT_SCOPE)
 endfunction()
 
 # Makes all folders anew. Call it after the last layer.
@@ -28,7 +28,7 @@ function(lockstep_link_headers)
       endif()
     endforeach()
   endforeach()
-  file(REMOVE_RECURSE ${PROJECT_BINARY_DIR}/include)
+  file(REMOVE_RECURSE ${PROJECT_BINARY_DIR}/lockstep_headers)
   # A header that is new or gone configures again.
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
     ${PROJECT_SOURCE_DIR}/include/lockstep/*.h ${PROJECT_SOURCE_DIR}/lockstep/*.h)
@@ -45,9 +45,9 @@ function(lockstep_link_headers)
     endif()
   endforeach()
   # Programs, tests and examples include their own headers from the root.
-  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/programs)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/lockstep_headers/programs)
   foreach(folder apps bench examples tests)
-    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${PROJECT_BINARY_DIR}/include/programs/${folder} SYMBOLIC)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${PROJECT_BINARY_DIR}/lockstep_headers/programs/${folder} SYMBOLIC)
   endforeach()
 endfunction()
 

@@ -27,7 +27,7 @@ done
 # One line in place of a hundred lines of compiler output.
 mkdir -p "$folder" 2>/dev/null || fail build "$PWD/$folder cannot be made: $(mkdir -p "$folder" 2>&1 | sed 's/^mkdir: //')"
 # The build need not write files left by `sudo cmake --install`.
-foreign=$(find "$folder" ! -writable ! -name install_manifest.txt -print -quit)
+foreign=$(find "$folder" ! -type l ! -writable ! -name install_manifest.txt -print -quit)
 [ -z "$foreign" ] || fail build "$PWD/$foreign belongs to $(stat -c %U "$foreign"), and $(id -un) cannot write it: remove build/, or build in a clone of your own"
 case ,$(findmnt -no OPTIONS -T .), in
   *,noexec,*) fail build "$(findmnt -no TARGET -T .) is mounted noexec, so no program that is built there could start: clone to another place" ;;

@@ -80,7 +80,7 @@ def read_sources(build, layers):
 def read_headers(root, build, layers):
     """Headers that cmake/LockstepHeaders.cmake has linked for a layer."""
     for layer in layers.values():
-        top = os.path.join(build, "include", layer.name)
+        top = os.path.join(build, "lockstep_headers", layer.name)
         layer.files += [os.path.relpath(os.path.realpath(os.path.join(top, path)), os.path.realpath(root))
                         for path in files_below(top, "")]
 
@@ -102,9 +102,11 @@ def read_layers(root):
     return layers
 
 
-def linked_by(layers, name):
-    """Layers whose headers a source of `name` may include."""
-    seen, waiting = set(), list(layers[name].public | layers[name].private)
+def linked_by(layers, name, with_private=True):
+    """Layers whose headers a source of `name` may include; a header, without private ones: users of
+    its layer do not link those."""
+    private = layers[name].private if with_private else set()
+    seen, waiting = set(), list(layers[name].public | private)
     while waiting:
         other = waiting.pop()
         if other not in seen:
@@ -151,6 +153,7 @@ def check(root):
     layers = read_layers(root)
     owner, faults = owners(root, layers)
     allowed = {name: linked_by(layers, name) | {name} for name in layers}
+    allowed_in_headers = {name: linked_by(layers, name, with_private=False) | {name} for name in layers}
     inside = {}  # includes between the launcher's folders
     for path, name in sorted(owner.items()):
         for number, header in included(root, path):
@@ -158,7 +161,7 @@ def check(root):
             other = owner.get(place)
             if other is None:
                 faults.append("%s:%d: includes %s, which no layer has" % (path, number, header))
-            elif other not in allowed[name]:
+            elif other not in (allowed_in_headers if path.endswith(".h") else allowed)[name]:
                 faults.append("%s:%d: includes %s of layer '%s', which '%s' does not link"
                               % (path, number, header, other, name))
             elif name == other == "launch" and not place.startswith("include/"):

@@ -48,24 +48,33 @@ class Reader {
   /// mpirun's way: "-np 4", "-hostfile f".
   bool has_one_dash(const std::string& word) const {
     if (word.size() < 3 || word[1] == '-') return false;
-    const std::string name = with_underscores(std::string_view(word).substr(1));
+    const std::string name = with_underscores(std::string_view(word).substr(1, word.find('=') - 1));
     return std::any_of(names_.begin(), names_.end(),
                        [&](const OptionName& option) { return option.name == name; });
   }
 
-  const OptionName& find(const std::string& what) const {
+  [[noreturn]] void refuse_unknown(const std::string& word) const {
+    const std::string written = word.substr(0, word.find('='));
+    const std::string name =
+        "--" +
+        with_underscores(written.substr(std::min(written.find_first_not_of('-'), written.size())));
+    std::vector<std::string> known;
+    for (const OptionName& option : names_) known.push_back(long_option(option.name));
+    std::string nearest = did_you_mean(name, known);
+    for (size_t i = 0; nearest.empty() && name.size() > 4 && i < known.size(); ++i) {
+      if (known[i].starts_with(name)) nearest = ", did you mean '" + known[i] + "'?";
+    }
+    refuse(fmt::format("unknown option '{}'{} ({} --help lists them)", written, nearest, verb_));
+  }
+
+  /// By "--name" or "-n".
+  const OptionName* find(const std::string& what) const {
     const bool letter = !what.starts_with("--");
     const std::string name = with_underscores(std::string_view(what).substr(letter ? 1 : 2));
-    std::vector<std::string> known;
-    for (const OptionName& option : names_) {
-      if (letter ? option.letter == name[0] : option.name == name) return option;
-      known.push_back(long_option(option.name));
-    }
-    std::string nearest = did_you_mean("--" + name, known);
-    for (size_t i = 0; nearest.empty() && name.size() > 2 && i < known.size(); ++i) {
-      if (known[i].starts_with("--" + name)) nearest = ", did you mean '" + known[i] + "'?";
-    }
-    refuse(fmt::format("unknown option '{}'{} ({} --help lists them)", what, nearest, verb_));
+    const auto found = std::find_if(names_.begin(), names_.end(), [&](const OptionName& option) {
+      return letter ? option.letter == name[0] : option.name == name;
+    });
+    return found == names_.end() ? nullptr : &*found;
   }
 
   /// Leaves next_ at the last word that was read.
@@ -73,8 +82,13 @@ class Reader {
     const bool is_long = word.starts_with("--");
     const size_t equals = is_long ? word.find('=') : std::string::npos;
     const std::string what = is_long ? word.substr(0, equals) : word.substr(0, 2);
-    const OptionName& option = find(what);
+    const OptionName* const found = find(what);
     const bool attached = is_long ? equals != std::string::npos : word.size() > 2;
+    const bool several_letters = !is_long && attached && word[2] != '=';
+    if (found == nullptr || (found->kind == OptionKind::kFlag && several_letters)) {
+      refuse_unknown(word);
+    }
+    const OptionName& option = *found;
     const size_t words_after = words_.size() - next_ - 1;
     if (option.kind == OptionKind::kPair) {
       if (attached || words_after < 2) {

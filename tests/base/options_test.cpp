@@ -39,13 +39,20 @@ std::string refusal_of(const Words& words) {
 }
 
 TEST(Options, EverySpellingOfAValueIsRead) {
-  const Words spellings[] = {{"--log_dir", "a b"}, {"--log-dir=a b"}, {"-log_dir", "a b"},
-                             {"-d", "a b"},        {"-da b"},         {"-d=a b"}};
+  const Words spellings[] = {
+      {"--log_dir", "a b"}, {"--log-dir=a b"}, {"-log_dir", "a b"}, {"-log-dir=a b"},
+      {"-d", "a b"},        {"-da b"},         {"-d=a b"}};
   for (const Words& words : spellings) {
     Request request;
     EXPECT_TRUE(read(words, request).empty()) << words[0];
     EXPECT_EQ(request.log_dir, "a b") << words[0];
   }
+}
+
+TEST(Options, TheLastOfTwoValuesCounts) {
+  Request request;
+  read({"--log_dir", "a", "-d", "b"}, request);
+  EXPECT_EQ(request.log_dir, "b");
 }
 
 TEST(Options, OtherWordsMayStandBetweenThem) {
@@ -71,6 +78,13 @@ TEST(Options, RefusalsNameTheOptionAndTheNearestOne) {
   EXPECT_EQ(refusal_of({"--folow"}),
             "lockstep verb: unknown option '--folow', did you mean '--follow'? (lockstep verb "
             "--help lists them)");
+  EXPECT_EQ(
+      refusal_of({"-folow"}),
+      "lockstep verb: unknown option '-folow', did you mean '--follow'? (lockstep verb --help "
+      "lists them)");
+  EXPECT_EQ(refusal_of({"-f=1"}), "lockstep verb: -f takes no value");
+  EXPECT_EQ(refusal_of({"-="}),
+            "lockstep verb: unknown option '-' (lockstep verb --help lists them)");
   EXPECT_EQ(refusal_of({"-x"}),
             "lockstep verb: unknown option '-x' (lockstep verb --help lists them)");
   EXPECT_EQ(refusal_of({"--log_dir"}), "lockstep verb: --log_dir needs a value (DIR)");

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/job/run_options.h"
 #include "lockstep/base/options.h"
+#include "lockstep/launch/job/run_options.h"
 
 namespace lockstep {
 

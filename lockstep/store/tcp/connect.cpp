@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/shortcut.h"
