@@ -37,9 +37,10 @@ forbidden lockstep/launch/process/poller.cpp lockstep/launch/agent/agent.h 'whic
 # The compiler refuses such a header as well: world's own command, with another source.
 command=$(sed -n 's#^ *"command": "\(.*\) -o [^ ]*lockstep_world\.dir/.*#\1#p' "$build/compile_commands.json" | sed -n 1p)
 [ -n "$command" ] || { echo "compile_commands.json has no command of lockstep_world"; exit 1; }
+mkdir "$work/source" # away from the copies above, beside which "lockstep/..." would be found
 compiles() {
-  echo "#include \"$1\"" >"$work/one.cpp"
-  (cd "$build" && $command -fsyntax-only "$work/one.cpp") >"$work/said" 2>&1
+  echo "#include \"$1\"" >"$work/source/one.cpp"
+  (cd "$build" && $command -fsyntax-only "$work/source/one.cpp") >"$work/said" 2>&1
 }
 compiles lockstep/world/places.h || { cat "$work/said"; exit 1; }
 for header in lockstep/comm/topology.h lockstep/process_group.h tests/support/ranks.h; do
