@@ -5,6 +5,7 @@
 #   make test-cluster                   real launchers, hosts and services alone (root)
 #   make test-bare                      these commands on a machine that has nothing (root); PARTS as in tests/bare/run.sh
 #   make chaos [KILLS=300] [SEED=n]     ranks that are killed at random; every survivor must name them within a second
+# TORCH=FOLDER|PYTHON|VERSION, with each of them: another libtorch than the system's, as TORCH=2.13.0
 SHELL := /bin/bash
 ifeq ($(wildcard scripts/setup.sh),)
 $(error error: $(CURDIR) is not the folder of Lockstep: make -C FOLDER)
@@ -15,14 +16,14 @@ endif
 ifneq ($(shell [ -x scripts/setup.sh ] && echo yes),yes)
 $(error error: $(CURDIR)/scripts/setup.sh cannot be run: is this folder mounted noexec? Clone to another place)
 endif
-BUILD := build/release
 NPROC ?= 2
 DATA ?=
 STEPS ?=
 PARTS ?=
 KILLS ?= 300
 SEED ?=
-export NPROC DATA STEPS
+TORCH ?=
+export NPROC DATA STEPS TORCH
 
 .PHONY: help run train-ocr test chaos test-cluster test-bare bench format lint fuzz install build clean
 help:
@@ -50,7 +51,7 @@ test:
 chaos:
 	@scripts/setup.sh test
 	@scripts/build.sh release comm_chaos
-	@$(BUILD)/bin/comm_chaos --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+	@. scripts/lib.sh && $$release/bin/comm_chaos --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 test-cluster:
 	@scripts/setup.sh cluster

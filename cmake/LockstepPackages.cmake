@@ -42,8 +42,13 @@ if(missing)
 endif()
 
 macro(lockstep_find_for_TORCH)
-  lockstep_find(Torch "libtorch-dev, or -DCMAKE_PREFIX_PATH=FOLDER")
+  include(LockstepFindTorch)
+  if(LOCKSTEP_TORCH)
+    lockstep_choose_torch()
+  endif()
+  lockstep_find(Torch "libtorch-dev, or -DLOCKSTEP_TORCH=FOLDER")
   if(Torch_FOUND)
+    lockstep_check_torch()
     include(LockstepTorch)
   endif()
 endmacro()
@@ -73,7 +78,15 @@ endmacro()
 
 # libtorch has the back end, but not Gloo's headers.
 macro(lockstep_find_for_GLOO)
-  lockstep_find_header(LOCKSTEP_GLOO_HEADERS gloo/transport/device.h libgloo-dev)
+  # Headers must be of the Gloo that libtorch has inside; Debian's has Debian's.
+  if(LOCKSTEP_TORCH)
+    find_path(LOCKSTEP_GLOO_HEADERS gloo/transport/device.h PATHS ${TORCH_INCLUDE_DIRS} NO_DEFAULT_PATH)
+    if(NOT LOCKSTEP_GLOO_HEADERS)
+      list(APPEND missing "Gloo's headers, which libtorch ${Torch_VERSION} does not bring")
+    endif()
+  else()
+    lockstep_find_header(LOCKSTEP_GLOO_HEADERS gloo/transport/device.h libgloo-dev)
+  endif()
 endmacro()
 
 # The definitions of libtorch's CUDA library show whether it has the back end, whose header needs

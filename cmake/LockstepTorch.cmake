@@ -6,6 +6,17 @@ add_library(lockstep_torch INTERFACE)
 add_library(lockstep::torch ALIAS lockstep_torch)
 set_target_properties(lockstep_torch PROPERTIES EXPORT_NAME torch)
 target_include_directories(lockstep_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+message(STATUS "libtorch ${Torch_VERSION} of ${TORCH_INSTALL_PREFIX}")
+# A package torch brings headers of its own fmt, which is another version than the one that is linked.
+foreach(folder ${TORCH_INCLUDE_DIRS})
+  if(EXISTS ${folder}/fmt AND NOT folder MATCHES "^/usr/include")
+    get_target_property(fmt_folder fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/fmt_of_system)
+    file(CREATE_LINK ${fmt_folder}/fmt ${PROJECT_BINARY_DIR}/fmt_of_system/fmt SYMBOLIC)
+    target_include_directories(lockstep_torch SYSTEM BEFORE INTERFACE
+      $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/fmt_of_system>)
+  endif()
+endforeach()
 target_link_libraries(lockstep_torch INTERFACE ${TORCH_LIBRARIES})
 set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS_torch lockstep_torch)
 

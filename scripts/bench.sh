@@ -4,7 +4,8 @@
 # need root, for network namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bin=build/release/bin
+. scripts/lib.sh
+bin=$release/bin
 title() { printf '\n== %s\n' "$1"; }
 
 title "launch: two processes of /bin/true, lockstep run beside fork and exec"

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 preset=$1
 shift
-folder=build/$preset
+folder=build/$preset$LOCKSTEP_BUILD_SUFFIX
 log=$folder/build.log
 start=$SECONDS
 
@@ -61,7 +61,7 @@ failed() { # prints the output without ninja's own lines, and the cause if it ca
 # Configures anew after packages were installed: an earlier configuration would lack, for example,
 # MPI.
 if [ ! -f "$folder/build.ninja" ] || [ /var/lib/dpkg/status -nt "$folder/configured" ]; then
-  cmake --preset "$preset" >"$log" 2>&1 || failed
+  cmake --preset "$preset" ${TORCH:+"-DLOCKSTEP_TORCH=$TORCH"} >"$log" 2>&1 || failed
   touch "$folder/configured"
   echo "build: $preset  configured${left_aside:+, whatever these variables say:$left_aside}"
 fi

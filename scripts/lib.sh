@@ -6,6 +6,18 @@ fail() {
   exit 1
 }
 
+# TORCH names another libtorch than the system's: a folder, a Python that has the package torch, or a version of it (see
+# cmake/LockstepFindTorch.cmake). What is built with it has a folder of its own.
+LOCKSTEP_BUILD_SUFFIX=
+if [[ ${TORCH:-} =~ ^[0-9]+\.[0-9]+(\.[0-9]+)?$ ]]; then
+  LOCKSTEP_BUILD_SUFFIX=-torch-$TORCH
+elif [ -n "${TORCH:-}" ]; then
+  [ ! -e "$TORCH" ] || TORCH=$(realpath -s "$TORCH")
+  LOCKSTEP_BUILD_SUFFIX=-torch-$(cksum <<<"$TORCH" | cut -d' ' -f1)
+fi
+export TORCH LOCKSTEP_BUILD_SUFFIX
+release=build/release$LOCKSTEP_BUILD_SUFFIX
+
 # Removed when the script ends, for whatever reason.
 scratch=()
 trap 'stop_reporting; [ ${#scratch[@]} = 0 ] || rm -rf "${scratch[@]}"' EXIT

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-bin=build/release/bin
+bin=$release/bin
 data=${DATA:-data/cifar10}
 for folder in data runs; do
   [ ! -e $folder ] || [ -w $folder ] ||

@@ -27,11 +27,34 @@ case "${1:-all}" in
   *) echo "setup: error: unknown set '$1'; sets are core, run, cluster, test, bare, all" >&2; exit 2 ;;
 esac
 
+# One of PyPI's: TORCH=VERSION.
+torch_folder=
+if [[ ${TORCH:-} =~ ^[0-9]+\.[0-9]+(\.[0-9]+)?$ ]]; then
+  torch_folder=build/torch/$TORCH
+  wanted+=(python3-venv)
+fi
+# A virtual environment with it, which is whole once it has its name.
+bring_torch() {
+  [ -n "$torch_folder" ] || return 0
+  if [ ! -d "$torch_folder" ]; then
+    local start=$SECONDS pip_log
+    pip_log=$(mktemp) && scratch+=("$pip_log" "$torch_folder.part")
+    rm -rf "$torch_folder.part"
+    /usr/bin/python3 -m venv "$torch_folder.part"
+    # numpy: so that tests which run Python find what they want in it.
+    "$torch_folder.part/bin/python" -m pip install -q "torch==$TORCH" numpy >"$pip_log" 2>&1 ||
+      fail setup "pip has no torch $TORCH: $(grep -m1 '^ERROR: ' "$pip_log" | cut -c8-200 || true)"
+    mv "$torch_folder.part" "$torch_folder"
+    echo "setup: torch       $TORCH in $torch_folder after $((SECONDS - start)) s"
+  fi
+}
+
 # dpkg-query lists the installed ones; the rest is missing.
 missing=$(comm -23 <(printf '%s\n' "${wanted[@]}" | sort -u) \
   <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null | awk '$2=="installed"{print $1}' | sort -u))
 if [ -z "$missing" ]; then
   echo "setup: packages    all ${#wanted[@]} installed"
+  bring_torch
   exit 0
 fi
 
@@ -101,3 +124,4 @@ report_every 10 progress
 stop_reporting
 echo "setup: packages    done in $((SECONDS - start)) s"
 echo "setup: installed  " $missing
+bring_torch

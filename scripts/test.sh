@@ -52,13 +52,13 @@ as_root() {
   [ "$(id -u)" != 0 ] || return 0
   local program
   for program in base_test store_test comm_creation_test comm_flight_test launch_test launch_run_test world_identity_test; do
-    sudo -n --preserve-env=TMPDIR tests/support/surroundings.sh "$PWD/build/release" "$PWD" "build/release/bin/$program" \
+    sudo -n --preserve-env=TMPDIR tests/support/surroundings.sh "$PWD/$release" "$PWD" "$release/bin/$program" \
       --gtest_filter='*AsRoot*' >"$log" 2>&1 && grep -q 'PASSED  \] [1-9]' "$log" || { cat "$log"; return 1; }
   done
 }
 # A part that lacks a package is not built, nor are its tests; setup.sh has installed all packages.
 all_parts() {
-  local cache=build/release/CMakeCache.txt part
+  local cache=$release/CMakeCache.txt part
   for part in TORCH LAUNCHER DOCTOR ETCD MPI GLOO DATA RECIPES; do
     grep -q "^LOCKSTEP_PARTS_ON:INTERNAL=.*\b$part\b" "$cache" || fail test "the release build has no part $part: cmake --preset release says why"
   done

@@ -8,7 +8,8 @@
 # many threads.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-lockstep=${LOCKSTEP:-build/release/bin/lockstep}
+. scripts/lib.sh
+lockstep=${LOCKSTEP:-$release/bin/lockstep}
 data=${DATA:-data/synth_ocr}
 ranks=${NPROC:-2}
 parts=${*:-det rec}
