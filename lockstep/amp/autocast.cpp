@@ -2,47 +2,12 @@
 
 #include <ATen/autocast_mode.h>
 #include <fmt/format.h>
-#include <torch/version.h>
 
 #include "lockstep/error.h"
-
-// libtorch 2.4 has one function for all devices; the earlier ones are deprecated since.
-#define LOCKSTEP_AUTOCAST_BY_DEVICE \
-  (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4))
+#include "lockstep/torch/torch_compat.h"
 
 namespace lockstep {
 namespace {
-
-namespace autocast = at::autocast;
-
-#if LOCKSTEP_AUTOCAST_BY_DEVICE
-
-bool is_on(at::DeviceType device) {
-  return autocast::is_autocast_enabled(device);
-}
-
-void set(at::DeviceType device, bool on, at::ScalarType dtype) {
-  autocast::set_autocast_enabled(device, on);
-  autocast::set_autocast_dtype(device, dtype);
-}
-
-#else
-
-bool is_on(at::DeviceType device) {
-  return device == at::kCPU ? autocast::is_cpu_enabled() : autocast::is_enabled();
-}
-
-void set(at::DeviceType device, bool on, at::ScalarType dtype) {
-  if (device == at::kCPU) {
-    autocast::set_cpu_enabled(on);
-    autocast::set_autocast_cpu_dtype(dtype);
-  } else {
-    autocast::set_enabled(on);
-    autocast::set_autocast_gpu_dtype(dtype);
-  }
-}
-
-#endif
 
 at::DeviceType supported(at::DeviceType device) {
   if (device == at::kCPU || device == at::kCUDA) return device;
@@ -58,23 +23,20 @@ at::ScalarType low_precision(at::DeviceType device) {
 }
 
 at::ScalarType autocast_type(at::DeviceType device) {
-#if LOCKSTEP_AUTOCAST_BY_DEVICE
-  return autocast::get_autocast_dtype(device);
-#else
-  return device == at::kCPU ? autocast::get_autocast_cpu_dtype()
-                            : autocast::get_autocast_gpu_dtype();
-#endif
+  return torch_compat::autocast_type(device);
 }
 
 AutocastGuard::AutocastGuard(at::DeviceType device, at::ScalarType dtype)
-    : device_(supported(device)), was_on_(is_on(device)), old_dtype_(autocast_type(device)) {
-  set(device_, true, dtype);
-  autocast::increment_nesting();
+    : device_(supported(device)),
+      was_on_(torch_compat::is_autocast_on(device)),
+      old_dtype_(autocast_type(device)) {
+  torch_compat::set_autocast(device_, true, dtype);
+  at::autocast::increment_nesting();
 }
 
 AutocastGuard::~AutocastGuard() {
-  if (autocast::decrement_nesting() == 0) autocast::clear_cache();
-  set(device_, was_on_, old_dtype_);
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  torch_compat::set_autocast(device_, was_on_, old_dtype_);
 }
 
 }  // namespace lockstep

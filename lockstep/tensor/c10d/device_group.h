@@ -3,25 +3,21 @@
 // the back end "c10d:nccl" without NCCL.
 
 #include <c10/core/Device.h>
-#include <torch/version.h>
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#if TORCH_VERSION_MAJOR >= 2
+#if __has_include(<torch/csrc/distributed/c10d/Backend.hpp>)
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #endif
 
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/torch/torch_compat.h"
 
 namespace lockstep {
 
-#if TORCH_VERSION_MAJOR >= 2
-using C10dEngine = ::c10d::Backend;
-#else
-using C10dEngine = ::c10d::ProcessGroup;
-#endif
+using torch_compat::C10dEngine;
 
 /// An engine between devices, and its abilities.
 struct DeviceEngine {

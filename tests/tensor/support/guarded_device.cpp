@@ -12,12 +12,12 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <sys/mman.h>
 #include <torch/library.h>
-#include <torch/version.h>
 #include <unistd.h>
 
 #include <stdexcept>
 
 #include "lockstep/base/mutex.h"
+#include "lockstep/torch/torch_compat.h"
 
 namespace lockstep::testing {
 namespace {
@@ -31,20 +31,8 @@ size_t round_to_pages(size_t bytes) {
 }
 
 /// A page before each block holds its length.
-struct ClosedPages final : c10::Allocator {
-#if TORCH_VERSION_MAJOR == 1
-  c10::DataPtr allocate(size_t bytes) const override {
-    return closed(bytes);
-  }
-#else
-  c10::DataPtr allocate(size_t bytes) override {
-    return closed(bytes);
-  }
-  void copy_data(void* to, const void* from, size_t bytes) const override {
-    default_copy_data(to, from, bytes);
-  }
-#endif
-  static c10::DataPtr closed(size_t bytes) {
+struct ClosedPages {
+  static c10::DataPtr allocate(size_t bytes) {
     const size_t page = round_to_pages(1);
     const size_t length = page + round_to_pages(bytes);
     void* start =
@@ -62,8 +50,8 @@ struct ClosedPages final : c10::Allocator {
   }
 };
 
-ClosedPages& closed_pages() {
-  static ClosedPages pages;
+c10::Allocator& closed_pages() {
+  static torch_compat::Allocator<ClosedPages> pages;
   return pages;
 }
 
