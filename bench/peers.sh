@@ -1,7 +1,7 @@
 # Sourced by the scripts that measure peers, with their own arguments: $1 is the build folder. Sets
 # root, build, peers (the sources of the peers' programs) and bin (their build folder).
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-build=$(cd "${1:-$root/build/release}" && pwd)
+build=$(cd "${1:-$root/build/release${LOCKSTEP_BUILD_SUFFIX:-}}" && pwd)
 peers=$root/bench/peers
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 bin=$build/peers

@@ -1,21 +1,69 @@
 # Which libtorch: -DLOCKSTEP_TORCH=
 #   a folder      a libtorch archive, the package torch of a Python, or a virtual environment with it
 #   a Python      its package torch
-#   a version     what `TORCH=VERSION scripts/setup.sh run` has put below build/torch
+#   a version     the one that `TORCH=VERSION scripts/setup.sh run` has put below build/torch
 # Empty: Debian's, or what CMAKE_PREFIX_PATH has.
 set(LOCKSTEP_TORCH "" CACHE STRING "libtorch: a folder, a Python or a version; empty: the system's")
 
-# Of a folder: where its TorchConfig.cmake is, or "".
-function(lockstep_torch_config folder result)
+# Finds Torch, of the choice. TorchConfig.cmake searches for Caffe2 and for its own libraries in the
+# system's folders first, so the choice stands at the front of CMAKE_PREFIX_PATH meanwhile.
+macro(lockstep_find_torch)
+  lockstep_forget_other_torch()
+  set(prefix_path_before ${CMAKE_PREFIX_PATH})
+  set(lockstep_torch_prefix)
+  if(LOCKSTEP_TORCH)
+    lockstep_choose_torch(lockstep_torch_prefix)
+    list(PREPEND CMAKE_PREFIX_PATH ${lockstep_torch_prefix})
+  endif()
+  lockstep_find(Torch "libtorch-dev, or -DLOCKSTEP_TORCH=FOLDER")
+  set(CMAKE_PREFIX_PATH ${prefix_path_before})
+  if(Torch_FOUND)
+    lockstep_check_torch()
+  endif()
+endmacro()
+
+# What was found of another choice in the same build folder.
+function(lockstep_forget_other_torch)
+  if(NOT "${LOCKSTEP_TORCH}" STREQUAL "${LOCKSTEP_TORCH_BEFORE}")
+    foreach(found Torch_DIR Caffe2_DIR TORCH_LIBRARY c10_LIBRARY kineto_LIBRARY C10_CUDA_LIBRARY
+                  LOCKSTEP_GLOO_HEADERS LOCKSTEP_NCCL_HEADERS)
+      unset(${found} CACHE)
+    endforeach()
+  endif()
+  set(LOCKSTEP_TORCH_BEFORE "${LOCKSTEP_TORCH}" CACHE INTERNAL "The choice of the configuration before")
+endfunction()
+
+# The folder that has share/cmake/Torch, of the choice.
+function(lockstep_choose_torch result)
+  set(choice ${LOCKSTEP_TORCH})
+  if(choice MATCHES "^[0-9]+\\.[0-9]+(\\.[0-9]+)?$")
+    set(folder ${PROJECT_SOURCE_DIR}/build/torch/${choice})
+    if(NOT EXISTS ${folder})
+      message(FATAL_ERROR "LOCKSTEP_TORCH: ${folder} is not there: TORCH=${choice} scripts/setup.sh run makes it")
+    endif()
+  else()
+    if(choice MATCHES /)
+      cmake_path(ABSOLUTE_PATH choice BASE_DIRECTORY ${PROJECT_SOURCE_DIR} NORMALIZE)
+    endif()
+    if(IS_DIRECTORY "${choice}")
+      set(folder ${choice})
+    else()
+      find_program(python ${choice} NO_CACHE)
+      if(NOT python)
+        message(FATAL_ERROR "LOCKSTEP_TORCH is '${choice}': a folder with libtorch, a Python with the package torch, or a version such as 2.13.0")
+      endif()
+      lockstep_torch_of_python(${python} folder)
+    endif()
+  endif()
   file(GLOB configs
     ${folder}/share/cmake/Torch/TorchConfig.cmake ${folder}/torch/share/cmake/Torch/TorchConfig.cmake
     ${folder}/lib/python*/site-packages/torch/share/cmake/Torch/TorchConfig.cmake)
-  set(${result} "" PARENT_SCOPE)
-  if(configs)
-    list(GET configs 0 config)
-    cmake_path(GET config PARENT_PATH folder)
-    set(${result} ${folder} PARENT_SCOPE)
+  if(NOT configs)
+    message(FATAL_ERROR "LOCKSTEP_TORCH: ${folder} has no share/cmake/Torch/TorchConfig.cmake: neither a libtorch archive nor a package torch of PyPI")
   endif()
+  list(GET configs 0 config)
+  string(REPLACE /share/cmake/Torch/TorchConfig.cmake "" prefix ${config})
+  set(${result} ${prefix} PARENT_SCOPE)
 endfunction()
 
 # The folder of a Python's package torch; finding it loads nothing of it.
@@ -29,31 +77,7 @@ function(lockstep_torch_of_python python result)
   set(${result} ${folder} PARENT_SCOPE)
 endfunction()
 
-# Sets Torch_DIR, by which find_package(Torch) goes.
-function(lockstep_choose_torch)
-  set(choice ${LOCKSTEP_TORCH})
-  if(choice MATCHES "^[0-9]+\\.[0-9]+(\\.[0-9]+)?$")
-    set(folder ${PROJECT_SOURCE_DIR}/build/torch/${choice})
-    if(NOT EXISTS ${folder})
-      message(FATAL_ERROR "LOCKSTEP_TORCH: ${folder} is not there: TORCH=${choice} scripts/setup.sh run makes it")
-    endif()
-  elseif(IS_DIRECTORY "${choice}")
-    set(folder ${choice})
-  else()
-    find_program(python ${choice} NO_CACHE)
-    if(NOT python)
-      message(FATAL_ERROR "LOCKSTEP_TORCH is '${choice}': a folder with libtorch, a Python with the package torch, or a version such as 2.13.0")
-    endif()
-    lockstep_torch_of_python(${python} folder)
-  endif()
-  lockstep_torch_config(${folder} config)
-  if(NOT config)
-    message(FATAL_ERROR "LOCKSTEP_TORCH: ${folder} has no share/cmake/Torch/TorchConfig.cmake: neither a libtorch archive nor a package torch")
-  endif()
-  set(Torch_DIR ${config} CACHE PATH "Where TorchConfig.cmake is" FORCE)
-endfunction()
-
-# Of one that was found: an error where Lockstep cannot be built with it.
+# An error where Lockstep cannot be built with what was found.
 function(lockstep_check_torch)
   if(Torch_VERSION VERSION_LESS 1.13 OR Torch_VERSION VERSION_GREATER_EQUAL 3)
     message(FATAL_ERROR "libtorch ${Torch_VERSION} of ${Torch_DIR}: Lockstep takes 1.13 to 2.x; -DLOCKSTEP_TORCH= names another")
@@ -61,4 +85,12 @@ function(lockstep_check_torch)
   if(TORCH_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
     message(FATAL_ERROR "libtorch ${Torch_VERSION} of ${Torch_DIR} has the C++ ABI of before GCC 5, and the system's libraries the present one: take a package torch of 2.6 or later, or the archive that is called cxx11-abi")
   endif()
+  foreach(library TORCH_LIBRARY c10_LIBRARY Caffe2_DIR)
+    if(LOCKSTEP_TORCH AND ${library})
+      cmake_path(IS_PREFIX lockstep_torch_prefix "${${library}}" NORMALIZE is_of_choice)
+      if(NOT is_of_choice)
+        message(FATAL_ERROR "libtorch ${Torch_VERSION} of ${lockstep_torch_prefix}: ${library} is ${${library}}, which is another's")
+      endif()
+    endif()
+  endforeach()
 endfunction()

@@ -44,10 +44,6 @@ set(LOCKSTEP_PARTS_ON "${parts_on}" CACHE INTERNAL "Parts that are built")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers
   FILES_MATCHING PATTERN "*.h")
 
-set(lockstep_torch_folder)
-if(LOCKSTEP_TORCH)
-  set(lockstep_torch_folder ${Torch_DIR})
-endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LockstepConfig.cmake.in
   ${PROJECT_BINARY_DIR}/LockstepConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/LockstepConfigVersion.cmake

@@ -7,7 +7,11 @@ cd "$(dirname "$0")/.."
 . scripts/lib.sh
 preset=$1
 shift
-folder=build/$preset$LOCKSTEP_BUILD_SUFFIX
+folder=build/$preset
+case $preset in
+  release | debug | core) folder+=$LOCKSTEP_BUILD_SUFFIX ;;
+  *) TORCH= ;; # it has no libtorch
+esac
 log=$folder/build.log
 start=$SECONDS
 

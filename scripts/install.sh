@@ -7,7 +7,7 @@ prefix=$(realpath -m "${PREFIX:-/usr/local}")
 there=$prefix # the existing part of it
 until [ -e "$there" ]; do there=$(dirname "$there"); done
 [ -d "$there" ] && [ -w "$there" ] ||
-  fail install "$(id -un) cannot make $prefix, because of $there: make install PREFIX=FOLDER, or, with sudo for the last step alone: scripts/setup.sh run && scripts/build.sh release lockstep_installed && sudo cmake --install $release --prefix $(printf %q "$prefix")"
+  fail install "$(id -un) cannot make $prefix, because of $there: make install PREFIX=FOLDER, or, with sudo for the last step alone: ${TORCH:+export TORCH=$(printf %q "$TORCH"); }scripts/setup.sh run && scripts/build.sh release lockstep_installed && sudo cmake --install $release --prefix $(printf %q "$prefix")"
 scripts/setup.sh run
 scripts/build.sh release lockstep_installed
 # Without root, a manifest of root's cannot be overwritten.

@@ -12,10 +12,12 @@ LOCKSTEP_BUILD_SUFFIX=
 if [[ ${TORCH:-} =~ ^[0-9]+\.[0-9]+(\.[0-9]+)?$ ]]; then
   LOCKSTEP_BUILD_SUFFIX=-torch-$TORCH
 elif [ -n "${TORCH:-}" ]; then
+  # A Python by its name alone is the one that the user's PATH has.
+  [[ $TORCH == */* ]] || [ -e "$TORCH" ] || TORCH=$(command -v "$TORCH" || echo "$TORCH")
   [ ! -e "$TORCH" ] || TORCH=$(realpath -s "$TORCH")
   LOCKSTEP_BUILD_SUFFIX=-torch-$(cksum <<<"$TORCH" | cut -d' ' -f1)
 fi
-export TORCH LOCKSTEP_BUILD_SUFFIX
+export TORCH=${TORCH:-} LOCKSTEP_BUILD_SUFFIX
 release=build/release$LOCKSTEP_BUILD_SUFFIX
 
 # Removed when the script ends, for whatever reason.

@@ -33,20 +33,15 @@ if [[ ${TORCH:-} =~ ^[0-9]+\.[0-9]+(\.[0-9]+)?$ ]]; then
   torch_folder=build/torch/$TORCH
   wanted+=(python3-venv)
 fi
-# A virtual environment with it, which is whole once it has its name.
 bring_torch() {
-  [ -n "$torch_folder" ] || return 0
-  if [ ! -d "$torch_folder" ]; then
-    local start=$SECONDS pip_log
-    pip_log=$(mktemp) && scratch+=("$pip_log" "$torch_folder.part")
-    rm -rf "$torch_folder.part"
-    /usr/bin/python3 -m venv "$torch_folder.part"
-    # numpy: so that tests which run Python find what they want in it.
-    "$torch_folder.part/bin/python" -m pip install -q "torch==$TORCH" numpy >"$pip_log" 2>&1 ||
-      fail setup "pip has no torch $TORCH: $(grep -m1 '^ERROR: ' "$pip_log" | cut -c8-200 || true)"
-    mv "$torch_folder.part" "$torch_folder"
-    echo "setup: torch       $TORCH in $torch_folder after $((SECONDS - start)) s"
-  fi
+  [ -n "$torch_folder" ] && [ ! -f "$torch_folder/whole" ] || return 0
+  local start=$SECONDS pip_log
+  pip_log=$(mktemp) && scratch+=("$pip_log")
+  rm -rf "$torch_folder"
+  { /usr/bin/python3 -m venv "$torch_folder" && "$torch_folder/bin/python" -m pip install -q "torch==$TORCH"; } >"$pip_log" 2>&1 ||
+    fail setup "torch $TORCH cannot be installed into $torch_folder: $(grep -m1 -oE '(^ERROR: |No space left).*' "$pip_log" | cut -c1-200 || tail -n 1 "$pip_log")"
+  touch "$torch_folder/whole"
+  echo "setup: torch       $TORCH in $torch_folder after $((SECONDS - start)) s"
 }
 
 # dpkg-query lists the installed ones; the rest is missing.

@@ -9,7 +9,7 @@
 # Prints, per model, the median over the rounds of each median step, and ratios of images/s.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-models="resnet50 mlp3m mlp50m" rounds=5 bin=$root/build/release/bin
+models="resnet50 mlp3m mlp50m" rounds=5 bin=$root/build/release${LOCKSTEP_BUILD_SUFFIX:-}/bin
 while (($#)); do
   case $1 in
     --models) models=$2 ;;

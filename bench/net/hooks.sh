@@ -8,7 +8,7 @@
 # HOOKS  ("none auto fp16 bf16 int8")
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(cd "${1:-$root/build/release}" && pwd)
+build=$(cd "${1:-$root/build/release${LOCKSTEP_BUILD_SUFFIX:-}}" && pwd)
 source "$(dirname "$0")/hosts.sh"
 HOSTS=${HOSTS:-2}
 RATE=${RATE:-1gbit}

@@ -10,7 +10,7 @@
 # PYTHON  with cv2, numpy and pyclipper (/usr/bin/python3)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=$(cd "${1:-$root/build/release}" && pwd)
+build=$(cd "${1:-$root/build/release${LOCKSTEP_BUILD_SUFFIX:-}}" && pwd)
 ROUNDS=${ROUNDS:-5} SECONDS_EACH=${SECONDS_EACH:-4} PYTHON=${PYTHON:-/usr/bin/python3}
 
 work=$(mktemp -d)

@@ -1,16 +1,11 @@
 #pragma once
-// The differences between the versions of libtorch that Lockstep takes, 1.13 to 2.x. No other file
-// asks for the version. Types that only newer versions name are deduced instead where that is
-// possible (lockstep/parallel/autograd_hooks.cpp).
+// The differences between the versions of libtorch that Lockstep takes, 1.13 to 2.x, but for c10d's
+// (c10d_engine.h). No file outside this folder asks for the version. Types that only newer versions
+// name are deduced instead where that is possible (lockstep/parallel/autograd_hooks.cpp).
 
 #include <ATen/autocast_mode.h>
 #include <c10/core/Allocator.h>
 #include <torch/version.h>
-
-namespace c10d {
-class Backend;
-class ProcessGroup;
-}  // namespace c10d
 
 namespace lockstep::torch_compat {
 
@@ -51,13 +46,6 @@ inline void set_autocast(at::DeviceType device, bool on, at::ScalarType dtype) {
   }
 }
 
-#endif
-
-// libtorch 2.0 split the engine of one kind of device from the group of all ranks.
-#if TORCH_VERSION_MAJOR >= 2
-using C10dEngine = ::c10d::Backend;
-#else
-using C10dEngine = ::c10d::ProcessGroup;
 #endif
 
 /// An allocator with the memory of `Memory::allocate(bytes)`. libtorch 2.0 made c10::Allocator's

@@ -7,6 +7,10 @@
 # checks whether this system allows hosts: otherwise a line gives the reason.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+if [ -z "${LOCKSTEP_BIN_DIR:-}" ]; then
+  . scripts/lib.sh
+  export LOCKSTEP_BIN_DIR=$PWD/$release/bin
+fi
 if [ "$(id -u)" != 0 ]; then
   sudo -n true 2>/dev/null || {
     echo "cluster: error: hosts are made of namespaces, which takes root: run as root, or allow sudo without a password" >&2

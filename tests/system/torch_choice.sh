@@ -23,8 +23,14 @@ package() { # FOLDER VERSION FLAGS
 set(TORCH_INSTALL_PREFIX $1/torch)
 set(TORCH_INCLUDE_DIRS $1/torch/include)
 set(TORCH_CXX_FLAGS "$3")
+# As the real one: the system's folders would come first.
+find_package(Caffe2 REQUIRED PATHS $1/torch/share/cmake/Caffe2)
+find_library(c10_LIBRARY c10 PATHS $1/torch/lib)
+find_library(TORCH_LIBRARY torch PATHS $1/torch/lib)
 set(TORCH_LIBRARIES)
 EOF
+  mkdir -p "$1/torch/share/cmake/Caffe2" "$1/torch/lib"
+  touch "$1/torch/share/cmake/Caffe2/Caffe2Config.cmake" "$1/torch/lib/libc10.so" "$1/torch/lib/libtorch.so"
   cat >"$1/torch/share/cmake/Torch/TorchConfigVersion.cmake" <<EOF
 set(PACKAGE_VERSION $2)
 set(PACKAGE_VERSION_COMPATIBLE TRUE)
@@ -54,6 +60,14 @@ configure "-DLOCKSTEP_TORCH=$work/two" || { cat "$work/log"; exit 1; }
 says "-- libtorch 2.13.0 of $work/two/torch"
 says "part GLOO OFF: it needs Gloo's headers, which libtorch 2.13.0 does not bring"
 [ "$work/build/fmt_of_system/fmt" -ef /usr/include/fmt ]
+for entry in "c10_LIBRARY:FILEPATH=$work/two/torch/lib/libc10.so" "TORCH_LIBRARY:FILEPATH=$work/two/torch/lib/libtorch.so" \
+  "Caffe2_DIR:PATH=$work/two/torch/share/cmake/Caffe2"; do
+  grep -qxF "$entry" "$work/build/CMakeCache.txt" || { grep "^${entry%%=*}" "$work/build/CMakeCache.txt"; exit 1; }
+done
+# Back to the system's in the same folder: nothing of the other is left.
+cmake "$work/build" -DLOCKSTEP_TORCH= >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+says "-- libtorch "
+! grep -E '^(c10|TORCH)_LIBRARY.*'"$work" "$work/build/CMakeCache.txt" || exit 1
 touch "$work/two/torch/__init__.py"
 printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 "$@"\n' "$work/two" >"$work/python"
 chmod +x "$work/python"

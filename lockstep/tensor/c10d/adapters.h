@@ -2,7 +2,6 @@
 // Adapters of Lockstep's types for c10d's engines. Files that include c10d's headers are in no
 // unity build, because the headers share many names with Lockstep.
 
-
 #include <chrono>
 #include <memory>
 #include <string>

@@ -7,13 +7,9 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#if __has_include(<torch/csrc/distributed/c10d/Backend.hpp>)
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-#endif
 
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/torch/torch_compat.h"
+#include "lockstep/torch/c10d_engine.h"
 
 namespace lockstep {
 

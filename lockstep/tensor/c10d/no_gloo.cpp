@@ -6,7 +6,7 @@
 namespace lockstep {
 
 bool gloo_is_built_in(std::string* why_not) {
-  *why_not = "built without Gloo's headers (package libgloo-dev)";
+  *why_not = "built without the headers of libtorch's Gloo (Debian: libgloo-dev)";
   return false;
 }
 
