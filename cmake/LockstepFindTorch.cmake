@@ -24,7 +24,8 @@ endmacro()
 
 # What was found of another choice in the same build folder.
 function(lockstep_forget_other_torch)
-  if(NOT "${LOCKSTEP_TORCH}" STREQUAL "${LOCKSTEP_TORCH_BEFORE}")
+  # Not at the first configuration: then these are what the user has given.
+  if(DEFINED LOCKSTEP_TORCH_BEFORE AND NOT "${LOCKSTEP_TORCH}" STREQUAL "${LOCKSTEP_TORCH_BEFORE}")
     foreach(found Torch_DIR Caffe2_DIR TORCH_LIBRARY c10_LIBRARY kineto_LIBRARY C10_CUDA_LIBRARY
                   LOCKSTEP_GLOO_HEADERS LOCKSTEP_NCCL_HEADERS)
       unset(${found} CACHE)

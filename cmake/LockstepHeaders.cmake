@@ -1,10 +1,10 @@
-# Each layer has a folder to itself, <build>/lockstep_headers/NAME, with links to its own headers. A target
-# looks into the folders of the layers that it links, so that a source which includes the header of
-# any other layer does not compile. scripts/layers.py reads from these folders who owns a header.
+# Each layer has a folder to itself, <build>/lockstep_headers/NAME, with links to its own headers. A
+# target looks into the folders of the layers that it links. So a source that includes the header of
+# any other layer does not compile. scripts/layers.py reads the layer of a header from these folders.
 #
 # A header belongs to the layer that names it (HEADERS, PUBLIC_HEADERS), else to the layer that has
-# the source beside it, else to the only layer of its folder or of the nearest folder above.
-# Those of lockstep/ belong to nobody where their part is left out.
+# the source beside it, else to the only layer of its folder or of the nearest folder above. A
+# header has no layer if its part is left out.
 
 # The folder of the layer NAME.
 function(lockstep_header_folder name result)

@@ -123,14 +123,6 @@ GivenWords read_option_words(const std::vector<std::string>& words,
   return Reader(words, names, verb).read(end);
 }
 
-std::string only_name(const std::vector<std::string>& rest, const std::string& verb) {
-  if (rest.size() > 1) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: one job at a time, not '{}' and '{}'", verb, rest[0], rest[1]));
-  }
-  return rest.empty() ? "" : rest[0];
-}
-
 void refuse_rest(const std::vector<std::string>& rest, std::span<const OptionName> names,
                  const std::string& verb) {
   if (rest.empty()) return;

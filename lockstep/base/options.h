@@ -81,9 +81,6 @@ GivenWords read_option_words(const std::vector<std::string>& words,
                              std::span<const OptionName> names, const std::string& verb,
                              OptionsEnd end);
 
-/// The only word of `rest`, or "": a job's name. Errors: kInvalidArgument (two of them).
-std::string only_name(const std::vector<std::string>& rest, const std::string& verb);
-
 /// Of a verb that takes no other words. Errors: kInvalidArgument naming the word and the options.
 void refuse_rest(const std::vector<std::string>& rest, std::span<const OptionName> names,
                  const std::string& verb);

@@ -105,11 +105,5 @@ TEST(Options, HelpListsThoseThatHaveAText) {
   EXPECT_EQ(group.rows[2].left, "-h, --help");
 }
 
-TEST(Options, OneNameAtATime) {
-  EXPECT_EQ(only_name({}, "lockstep stop"), "");
-  EXPECT_EQ(only_name({"a"}, "lockstep stop"), "a");
-  EXPECT_THROW(only_name({"a", "b"}, "lockstep stop"), Error);
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -77,6 +77,14 @@ size_t terminal_width() {
 
 }  // namespace
 
+std::string only_name(const std::vector<std::string>& words, const std::string& verb) {
+  if (words.size() > 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: one job at a time, not '{}' and '{}'", verb, words[0], words[1]));
+  }
+  return words.empty() ? "" : words[0];
+}
+
 std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std::string& name,
                                    bool all, double now, size_t width) {
   const auto refusal = [](const std::string& why) {

@@ -15,6 +15,9 @@ int ps_command(const std::vector<std::string>& words, const FindRanks& find);
 int stop_command(const std::vector<std::string>& words, const FindRanks& find);
 int logs_command(const std::vector<std::string>& words, const FindRanks& find);
 
+/// The only one of `words`, which names a job, or "". Errors: kInvalidArgument (two of them).
+std::string only_name(const std::vector<std::string>& words, const std::string& verb);
+
 /// The jobs that `lockstep stop NAME` or `--all` ends: never one that was not named, even if it is
 /// the only one. Pure; `now` and `width` are job_table()'s, for the refusal. Errors:
 /// kInvalidArgument (neither a name nor `all`, or both), and those of find_jobs().

@@ -28,6 +28,12 @@ JobEntry job(const std::string& run_id, pid_t pid = 7) {
   return entry;
 }
 
+TEST(JobControl, OneNameAtATime) {
+  EXPECT_EQ(only_name({}, "lockstep stop"), "");
+  EXPECT_EQ(only_name({"a"}, "lockstep stop"), "a");
+  EXPECT_THROW(only_name({"a", "b"}, "lockstep stop"), Error);
+}
+
 TEST(ProcessKey, IsAFoldersNameAndBack) {
   const ProcessKey own = own_key();
   EXPECT_EQ(own.pid, ::getpid());
