@@ -144,17 +144,21 @@ TEST(HaltedLetter, ALetterThatIsBegunAtTheLastMomentHasATimeOfItsOwn) {
   EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
 
-/// Waits until /proc shows the state: T: stopped, Z: dead.
+/// The state that /proc shows, e.g. T: stopped. Z: dead, whether or not its parent has reaped it.
+char state_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return 'Z';
+  return line.at(line.rfind(") ") + 2);
+}
+
 void await_state(const std::atomic<pid_t>& pid, char state) {
   const auto limit = Deadline::after(std::chrono::seconds(30));
   while (!limit.passed()) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    if (line.find(std::string(") ") + state) != std::string::npos) return;
+    if (pid != 0 && state_of(pid) == state) return;
     ::usleep(1000);
   }
-  throw std::runtime_error(std::string("it does not come to ") + state);
+  throw std::runtime_error(std::string("the sender does not come to state ") + state);
 }
 
 TEST(HaltedLetter, IsReadOutOfASenderThatIsFrozen) {
