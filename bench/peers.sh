@@ -1,8 +1,22 @@
 # Sourced by the scripts that measure peers, with their own arguments: $1 is the build folder. Sets
-# root, build, peers (the sources of the peers' programs) and bin (their build folder).
+# root, build, peers (the sources of the peers' programs) and bin (their build folder). Of the
+# PyTorch to compare with: python, torchrun and torch_flags for g++. It is the one of TORCH=VERSION,
+# else Debian's, whose own torchrun fails on Python 3.11.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-build=$(cd "${1:-$root/build/release${LOCKSTEP_BUILD_SUFFIX:-}}" && pwd)
+source "$root/scripts/lib.sh"
+build=$(cd "${1:-$root/$release}" && pwd)
 peers=$root/bench/peers
+torch_place=$root/build/torch/${TORCH:-none}
+if [ -x "$torch_place/bin/python" ]; then
+  python=${PYTHON:-$torch_place/bin/python}
+  torchrun=${TORCHRUN:-$python -m torch.distributed.run}
+  torch_place=$(echo "$torch_place"/lib/python3*/site-packages/torch)
+  torch_flags="-isystem $torch_place/include -isystem $torch_place/include/torch/csrc/api/include -L$torch_place/lib -Wl,-rpath,$torch_place/lib"
+else
+  python=${PYTHON:-/usr/bin/python3}
+  torchrun=${TORCHRUN:-$python $root/tests/launch/torchrun.py}
+  torch_flags=
+fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 bin=$build/peers
 

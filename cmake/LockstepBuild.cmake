@@ -107,8 +107,9 @@ function(lockstep_light target)
   target_link_options(${target} PRIVATE -no-pie -static-libstdc++ -static-libgcc -Wl,--as-needed)
 endfunction()
 
-# lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s] [CORES n] [SHARDS n] [patterns]):
-# one program, one ctest entry.
+# lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s] [CORES n] [SHARDS n] [RUNS_TORCH]
+# [patterns]): one program, one ctest entry. Those that link libtorch have the label "torch".
+# RUNS_TORCH: the test links no libtorch, but programs that it starts do.
 # CORES: cores that it keeps busy (default 1), for ctest -j.
 # SHARDS: number of entries NAME_1 ..., each with a part of the tests, for programs that mostly
 # wait. They begin first, and wait side by side.
@@ -118,7 +119,7 @@ endfunction()
 #   ONE_THREAD       single-threaded, tests and tested code: ThreadSanitizer would find nothing.
 #                    AddressSanitizer runs them. With * its build lacks the program.
 function(lockstep_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT;CORES;SHARDS" "SOURCES;DEPS;ALONE;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
+  cmake_parse_arguments(ARG "RUNS_TORCH" "TIMEOUT;CORES;SHARDS" "SOURCES;DEPS;ALONE;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   # Tests are short: optimising them would take longer than they run, and longer still with
   # sanitizers.
@@ -129,6 +130,11 @@ function(lockstep_test name)
   endif()
   target_link_libraries(${name} PRIVATE lockstep::test_support ${ARG_DEPS} GTest::gtest_main)
   lockstep_options(${name})
+  set(label)
+  get_target_property(links_torch ${name} LOCKSTEP_LINKS_TORCH)
+  if(links_torch OR ARG_RUNS_TORCH)
+    set(label torch)
+  endif()
   set(left_out ${ARG_ALONE})
   if(LOCKSTEP_SANITIZE)
     list(APPEND left_out ${ARG_LEFT_TO_RELEASE})
@@ -159,7 +165,7 @@ function(lockstep_test name)
   endif()
 endfunction()
 
-# The ctest entry ENTRY: `program` with the tests that `filter` selects.
+# The ctest entry ENTRY: `program` with the tests that `filter` selects. `label` is the caller's.
 function(lockstep_test_entry entry program filter timeout cores)
   if(NOT timeout)
     set(timeout 900)  # generous: a hang is found all the same, and a busy machine is no failure
@@ -172,6 +178,7 @@ function(lockstep_test_entry entry program filter timeout cores)
     set(arguments "--gtest_filter=${filter}")
   endif()
   lockstep_test_command(${entry} ${timeout} ${cores} $<TARGET_FILE:${program}> ${arguments})
+  set_tests_properties(${entry} PROPERTIES LABELS "${label}")
 endfunction()
 
 # The ctest entry ENTRY: this command, in the same surroundings everywhere.

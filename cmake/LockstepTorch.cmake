@@ -5,8 +5,16 @@ set(LOCKSTEP_TORCH_INCLUDES "${TORCH_INCLUDE_DIRS}" CACHE INTERNAL "For tests th
 add_library(lockstep_torch INTERFACE)
 add_library(lockstep::torch ALIAS lockstep_torch)
 set_target_properties(lockstep_torch PROPERTIES EXPORT_NAME torch)
-target_include_directories(lockstep_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+# The installed package takes them from its own search: a package torch may lie below this folder,
+# and CMake installs no target that refers to the sources.
+target_include_directories(lockstep_torch SYSTEM INTERFACE "$<BUILD_INTERFACE:${TORCH_INCLUDE_DIRS}>")
 message(STATUS "libtorch ${Torch_VERSION} of ${TORCH_INSTALL_PREFIX}")
+# The Python that has this libtorch as its package torch, for tests that compare bits with PyTorch.
+set(python /usr/bin/python3)
+if(TORCH_INSTALL_PREFIX MATCHES "^(.*)/lib/python[0-9.]+/site-packages/torch$")
+  set(python ${CMAKE_MATCH_1}/bin/python)
+endif()
+set(LOCKSTEP_TEST_PYTHON ${python} CACHE INTERNAL "For tests that ask PyTorch")
 # A package torch brings headers of its own fmt, which is another version than the one that is linked.
 foreach(folder ${TORCH_INCLUDE_DIRS})
   if(EXISTS ${folder}/fmt AND NOT folder MATCHES "^/usr/include")

@@ -3,7 +3,8 @@
 # AddressSanitizer + UBSan and, where they have threads, under ThreadSanitizer; real launchers,
 # hosts and services. Nothing is skipped: scripts/setup.sh has installed all needs of the tests.
 # scripts/test.sh [PART...] runs some of the parts: build, release, asan, tsan, cluster. The last
-# needs root, which is checked first.
+# needs root, which is checked first. One more part, torch, is a part of release: the tests that link
+# libtorch or run what links it, for TORCH= another one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -20,7 +21,9 @@ esac
 # they compute. Tests that keep two busy declare it (CORES, cmake/LockstepBuild.cmake). Their
 # deadlines allow for that. Compilers beside them are too much: tests then wait for a core for
 # seconds, whatever the priorities.
-tests() { ctest --preset "$1" -j "$2" --no-tests=error | without_passed | tee "$log"; }
+tests() { # PRESET CORES [OPTION...] of ctest
+  ctest --preset "$1" -j "$2" --no-tests=error "${@:3}" | without_passed | tee "$log"
+}
 # Leaves out the passed tests of a program with a failure, which ctest shows too. All of it is in
 # build/PRESET/Testing/Temporary/LastTest.log.
 without_passed() {
@@ -69,16 +72,17 @@ run_part() {
   case $1 in
     build) scripts/build.sh release && all_parts ;;
     release) tests release 4 ;;
+    torch) tests release 4 -L '^torch$' ;;
     asan | tsan) scripts/build.sh "$1" && tests "$1" 4 ;;
     cluster) as_root && tests/cluster/run.sh | tee "$log" ;;
   esac
 }
-declare -A title=([build]="release build" [release]="tests of the release build" [asan]="AddressSanitizer and UBSan"
+declare -A title=([build]="release build" [release]="tests of the release build" [torch]="tests that link libtorch" [asan]="AddressSanitizer and UBSan"
   [tsan]="ThreadSanitizer" [cluster]="launchers, hosts, services")
 
 summary=() others=()
 for part in "${parts[@]}"; do
-  [ -n "${title[$part]:-}" ] || fail test "no part '$part'; parts are build, release, asan, tsan, cluster"
+  [ -n "${title[$part]:-}" ] || fail test "no part '$part'; parts are build, release, torch, asan, tsan, cluster"
   [ "$part" = cluster ] || others+=("$part")
 done
 if [[ $PWD == *[[:space:]]* && -n ${others[*]/build/} ]]; then

@@ -85,7 +85,7 @@ int parse(int argc, char** argv, Options& options) {
       "Time of a training step of ranks that this command starts here, or of those that a launcher "
       "has started, this process being one.",
       "lockstep bench ddp");
-  app.add_option("--model", options.spec.model, "resnet50, mlp3m or mlp50m")
+  app.add_option("--model", options.spec.model, "the network")
       ->capture_default_str()
       ->check(CLI::IsMember(lockstep::bench::model_names()));
   app.add_option("--mode", options.mode,

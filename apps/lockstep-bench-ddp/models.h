@@ -19,7 +19,8 @@ struct BenchModel {
 const std::vector<std::string>& model_names();
 
 /// resnet50: CIFAR stem, 32 images of 3x32x32. mlp3m: 3 x (1024 -> 1024, ReLU), then 10, batch 64.
-/// mlp50m: the same with 4096, batch 16. Errors: kInvalidArgument with the nearest name.
+/// mlp50m: the same with 4096, batch 16. transformer25m: 12 layers of 416 channels with 8 heads,
+/// batch 8 of 32 tokens. Errors: kInvalidArgument with the nearest name.
 BenchModel make_model(const std::string& name);
 
 }  // namespace lockstep::bench

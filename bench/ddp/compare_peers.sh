@@ -1,66 +1,75 @@
 #!/bin/bash
-# Training step of DistributedDataParallel beside its bound (ranks that train alone) and beside
-# PyTorch's DDP over Gloo with the same libtorch. The three alternate, so that noise affects all
-# alike.
+# Training step of DistributedDataParallel beside PyTorch's over Gloo with the same libtorch, and
+# both beside their bound: the same two processes that train alone. All alternate, so that noise
+# affects all alike.
 #
-# usage: bench/ddp/compare_peers.sh [--models "resnet50 mlp3m mlp50m"] [--rounds 5] [--bin DIR]
-#   CC=NAME    congestion control of PyTorch's sockets (reno; needs root, see ../loopback.sh)
-#   PYTHON     interpreter with torch (default /usr/bin/python3)
-# Prints, per model, the median over the rounds of each median step, and ratios of images/s.
+# usage: bench/ddp/compare_peers.sh [--models "resnet50 mlp3m mlp50m transformer25m"] [--rounds 5]
+#          [--settings "ddp ddp:view ddp:static ddp:whole"] [--build DIR]
+#   --settings  of PyTorch's DDP (bench/peers/ddp_step.py); the best of them counts
+#   TORCH=NAME  libtorch, as for make: programs and Python of that build
+#   CC=NAME     congestion control of PyTorch's sockets (reno; needs root, see ../loopback.sh)
+#   PYTHON      interpreter with torch (default: the one of TORCH=VERSION, else /usr/bin/python3)
+# Prints a row per model: medians over the rounds of each one's median step, and ratios.
 set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
-models="resnet50 mlp3m mlp50m" rounds=5 bin=$root/build/release${LOCKSTEP_BUILD_SUFFIX:-}/bin
+models="resnet50 mlp3m mlp50m transformer25m" rounds=5 settings="ddp ddp:view ddp:static ddp:whole" build=
 while (($#)); do
   case $1 in
     --models) models=$2 ;;
     --rounds) rounds=$2 ;;
-    --bin) bin=$2 ;;
-    *) sed -n '2,8p' "$0" >&2; exit 2 ;;
+    --settings) settings=$2 ;;
+    --build) build=$2 ;;
+    *) sed -n '2,13p' "$0" >&2; exit 2 ;;
   esac
   shift 2
 done
-python=${PYTHON:-/usr/bin/python3}
+source "$(dirname "$0")/../peers.sh" $build
 source "$root/bench/loopback.sh"
 results=$(mktemp -d)
 trap 'leave_loopback; rm -rf "$results"' EXIT
 
 ours() { # model mode
-  "$bin/lockstep-bench-ddp" --model "$1" --mode "$2" --json "$results/row.json" >/dev/null
+  "$build/bin/lockstep-bench-ddp" --model "$1" --mode "$2" --json "$results/row.json" >/dev/null
   python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[0]["step_ms_p50"])' \
-    "$results/row.json" >>"$results/$1.$2"
+    "$results/row.json" >>"$results/$1.lockstep.$2"
 }
 
 # In its own shell: our program would take its variables for a launcher's.
-torch_ddp() ( # model: the slower rank's median step
+pytorch() ( # model mode: the slower rank's median step
   case $1 in
-    resnet50) name=rn50 steps=6 warm=2 ;;
-    mlp3m) name=mlp steps=150 warm=20 ;;
-    *) name=$1 steps=12 warm=3 ;;
+    resnet50) steps=6 warm=2 ;;
+    mlp3m) steps=150 warm=20 ;;
+    transformer25m) steps=10 warm=2 ;;
+    *) steps=12 warm=3 ;;
   esac
   export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 10000)) WORLD_SIZE=2
   export GLOO_SOCKET_IFNAME=lo PYTHONWARNINGS=ignore
-  RANK=0 $over_loopback "$python" "$root/bench/peers/ddp_step.py" "$name" ddp 1 $steps $warm >"$results/rank0" &
-  RANK=1 $over_loopback "$python" "$root/bench/peers/ddp_step.py" "$name" ddp 1 $steps $warm >"$results/rank1"
-  wait $!
+  for rank in 0 1; do
+    RANK=$rank $over_loopback "$python" "$root/bench/peers/ddp_step.py" "$1" "$2" $steps $warm >"$results/rank$rank" 2>"$results/errors$rank" &
+  done
+  wait -n && wait -n || { cat "$results"/errors? >&2; exit 1; }
   sed -n 's/.*step_med_ms=\([0-9.]*\).*/\1/p' "$results/rank0" "$results/rank1" |
-    sort -n | tail -1 >>"$results/$1.torch"
+    sort -n | tail -1 >>"$results/$1.pytorch.$2"
 )
 
 median() { sort -n "$1" | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
+best_setting() { # model
+  for setting in $settings; do
+    echo "$(median "$results/$1.pytorch.$setting") $setting"
+  done | sort -n | head -1
+}
 
+echo "PyTorch $("$python" -c 'import torch; print(torch.__version__)' 2>/dev/null); 2 ranks of one thread; milliseconds a step; Gloo under $loopback_cc"
+printf '%-15s %9s %11s %6s  %9s %-11s %11s %6s  %8s %10s\n' model lockstep alone share PyTorch setting alone share speed-up plain-loop
 for model in $models; do
   for ((round = 1; round <= rounds; round++)); do
     ours "$model" independent
     ours "$model" ddp
-    torch_ddp "$model"
+    pytorch "$model" independent
+    for setting in $settings; do pytorch "$model" "$setting"; done
   done
-  alone=$(median "$results/$model.independent")
-  ddp=$(median "$results/$model.ddp")
-  line="$model: ddp $ddp ms, independent $alone ms, ddp/independent"
-  line+=" $(awk "BEGIN {printf \"%.3f\", $alone / $ddp}")"
-  if [ -f "$results/$model.torch" ]; then
-    torch=$(median "$results/$model.torch")
-    line+="; PyTorch DDP (Gloo under $loopback_cc) $torch ms, ddp is $(awk "BEGIN {printf \"%.2f\", $torch / $ddp}") times as fast"
-  fi
-  echo "$line"
+  read -r torch_ddp setting <<<"$(best_setting "$model")"
+  awk -v model="$model" -v setting="$setting" -v ddp="$(median "$results/$model.lockstep.ddp")" -v alone="$(median "$results/$model.lockstep.independent")" \
+    -v torch="$torch_ddp" -v torch_alone="$(median "$results/$model.pytorch.independent")" 'BEGIN {
+      printf "%-15s %9.2f %11.2f %6.3f  %9.2f %-11s %11.2f %6.3f  %6.2f x %8.2f x\n",
+        model, ddp, alone, alone / ddp, torch, setting, torch_alone, torch_alone / torch, torch / ddp, torch_alone / alone }'
 done

@@ -3,13 +3,11 @@
 #
 #   bench/launch/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
-# TORCHRUN  command of torchrun (default: tests/launch/torchrun.py, because Debian's own fails on
-#           Python 3.11)
+# TORCH     version of PyTorch, as for make; TORCHRUN  another command of torchrun
 # RANKS     number of processes (2)
 # ROUNDS    of all programs (5)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
-TORCHRUN=${TORCHRUN:-/usr/bin/python3 $root/tests/launch/torchrun.py}
 RANKS=${RANKS:-2}
 ROUNDS=${ROUNDS:-5}
 export PYTHONWARNINGS=ignore OMP_NUM_THREADS=1
@@ -27,7 +25,7 @@ timed() { # name command...: appends milliseconds to the file `name`
 for ((round = 1; round <= ROUNDS; round++)); do
   timed lockstep "$build/bin/lockstep" run --nproc_per_node $RANKS -- /bin/true
   timed mpirun mpirun.openmpi --oversubscribe -n $RANKS /bin/true
-  TMPDIR=$results timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=$RANKS --no_python /bin/true
+  TMPDIR=$results timed torchrun $torchrun --nnodes=1 --nproc_per_node=$RANKS --no_python /bin/true
 done
 
 printf '%-10s %12s %12s\n' program "min ms" "median ms"

@@ -5,11 +5,10 @@
 #
 #   bench/launch/restart.sh [BUILD_DIR]        (default build/release)
 #
-# TORCHRUN  command of torchrun (default: tests/launch/torchrun.py)
+# TORCH     version of PyTorch, as for make; TORCHRUN  another command of torchrun
 # ROUNDS    of all launchers (5)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
-TORCHRUN=${TORCHRUN:-/usr/bin/python3 $root/tests/launch/torchrun.py}
 ROUNDS=${ROUNDS:-5}
 export PYTHONWARNINGS=ignore OMP_NUM_THREADS=1
 results=$(mktemp -d)
@@ -28,8 +27,8 @@ run="$build/bin/lockstep run --nproc_per_node 2 --max_restarts 1 -- $worker"
 for ((round = 1; round <= ROUNDS; round++)); do
   timed lockstep $run
   timed lockstep_cold env LOCKSTEP_WARM_START=0 $run
-  TMPDIR=$results timed torchrun $TORCHRUN --nnodes=1 --nproc_per_node=2 --max_restarts 1 --no_python "$worker"
-  TMPDIR=$results timed torchrun_0.1s $TORCHRUN --nnodes=1 --nproc_per_node=2 --max_restarts 1 --monitor_interval 0.1 --no_python "$worker"
+  TMPDIR=$results timed torchrun $torchrun --nnodes=1 --nproc_per_node=2 --max_restarts 1 --no_python "$worker"
+  TMPDIR=$results timed torchrun_0.1s $torchrun --nnodes=1 --nproc_per_node=2 --max_restarts 1 --monitor_interval 0.1 --no_python "$worker"
 done
 
 printf '%-16s %12s %12s\n' "kill to step" "min ms" "median ms"

@@ -1,9 +1,11 @@
-"""A training step of PyTorch's DistributedDataParallel over Gloo.
+"""A training step of PyTorch: alone, or with DistributedDataParallel over Gloo.
 
-    RANK=r WORLD_SIZE=n MASTER_ADDR=... MASTER_PORT=... ddp_step.py MODEL ddp THREADS STEPS [WARM]
+    RANK=r WORLD_SIZE=n MASTER_ADDR=... MASTER_PORT=... ddp_step.py MODEL MODE STEPS WARM
 
-MODEL: rn50 (ResNet-50 for pictures of 32 pixels, batch 32), mlp (3.2 M parameters, batch 64) or
-mlp50m (50 M, batch 16); they are those of `lockstep bench ddp`. Mode `single` trains alone.
+MODEL: resnet50 (CIFAR stem, batch 32), mlp3m (batch 64), mlp50m (batch 16) or transformer25m (12
+layers, batch 8 of 32 tokens); they are those of `lockstep bench ddp`, which does the same steps.
+MODE: `independent` trains without communication; `ddp` has the defaults; `ddp:view` keeps
+gradients in the buckets, `ddp:static` also promises an unchanging graph, `ddp:whole` has one bucket.
 Prints one line; step_med_ms is the median step in milliseconds.
 """
 
@@ -50,23 +52,60 @@ def mlp(width):
     return nn.Sequential(*layers, nn.Linear(width, 10))
 
 
+class TransformerLayer(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.projection = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def attention(self, x):
+        batch, tokens, width = x.shape
+        q, k, v = (self.qkv(x).view(batch, tokens, 3, self.heads, width // self.heads)
+                   .permute(2, 0, 3, 1, 4).unbind(0))
+        weights = torch.softmax(q @ k.transpose(-2, -1) * (width // self.heads) ** -0.5, -1)
+        return self.projection((weights @ v).transpose(1, 2).reshape(batch, tokens, width))
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+
+class Transformer(nn.Module):
+    def __init__(self, layers, width, heads):
+        super().__init__()
+        self.layers = nn.Sequential(*(TransformerLayer(width, heads) for _ in range(layers)))
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x):
+        return self.head(self.layers(x).mean(1))
+
+
 MODELS = {
-    "rn50": (resnet50, (32, 3, 32, 32)),
-    "mlp": (lambda: mlp(1024), (64, 1024)),
+    "resnet50": (resnet50, (32, 3, 32, 32)),
+    "mlp3m": (lambda: mlp(1024), (64, 1024)),
     "mlp50m": (lambda: mlp(4096), (16, 4096)),
+    "transformer25m": (lambda: Transformer(12, 416, 8), (8, 32, 416)),
+}
+SETTINGS = {
+    "ddp": {},
+    "ddp:view": {"gradient_as_bucket_view": True},
+    "ddp:static": {"gradient_as_bucket_view": True, "static_graph": True},
+    "ddp:whole": {"gradient_as_bucket_view": True, "bucket_cap_mb": 1000},
 }
 
 
 def main():
-    name, mode, threads, steps = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    warm = int(sys.argv[5]) if len(sys.argv) > 5 else 2
-    torch.set_num_threads(threads)
+    name, mode, steps, warm = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     make, shape = MODELS[name]
     model = make()
-    if mode == "ddp":
-        torch.distributed.init_process_group("gloo")
-        model = nn.parallel.DistributedDataParallel(model)
+    # Independent ranks form a group too, to begin together.
+    torch.distributed.init_process_group("gloo")
+    if mode != "independent":
+        model = nn.parallel.DistributedDataParallel(model, **SETTINGS[mode])
     optimizer = torch.optim.SGD(model.parameters(), 0.01, 0.9)
     inputs, labels = torch.randn(shape), torch.randint(0, 10, shape[:1])
 
@@ -79,12 +118,12 @@ def main():
 
     for _ in range(warm):
         step()
-    if mode == "ddp":
-        torch.distributed.barrier()
+    torch.distributed.barrier()
     times = [step() * 1e3 for _ in range(steps)]
     millions = sum(parameter.numel() for parameter in model.parameters()) / 1e6
-    print(f"ddp,{name},{mode},rank={os.environ.get('RANK', 0)},params={millions:.1f}M,"
+    print(f"{name},{mode},torch={torch.__version__},rank={os.environ['RANK']},params={millions:.1f}M,"
           f"step_min_ms={min(times):.2f},step_med_ms={statistics.median(times):.2f}", flush=True)
+    torch.distributed.barrier()
 
 
 main()

@@ -4,7 +4,8 @@
 #
 #   bench/store/compare_peers.sh [BUILD_DIR]        (default build/release)
 #
-# The peer's program is bench/peers/store_bench.cpp, built into BUILD_DIR/peers.
+# The peer's program is bench/peers/store_bench.cpp, built into BUILD_DIR/peers. TORCH=VERSION, as
+# for make, takes that libtorch; its server has libuv from 2.4 on.
 # ROUNDS  of both programs (2)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
@@ -13,7 +14,7 @@ ROUNDS=${ROUNDS:-2}
 torch=$bin/store_torch
 mkdir -p "$bin"
 [ "$torch" -nt "$peers/store_bench.cpp" ] ||
-  g++ -std=c++20 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 "$peers/store_bench.cpp" -o "$torch" -ltorch -ltorch_cpu -lc10
+  g++ -std=c++20 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 $torch_flags "$peers/store_bench.cpp" -o "$torch" -ltorch -ltorch_cpu -lc10
 # The server and a thousand clients share the descriptors of one process.
 ulimit -n "$(ulimit -H -n)"
 

@@ -15,9 +15,9 @@
 #include "lockstep/amp/gradients.h"
 #include "lockstep/amp/master_weights.h"
 #include "lockstep/autocast.h"
-#include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/torch_script.h"
 
 namespace lockstep {
 namespace {
@@ -90,9 +90,8 @@ TEST(AmpAndPyTorch, ThreeStepsAreTheSame) {
     write_floats(folder / ("input" + std::to_string(step)), input(step));
   }
   const std::string log = folder / "log";
-  const std::string command = "/usr/bin/python3 -W ignore " + env_or("LOCKSTEP_SOURCE_DIR", ".") +
-                              "/tests/amp/amp_reference.py " + folder.path().string() + " >" + log +
-                              " 2>&1";
+  const std::string command =
+      torch_script("tests/amp/amp_reference.py ") + folder.path().string() + " >" + log + " 2>&1";
   ASSERT_EQ(std::system(command.c_str()), 0) << read_file(log);
   const Tensor exact = three_steps(AmpLevel::kO0);
   for (const auto level : {AmpLevel::kO1, AmpLevel::kO2}) {

@@ -6,13 +6,13 @@
 
 #include <cstdlib>
 
-#include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "lockstep/module_state.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/torch_script.h"
 
 namespace lockstep {
 namespace {
@@ -146,8 +146,8 @@ TEST(Weights, APartOfTheNetworkByItsPrefix) {
 
 TEST(Weights, ReadsWhatPyTorchSaves) {
   const TempFolder dir;
-  const std::string command = "/usr/bin/python3 " + env_or("LOCKSTEP_SOURCE_DIR", ".") +
-                              "/tests/checkpoint/weights_reference.py " + dir.path().string();
+  const std::string command =
+      torch_script("tests/checkpoint/weights_reference.py ") + dir.path().string();
   ASSERT_EQ(std::system(command.c_str()), 0);
   for (const char* name : {"plain.pth", "nested.pth"}) {
     SmallNet net;

@@ -12,8 +12,8 @@
 #include <map>
 #include <sstream>
 
-#include "lockstep/base/env.h"
 #include "tests/models/specs.h"
+#include "tests/support/torch_script.h"
 
 namespace lockstep {
 namespace {
@@ -25,8 +25,7 @@ struct Answer {
 };
 
 Answer ask_twin(const std::string& network) {
-  const auto command = fmt::format("/usr/bin/python3 {}/tests/models/ocr_reference.py {}",
-                                   env_or("LOCKSTEP_SOURCE_DIR", "."), network);
+  const auto command = torch_script("tests/models/ocr_reference.py ") + network;
   FILE* pipe = ::popen(command.c_str(), "r");
   Answer answer;
   std::array<char, 1024> buffer;

@@ -9,9 +9,9 @@
 
 #include <sstream>
 
-#include "lockstep/base/env.h"
 #include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build_model.h"
+#include "tests/support/torch_script.h"
 
 namespace lockstep {
 namespace {
@@ -19,8 +19,8 @@ namespace {
 using Lines = std::vector<std::string>;
 
 Lines ask_torch(int depth, const std::string& stem, int seed) {
-  const auto command = fmt::format("/usr/bin/python3 {}/tests/models/resnet_reference.py {} {} {}",
-                                   env_or("LOCKSTEP_SOURCE_DIR", "."), depth, stem, seed);
+  const auto command = fmt::format("{} {} {} {}", torch_script("tests/models/resnet_reference.py"),
+                                   depth, stem, seed);
   FILE* pipe = ::popen(command.c_str(), "r");
   std::string output;
   std::array<char, 65536> buffer;

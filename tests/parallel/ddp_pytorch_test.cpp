@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
 #include "lockstep/distributed_data_parallel.h"
 #include "tests/parallel/tasks.h"
 #include "tests/support/ranks.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/torch_script.h"
 
 namespace lockstep {
 namespace {
@@ -119,8 +119,7 @@ TEST(DdpAndPyTorch, ThreeStepsAreTheSame) {
   const TempFolder folder;
   const std::vector<std::string> names = {"convolution", "mlp", "residual"};
   std::vector<Tensor> ours;
-  std::string command = "/usr/bin/python3 -W ignore " + env_or("LOCKSTEP_SOURCE_DIR", ".") +
-                        "/tests/parallel/ddp_reference.py " + folder.path().string();
+  std::string command = torch_script("tests/parallel/ddp_reference.py ") + folder.path().string();
   for (const auto& name : names) {
     std::filesystem::create_directory(folder / name);
     ours.push_back(three_steps(task_named(name), folder / name));

@@ -41,6 +41,8 @@ fi
 if grep -q '^LOCKSTEP_SANITIZE:STRING=.' "$build/CMakeCache.txt" 2>/dev/null && setarch -R true 2>/dev/null; then
   before+=(setarch -R)
 fi
+python=$(sed -n 's/^LOCKSTEP_TEST_PYTHON:INTERNAL=//p' "$build/CMakeCache.txt" 2>/dev/null || true)
+[ -z "$python" ] || kept+=("LOCKSTEP_TEST_PYTHON=$python")
 exec "${before[@]}" env --default-signal -i "${kept[@]}" HOME="$home" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
   LC_ALL=C.UTF-8 TZ=UTC FONTCONFIG_FILE="$source/tests/support/fonts.conf" TSAN_OPTIONS="suppressions=$source/tests/support/tsan.supp" \
   LOCKSTEP_TEST_CORES="$cores" LOCKSTEP_BIN_DIR="$build/bin" LOCKSTEP_SOURCE_DIR="$source" "$@"

@@ -15,6 +15,11 @@
 #include <unistd.h>
 
 #include <stdexcept>
+#include <utility>
+#if __has_include(<ATen/detail/PrivateUse1HooksInterface.h>)
+#define LOCKSTEP_TEST_DEVICE_HOOKS
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#endif
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/torch/torch_compat.h"
@@ -173,9 +178,44 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
   c10::DeviceIndex deviceCount() const noexcept override { return kGuardedDevices; }
+  // Every operation is done when its call returns, so events have nothing to wait for.
+  c10::Stream getDefaultStream(c10::Device device) const override { return getStream(device); }
+  void record(void** /*event*/, const c10::Stream&, const c10::DeviceIndex,
+              const c10::EventFlag) const override {}
+  void block(void* /*event*/, const c10::Stream&) const override {}
+  bool queryEvent(void* /*event*/) const override { return true; }
+  bool queryStream(const c10::Stream&) const override { return true; }
+  void synchronizeStream(const c10::Stream&) const override {}
+  void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 };
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, GuardImpl);
+
+#ifdef LOCKSTEP_TEST_DEVICE_HOOKS
+/// libtorch 2.x asks these about any device but the CPU, for instance before backward().
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex /*index*/) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return kGuardedDevices; }
+  c10::DeviceIndex getCurrentDevice() const override {
+    return static_cast<c10::DeviceIndex>(current_device);
+  }
+  void setCurrentDevice(c10::DeviceIndex index) const override { current_device = index; }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex index) const override {
+    return static_cast<c10::DeviceIndex>(std::exchange(current_device, index));
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override {
+    return exchangeDevice(index);
+  }
+};
+
+const bool has_hooks = [] {
+  static Hooks hooks;
+  at::RegisterPrivateUse1HooksInterface(&hooks);
+  return true;
+}();
+#endif
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty.memory_format", &empty);
