@@ -1,5 +1,6 @@
 #include "tests/tensor/support/guarded_device.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -192,7 +193,8 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
 C10_REGISTER_GUARD_IMPL(PrivateUse1, GuardImpl);
 
 #ifdef LOCKSTEP_TEST_DEVICE_HOOKS
-/// libtorch 2.x asks these about any device but the CPU, for instance before backward().
+/// libtorch 2.x asks these about an accelerator, as backward() needs one for any device but the
+/// CPU.
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
@@ -208,10 +210,16 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex index) const override {
     return exchangeDevice(index);
   }
+  /// manual_seed() seeds it; random numbers are drawn on the CPU.
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex /*index*/) const override {
+    static const at::Generator generator = at::detail::createCPUGenerator();
+    return generator;
+  }
 };
 
 const bool has_hooks = [] {
   static Hooks hooks;
+  c10::register_privateuse1_backend("privateuseone");  // else it is no accelerator
   at::RegisterPrivateUse1HooksInterface(&hooks);
   return true;
 }();
