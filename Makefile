@@ -3,6 +3,7 @@
 #   make train-ocr                      train a text detector and a recogniser on drawn pictures, 40 minutes
 #   make test                           everything that must hold; PARTS="build release" and the like picks parts
 #   make test-cluster                   real launchers, hosts and services alone (root)
+#   make test-clients                   Lightning, DeepSpeed and others under torchrun and lockstep run; CLIENTS_PYTHON=python that has them
 #   make test-bare                      these commands on a machine that has nothing (root); PARTS as in tests/bare/run.sh
 #   make chaos [KILLS=300] [SEED=n]     ranks that are killed at random; every survivor must name them within a second
 # TORCH=FOLDER|PYTHON|VERSION, with each of them: another libtorch than the system's, as TORCH=2.13.0
@@ -25,7 +26,7 @@ SEED ?=
 TORCH ?=
 export NPROC DATA STEPS TORCH
 
-.PHONY: help run train-ocr test chaos test-cluster test-bare bench format lint fuzz install build clean
+.PHONY: help run train-ocr test chaos test-cluster test-clients test-bare bench format lint fuzz install build clean
 help:
 	@sed -n 's/^#\(   make.*\)/\1/p' Makefile; echo "   make bench | format | lint | fuzz | install [PREFIX=dir] | clean"
 
@@ -57,6 +58,11 @@ test-cluster:
 	@scripts/setup.sh cluster
 	@scripts/build.sh release lockstep lockstep-data lockstep-data-synth-ocr lockstep-train lockstep-doctor-libtorch lockstep_mpi cluster_worker cluster_suite
 	@tests/cluster/run.sh
+
+test-clients:
+	@scripts/setup.sh run
+	@scripts/build.sh release lockstep
+	@tests/clients/run.sh
 
 test-bare:
 	@scripts/setup.sh bare

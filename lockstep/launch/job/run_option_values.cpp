@@ -75,6 +75,9 @@ void nproc(Draft& draft, const Text& value, const Text& what) {
     nproc = value == "gpu" || (value == "auto" && machine.gpus > 0) ? machine.gpus : machine.cores;
   } else if (!value.empty() && value.find_first_not_of("0123456789-") == Text::npos) {
     nproc = whole(value, 1, 1 << 16, what);
+  } else if (value == "xpu") {
+    refuse_options(what +
+                   ": 'xpu' is not supported: Intel GPUs are not counted; give their number");
   } else {
     refuse_options(
         fmt::format("{}: '{}' is neither a number of processes nor auto, cpu or gpu", what, value));

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Programs of Python's training libraries under torchrun and under lockstep run: tests/clients/run.sh
+#
+# Two ranks each, on CPUs by Gloo. The outcome must be equal: exit code, restarts, loss and weights.
+# ONLY=regex selects programs by name. CLIENTS_PYTHON names a Python that has requirements.txt;
+# without it a virtual environment is made in build/clients. SECONDS_EACH limits one run (300).
+# LOCKSTEP_BIN_DIR is the folder of the program lockstep.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. scripts/lib.sh
+here=$PWD/tests/clients
+lockstep=${LOCKSTEP_BIN_DIR:-$PWD/$release/bin}/lockstep
+[ -x "$lockstep" ] || fail clients "$lockstep is missing: make build"
+
+# Name of a program, then whether rank 1 kills itself once. Its library may have a restart of its own
+# that torchrun does not survive: such a program runs undisturbed.
+programs=(
+  "ddp_snapshot kill"
+  "elastic_state kill"
+  "deepspeed_zero kill"
+  "torchft_manager kill"
+  "imagenet plain"
+  "lightning_ddp plain"
+  "accelerate_ddp plain"
+  "transformers_trainer plain"
+)
+
+python=${CLIENTS_PYTHON:-$PWD/build/clients/bin/python}
+if [ -z "${CLIENTS_PYTHON:-}" ] && ! cmp -s "$here/requirements.txt" build/clients/installed; then
+  # The file of what is installed comes last: an interrupted installation starts again.
+  /usr/bin/python3 -m venv --clear build/clients
+  "$python" -m pip install --quiet --requirement "$here/requirements.txt" ||
+    fail clients "tests/clients/requirements.txt cannot be installed; CLIENTS_PYTHON names a Python that has it"
+  cp "$here/requirements.txt" build/clients/installed
+fi
+"$python" -c 'import torch.distributed.run' 2>/dev/null || fail clients "$python has no torch.distributed.run"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep_clients.XXXXXX")
+scratch+=("$work")
+
+# of_folder FOLDER: the processes whose environment names it.
+of_folder() {
+  grep -lsz "^CLIENT_FOLDER=$1\$" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
+}
+
+# run LAUNCHER PROGRAM MODE: leaves result, code and left (processes) in the folder of this run.
+run() {
+  local folder=$work/$2.$1 code=0 left
+  mkdir "$folder" "$folder/tmp"
+  local launcher=("$python" -m torch.distributed.run)
+  [ "$1" = torchrun ] || launcher=("$lockstep" run)
+  # One thread: the order of a sum must not depend on the launcher.
+  env CLIENT_FOLDER="$folder" CLIENT_KILL="$([ "$3" = kill ] && echo 1 || echo 0)" TMPDIR="$folder/tmp" \
+    PYTHON_EXEC="$python" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= HF_HUB_OFFLINE=1 \
+    timeout --kill-after 10 "${SECONDS_EACH:-300}" "${launcher[@]}" --nproc_per_node 2 --max_restarts 1 "$here/programs/$2.py" \
+    >"$folder/log" 2>&1 </dev/null || code=$?
+  echo $code >"$folder/code"
+  for _ in {1..20}; do
+    left=$(of_folder "$folder")
+    [ -n "$left" ] || break
+    sleep 0.1
+  done
+  echo $left >"$folder/left"
+  [ -z "$left" ] || kill -KILL $left 2>/dev/null || true
+}
+
+failures=0
+compare() {
+  local name=$1 mode=$2 start=$SECONDS of text="" verdict=ok why="" restarts=0
+  [ "$mode" = plain ] || restarts=1
+  for of in torchrun lockstep; do run $of "$name" "$mode"; done
+  local theirs=$work/$name.torchrun ours=$work/$name.lockstep
+  if [ "$(<"$theirs/code")" != 0 ]; then
+    verdict=FAILED why="torchrun ended with $(<"$theirs/code")"
+  elif [ "$(<"$ours/code")" != 0 ]; then
+    verdict=FAILED why="lockstep run ended with $(<"$ours/code")"
+  elif ! cmp -s "$theirs/result" "$ours/result"; then
+    verdict=FAILED why="results differ; torchrun: $(cat "$theirs/result" 2>&1)"
+  elif ! grep -q "restarts=$restarts world=2 " "$ours/result"; then
+    verdict=FAILED why="not $restarts restarts"
+  elif [ -n "$(<"$ours/left")" ]; then
+    verdict=FAILED why="lockstep run left processes $(<"$ours/left")"
+  fi
+  text=$(cat "$ours/result" 2>/dev/null || true)
+  printf '%-22s %-6s %-7s %4d s  %s\n' "$name" "$mode" "$verdict" $((SECONDS - start)) "${why:-$text}"
+  if [ $verdict = FAILED ]; then
+    failures=$((failures + 1))
+    for of in theirs ours; do
+      echo "--- the end of ${!of##*.}'s output"
+      tail -n 25 "${!of}/log"
+    done
+  fi
+  rm -rf "$theirs" "$ours"
+}
+
+chosen=0
+for entry in "${programs[@]}"; do
+  read -r name mode <<<"$entry"
+  [[ $name =~ ${ONLY:-.} ]] || continue
+  chosen=$((chosen + 1))
+  compare "$name" "$mode"
+done
+[ $chosen -gt 0 ] || fail clients "ONLY=$ONLY matches no program of tests/clients/run.sh"
+[ $failures = 0 ] || fail clients "$failures of $chosen programs"
+echo "clients: $chosen programs end the same under torchrun and lockstep run"
