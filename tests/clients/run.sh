@@ -42,9 +42,20 @@ of_folder() {
   grep -lsz "^CLIENT_FOLDER=$1\$" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
 }
 
+running= # the launcher of this moment
+# sweep FOLDER: ends what is left of a run.
+sweep() {
+  local left
+  left=$(of_folder "$1")
+  # shellcheck disable=SC2086
+  [ -z "$left" ] || kill -KILL $left 2>/dev/null || true
+}
+trap '[ -z "$running" ] || { kill "$running"; wait "$running" || true; sweep "$folder"; }; exit 130' INT TERM HUP
+
 # run LAUNCHER PROGRAM MODE: leaves result, code and left (processes) in the folder of this run.
 run() {
-  local folder=$work/$2.$1 code=0 left
+  local code=0 left
+  folder=$work/$2.$1
   mkdir "$folder" "$folder/tmp"
   local launcher=("$python" -m torch.distributed.run)
   [ "$1" = torchrun ] || launcher=("$lockstep" run)
@@ -54,7 +65,10 @@ run() {
   env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 CLIENT_FOLDER="$folder" CLIENT_KILL="$([ "$3" = kill ] && echo 1 || echo 0)" TMPDIR="$folder/tmp" \
     PYTHON_EXEC="$python" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= HF_HUB_OFFLINE=1 \
     timeout --kill-after 10 "${SECONDS_EACH:-300}" "${launcher[@]}" --nproc_per_node 2 --max_restarts 1 "$here/programs/$2.py" \
-    >"$folder/log" 2>&1 </dev/null || code=$?
+    >"$folder/log" 2>&1 </dev/null &
+  running=$!
+  wait "$running" || code=$?
+  running=
   echo $code >"$folder/code"
   for _ in {1..20}; do
     left=$(of_folder "$folder")
@@ -62,7 +76,7 @@ run() {
     sleep 0.1
   done
   echo $left >"$folder/left"
-  [ -z "$left" ] || kill -KILL $left 2>/dev/null || true
+  sweep "$folder"
 }
 
 failures=0
