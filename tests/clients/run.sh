@@ -17,7 +17,7 @@ programs=(
   "ddp_snapshot kill"
   "elastic_state kill"
   "deepspeed_zero kill"
-  "torchft_manager kill"
+  "torchft_manager plain"
   "imagenet plain"
   "lightning_ddp plain"
   "accelerate_ddp plain"
@@ -61,8 +61,9 @@ run() {
   [ "$1" = torchrun ] || launcher=("$lockstep" run)
   # One thread: the order of a sum must not depend on the launcher. The store of torchrun 2.13
   # outlives a restart, and Gloo finds the addresses of dead ranks there; this variable gives
-  # every attempt a store of its own, as lockstep run does.
-  env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 CLIENT_FOLDER="$folder" CLIENT_KILL="$([ "$3" = kill ] && echo 1 || echo 0)" TMPDIR="$folder/tmp" \
+  # every attempt a store of its own, as lockstep run does. Rank 0 serves that store with its process
+  # group, so torchft's program has to make its group first.
+  env HOME="$work" TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 CLIENT_GROUP_FIRST=1 CLIENT_FOLDER="$folder" CLIENT_KILL="$([ "$3" = kill ] && echo 1 || echo 0)" TMPDIR="$folder/tmp" \
     PYTHON_EXEC="$python" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= HF_HUB_OFFLINE=1 \
     timeout --kill-after 10 "${SECONDS_EACH:-300}" "${launcher[@]}" --nproc_per_node 2 --max_restarts 1 "$here/programs/$2.py" \
     >"$folder/log" 2>&1 </dev/null &
