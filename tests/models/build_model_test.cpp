@@ -50,6 +50,28 @@ TEST(BuildModel, BackboneShrinksByEightOrThirtyTwo) {
             at::IntArrayRef({2, 2048, 2, 2}));
 }
 
+// MindCV pads its max-pool at the end only, so its weights need the same features here.
+TEST(BuildModel, MindCvStemPoolsAsTheDetectorsBackbone) {
+  at::NoGradGuard no_grad;
+  torch::manual_seed(1);
+  const auto detector = make_det_resnet(18, /*dcn=*/false);
+  const auto image = at::rand({1, 3, 64, 64});
+  const auto features = [&](Stem stem) {
+    torch::manual_seed(1);
+    const auto backbone = make_resnet(18, stem);
+    const auto values = detector->named_parameters();
+    for (const auto& item : backbone->named_parameters()) {
+      item.value().copy_(values[item.key()]);
+    }
+    backbone->eval();
+    return backbone->forward(image);
+  };
+  detector->eval();
+  const auto wanted = detector->forward(image);
+  EXPECT_TRUE(at::equal(features(Stem::kMindCv), wanted));
+  EXPECT_FALSE(at::allclose(features(Stem::kImageNet), wanted));
+}
+
 TEST(BuildModel, EveryParameterGetsAGradient) {
   auto model = build_model(
       {.backbone = {.name = "resnet18", .stem = Stem::kCifar}, .head = {.num_classes = 10}});
@@ -99,6 +121,7 @@ TEST(BuildModel, NamesTheNearestModel) {
   EXPECT_NE(why_not({.head = {.num_classes = 0}}).find("num_classes is 0"), std::string::npos);
   EXPECT_THROW(parse_stem("cifra"), Error);
   EXPECT_EQ(parse_stem("cifar"), Stem::kCifar);
+  EXPECT_EQ(parse_stem("mindcv"), Stem::kMindCv);
 }
 
 }  // namespace

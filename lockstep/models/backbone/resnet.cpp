@@ -201,9 +201,11 @@ std::shared_ptr<FeatureBackbone> make_network(int depth, Stem stem, StemPool poo
 Stem parse_stem(const std::string& name) {
   if (name == "imagenet") return Stem::kImageNet;
   if (name == "cifar") return Stem::kCifar;
-  const std::array<std::string, 2> names = {"imagenet", "cifar"};
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("unknown stem '{}' (imagenet, cifar){}",
-                                                       name, did_you_mean(name, names)));
+  if (name == "mindcv") return Stem::kMindCv;
+  const std::array<std::string, 3> names = {"imagenet", "cifar", "mindcv"};
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("unknown stem '{}' (imagenet, cifar, mindcv){}", name,
+                          did_you_mean(name, names)));
 }
 
 const std::vector<int>& resnet_depths() {
@@ -212,7 +214,7 @@ const std::vector<int>& resnet_depths() {
 }
 
 std::shared_ptr<Backbone> make_resnet(int depth, Stem stem) {
-  return make_network(depth, stem, StemPool::kSymmetric);
+  return make_network(depth, stem, stem == Stem::kMindCv ? StemPool::kSame : StemPool::kSymmetric);
 }
 
 std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn) {

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// "imagenet" or "cifar". Errors: kInvalidArgument with the nearest name.
+/// "imagenet", "cifar" or "mindcv". Errors: kInvalidArgument with the nearest name.
 Stem parse_stem(const std::string& name);
 
 /// Known depths: 18 and 34 (basic blocks, 512 output channels), 50, 101 and 152 (bottlenecks, 2048

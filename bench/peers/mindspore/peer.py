@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""MindSpore's side of the comparison with Lockstep: the same networks, weights and batches.
+
+usage: peer.py init  CONFIG WEIGHTS.ckpt          fresh weights of MindSpore's network
+       peer.py train CONFIG WEIGHTS.ckpt DIR STEPS LR OUT
+                                                  loss and gradients of DIR's first batch, STEPS steps
+       peer.py eval  CONFIG WEIGHTS.ckpt DIR      outputs of DIR's first batch in evaluation mode
+
+CONFIG is a YAML file that both sides read. A classifier is MindCV's ResNet, as MindOCR contains it;
+the other networks come from MindOCR's build_model() and build_loss(). `train` runs under msrun or
+mpirun, too: then each rank uses every n-th batch, and the gradients are means over the ranks.
+"""
+import os
+import statistics
+import sys
+import time
+import types
+
+import numpy as np
+import yaml
+from safetensors.numpy import load_file, save_file
+
+import mindspore as ms
+from mindspore import nn
+
+
+class Absent(types.ModuleType):
+    """Stands for a module that MindSpore 2.10 can no longer load: its names are empty classes."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+# MindOCR 0.5 imports all its networks; ABINet's needs mindspore.parallel._transformer, which 2.10 lacks.
+sys.modules["mindocr.models.utils.abinet_layers"] = Absent("abinet_layers")
+
+
+class WithLoss(nn.Cell):
+    def __init__(self, network, loss):
+        super().__init__(auto_prefix=False)
+        self.network = network
+        self.loss = loss
+
+    def construct(self, image, *targets):
+        return self.loss(self.network(image), *targets)
+
+
+def read_config(path, batch_size=None):
+    with open(path, encoding="utf-8") as file:
+        text = os.path.expandvars(file.read())
+    config = yaml.safe_load(text)
+    if batch_size and config["loss"].get("batch_size"):
+        config["loss"]["batch_size"] = batch_size
+    return config
+
+
+def build(config):
+    model = config["model"]
+    ms.set_seed(config["system"]["seed"])
+    if model["type"] == "cls":
+        from mindocr.models.backbones.mindcv_models import resnet
+
+        return getattr(resnet, model["backbone"]["name"])(num_classes=model["head"]["num_classes"])
+    from mindocr.models import build_model
+
+    model["backbone"]["pretrained"] = False
+    model.pop("resume", None)
+    # Without a level the text networks lack an attribute that their encoder reads.
+    return build_model(model, amp_level="O0")
+
+
+def build_loss(config):
+    if config["model"]["type"] == "cls":
+        return nn.CrossEntropyLoss()
+    from mindocr.losses import build_loss as make
+
+    options = dict(config["loss"])
+    return make(options.pop("name"), **options)
+
+
+def read_batch(folder, index):
+    tensors = load_file(f"{folder}/batch_{index}.safetensors")
+    columns = [tensors["image"]]
+    while f"target_{len(columns) - 1}" in tensors:
+        target = tensors[f"target_{len(columns) - 1}"]
+        columns.append(target.astype(np.int32) if target.dtype == np.int64 else target)
+    return [ms.Tensor(column) for column in columns]
+
+
+def join():
+    """This process's rank and the number of ranks."""
+    if not ({"MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE"} & set(os.environ)):
+        return 0, 1
+    from mindspore.communication import get_group_size, get_rank, init
+
+    init()
+    rank, size = get_rank(), get_group_size()
+    ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True,
+                                 device_num=size)
+    return rank, size
+
+
+def train(config_path, weights, folder, steps, lr, out):
+    rank, size = join()
+    first = read_batch(folder, 0)
+    config = read_config(config_path, first[0].shape[0])
+    network = build(config)
+    ms.load_param_into_net(network, ms.load_checkpoint(weights))
+    step_network = WithLoss(network, build_loss(config))
+    step_network.set_train()
+    parameters = network.trainable_params()
+    optimizer = nn.Momentum(parameters, float(lr), 0.9)
+    forward_backward = ms.value_and_grad(step_network, None, parameters)
+    reducer = nn.DistributedGradReducer(parameters, True, size) if size > 1 else None
+    os.makedirs(out, exist_ok=True)
+    files = sum(name.startswith("batch_") for name in os.listdir(folder))
+    times = []
+    for step in range(int(steps)):
+        batch = read_batch(folder, (step * size + rank) % files)
+        begin = time.perf_counter()
+        loss, gradients = forward_backward(*batch)
+        if reducer:
+            gradients = reducer(gradients)
+        if step == 0 and rank == 0:
+            save_file({p.name: np.ascontiguousarray(g.asnumpy())
+                       for p, g in zip(parameters, gradients)}, f"{out}/gradients.safetensors")
+        optimizer(gradients)
+        value = float(loss.asnumpy())
+        times.append((time.perf_counter() - begin) * 1000)
+        print(f"loss {step} {value:.9g}", flush=True)
+    if rank == 0:
+        ms.save_checkpoint(network, f"{out}/trained.ckpt")
+    print(f"ms {statistics.median(times):.1f}")
+
+
+def main():
+    command, *words = sys.argv[1:] or [""]
+    if command == "init":
+        ms.save_checkpoint(build(read_config(words[0])), words[1])
+    elif command == "train":
+        train(*words)
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
