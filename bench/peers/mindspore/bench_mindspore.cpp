@@ -6,10 +6,15 @@
 //   bench_mindspore train CONFIG WEIGHTS DIR STEPS LR OUT [key.sub=value ...]
 //     Starts at WEIGHTS. Writes OUT/gradients.safetensors (of the first batch, under MindSpore's
 //     names) and OUT/trained.ckpt; prints "loss STEP VALUE" and "ms VALUE", the median of a step.
+//   bench_mindspore ranks
+//     The answers of this rank to the calls of ranks.py, "RANK|CALL|RESULT".
 // The optimizer is momentum 0.9 without decay, as in MindSpore's tutorial; the network is in
 // training mode.
 
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
@@ -20,11 +25,14 @@
 
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "lockstep/checkpoint/weight_names.h"
+#include "lockstep/collectives.h"
 #include "lockstep/error.h"
+#include "lockstep/process_group.h"
 #include "lockstep/safetensors.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 #include "lockstep/weights.h"
+#include "lockstep/world.h"
 
 namespace {
 
@@ -121,13 +129,52 @@ int train(const Words& words) {
   return 0;
 }
 
+std::string text_of(const at::Tensor& values) {
+  std::vector<float> numbers(values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
+  return fmt::format("[{:.1f}]", fmt::join(numbers, ", "));
+}
+
+int print_ranks() {
+  const auto world = World::join();
+  auto all = ProcessGroup::create(world);
+  const auto say = [&](const std::string& call, const std::string& result) {
+    fmt::print("{}|{}|{}\n", world.rank, call, result);
+  };
+  say("world.rank", std::to_string(world.rank));
+  say("world.size", std::to_string(world.size));
+  say("all.local_rank()", std::to_string(all.local_rank()));
+  say("all.local_size()", std::to_string(all.local_size()));
+  say("all.world_rank(1)", std::to_string(all.world_rank(1)));
+  say("all.group_rank(1)", std::to_string(all.group_rank(1)));
+  auto pair = all.subgroup({0, 1});
+  say("pair = all.subgroup({0, 1})", "a group");
+  say("pair.size()", std::to_string(pair.size()));
+  say("pair.rank()", std::to_string(pair.rank()));
+  say("pair.world_rank(1)", std::to_string(pair.world_rank(1)));
+  pair.destroy();
+  say("pair.destroy()", "done");
+  const auto one = static_cast<float>(world.rank + 1);
+  const auto own = at::tensor({one, 10 * one});
+  auto sum = own.clone(), copy = own.clone();
+  all_reduce(all, sum, ReduceOp::kSum).wait();
+  say("all_reduce(all, [r+1, 10(r+1)])", text_of(sum));
+  auto gathered = at::zeros({2 * own.numel()});
+  all_gather(all, own, gathered).wait();
+  say("all_gather(all, [r+1, 10(r+1)])", text_of(gathered));
+  broadcast(all, copy, 0).wait();
+  say("broadcast(all, [r+1, 10(r+1)], 0)", text_of(copy));
+  return 0;
+}
+
 int body(int argc, char** argv) {
   const Words words(argv + 1, argv + argc);
   if (words.size() >= 4 && words[0] == "batches") return write_batches(words);
   if (words.size() >= 7 && words[0] == "train") return train(words);
-  throw Error(ErrorCode::kInvalidArgument,
-              "usage: bench_mindspore batches CONFIG COUNT DIR [key=value ...] or train CONFIG "
-              "WEIGHTS DIR STEPS LR OUT [key=value ...]");
+  if (words.size() == 1 && words[0] == "ranks") return print_ranks();
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      "usage: bench_mindspore ranks, batches CONFIG COUNT DIR [key=value ...] or train CONFIG "
+      "WEIGHTS DIR STEPS LR OUT [key=value ...]");
 }
 
 }  // namespace
