@@ -6,6 +6,9 @@
 //   bench_mindspore train CONFIG WEIGHTS DIR STEPS LR OUT [key.sub=value ...]
 //     Starts at WEIGHTS. Writes OUT/gradients.safetensors (of the first batch, under MindSpore's
 //     names) and OUT/trained.ckpt; prints "loss STEP VALUE" and "ms VALUE", the median of a step.
+//     Under a launcher each rank uses every n-th batch; rank 0 writes.
+//   bench_mindspore train64 ...
+//     The same in float64: which of two float32 gradients is nearer to the truth?
 //   bench_mindspore ranks
 //     The answers of this rank to the calls of ranks.py, "RANK|CALL|RESULT".
 // The optimizer is momentum 0.9 without decay, as in MindSpore's tutorial; the network is in
@@ -26,6 +29,7 @@
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "lockstep/checkpoint/weight_names.h"
 #include "lockstep/collectives.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "lockstep/safetensors.h"
@@ -70,6 +74,14 @@ int write_batches(const Words& words) {
   return 0;
 }
 
+TensorMap read_batch(const fs::path& path, bool in_float64) {
+  auto tensors = load_tensors(path).tensors;
+  for (auto& [name, value] : tensors) {
+    if (in_float64 && value.is_floating_point()) value = value.to(at::kDouble);
+  }
+  return tensors;
+}
+
 std::vector<at::Tensor> targets_of(const TensorMap& tensors) {
   std::vector<at::Tensor> targets;
   while (true) {
@@ -95,7 +107,7 @@ void write_gradients(const Model& model, const fs::path& path) {
   save_tensors(path, tensors);
 }
 
-int train(const Words& words) {
+int train(const Words& words, bool in_float64) {
   auto config = read_config(words, 7);
   config.model = without_pretrained(config.model);
   const fs::path batches = words[3], out = words[6];
@@ -103,27 +115,32 @@ int train(const Words& words) {
   fs::create_directories(out);
   const auto model = make_model(config.model, config.system.seed);
   load_weights(words[2], *model);
+  if (in_float64) model->to(at::kDouble);
   const auto task = make_task(config);
   torch::optim::SGD optimizer(model->parameters(),
                               torch::optim::SGDOptions(std::stod(words[5])).momentum(0.9));
   model->train();
+  const auto world = World::join();
+  auto group = ProcessGroup::create(world);
+  DistributedDataParallel ddp(model, group);
   std::vector<double> times;
   int64_t files = 0;
   while (fs::exists(batch_path(batches, files))) ++files;
   for (int64_t step = 0; step < steps; ++step) {
-    const auto batch = load_tensors(batch_path(batches, step % files)).tensors;
+    const auto batch =
+        read_batch(batch_path(batches, (step * world.size + world.rank) % files), in_float64);
     const auto begin = std::chrono::steady_clock::now();
     optimizer.zero_grad();
-    const auto loss = task->loss(model->forward(batch.at("image")), targets_of(batch));
+    const auto loss = task->loss(ddp(batch.at("image")), targets_of(batch));
     loss.backward();
-    if (step == 0) write_gradients(*model, out / "gradients.safetensors");
+    if (step == 0 && world.rank == 0) write_gradients(*model, out / "gradients.safetensors");
     optimizer.step();
     const std::chrono::duration<double, std::milli> elapsed =
         std::chrono::steady_clock::now() - begin;
     times.push_back(elapsed.count());
     fmt::print("loss {} {:.9g}\n", step, loss.item<double>());
   }
-  save_ckpt(out / "trained.ckpt", *model);
+  if (world.rank == 0) save_ckpt(out / "trained.ckpt", *model);
   std::sort(times.begin(), times.end());
   if (!times.empty()) fmt::print("ms {:.1f}\n", times[times.size() / 2]);
   return 0;
@@ -169,7 +186,8 @@ int print_ranks() {
 int body(int argc, char** argv) {
   const Words words(argv + 1, argv + argc);
   if (words.size() >= 4 && words[0] == "batches") return write_batches(words);
-  if (words.size() >= 7 && words[0] == "train") return train(words);
+  if (words.size() >= 7 && words[0] == "train") return train(words, /*in_float64=*/false);
+  if (words.size() >= 7 && words[0] == "train64") return train(words, /*in_float64=*/true);
   if (words.size() == 1 && words[0] == "ranks") return print_ranks();
   throw Error(
       ErrorCode::kInvalidArgument,
