@@ -4,7 +4,6 @@
 usage: peer.py init  CONFIG WEIGHTS.ckpt          fresh weights of MindSpore's network
        peer.py train CONFIG WEIGHTS.ckpt DIR STEPS LR OUT
                                                   loss and gradients of DIR's first batch, STEPS steps
-       peer.py eval  CONFIG WEIGHTS.ckpt DIR      outputs of DIR's first batch in evaluation mode
 
 CONFIG is a YAML file that both sides read. A classifier is MindCV's ResNet, as MindOCR contains it;
 the other networks come from MindOCR's build_model() and build_loss(). `train` runs under msrun or
