@@ -6,9 +6,11 @@
 #include <torch/optim/optimizer.h>
 
 #include <cstdint>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -21,7 +23,18 @@ struct NamedParamState : torch::optim::OptimizerCloneableParamState<NamedParamSt
 
 class NamedStateOptimizer : public torch::optim::Optimizer {
  public:
-  using Optimizer::Optimizer;
+  using Options = torch::optim::OptimizerOptions;
+
+  /// Each group keeps its own options. libtorch 2.13 gives those of a type that is not its own the
+  /// values of `defaults`.
+  NamedStateOptimizer(const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                      std::unique_ptr<Options> defaults)
+      : Optimizer(groups, std::move(defaults)) {
+    for (size_t i = 0; i < groups.size(); ++i) {
+      if (groups[i].has_options()) param_groups_[i].set_options(groups[i].options().clone());
+    }
+  }
+
   /// The name in checkpoints: "Lion".
   virtual const std::string& kind() const = 0;
   virtual const std::vector<std::string>& slots() const = 0;

@@ -134,9 +134,9 @@ const RuleOptimizer::Entry& RuleOptimizer::entry_of(const std::string& rule) {
 }
 
 RuleOptimizer::RuleOptimizer(const std::string& rule,
-                             std::vector<torch::optim::OptimizerParamGroup> groups,
+                             const std::vector<torch::optim::OptimizerParamGroup>& groups,
                              const RuleOptions& options)
-    : NamedStateOptimizer(std::move(groups), std::make_unique<RuleOptions>(options)),
+    : NamedStateOptimizer(groups, std::make_unique<RuleOptions>(options)),
       rule_(entry_of(rule).rule),
       kind_(entry_of(rule).kind),
       slots_(entry_of(rule).slots) {

@@ -51,7 +51,8 @@ struct RuleOptions : torch::optim::OptimizerCloneableOptions<RuleOptions> {
 class RuleOptimizer : public NamedStateOptimizer {
  public:
   /// `rule` is one of the names above. Errors: kInvalidArgument for another.
-  RuleOptimizer(const std::string& rule, std::vector<torch::optim::OptimizerParamGroup> groups,
+  RuleOptimizer(const std::string& rule,
+                const std::vector<torch::optim::OptimizerParamGroup>& groups,
                 const RuleOptions& options);
 
   /// Skips parameters without a gradient. `closure` must be empty.
