@@ -38,7 +38,8 @@ bring_torch() {
   local start=$SECONDS pip_log
   pip_log=$(mktemp) && scratch+=("$pip_log")
   rm -rf "$torch_folder"
-  { /usr/bin/python3 -m venv "$torch_folder" && "$torch_folder/bin/python" -m pip install -q "torch==$TORCH" numpy; } >"$pip_log" 2>&1 ||
+  { /usr/bin/python3 -m venv "$torch_folder" &&
+    "$torch_folder/bin/python" -m pip install -q "torch==$TORCH" "$(grep '^numpy==' bench/peers/requirements.txt)"; } >"$pip_log" 2>&1 ||
     fail setup "torch $TORCH cannot be installed into $torch_folder: $(grep -m1 -oE '(^ERROR: |No space left).*' "$pip_log" | cut -c1-200 || tail -n 1 "$pip_log")"
   touch "$torch_folder/whole"
   echo "setup: torch       $TORCH in $torch_folder after $((SECONDS - start)) s"

@@ -10,9 +10,10 @@ set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
 ROUNDS=${ROUNDS:-3}
 folder=$(mktemp -d "${FOLDER:-${TMPDIR:-/tmp}}/lockstep-checkpoints-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
+scratch+=("$folder")
 export PYTHONWARNINGS=ignore OMP_NUM_THREADS=1
 for ((round = 1; round <= ROUNDS; round++)); do
   "$build/bin/lockstep" run --raw --nproc_per_node 2 -- "$build/bin/bench_checkpoint" "$folder/ours"
-  TMPDIR=$folder $torchrun --nnodes=1 --nproc_per_node=2 --monitor_interval 0.1 "$peers/checkpoint_save.py" "$folder/theirs" 2>/dev/null
+  TMPDIR=$folder timeout 300 $torchrun --nnodes=1 --nproc_per_node=2 --monitor_interval 0.1 "$peers/checkpoint_save.py" "$folder/theirs" 2>"$folder/errors" ||
+    { cat "$folder/errors" >&2; fail checkpoints "torch.distributed.checkpoint failed"; }
 done

@@ -25,8 +25,8 @@ class NamedStateOptimizer : public torch::optim::Optimizer {
  public:
   using Options = torch::optim::OptimizerOptions;
 
-  /// Each group keeps its own options. libtorch 2.13 gives those of a type that is not its own the
-  /// values of `defaults`.
+  /// Each group keeps its own options. libtorch 2.13 replaces them by `defaults` if it does not
+  /// know their type.
   NamedStateOptimizer(const std::vector<torch::optim::OptimizerParamGroup>& groups,
                       std::unique_ptr<Options> defaults)
       : Optimizer(groups, std::move(defaults)) {

@@ -82,24 +82,24 @@ run() {
 
 failures=0
 compare() {
-  local name=$1 mode=$2 start=$SECONDS of text="" verdict=ok why="" restarts=0
+  local name=$1 mode=$2 start=$SECONDS of text="" ends=ok why="" restarts=0
   [ "$mode" = plain ] || restarts=1
   for of in torchrun lockstep; do run $of "$name" "$mode"; done
   local theirs=$work/$name.torchrun ours=$work/$name.lockstep
   if [ "$(<"$theirs/code")" != 0 ]; then
-    verdict=FAILED why="torchrun ended with $(<"$theirs/code")"
+    ends=FAILED why="torchrun ended with $(<"$theirs/code")"
   elif [ "$(<"$ours/code")" != 0 ]; then
-    verdict=FAILED why="lockstep run ended with $(<"$ours/code")"
+    ends=FAILED why="lockstep run ended with $(<"$ours/code")"
   elif ! cmp -s "$theirs/result" "$ours/result"; then
-    verdict=FAILED why="results differ; torchrun: $(cat "$theirs/result" 2>&1)"
+    ends=FAILED why="results differ; torchrun: $(cat "$theirs/result" 2>&1)"
   elif ! grep -q "restarts=$restarts world=2 " "$ours/result"; then
-    verdict=FAILED why="not $restarts restarts"
+    ends=FAILED why="not $restarts restarts"
   elif [ -n "$(<"$ours/left")" ]; then
-    verdict=FAILED why="lockstep run left processes $(<"$ours/left")"
+    ends=FAILED why="lockstep run left processes $(<"$ours/left")"
   fi
   text=$(cat "$ours/result" 2>/dev/null || true)
-  printf '%-22s %-6s %-7s %4d s  %s\n' "$name" "$mode" "$verdict" $((SECONDS - start)) "${why:-$text}"
-  if [ $verdict = FAILED ]; then
+  printf '%-22s %-6s %-7s %4d s  %s\n' "$name" "$mode" "$ends" $((SECONDS - start)) "${why:-$text}"
+  if [ $ends = FAILED ]; then
     failures=$((failures + 1))
     for of in theirs ours; do
       echo "--- the end of ${!of##*.}'s output"

@@ -58,12 +58,6 @@ package "$work/two" 2.13.0 $new_abi
 mkdir "$work/two/torch/include/fmt"
 configure "-DLOCKSTEP_TORCH=$work/two" || { cat "$work/log"; exit 1; }
 says "-- libtorch 2.13.0 of $work/two/torch"
-# One below the sources, as TORCH=VERSION has it.
-mkdir -p "$source/build"
-below=$(mktemp -d "$source/build/torch-XXXXXX")
-trap 'rm -rf "$work" "$below"' EXIT
-package "$below" 2.13.0 $new_abi
-configure "-DLOCKSTEP_TORCH=$below" || { cat "$work/log"; exit 1; }
 says "part GLOO OFF: it needs Gloo's headers, which libtorch 2.13.0 does not bring"
 [ "$work/build/fmt_of_system/fmt" -ef /usr/include/fmt ]
 for entry in "c10_LIBRARY:FILEPATH=$work/two/torch/lib/libc10.so" "TORCH_LIBRARY:FILEPATH=$work/two/torch/lib/libtorch.so" \
