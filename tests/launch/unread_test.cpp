@@ -40,13 +40,14 @@ class UnreadEnd {
     all.insert(all.end(), words.begin(), words.end());
     return all;
   }
-  /// Whether no more bytes fit.
+  /// Whether no more bytes fit for 50 ms. A single look is not enough for a terminal: it takes no
+  /// byte while another process is just writing, however much room is left.
   bool full() const {
-    const UniqueFd writer(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    // A terminal with room for one byte is writable, but a newline takes two.
-    if (keep_) return ::write(writer.get(), "\n", 1) < 0 && errno == EAGAIN;
-    pollfd item{writer.get(), POLLOUT, 0};
-    return ::poll(&item, 1, 0) == 0;
+    for (const auto deadline = Deadline::after(50ms); !deadline.passed();) {
+      if (!takes_nothing()) return false;
+      std::this_thread::sleep_for(2ms);
+    }
+    return true;
   }
   void read_away() const {
     char buffer[1 << 16];
@@ -55,6 +56,13 @@ class UnreadEnd {
   }
 
  private:
+  bool takes_nothing() const {
+    const UniqueFd writer(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    // A terminal with room for one byte is writable, but a newline takes two.
+    if (keep_) return ::write(writer.get(), "\n", 1) < 0 && errno == EAGAIN;
+    pollfd item{writer.get(), POLLOUT, 0};
+    return ::poll(&item, 1, 0) == 0;
+  }
   void open_terminal() {
     end_.reset(::posix_openpt(O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     char name[64];
