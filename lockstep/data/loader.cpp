@@ -1,5 +1,6 @@
 #include "lockstep/data/loader.h"
 
+#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +17,12 @@ void require(bool met, const std::string& what) {
 }
 
 }  // namespace
+
+at::Tensor indices_of(const BatchRows& rows) {
+  auto indices = at::empty({std::ssize(rows.samples)}, at::kLong);
+  std::copy(rows.samples.begin(), rows.samples.end(), indices.data_ptr<int64_t>());
+  return indices;
+}
 
 Loader::Loader(std::unique_ptr<const BatchMaker> maker, const LoaderOptions& options)
     : maker_(std::move(maker)), options_(options), batches_(options.threads, options.prefetch) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lockstep/base/rounding.h"
-#include "lockstep/data/batch.h"
+#include "lockstep/data/batch_source.h"
 #include "lockstep/data/prefetcher.h"
 
 namespace lockstep {
@@ -25,24 +25,6 @@ struct LoaderOptions {
 constexpr int64_t batches_of(int64_t num_samples, int64_t batch_size, bool drop_remainder) {
   return drop_remainder ? num_samples / batch_size : divide_up(num_samples, batch_size);
 }
-
-/// The samples of a batch.
-struct BatchRows {
-  int64_t epoch = 0;
-  std::span<const int64_t> samples;
-  int64_t num_counted = 0;  ///< Leading ones that count; the others are padding.
-};
-
-/// Makes the batches of one data set. Read-only after construction: any number of threads may use
-/// it.
-class BatchMaker {
- public:
-  virtual ~BatchMaker() = default;
-  /// Samples are numbered 0 .. size()-1.
-  virtual int64_t size() const = 0;
-  /// Depends on `rows` alone. Errors: those of reading the samples.
-  virtual Batch make(const BatchRows& rows) const = 0;
-};
 
 /// Reads a data set in a given order. The batches depend on (maker, epoch, order) alone, not on
 /// threads or timing. They are made ahead across the epoch's end too if the next one is known. The

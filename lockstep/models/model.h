@@ -1,21 +1,13 @@
 #pragma once
-// The trainer's view of a network.
-
-#include <ATen/core/Tensor.h>
-#include <torch/nn/module.h>
+// The parts of networks that are built in.
 
 #include <vector>
 
+#include "lockstep/model.h"
+
 namespace lockstep {
 
-/// A module with one tensor in and one out. Legend of the shapes in this folder: N images,
-/// C channels, H rows, W columns, K classes.
-class Model : public torch::nn::Module {
- public:
-  virtual at::Tensor forward(at::Tensor input) = 0;
-  /// The device of its parameters; it has at least one.
-  at::Device device() const { return parameters().front().device(); }
-};
+// Legend of the shapes in this folder: N images, C channels, H rows, W columns, K classes.
 
 /// The part of a network that computes features of images.
 /// forward: (N, 3, H, W) -> (N, out_channels(), H', W').

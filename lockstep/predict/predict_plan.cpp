@@ -199,8 +199,9 @@ std::vector<std::string> class_names(const Config& config) {
                             names.size(), count));
   }
   if (!names.empty()) return names;
-  const fs::path file = find_cifar10(config.train.dataset.data_dirs.front()) / "batches.meta.txt";
-  std::ifstream lines(file);
+  const auto& dirs = config.train.dataset.data_dirs;  // none for a registered data set
+  std::ifstream lines;
+  if (!dirs.empty()) lines.open(find_cifar10(dirs.front()) / "batches.meta.txt");
   for (std::string name; names.size() < count && std::getline(lines, name);) {
     if (!name.empty()) names.push_back(name);
   }

@@ -8,9 +8,10 @@
 #include <string>
 
 #include "lockstep/amp_level.h"
+#include "lockstep/data/batch_source.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/error.h"
-#include "lockstep/models/model.h"
+#include "lockstep/model.h"
 #include "lockstep/observe/progress.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/task/task.h"

@@ -43,7 +43,7 @@ TrainData check_images(const Config& config) {
       make_image_transform(config.train.dataset, Cifar10::kShape, config.system.seed)
           .output()
           .numel();
-  if (config.eval) {
+  if (config.eval && !config.eval->dataset.own) {
     make_image_transform(config.eval->dataset, Cifar10::kShape, config.system.seed);
     count_records(config.eval->dataset);
   }
@@ -53,6 +53,14 @@ TrainData check_images(const Config& config) {
       samples_used(config.train.dataset, records > 0 ? records : files * kOfficialImagesOfAFile);
   if (records == 0) data.note = ", the official number: the data are not there yet";
   return data;
+}
+
+TrainData check_own_data(const Config& config) {
+  const auto train = make_own_dataset(config, true);
+  if (config.eval && config.eval->dataset.own) make_own_dataset(config, false);
+  const int64_t first = 0;
+  const Batch batch = train->make({0, {&first, 1}, 1});
+  return {train->size(), "", batch.images.numel()};
 }
 
 /// Pixels after the last transform that fixes a size; 0 without one.
@@ -111,7 +119,9 @@ int run_check(const Config& config, World world) {
   const auto resumed = resume(config, false, *model, *optimizer);
   check_same_start(resumed.state.step, resumed.from, group);
   const bool images = config.model.type == ModelType::kCls;
-  const TrainData data = images ? check_images(config) : check_text(config);
+  const TrainData data = config.train.dataset.own ? check_own_data(config)
+                         : images                 ? check_images(config)
+                                                  : check_text(config);
   if (world.rank != 0) return 0;
   for (const auto& line : missing_weights(config.model)) log_warn(line);
   for (const auto& line : missing_files(config, true)) log_warn(line);

@@ -154,11 +154,12 @@ std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int ranks,
 }
 
 void warn_of_data(TrainingLog& log, const Config& config) {
-  const auto data_dir = find_cifar10(config.train.dataset.data_dirs.front());
-  if (is_stand_in(data_dir)) log.write(Severity::kWarning, kDataLogger, stand_in_warning(data_dir));
   for (const auto& line : missing_files(config, config.system.val_while_train)) {
     log.write(Severity::kWarning, kDataLogger, line);
   }
+  if (config.train.dataset.own) return;
+  const auto data_dir = find_cifar10(config.train.dataset.data_dirs.front());
+  if (is_stand_in(data_dir)) log.write(Severity::kWarning, kDataLogger, stand_in_warning(data_dir));
 }
 
 /// Printed at the start, so that a user can watch the run.

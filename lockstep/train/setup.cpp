@@ -21,9 +21,21 @@ namespace lockstep {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+std::shared_ptr<Model> make_own_network(const ModelConfig& config) {
+  auto model = config.network->make(config.head.num_classes);
+  if (model && !model->parameters().empty()) return model;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("model.network: '{}' made {}", config.network->name,
+                          model ? "a network without parameters" : "no network"));
+}
+
+}  // namespace
+
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool warns) {
   torch::manual_seed(static_cast<uint64_t>(seed));
-  auto model = build_model(config.spec());
+  auto model = config.network ? make_own_network(config) : build_model(config.spec());
   // Initial weights: a tensor that does not fit keeps its values, with a warning, as in MindOCR.
   const std::string& backbone = config.backbone.pretrained;
   if (!backbone.empty())
@@ -75,6 +87,7 @@ std::vector<std::string> missing_files(const Config& config, bool with_eval) {
   if (config.model.type != ModelType::kCls) return {};
   std::vector<std::string> lines;
   const auto look = [&](const DatasetConfig& dataset) {
+    if (dataset.own) return;
     auto line = missing_cifar10_warning(dataset.data_dirs.front(), split_of(dataset));
     if (!line.empty()) lines.push_back(std::move(line));
   };
@@ -115,6 +128,16 @@ std::shared_ptr<const Cifar10> load_cifar10(const Config& config, const DatasetC
 
 }  // namespace
 
+std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training) {
+  const auto& dataset = training ? config.train.dataset : config.eval->dataset;
+  auto maker = dataset.own->make({training, static_cast<uint64_t>(config.system.seed)});
+  if (maker && maker->size() > 0) return maker;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: {}.dataset: '{}' made {}", dataset.where, training ? "train" : "eval",
+                  dataset.own->name, maker ? "a data set without samples" : "no data set"));
+}
+
 int workers_of(const World& world) {
   return own_cores(world);
 }
@@ -129,7 +152,10 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   DataParts parts;
   int64_t used = 0;
   std::unique_ptr<const BatchMaker> maker;
-  if (config.model.type == ModelType::kCls) {
+  if (dataset.own) {
+    maker = make_own_dataset(config, training);
+    used = maker->size();
+  } else if (config.model.type == ModelType::kCls) {
     const auto data = load_cifar10(config, dataset);
     used = samples_used(dataset, data->size());
     maker = image_batches(data, make_image_transform(dataset, data->shape(), seed));

@@ -46,6 +46,10 @@ std::vector<std::string> missing_files(const Config& config, bool with_eval);
 /// Errors: kInvalidArgument if the data have more classes than the model.
 void check_classes(int64_t of_data, int64_t of_model);
 
+/// A registered data set of section `train` or `eval`. Errors: kInvalidArgument if it has no
+/// samples; its own.
+std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training);
+
 /// One rank's source of samples.
 struct DataParts {
   std::vector<DistributedSampler> samplers;  ///< One for each of the rank's virtual ranks.

@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
+#include "lockstep/data/batch_source.h"
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/distributed_sampler.h"
-#include "lockstep/models/model.h"
+#include "lockstep/model.h"
 #include "lockstep/process_group.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/train/config/config.h"

@@ -17,7 +17,8 @@ void check_together(const Config& config, Section& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");
   }
-  if (config.metric.main_indicator == "top_5" && config.model.head.num_classes <= 5) {
+  if (config.metric.main_indicator == "top_5" && config.model.head.num_classes <= 5 &&
+      !config.metric.own) {
     root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
   }
   if (config.model.type == ModelType::kRec) check_recogniser(config, root);
@@ -83,8 +84,12 @@ Config read_config(Node tree, Settings* settings) {
   root.any("predict");
   config.parallel = read_parallel(root.section("parallel"));
   root.finish();
-  if (type == ModelType::kCls && config.eval && config.eval->dataset.data_dirs[0].empty()) {
+  const bool cifar = type == ModelType::kCls && config.eval && !config.eval->dataset.own;
+  if (cifar && config.eval->dataset.data_dirs[0].empty()) {
     config.eval->dataset.data_dirs = config.train.dataset.data_dirs;
+    if (config.train.dataset.own) {
+      root.section("eval").section("dataset").missing("data_dir", "is missing: a folder");
+    }
   }
   check_together(config, root);
   return config;

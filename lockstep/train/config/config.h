@@ -27,6 +27,7 @@
 #include "lockstep/ocr/postprocess/options.h"
 #include "lockstep/ocr/transforms/options.h"
 #include "lockstep/train/config/node.h"
+#include "lockstep/train/config/own_parts.h"
 
 namespace lockstep {
 
@@ -59,6 +60,7 @@ struct DatasetConfig {
   std::vector<TransformConfig> transforms;  ///< Of Cifar10Dataset.
   std::vector<ocr::Transform> pipeline;     ///< Of the others.
   ocr::LmdbOptions lmdb;                    ///< Of LMDBDataset.
+  std::optional<OwnPart<DatasetMaker>> own;  ///< A registered one; all of the above is unused.
   std::string where;                        ///< For errors: "FILE:LINE".
 };
 
@@ -93,15 +95,17 @@ struct BackboneConfig : BackboneSpec {
 
 struct ModelConfig {
   ModelType type = ModelType::kCls;
+  std::optional<OwnPart<NetworkMaker>> network;  ///< In the place of the parts, for kCls.
   BackboneConfig backbone;
   NeckSpec neck;
   HeadSpec head;
   ModelSpec spec() const { return {backbone, neck, head}; }  ///< The network, whatever its weights.
-  std::string pretrained;    ///< Weights of the whole model, as BackboneConfig::pretrained.
-  bool resume = false;       ///< Resume from a checkpoint, if there is one.
-  std::string resume_path;   ///< Its path; empty: the latest in train.ckpt_save_dir.
-  std::string given_name;    ///< model.name; empty: none.
-  std::string name() const;  ///< given_name, or MindOCR's "{backbone}-{neck}-{head}".
+  std::string pretrained;   ///< Weights of the whole model, as BackboneConfig::pretrained.
+  bool resume = false;      ///< Resume from a checkpoint, if there is one.
+  std::string resume_path;  ///< Its path; empty: the latest in train.ckpt_save_dir.
+  std::string given_name;   ///< model.name; empty: none.
+  /// given_name, or the network's, or MindOCR's "{backbone}-{neck}-{head}".
+  std::string name() const;
 };
 
 // `loss:`, `postprocess:` and `metric:` of a configuration.
@@ -111,7 +115,8 @@ struct CrossEntropyConfig {
   double smoothing = 0;  ///< Label smoothing, in [0, 1).
 };
 
-using LossConfig = std::variant<CrossEntropyConfig, DbLossConfig, CtcLossConfig>;
+using OwnLoss = OwnPart<LossFunction>;
+using LossConfig = std::variant<CrossEntropyConfig, DbLossConfig, CtcLossConfig, OwnLoss>;
 
 /// ClsPostprocess.
 struct ClassNames {
@@ -129,6 +134,7 @@ struct MetricConfig {
   std::string main_indicator = "acc";
   ocr::DetMetricOptions det;
   ocr::RecMetricOptions rec;
+  std::optional<OwnPart<MetricMaker>> own;
 };
 
 struct Setting;

@@ -181,15 +181,37 @@ std::vector<std::string> types_of(ModelType type, DataUse use) {
   return {"RecDataset", "LMDBDataset"};
 }
 
+bool read_own_dataset(Section& section, DatasetConfig& config) {
+  auto own = read_own_part(section, "type", config.type, datasets());
+  if (!own.make) return false;
+  config.own = std::move(own);
+  section.finish();
+  return true;
+}
+
 }  // namespace
+
+std::vector<std::string> built_in_datasets() {
+  std::vector<std::string> names;
+  for (const auto type : {ModelType::kCls, ModelType::kDet, ModelType::kRec}) {
+    const auto some = types_of(type, DataUse::kTrain);
+    names.insert(names.end(), some.begin(), some.end());
+  }
+  return names;
+}
 
 DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   DatasetConfig config;
   config.where = section.where("type");
   const bool cls = type == ModelType::kCls;
   if (!cls || use == DataUse::kPredict) config.type.clear();  // it is required
-  read_name(section, "type", config.type, types_of(type, use),
+  auto types = types_of(type, use);
+  const bool may_be_own = cls && use != DataUse::kPredict;
+  const auto registered = names_of(datasets());
+  if (may_be_own) types.insert(types.end(), registered.begin(), registered.end());
+  read_name(section, "type", config.type, types,
             {"PublayNetDataset", "KieDataset", "PubTabDataset"}, "the kind of data");
+  if (may_be_own && read_own_dataset(section, config)) return config;
   section.read("dataset_root", config.dataset_root,
                "in front of `data_dir` and `label_file`, unless they are absolute");
   if (cls && use == DataUse::kPredict) {

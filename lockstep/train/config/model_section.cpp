@@ -204,14 +204,33 @@ ModelType read_type(Section& section) {
 
 std::string ModelConfig::name() const {
   if (!given_name.empty()) return given_name;
+  if (network) return network->name;
   return fmt::format("{}-{}-{}", backbone.name, neck.name.empty() ? kNone : neck.name, head.name);
 }
 
-ModelConfig read_model(Section section) {
-  ModelConfig config;
-  config.type = read_type(section);
-  section.only("transform", {""}, "no network here transforms its images first");
-  section.read("name", config.given_name, "for the log");
+namespace {
+
+/// A registered network, which takes the place of backbone, neck and head.
+void read_network(Section& section, ModelConfig& config) {
+  if (config.type != ModelType::kCls) section.fail("network", "needs type: cls");
+  section.only("backbone", {""}, "model.network takes its place");
+  section.only("neck", {""}, "model.network takes its place");
+  if (networks().parts().empty()) {
+    section.fail("network", "names a network, and this program has none: --plugin FILE adds some");
+  }
+  Section own = section.section("network");
+  std::string name;
+  read_name(own, "name", name, names_of(networks()), {}, "a registered network");
+  config.network = read_own_part(own, "name", name, networks());
+  own.finish();
+  Section head = section.section("head");
+  config.head.num_classes = 0;
+  head.read("num_classes", config.head.num_classes, {0, 1 << 24}, "");
+  head.finish();
+}
+
+/// Backbone, neck and head.
+void read_parts(Section& section, ModelConfig& config) {
   config.backbone = read_backbone(section.section("backbone"), config.type);
   if (config.type == ModelType::kCls) {
     section.only("neck", {""}, "a classifier has none");
@@ -219,6 +238,29 @@ ModelConfig read_model(Section section) {
     config.neck = read_neck(section.section("neck"), config.type);
   }
   config.head = read_head(section.section("head"), config.type);
+}
+
+}  // namespace
+
+const std::vector<std::string>& built_in_networks() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"};
+    for (const auto* some : {&kDetBackbones, &kRecBackbones}) {
+      all.insert(all.end(), some->begin(), some->end());
+    }
+    return all;
+  }();
+  return names;
+}
+
+ModelConfig read_model(Section section) {
+  ModelConfig config;
+  config.type = read_type(section);
+  section.only("transform", {""}, "no network here transforms its images first");
+  section.read("name", config.given_name, "for the log");
+  section.record("network", "a mapping", "", "*ours*: a network that a program registered");
+  section.has("network") ? read_network(section, config) : read_parts(section, config);
+  section.any("network");
   read_weights(section, config.pretrained, "", false, "weights of the whole network");
   read_resume(section, config);
   section.finish();

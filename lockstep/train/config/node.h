@@ -42,6 +42,11 @@ struct Node::Entry {
   Node value;
 };
 
+/// The scalar as YAML 1.1 reads it; false if it is another type (or quoted).
+bool read_flag(const Node& node, bool* value);
+bool read_whole(const Node& node, int64_t* value);
+bool read_number(const Node& node, double* value);
+
 /// Whether both trees have the same values, regardless of places and quotes.
 bool same_values(const Node& a, const Node& b);
 

@@ -1,4 +1,4 @@
-#include "lockstep/train/config/section.h"
+#include "lockstep/section.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +9,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/train/config/node.h"
 #include "lockstep/train/config/yaml_writer.h"
 
 namespace lockstep {
@@ -93,6 +94,10 @@ bool Section::has(const std::string& key) const {
   return found != nullptr && found->kind != Node::Kind::kNull;
 }
 
+bool Section::present(const std::string& key) const {
+  return node_->find(key) != nullptr;
+}
+
 Node* Section::any(const std::string& key) {
   if (!contains(known_, key)) known_.push_back(key);
   return node_->find(key);
@@ -130,7 +135,7 @@ std::string Section::shown_list(const std::vector<double>& numbers) {
 
 void Section::require(const std::string& key, const std::string& why) {
   required_.push_back(key);
-  if (!has(key)) missing(key, why);
+  if (!has(key) && settings_ == nullptr) missing(key, why);
 }
 
 void Section::record(const std::string& key, const std::string& kind, const std::string& fallback,
@@ -271,13 +276,14 @@ void Section::refuse_misspelt(const std::string& key) const {
     if (entry.key == key || contains(known_, entry.key)) continue;
     const std::vector<std::string> meant = {key};
     const std::string near = did_you_mean(entry.key, meant);
-    if (!near.empty()) unknown(entry, near);
+    if (!near.empty()) unknown(to_string(entry.place), entry.key, near);
   }
 }
 
 void Section::refuse_old_name(const std::string& old, const std::string& now) const {
   for (const auto& entry : node_->entries) {
-    if (entry.key == old) unknown(entry, fmt::format(", did you mean '{}'?", now));
+    if (entry.key == old)
+      unknown(to_string(entry.place), entry.key, fmt::format(", did you mean '{}'?", now));
   }
 }
 
@@ -331,14 +337,14 @@ void Section::expect(const std::vector<std::string>& keys) {
 void Section::finish() const {
   for (const auto& entry : node_->entries) {
     if (contains(known_, entry.key)) continue;
-    unknown(entry, hint(entry.key));
+    unknown(to_string(entry.place), entry.key, hint(entry.key));
   }
 }
 
-void Section::unknown(const Node::Entry& entry, const std::string& hint) const {
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("{}: unknown key '{}'{}", to_string(entry.place), name_of(entry.key), hint));
+void Section::unknown(const std::string& place, const std::string& key,
+                      const std::string& hint) const {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: unknown key '{}'{}", place, name_of(key), hint));
 }
 
 }  // namespace lockstep

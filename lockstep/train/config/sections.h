@@ -1,8 +1,8 @@
 #pragma once
 // One reader per section of the file. Private to this folder.
 
+#include "lockstep/section.h"
 #include "lockstep/train/config/config.h"
-#include "lockstep/train/config/section.h"
 
 namespace lockstep {
 
@@ -25,6 +25,12 @@ EvalSection read_eval(Section section, ModelType type);
 PredictSection read_predict(Section section, ModelType type);
 ParallelConfig read_parallel(Section section);
 LossScalerConfig read_loss_scaler(Section section);
+
+/// The names of `cls`, `det` and `rec`, for --list.
+const std::vector<std::string>& built_in_networks();
+std::vector<std::string> built_in_losses();
+std::vector<std::string> built_in_metrics();
+std::vector<std::string> built_in_datasets();
 
 DatasetConfig read_dataset(Section section, ModelType type, DataUse use);
 LoaderConfig read_loader(Section section, DataUse use);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/train/config/section.h"
+#include "lockstep/train/config/node.h"
 
 namespace lockstep {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
 
 namespace lockstep {
@@ -17,6 +18,10 @@ const std::vector<std::string> kOtherPostprocess = {
     "RecAttnLabelDecode", "VisionLANPostProcess",
     "SARLabelDecode",     "RecMasterLabelDecode",
     "ABINetLabelDecode",  "VQASerTokenLayoutLMPostProcess"};
+
+void append(std::vector<std::string>& names, const std::vector<std::string>& more) {
+  names.insert(names.end(), more.begin(), more.end());
+}
 
 LossConfig read_cross_entropy(Section& section) {
   CrossEntropyConfig config;
@@ -94,18 +99,30 @@ ocr::RecMetricOptions read_rec_metric(Section& section) {
 
 }  // namespace
 
+std::vector<std::string> built_in_losses() {
+  return {"CrossEntropySmooth", "DBLoss", "CTCLoss"};
+}
+
+std::vector<std::string> built_in_metrics() {
+  return {"ClsMetric", "DetMetric", "RecMetric"};
+}
+
 LossConfig read_loss(Section section, ModelType type) {
-  LossConfig config;
-  const std::string own = type == ModelType::kCls   ? "CrossEntropySmooth"
-                          : type == ModelType::kDet ? "DBLoss"
-                                                    : "CTCLoss";
-  std::vector<std::string> names = {own};
+  std::string name = built_in_losses()[static_cast<size_t>(type)];
+  std::vector<std::string> names = {name};
   if (type == ModelType::kDet) names.emplace_back("L1BalancedCELoss");  // DBLoss in MindOCR 0.1
-  std::string name = own;
+  if (type == ModelType::kCls) append(names, names_of(losses()));
   read_name(section, "name", name, names, kOtherLosses, "");
-  config = type == ModelType::kCls   ? read_cross_entropy(section)
-           : type == ModelType::kDet ? read_db_loss(section)
-                                     : read_ctc_loss(section);
+  LossConfig config;
+  OwnLoss own;
+  if (type == ModelType::kCls) own = read_own_part(section, "name", name, losses());
+  if (own.make) {
+    config = own;
+  } else {
+    config = type == ModelType::kCls   ? read_cross_entropy(section)
+             : type == ModelType::kDet ? read_db_loss(section)
+                                       : read_ctc_loss(section);
+  }
   section.finish();
   return config;
 }
@@ -147,18 +164,29 @@ PostprocessConfig read_postprocess(Section section, ModelType type) {
   return config;
 }
 
+/// A registered metric. Its names are known once it is made, so the trainer checks main_indicator.
+bool read_own_metric(Section& section, MetricConfig& config) {
+  auto own = read_own_part(section, "name", config.name, metrics());
+  if (!own.make) return false;
+  config.own = std::move(own);
+  config.main_indicator.clear();
+  section.require("main_indicator", "is missing: the figure by which checkpoints are ranked");
+  section.read("main_indicator", config.main_indicator, "");
+  section.finish();
+  return true;
+}
+
 MetricConfig read_metric(Section section, ModelType type) {
   MetricConfig config;
-  std::vector<std::string> indicators = {"acc", "top_5"};
-  config.name = "ClsMetric";
-  if (type == ModelType::kDet) {
-    config.name = "DetMetric";
-    indicators = {"f-score", "recall", "precision"};
-  } else if (type == ModelType::kRec) {
-    config.name = "RecMetric";
-    indicators = {"acc", "norm_edit_distance"};
-  }
-  section.choose("name", config.name, {config.name}, "");
+  config.name = built_in_metrics()[static_cast<size_t>(type)];
+  std::vector<std::string> names = {config.name};
+  if (type == ModelType::kCls) append(names, names_of(metrics()));
+  section.choose("name", config.name, names, "");
+  if (type == ModelType::kCls && read_own_metric(section, config)) return config;
+  const std::vector<std::string> indicators =
+      type == ModelType::kCls   ? std::vector<std::string>{"acc", "top_5"}
+      : type == ModelType::kDet ? std::vector<std::string>{"f-score", "recall", "precision"}
+                                : std::vector<std::string>{"acc", "norm_edit_distance"};
   config.main_indicator = indicators[0];
   section.choose("main_indicator", config.main_indicator, indicators,
                  "by which checkpoints are ranked");

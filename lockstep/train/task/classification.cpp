@@ -15,24 +15,32 @@ at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& label
                                 config.smoothing);
 }
 
-ClassificationSums classification_sums(const at::Tensor& logits, const at::Tensor& labels,
-                                       int64_t valid, const CrossEntropyConfig& config) {
+ClassificationSums classification_sums(const at::Tensor& logits,
+                                       std::span<const at::Tensor> targets, int64_t valid,
+                                       const LossFunction& loss) {
   if (valid == 0) return {};
   const auto rows = logits.narrow(0, 0, valid);
-  const auto truth = labels.narrow(0, 0, valid);
+  std::vector<at::Tensor> counted;
+  for (const auto& column : targets) counted.push_back(column.narrow(0, 0, valid));
   const int64_t best = std::min<int64_t>(5, logits.size(1));
   const auto top = std::get<1>(at::topk(rows, best, 1));  // (valid, best), best first
-  const auto hits = top.eq(truth.unsqueeze(1));
+  const auto hits = top.eq(counted.front().unsqueeze(1));
   ClassificationSums sums;
   sums.samples = static_cast<double>(valid);
-  sums.loss = classification_loss(rows, truth, config).item().toDouble() * sums.samples;
+  sums.loss = loss(rows, counted).item().toDouble() * sums.samples;
   sums.correct = static_cast<double>(hits.select(1, 0).sum().item().toLong());
   sums.correct5 = static_cast<double>(hits.sum().item().toLong());
   return sums;
 }
 
+LossFunction cross_entropy(const CrossEntropyConfig& config) {
+  return [config](const at::Tensor& output, std::span<const at::Tensor> targets) {
+    return classification_loss(output, targets.front(), config);
+  };
+}
+
 at::Tensor ClassificationTask::loss(const at::Tensor& output, std::span<const at::Tensor> targets) {
-  return classification_loss(output, targets.front(), config_);
+  return loss_(output, targets);
 }
 
 std::vector<std::string> ClassificationTask::metric_names() const {
@@ -41,7 +49,7 @@ std::vector<std::string> ClassificationTask::metric_names() const {
 }
 
 std::vector<double> ClassificationTask::sums(const at::Tensor& output, const Batch& batch) {
-  const auto sums = classification_sums(output, batch.targets.front(), batch.valid, config_);
+  const auto sums = classification_sums(output, batch.targets, batch.valid, loss_);
   return {sums.samples, sums.loss, sums.correct, sums.correct5};
 }
 

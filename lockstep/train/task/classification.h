@@ -18,15 +18,20 @@ struct ClassificationSums {
   double correct5 = 0;  ///< The label is among the five best.
 };
 
-/// Of one batch: logits (N, K), labels (N); the first `valid` rows count.
-ClassificationSums classification_sums(const at::Tensor& logits, const at::Tensor& labels,
-                                       int64_t valid, const CrossEntropyConfig& config);
+/// Of one batch: logits (N, K); targets, of which the first are labels (N). The first `valid` rows
+/// count.
+ClassificationSums classification_sums(const at::Tensor& logits,
+                                       std::span<const at::Tensor> targets, int64_t valid,
+                                       const LossFunction& loss);
 
-/// One label an image. Metrics: acc, and top_5 with more than 5 classes.
+/// classification_loss() of the first target.
+LossFunction cross_entropy(const CrossEntropyConfig& config);
+
+/// One label an image, the first target. Metrics: acc, and top_5 with more than 5 classes.
 class ClassificationTask final : public Task {
  public:
-  ClassificationTask(CrossEntropyConfig config, int64_t num_classes)
-      : config_(std::move(config)), num_classes_(num_classes) {}
+  ClassificationTask(LossFunction loss, int64_t num_classes)
+      : loss_(std::move(loss)), num_classes_(num_classes) {}
 
   at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
   std::vector<std::string> metric_names() const override;
@@ -35,7 +40,7 @@ class ClassificationTask final : public Task {
   EvalResult result(std::span<const double> sums) override;
 
  private:
-  CrossEntropyConfig config_;
+  LossFunction loss_;
   int64_t num_classes_;
 };
 

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 
-#include <algorithm>
-
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/task/classification.h"
 #include "lockstep/train/task/detection.h"
+#include "lockstep/train/task/own_task.h"
 #include "lockstep/train/task/recognition.h"
 
 namespace lockstep {
@@ -67,13 +66,22 @@ std::unique_ptr<Task> make_recognition(const Config& config) {
                                            config.metric.rec);
 }
 
+std::unique_ptr<Task> make_classification(const Config& config) {
+  const int64_t classes = config.model.head.num_classes;
+  const auto* own = std::get_if<OwnLoss>(&config.loss);
+  auto loss = own ? own->make : cross_entropy(std::get<CrossEntropyConfig>(config.loss));
+  if (!config.metric.own) {
+    return std::make_unique<ClassificationTask>(std::move(loss), classes);
+  }
+  return std::make_unique<OwnTask>(std::move(loss), config.metric.own->make(classes));
+}
+
 }  // namespace
 
 std::unique_ptr<Task> make_task(const Config& config) {
   if (config.model.type == ModelType::kDet) return make_detection(config);
   if (config.model.type == ModelType::kRec) return make_recognition(config);
-  return std::make_unique<ClassificationTask>(std::get<CrossEntropyConfig>(config.loss),
-                                              config.model.head.num_classes);
+  return make_classification(config);
 }
 
 }  // namespace lockstep

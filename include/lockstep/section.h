@@ -1,8 +1,16 @@
 #pragma once
-// Typed reading of one mapping of the configuration. Each key is read by name, with the variable
-// for its value, its bounds and a line about it; an unread key is an error. The variable's initial
-// value is the default. It fills in an absent key, so the tree becomes the effective configuration.
-// Each call can be recorded; the tables of docs/reference/settings.md come from these records.
+// The settings of one part of a run, read by name: a mapping of the configuration, such as
+// `model.network` of a YAML file.
+//
+//   int64_t width = 64;
+//   section.read("width", width, {1, 4096}, "channels of the first layer");
+//
+// The variable's initial value is the default, and the last argument is a line for the manual. An
+// absent key gets its default in the file args.yaml, which thus has the effective configuration. A
+// key that no call reads is an error.
+//
+// Errors of every call: kInvalidArgument "FILE:LINE: SECTION.KEY must be ..., not '...'". One
+// thread.
 
 #include <array>
 #include <cstdint>
@@ -11,9 +19,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "lockstep/train/config/node.h"
-
 namespace lockstep {
+
+struct Node;
 
 /// A key as its reader describes it.
 struct Setting {
@@ -39,12 +47,12 @@ struct Named {
   T value;
 };
 
-/// Errors of every call: kInvalidArgument "PLACE: PATH.KEY must be ..., not '...'".
+/// Reads keys of one mapping. A copy reads the same mapping, and knows the keys read so far.
 class Section {
  public:
-  /// `path` is the section's full name ("train.loader", empty for the whole file). A null node
-  /// becomes an empty mapping; any other node must be a mapping. `settings`, if any, gets a record
-  /// of each key that is read here and in sub-sections.
+  /// Internal. `path` is the section's full name ("train.loader", empty for the whole file). A null
+  /// node becomes an empty mapping; any other node must be a mapping. `settings`, if any, gets a
+  /// record of each key that is read here and in sub-sections.
   Section(Node& node, std::string path, Settings* settings = nullptr);
 
   // Each reads `key` into `value`, which keeps its default if the key is absent or null.
@@ -83,7 +91,8 @@ class Section {
   /// A number, or a list of numbers; empty if absent. Records nothing.
   std::vector<double> number_or_list(const std::string& key);
 
-  /// Call it before the key is read: the key must be present. Errors: missing(), with `why`.
+  /// Call it before the key is read: the key must be present. Errors: missing(), with `why`; none
+  /// while settings are recorded.
   void require(const std::string& key, const std::string& why);
   /// Records a key that is read by other means; see Setting. No effect without `about`.
   void record(const std::string& key, const std::string& kind, const std::string& fallback,
@@ -96,7 +105,7 @@ class Section {
   /// Present, and not null.
   bool has(const std::string& key) const;
   /// Present, even if null.
-  bool present(const std::string& key) const { return node_->find(key) != nullptr; }
+  bool present(const std::string& key) const;
   /// Reports a missing key; an unknown key that resembles it is reported first.
   [[noreturn]] void missing(const std::string& key, const std::string& why) const;
   /// Errors: an unknown key that resembles `key`.
@@ -139,7 +148,8 @@ class Section {
                   bool whole, Range<double> range);
   void fill(const std::string& key, Node node);
   std::string hint(const std::string& key) const;
-  [[noreturn]] void unknown(const Node::Entry& entry, const std::string& hint) const;
+  [[noreturn]] void unknown(const std::string& place, const std::string& key,
+                            const std::string& hint) const;
   [[noreturn]] void wrong(const std::string& key, const Node& node, const std::string& must) const;
 
   Node* node_;
@@ -191,10 +201,5 @@ void Section::read(const std::string& key, std::optional<std::array<T, N>>& valu
   any(key);
   record(key, list_kind(N, std::is_integral_v<T>, range), "", about);
 }
-
-/// The scalar as YAML 1.1 reads it; false if it is another type (or quoted).
-bool read_flag(const Node& node, bool* value);
-bool read_whole(const Node& node, int64_t* value);
-bool read_number(const Node& node, double* value);
 
 }  // namespace lockstep

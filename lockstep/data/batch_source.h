@@ -1,36 +1,13 @@
 #pragma once
-// The batch that a loader gives to a trainer, for any kind of data.
-
-#include <ATen/core/Tensor.h>
+// The trainer's view of data: batches of one epoch after another.
 
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
+#include "lockstep/batch.h"
+
 namespace lockstep {
-
-struct OcrGroundTruth;  // lockstep/data/ocr_batch.h
-
-struct Batch {
-  at::Tensor images;                ///< (N, 3, H, W) float32, contiguous; made on the CPU.
-  std::vector<at::Tensor> targets;  ///< Targets of the loss: columns of N rows each.
-  /// Leading rows that count; the others are padding (see DistributedSampler).
-  int64_t valid = 0;
-  std::shared_ptr<const OcrGroundTruth> ground_truth{};  ///< For text, in evaluation: N samples.
-  /// A line for each unusable sample: in training another one replaces it, in evaluation it is left
-  /// out.
-  std::vector<std::string> faults{};
-  /// A line for each part that was left out of a used sample.
-  std::vector<std::string> remarks{};
-
-  /// Copies images and targets to `device`; tensors already there stay.
-  void move_to(at::Device device) {
-    images = images.to(device);
-    for (auto& column : targets) column = column.to(device);
-  }
-};
 
 /// Gives the batches of one epoch after another. One consumer thread.
 class BatchSource {

@@ -1,0 +1,65 @@
+#pragma once
+// Samples on their way to a network: a batch, and what makes batches of a data set.
+//
+//   class Points final : public lockstep::BatchMaker {
+//     int64_t size() const override { return 1000; }
+//     lockstep::Batch make(const lockstep::BatchRows& rows) const override {
+//       return {xs_.index_select(0, lockstep::indices_of(rows)), {ys_...}, rows.num_counted};
+//     }
+//   };
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct OcrGroundTruth;  // internal
+
+struct Batch {
+  at::Tensor images;  ///< The network's input: N rows, contiguous, on the CPU. Images are float32.
+  std::vector<at::Tensor> targets;  ///< Targets of the loss: columns of N rows each.
+  /// Leading rows that count; the others are padding, so that all ranks have equally many batches.
+  int64_t valid = 0;
+  std::shared_ptr<const OcrGroundTruth> ground_truth{};  ///< For text, in evaluation: N samples.
+  /// A line for each unusable sample: in training another one replaces it, in evaluation it is left
+  /// out.
+  std::vector<std::string> faults{};
+  /// A line for each part that was left out of a used sample.
+  std::vector<std::string> remarks{};
+
+  /// Copies images and targets to `device`; tensors already there stay.
+  void move_to(at::Device device) {
+    images = images.to(device);
+    for (auto& column : targets) column = column.to(device);
+  }
+};
+
+/// The samples of a batch.
+struct BatchRows {
+  int64_t epoch = 0;
+  std::span<const int64_t> samples;
+  int64_t num_counted = 0;  ///< Leading ones that count; the others are padding.
+};
+
+/// Makes the batches of one data set. Read-only after construction: any number of threads may use
+/// it.
+class BatchMaker {
+ public:
+  virtual ~BatchMaker() = default;
+  /// Samples are numbered 0 .. size()-1.
+  virtual int64_t size() const = 0;
+  /// Depends on `rows` alone, so that a sample is the same on any rank, after any restart. Batch of
+  /// as many rows as `rows.samples`, with valid == rows.num_counted. Errors: those of reading the
+  /// samples; they end the run.
+  virtual Batch make(const BatchRows& rows) const = 0;
+};
+
+/// The numbers of the samples as a tensor, for index_select(): (N) int64.
+at::Tensor indices_of(const BatchRows& rows);
+
+}  // namespace lockstep

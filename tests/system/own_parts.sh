@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# A data set, a network, a loss and a metric of a program's own, under the command line of
+# `lockstep train`: in that program, and as a shared library in the ready one. usage: own_parts.sh BUILD SOURCE
+set -euo pipefail
+bin=$1/bin
+config=$2/examples/own_parts.yaml
+plugin=$1/examples/libown_parts_plugin.so
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+fail() { echo "$1"; exit 1; }
+has() { grep -qE -- "$1" <<<"$output" || fail "no line of the output matches: $1"; }
+run() { output=$("$@" 2>&1) || { local status=$?; echo "$output"; fail "ended with $status: $*"; }; }
+refused() { # PATTERN COMMAND...: exit code 2 and one line
+  local status=0
+  output=$("${@:2}" 2>&1) || status=$?
+  echo "$output"
+  [ "$status" = 2 ] && [ "$(wc -l <<<"$output")" = 1 ] || fail "ended with $status, and not with 2 and one line"
+  has "$1"
+}
+result() { tail -n 1 "$1/result.log"; }
+
+# It learns, alone; two ranks have the same bits with the same virtual ranks.
+run "$bin/own_parts" -c "$config" -o train.ckpt_save_dir="$folder/one" parallel.virtual_ranks=2
+has 'Model: layers'
+has 'loss: 0\.0'
+awk 'END { exit !($3 >= 0.99) }' "$folder/one/result.log" || fail "it has not learnt: $(result "$folder/one")"
+run "$bin/lockstep" run --nproc_per_node 2 -- "$bin/own_parts" -c "$config" \
+  -o train.ckpt_save_dir="$folder/two" parallel.virtual_ranks=2
+cmp "$folder"/{one,two}/latest/model.safetensors
+
+# The same parts as a shared library, and the rest of the command line.
+run "$bin/lockstep" train --plugin "$plugin" -c "$config" -o train.ckpt_save_dir="$folder/three" parallel.virtual_ranks=2
+cmp "$folder"/{one,three}/latest/model.safetensors
+run "$bin/lockstep" eval --plugin "$plugin" -c "$config" -o train.ckpt_save_dir="$folder/three"
+has 'hits'
+run "$bin/own_parts" --check -c "$config" -o train.ckpt_save_dir="$folder/four"
+has '^Samples: 512 '
+run "$bin/own_parts" --list
+has '^  spirals: points on two spirals$'
+has '^    points: of both spirals; a whole number from 2 to 1048576; default 512$'
+run "$bin/lockstep" train --plugin "$plugin" --list losses
+has '^  focal: '
+run "$bin/lockstep" train --list losses
+has '^  built in: CrossEntropySmooth, '
+
+refused '^lockstep train: error: --plugin .*none\.so: cannot be loaded: ' "$bin/lockstep" train --plugin "$folder/none.so" -c "$config"
+refused 'this program has none: --plugin' "$bin/lockstep" train -c "$config"
+refused "^own_parts: error: -o model.network.wdith=3: unknown key 'model.network.wdith', did you mean 'width'" \
+  "$bin/own_parts" -c "$config" -o model.network.wdith=3
+refused "^own_parts: error: --list: no kind of part 'network', did you mean 'networks'" "$bin/own_parts" --list network
