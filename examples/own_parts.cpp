@@ -62,8 +62,8 @@ class Hits final : public lockstep::Metric {
  public:
   std::vector<std::string> metric_names() const override { return {"hits"}; }
   size_t num_sums() const override { return 2; }
-  std::vector<double> sums(const torch::Tensor& output, const Batch& batch) override {
-    const auto right = output.argmax(1).eq(batch.targets[0]).narrow(0, 0, batch.valid);
+  std::vector<double> sums(const lockstep::Tensors& outputs, const Batch& batch) override {
+    const auto right = outputs[0].argmax(1).eq(batch.targets[0]).narrow(0, 0, batch.valid);
     return {static_cast<double>(batch.valid), right.sum().item<double>()};
   }
   EvalResult result(std::span<const double> sums) override {
@@ -93,8 +93,8 @@ const lockstep::NetworkPart kLayers("layers", "three linear layers", [](Section&
 const lockstep::LossPart kFocal("focal", "focal loss of the first target", [](Section& settings) {
   double gamma = 2;
   settings.read("gamma", gamma, {0, 10}, "0: cross entropy");
-  return [=](const torch::Tensor& output, std::span<const torch::Tensor> targets) {
-    return focal_loss(output, targets[0], gamma);
+  return [=](const lockstep::Tensors& outputs, const lockstep::Tensors& targets) {
+    return focal_loss(outputs[0], targets[0], gamma);
   };
 });
 

@@ -18,11 +18,14 @@
 
 namespace lockstep {
 
+using Tensors = std::vector<at::Tensor>;
+
 struct OcrGroundTruth;  // internal
 
 struct Batch {
-  at::Tensor images;  ///< The network's input: N rows, contiguous, on the CPU. Images are float32.
-  std::vector<at::Tensor> targets;  ///< Targets of the loss: columns of N rows each.
+  /// The network's first input: N rows, contiguous, on the CPU. Images are float32.
+  at::Tensor images;
+  Tensors targets;  ///< Targets of the loss: columns of N rows each.
   /// Leading rows that count; the others are padding, so that all ranks have equally many batches.
   int64_t valid = 0;
   std::shared_ptr<const OcrGroundTruth> ground_truth{};  ///< For text, in evaluation: N samples.
@@ -31,11 +34,20 @@ struct Batch {
   std::vector<std::string> faults{};
   /// A line for each part that was left out of a used sample.
   std::vector<std::string> remarks{};
+  Tensors more_inputs{};  ///< Of the network, after `images`: N rows each. See Model::compute().
 
-  /// Copies images and targets to `device`; tensors already there stay.
+  /// images, then more_inputs.
+  Tensors inputs() const {
+    Tensors all = {images};
+    all.insert(all.end(), more_inputs.begin(), more_inputs.end());
+    return all;
+  }
+  /// Copies inputs and targets to `device`; tensors already there stay.
   void move_to(at::Device device) {
     images = images.to(device);
-    for (auto& column : targets) column = column.to(device);
+    for (auto* columns : {&targets, &more_inputs}) {
+      for (auto& column : *columns) column = column.to(device);
+    }
   }
 };
 

@@ -5,7 +5,8 @@
 //   class Error final : public lockstep::Metric {
 //     std::vector<std::string> metric_names() const override { return {"error"}; }
 //     size_t num_sums() const override { return 2; }
-//     std::vector<double> sums(const at::Tensor& output, const lockstep::Batch& batch) override;
+//     std::vector<double> sums(const lockstep::Tensors& outputs,
+//                              const lockstep::Batch& batch) override;
 //     lockstep::EvalResult result(std::span<const double> sums) override;
 //   };
 
@@ -48,9 +49,9 @@ class Metric {
   /// Number of entries of sums().
   virtual size_t num_sums() const = 0;
   /// Sums over the first batch.valid samples of a batch (may be 0). Adding the sums of two sets of
-  /// samples, entry by entry, gives those of both. `output`: of the network in evaluation, float32,
-  /// on the CPU.
-  virtual std::vector<double> sums(const at::Tensor& output, const Batch& batch) = 0;
+  /// samples, entry by entry, gives those of both. `outputs`: of the network in evaluation,
+  /// float32, on the CPU.
+  virtual std::vector<double> sums(const Tensors& outputs, const Batch& batch) = 0;
   /// The result, without the time.
   virtual EvalResult result(std::span<const double> sums) = 0;
 };

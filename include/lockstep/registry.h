@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,10 +36,10 @@ class Model;
 /// generator, so that all make the same weights. num_classes: model.head.num_classes, or 0.
 using NetworkMaker = std::function<std::shared_ptr<Model>(int64_t num_classes)>;
 
-/// `loss.name`: a scalar, the mean over the batch, with its graph. output: the network's.
-/// targets: those of the batch. An evaluation with ClsMetric computes it, too.
-using LossFunction =
-    std::function<at::Tensor(const at::Tensor& output, std::span<const at::Tensor> targets)>;
+/// `loss.name`: a scalar, the mean over the batch, with its graph. outputs: the network's, often
+/// one. targets: those of the batch. An evaluation with ClsMetric computes it, too.
+using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs,
+                                              const std::vector<at::Tensor>& targets)>;
 
 /// `metric.name`. num_classes: as NetworkMaker's.
 using MetricMaker = std::function<std::unique_ptr<Metric>(int64_t num_classes)>;
@@ -73,6 +72,11 @@ class Registry {
   /// Call it before main(), or while one thread runs. A name that is given twice is an error once
   /// a configuration has it.
   void add(NamedPart<Made> part) { parts_.push_back(std::move(part)); }
+  /// As add(), in the place of earlier ones of that name.
+  void put(NamedPart<Made> part) {
+    std::erase_if(parts_, [&](const auto& earlier) { return earlier.name == part.name; });
+    parts_.push_back(std::move(part));
+  }
   const std::vector<NamedPart<Made>>& parts() const { return parts_; }
 
  private:

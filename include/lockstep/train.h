@@ -14,6 +14,7 @@
 #include "lockstep/batch.h"
 #include "lockstep/metric.h"
 #include "lockstep/model.h"
+#include "lockstep/recipe.h"
 #include "lockstep/registry.h"
 #include "lockstep/section.h"
 

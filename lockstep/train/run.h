@@ -1,10 +1,24 @@
 #pragma once
 // The three modes of `lockstep train`.
 
+#include <memory>
+#include <vector>
+
+#include "lockstep/recipe.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/world.h"
 
 namespace lockstep {
+
+class Callback;
+
+/// Parts of a run that no configuration can name.
+struct RunExtras {
+  OptimizerMaker optimizer{};  ///< Empty: that of the configuration.
+  /// Called after the trainer's own, but before the one that evaluates.
+  std::vector<std::shared_ptr<Callback>> callbacks{};
+  bool by_command = true;  ///< A command started the run, so the log names the next one.
+};
 
 /// Collective. Trains as configured; writes results to train.ckpt_save_dir (see below). Returns the
 /// process's exit status: 0, or 128 + the signal that ended the run early. Errors: those of its
@@ -15,7 +29,7 @@ namespace lockstep {
 /// log_{rank}.txt, metrics.jsonl, events.jsonl, result.log, result.svg, checkpoints (see
 /// training_checkpoint.h). Nothing is written before model and data are checked. result.svg is
 /// drawn at every end, after a failure too.
-int run_training(const Config& config, World world);
+int run_training(const Config& config, World world, const RunExtras& extras = {});
 
 /// Collective. Evaluates eval.ckpt_load_path, or the best checkpoint of train.ckpt_save_dir.
 /// Errors: kInvalidArgument without a section `eval`, kNotFound.

@@ -60,7 +60,9 @@ TrainData check_own_data(const Config& config) {
   if (config.eval && config.eval->dataset.own) make_own_dataset(config, false);
   const int64_t first = 0;
   const Batch batch = train->make({0, {&first, 1}, 1});
-  return {train->size(), "", batch.images.numel()};
+  int64_t elements = 0;
+  for (const auto& input : batch.inputs()) elements += input.numel();
+  return {train->size(), "", elements};
 }
 
 /// Pixels after the last transform that fixes a size; 0 without one.

@@ -52,8 +52,8 @@ struct RunParts {
   Resumed resumed;
 };
 
-RunParts make_parts(const Config& config, const World& world, c10::Device device,
-                    bool own_results) {
+RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,
+                    const OptimizerMaker& own_optimizer) {
   RunParts parts;
   const VirtualRankRange virtual_ranks = virtual_ranks_of(config, world);
   const int64_t seed = config.system.seed;
@@ -61,7 +61,8 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   parts.model->to(device);
   parts.masters = make_masters(config.system.amp_level, *parts.model);
   torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
-  parts.optimizer = make_optimizer(config.optimizer, weights);
+  parts.optimizer =
+      own_optimizer ? own_optimizer(weights) : make_optimizer(config.optimizer, weights);
   parts.task = make_task(config);
   const int workers = workers_of(world);
   parts.train = make_data(config, virtual_ranks, true, workers);
@@ -241,12 +242,13 @@ MetricsLabels labels_of(const World& world) {
 /// Returns the callback that records a failure.
 std::shared_ptr<Events> add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts,
                                       const WriterFence& fence, const World& world,
-                                      bool own_results) {
+                                      bool own_results, const RunExtras& extras) {
   const auto results = std::make_shared<Results>(labels_of(world), fence);
   auto events = std::make_shared<Events>(labels_of(world), results, own_results);
   trainer.add(std::make_shared<StepLog>(log));
   trainer.add(results);  // Results before Checkpoints: it then has a checkpoint's steps
   trainer.add(std::make_shared<Checkpoints>(log, fence));
+  for (const auto& callback : extras.callbacks) trainer.add(callback);
   if (parts.eval) {  // last: its failure costs no epoch
     trainer.add(std::make_shared<Evaluation>(*parts.eval->loader, parts.eval->samplers));
   }
@@ -265,14 +267,17 @@ std::string next_step(const Config& config, StopReason reason) {
       config.scheduler.num_epochs);
 }
 
-/// Prints the places of results and the next command: the end of a run on rank 0.
-void log_end(TrainingLog& log, const Config& config, const Trainer& trainer) {
+/// Prints the places of results and the next command, if a command started the run: its end on
+/// rank 0.
+void log_end(TrainingLog& log, const Trainer& trainer, bool by_command) {
+  const auto& config = trainer.config();
   const auto& dir = config.train.ckpt_save_dir;
   const bool best = fs::exists(dir / "best");
   log.plain(fmt::format("Checkpoint: {}{}", (dir / "latest").string(),
                         best ? fmt::format(" (best: {})", (dir / "best").string()) : ""));
   log.plain(fmt::format("Log: {}, metrics: {}, curves: {}", (dir / "log_0.txt").string(),
                         (dir / "metrics.jsonl").string(), (dir / "result.svg").string()));
+  if (!by_command) return;
   if (trainer.stop_reason() == StopReason::kMembership) return;  // the user need not type anything
   log.plain(
       fmt::format("Next: the same command with {}", next_step(config, trainer.stop_reason())));
@@ -329,21 +334,21 @@ void compare_after_signal(Trainer& trainer, TrainingLog& log) {
 
 /// From the first step to the last line of the log.
 void train_logged(Trainer& trainer, TrainingLog& log, Events& events, const WriterFence& fence,
-                  const World& world) {
+                  const World& world, bool by_command) {
   const StopReason reason = fit_and_draw(trainer, log, events, fence);
   if (exit_status_of(reason) != 0) {
-    if (world.rank == 0) log_end(log, trainer.config(), trainer);
+    if (world.rank == 0) log_end(log, trainer, by_command);
     return compare_after_signal(trainer, log);
   }
   const auto weights = compare_weights(weights_digest(trainer.model()), trainer.group());
   if (world.rank == 0 && weights.same) log.plain(weights.line);
-  if (world.rank == 0) log_end(log, trainer.config(), trainer);
+  if (world.rank == 0) log_end(log, trainer, by_command);
   require_same(weights);
 }
 
 }  // namespace
 
-int run_training(const Config& given, World world) {
+int run_training(const Config& given, World world, const RunExtras& extras) {
   expect_steps();
   Config config = given;
   const std::string virtual_ranks_note = leave_too_few_virtual_ranks(config, world);
@@ -362,7 +367,7 @@ int run_training(const Config& given, World world) {
   const bool own_results = finds_own_results(config, world, group, &fence);
   RunParts parts;
   do_disk_work(group, "data are indexed and weights are read", disk_limit(config),
-               [&] { parts = make_parts(config, world, device, own_results); });
+               [&] { parts = make_parts(config, world, device, own_results, extras.optimizer); });
   check_same_samples(samples_of(parts.train), parts.eval ? samples_of(*parts.eval) : 0, group);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
@@ -388,8 +393,9 @@ int run_training(const Config& given, World world) {
   if (!virtual_ranks_note.empty()) log.write(Severity::kWarning, kName, virtual_ranks_note);
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);
-    const auto events = add_callbacks(trainer, log, parts, folder.fence, world, own_results);
-    train_logged(trainer, log, *events, folder.fence, world);
+    const auto events =
+        add_callbacks(trainer, log, parts, folder.fence, world, own_results, extras);
+    train_logged(trainer, log, *events, folder.fence, world, extras.by_command);
   });
   return exit_status_of(trainer.stop_reason());
 }

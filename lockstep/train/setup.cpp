@@ -241,7 +241,12 @@ int threads_of(const ParallelConfig& config, const World& world) {
 
 void set_threads(int threads) {
   at::set_num_threads(threads);
-  at::set_num_interop_threads(1);
+  if (at::get_num_interop_threads() == 1) return;
+  try {
+    at::set_num_interop_threads(1);
+  } catch (const c10::Error&) {
+    // The program has used that pool before. Nothing here does, so its size is no matter.
+  }
 }
 
 namespace {

@@ -84,7 +84,7 @@ GroupOptions group_options(const ParallelConfig& config);
 /// The intra-op threads of a rank; see ParallelConfig::threads.
 int threads_of(const ParallelConfig& config, const World& world);
 
-/// Sets this process's number of intra-op threads. Once, before the first tensor operation.
+/// Sets this process's number of intra-op threads, best before the first tensor operation.
 void set_threads(int threads);
 
 /// Collective. Ranks may see different disks, but all must resume from the same checkpoint. Its

@@ -59,7 +59,7 @@ void add_step(EpochReport& epoch, const StepReport& step) {
 Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& averaging)
     : parts_(std::move(parts)),
       state_(std::move(state)),
-      ddp_(parts_.model, parts_.group, ddp_options(parts_.config.parallel)),
+      ddp_(ComputedModel(parts_.model), parts_.group, ddp_options(parts_.config.parallel)),
       averaging_note_(ddp_.load_comm_hook_state(averaging)),
       parameters_(parts_.masters ? parts_.masters->module().parameters() : ddp_.parameters()),
       rates_(parts_.optimizer, parts_.config.scheduler.lr),
@@ -135,6 +135,7 @@ StopReason Trainer::fit() {
 
 void Trainer::run_epoch() {
   EpochReport report{.epoch = state_.epoch + 1, .earlier_s = state_.epoch_seconds};
+  for (auto& callback : callbacks_) callback->on_epoch_begin(*this, report.epoch);
   ddp_.train();
   ddp_.zero_grad();
   parts_.loader.start(state_.epoch, remaining_order());

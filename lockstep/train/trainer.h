@@ -19,6 +19,7 @@
 #include "lockstep/model.h"
 #include "lockstep/process_group.h"
 #include "lockstep/sync_batch_norm.h"
+#include "lockstep/train/compute.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"
 #include "lockstep/train/evaluate.h"
@@ -45,6 +46,9 @@ class Callback {
   virtual void on_start(Trainer&) {}
   /// After all have started, before the first step: a callback may evaluate here.
   virtual void on_begin(Trainer&) {}
+  virtual void on_epoch_begin(Trainer&, int64_t epoch) { static_cast<void>(epoch); }  ///< From 1.
+  /// The averaged gradients are there, and unscaled; clipping and the optimizer's step come next.
+  virtual void before_update(Trainer&) {}
   virtual void on_step(Trainer&, const StepReport&) {}        ///< After each micro-step.
   virtual void on_epoch(Trainer&, const EpochReport&) {}      ///< After each whole epoch.
   virtual void on_evaluation(Trainer&, const EvalResult&) {}  ///< See Trainer::evaluated().
@@ -224,7 +228,7 @@ class Trainer {
 
   TrainerParts parts_;
   TrainingState state_;
-  DistributedDataParallel<std::shared_ptr<Model>> ddp_;
+  DistributedDataParallel<ComputedModel> ddp_;
   std::string averaging_note_;
   std::vector<at::Tensor> parameters_;  ///< Those of the optimizer.
   GroupRates rates_;

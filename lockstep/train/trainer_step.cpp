@@ -9,9 +9,9 @@
 #include <limits>
 
 #include "lockstep/amp/gradients.h"
-#include "lockstep/autocast.h"
 #include "lockstep/error.h"
 #include "lockstep/progress.h"
+#include "lockstep/train/compute.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/schedule/schedule.h"
@@ -31,6 +31,7 @@ Batch part_of(const Batch& batch, int index, int count) {
   const auto own = [&](const at::Tensor& all) { return all.narrow(0, index * rows, rows).clone(); };
   Batch part{own(batch.images), {}, rows};
   for (const auto& column : batch.targets) part.targets.push_back(own(column));
+  for (const auto& column : batch.more_inputs) part.more_inputs.push_back(own(column));
   return part;
 }
 
@@ -113,9 +114,9 @@ Trainer::Losses Trainer::forward_backward(const Batch& batch, const Accumulation
     const int64_t micro_step = state_.schedule_step + state_.dropped_batches;
     seed_virtual_rank(static_cast<uint64_t>(config().system.seed), micro_step, virtual_rank,
                       device_);
-    const auto output = forward_at(config().system.amp_level, part.images,
-                                   [&](const at::Tensor& images) { return ddp_.forward(images); });
-    const auto loss = parts_.task.loss(output, part.targets);
+    const auto outputs = compute_at(config().system.amp_level, part.inputs(),
+                                    [&](const Tensors& inputs) { return ddp_.forward(inputs); });
+    const auto loss = parts_.task.loss(outputs, part.targets);
     const double parts = samples / static_cast<double>(part.images.size(0));
     const auto of_step = slot.size == 1 ? loss : loss / parts;
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
@@ -156,6 +157,7 @@ std::optional<double> Trainer::update(double lr) {
   drops_in_a_row_ = 0;
   if (parts_.masters) parts_.masters->take_gradients();
   unscale(gradients_of(parameters_), loss_scale());
+  for (auto& callback : callbacks_) callback->before_update(*this);
   if (config().train.clip_grad) norm = clip_gradients(parameters_, config().train.clip_norm);
   rates_.set(lr);
   parts_.optimizer.step();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A data set, a network, a loss and a metric of a program's own, under the command line of
-# `lockstep train`: in that program, and as a shared library in the ready one. usage: own_parts.sh BUILD SOURCE
+# `lockstep train`: in that program, and as a shared library in the ready one. Then recipes in C++. usage: own_parts.sh BUILD SOURCE
 set -euo pipefail
 bin=$1/bin
 config=$2/examples/own_parts.yaml
@@ -49,3 +49,11 @@ refused 'this program has none: --plugin' "$bin/lockstep" train -c "$config"
 refused "^own_parts: error: -o model.network.wdith=3: unknown key 'model.network.wdith', did you mean 'width'" \
   "$bin/own_parts" -c "$config" -o model.network.wdith=3
 refused "^own_parts: error: --list: no kind of part 'network', did you mean 'networks'" "$bin/own_parts" --list network
+
+# From C++: two inputs and outputs, the same bits on one rank and on two; frozen layers.
+run "$bin/two_inputs" "$folder/five"
+awk '/^right: / { right = $2 } END { exit !(right >= 0.95) }' <<<"$output" || fail "two_inputs has not learnt"
+run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/two_inputs" "$folder/six"
+cmp "$folder"/{five,six}/latest/model.safetensors
+run "$bin/fine_tuning" "$folder/seven"
+has '^rank 0: loss 0\.00'

@@ -90,7 +90,7 @@ void evaluate_with_a_stall(std::chrono::seconds stall, std::chrono::seconds disk
     const DistributedSampler sampler(data->size(), world, {.shuffle = false});
     Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
                   {.batch_size = 4});
-    ClassificationTask task({}, kTinyClasses);
+    ClassificationTask task(cross_entropy({}), kTinyClasses);
     EvalHooks hooks;
     hooks.disk_limit = disk_limit;
     const auto result = evaluate(model, loader, {&sampler, 1}, group, task, AmpLevel::kO0, hooks);

@@ -32,7 +32,7 @@ TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {
       DistributedSampler sampler(data->size(), world, {.shuffle = false});
       Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
                     {.batch_size = 4});
-      ClassificationTask task({}, kTinyClasses);
+      ClassificationTask task(cross_entropy({}), kTinyClasses);
       const auto result = evaluate(model, loader, {&sampler, 1}, group, task);
       const std::lock_guard lock(mutex);
       results.push_back(result.value());
@@ -56,7 +56,7 @@ TEST(Evaluate, SaysHowFarItIsAfterEachBatch) {
     const DistributedSampler sampler(data->size(), world, {.shuffle = false});
     Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
                   {.batch_size = 4});
-    ClassificationTask task({}, kTinyClasses);
+    ClassificationTask task(cross_entropy({}), kTinyClasses);
     std::vector<int64_t> evaluated;
     EvalHooks hooks;
     hooks.evaluated = [&](const EvalState& state) {

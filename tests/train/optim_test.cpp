@@ -117,8 +117,7 @@ TEST(EvalSums, CountsBestAndFiveBestOfValidRows) {
   auto logits = torch::zeros({3, 7});
   logits[0][3] = 1;                                                         // right
   for (int k = 0; k < 5; ++k) logits[1][k] = 5.0f - static_cast<float>(k);  // fifth best
-  const auto sums =
-      classification_sums(logits, std::vector{torch::tensor({3, 4, 0})}, 2, cross_entropy({}));
+  const auto sums = classification_sums({logits}, {torch::tensor({3, 4, 0})}, 2, cross_entropy({}));
   EXPECT_EQ(sums.samples, 2);
   EXPECT_EQ(sums.correct, 1);
   EXPECT_EQ(sums.correct5, 2);

@@ -56,8 +56,8 @@ TEST(DetectionTask, SumsOfBatchesGiveTheFiguresOfAll) {
   paint(maps[1][0], truth.regions[0]);  // both
   paint(maps[1][0], truth.regions[1]);
   paint(maps[2][0], box(20, 50, 70, 24));  // elsewhere
-  auto sums = task.sums(maps.narrow(0, 0, 2), batch_of({truth, truth}));
-  const auto rest = task.sums(maps.narrow(0, 2, 1), batch_of({truth}));
+  auto sums = task.sums({maps.narrow(0, 0, 2)}, batch_of({truth, truth}));
+  const auto rest = task.sums({maps.narrow(0, 2, 1)}, batch_of({truth}));
   ASSERT_EQ(sums.size(), task.num_sums());
   for (size_t i = 0; i < sums.size(); ++i) sums[i] += rest[i];
   const auto result = task.result(sums);
@@ -66,7 +66,7 @@ TEST(DetectionTask, SumsOfBatchesGiveTheFiguresOfAll) {
   EXPECT_EQ(result.metric("precision"), 3.0 / 4);
   EXPECT_EQ(result.metric("f-score"), 0.6);
   EXPECT_EQ(result.metrics.size(), task.metric_names().size());
-  EXPECT_EQ(task.sums(torch::zeros({0, 1, 1, 1}), batch_of({})),
+  EXPECT_EQ(task.sums({torch::zeros({0, 1, 1, 1})}, batch_of({})),
             std::vector<double>(task.num_sums()));
 }
 
@@ -76,8 +76,8 @@ TEST(DetectionTask, ItsLossComparesFourColumns) {
   const std::vector<at::Tensor> columns = {ones.unsqueeze(1), ones, ones, ones};
   const auto right = torch::ones({1, 3, 8, 8});
   const auto wrong = torch::full({1, 3, 8, 8}, 0.5).requires_grad_();
-  EXPECT_LT(task.loss(right, columns).item<double>(), 1e-3);
-  const auto loss = task.loss(wrong, columns);
+  EXPECT_LT(task.loss({right}, columns).item<double>(), 1e-3);
+  const auto loss = task.loss({wrong}, columns);
   EXPECT_GT(loss.item<double>(), 1);
   loss.backward();
   EXPECT_TRUE(wrong.grad().defined());
@@ -107,7 +107,7 @@ TEST(RecognitionTask, ReadsAndCounts) {
   prints.print_flag = true;
   RecognitionTask task(make_ctc_loss({}), {}, prints);
   const auto output = torch::stack({frames_of("hello", 12), frames_of("w0rld", 12)});
-  const auto sums = task.sums(output, batch_of({word("Hello"), word("world")}));
+  const auto sums = task.sums({output}, batch_of({word("Hello"), word("world")}));
   const auto result = task.result(sums);
   EXPECT_EQ(result.samples, 2);
   EXPECT_EQ(result.metric("acc"), 0.5);
@@ -119,7 +119,7 @@ TEST(RecognitionTask, ReadsAndCounts) {
 TEST(RecognitionTask, RefusesAnotherNumberOfClasses) {
   RecognitionTask task(make_ctc_loss({}), {.use_space_char = true}, {});
   const auto error =
-      error_of([&] { task.sums(torch::stack({frames_of("a", 4)}), batch_of({word("a")})); });
+      error_of([&] { task.sums({torch::stack({frames_of("a", 4)})}, batch_of({word("a")})); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(std::string(error.what()),
             "the network has 37 classes, the dictionary of postprocess has 38, the blank "

@@ -183,17 +183,17 @@ class LoggingTask final : public Task {
  public:
   explicit LoggingTask(std::unique_ptr<Task> task) : task_(std::move(task)) {}
   std::vector<std::string> log_names() const override { return {"mean_label", "sometimes"}; }
-  at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override {
+  at::Tensor loss(const Tensors& outputs, const Tensors& targets) override {
     log("mean_label", targets.front().to(at::kFloat).mean());
     if (batches_++ < 4) log("sometimes", at::full({}, 7));
     EXPECT_EQ(error_of([&] { log("mean_labels", at::full({}, 7)); }).code(),
               ErrorCode::kInvalidArgument);
-    return task_->loss(output, targets);
+    return task_->loss(outputs, targets);
   }
   std::vector<std::string> metric_names() const override { return task_->metric_names(); }
   size_t num_sums() const override { return task_->num_sums(); }
-  std::vector<double> sums(const at::Tensor& output, const Batch& batch) override {
-    return task_->sums(output, batch);
+  std::vector<double> sums(const Tensors& outputs, const Batch& batch) override {
+    return task_->sums(outputs, batch);
   }
   EvalResult result(std::span<const double> sums) override { return task_->result(sums); }
 

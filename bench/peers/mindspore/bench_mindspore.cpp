@@ -131,7 +131,7 @@ int train(const Words& words, bool in_float64) {
         read_batch(batch_path(batches, (step * world.size + world.rank) % files), in_float64);
     const auto begin = std::chrono::steady_clock::now();
     optimizer.zero_grad();
-    const auto loss = task->loss(ddp(batch.at("image")), targets_of(batch));
+    const auto loss = task->loss({ddp(batch.at("image"))}, targets_of(batch));
     loss.backward();
     if (step == 0 && world.rank == 0) write_gradients(*model, out / "gradients.safetensors");
     optimizer.step();

@@ -7,6 +7,15 @@
 #include <algorithm>
 
 namespace lockstep {
+namespace {
+
+Tensors leading(const Tensors& columns, int64_t rows) {
+  Tensors some;
+  for (const auto& column : columns) some.push_back(column.narrow(0, 0, rows));
+  return some;
+}
+
+}  // namespace
 
 at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
                                const CrossEntropyConfig& config) {
@@ -15,15 +24,13 @@ at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& label
                                 config.smoothing);
 }
 
-ClassificationSums classification_sums(const at::Tensor& logits,
-                                       std::span<const at::Tensor> targets, int64_t valid,
-                                       const LossFunction& loss) {
+ClassificationSums classification_sums(const Tensors& outputs, const Tensors& targets,
+                                       int64_t valid, const LossFunction& loss) {
   if (valid == 0) return {};
-  const auto rows = logits.narrow(0, 0, valid);
-  std::vector<at::Tensor> counted;
-  for (const auto& column : targets) counted.push_back(column.narrow(0, 0, valid));
-  const int64_t best = std::min<int64_t>(5, logits.size(1));
-  const auto top = std::get<1>(at::topk(rows, best, 1));  // (valid, best), best first
+  const auto rows = leading(outputs, valid);
+  const auto counted = leading(targets, valid);
+  const int64_t best = std::min<int64_t>(5, rows.front().size(1));
+  const auto top = std::get<1>(at::topk(rows.front(), best, 1));  // (valid, best), best first
   const auto hits = top.eq(counted.front().unsqueeze(1));
   ClassificationSums sums;
   sums.samples = static_cast<double>(valid);
@@ -34,13 +41,13 @@ ClassificationSums classification_sums(const at::Tensor& logits,
 }
 
 LossFunction cross_entropy(const CrossEntropyConfig& config) {
-  return [config](const at::Tensor& output, std::span<const at::Tensor> targets) {
-    return classification_loss(output, targets.front(), config);
+  return [config](const Tensors& outputs, const Tensors& targets) {
+    return classification_loss(outputs.front(), targets.front(), config);
   };
 }
 
-at::Tensor ClassificationTask::loss(const at::Tensor& output, std::span<const at::Tensor> targets) {
-  return loss_(output, targets);
+at::Tensor ClassificationTask::loss(const Tensors& outputs, const Tensors& targets) {
+  return loss_(outputs, targets);
 }
 
 std::vector<std::string> ClassificationTask::metric_names() const {
@@ -48,8 +55,8 @@ std::vector<std::string> ClassificationTask::metric_names() const {
   return {"acc", "top_5"};
 }
 
-std::vector<double> ClassificationTask::sums(const at::Tensor& output, const Batch& batch) {
-  const auto sums = classification_sums(output, batch.targets, batch.valid, loss_);
+std::vector<double> ClassificationTask::sums(const Tensors& outputs, const Batch& batch) {
+  const auto sums = classification_sums(outputs, batch.targets, batch.valid, loss_);
   return {sums.samples, sums.loss, sums.correct, sums.correct5};
 }
 

@@ -18,11 +18,10 @@ struct ClassificationSums {
   double correct5 = 0;  ///< The label is among the five best.
 };
 
-/// Of one batch: logits (N, K); targets, of which the first are labels (N). The first `valid` rows
-/// count.
-ClassificationSums classification_sums(const at::Tensor& logits,
-                                       std::span<const at::Tensor> targets, int64_t valid,
-                                       const LossFunction& loss);
+/// Of one batch: outputs, of which the first are logits (N, K); targets, of which the first are
+/// labels (N). The first `valid` rows count.
+ClassificationSums classification_sums(const Tensors& outputs, const Tensors& targets,
+                                       int64_t valid, const LossFunction& loss);
 
 /// classification_loss() of the first target.
 LossFunction cross_entropy(const CrossEntropyConfig& config);
@@ -33,10 +32,10 @@ class ClassificationTask final : public Task {
   ClassificationTask(LossFunction loss, int64_t num_classes)
       : loss_(std::move(loss)), num_classes_(num_classes) {}
 
-  at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
+  at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
   std::vector<std::string> metric_names() const override;
   size_t num_sums() const override { return 4; }
-  std::vector<double> sums(const at::Tensor& output, const Batch& batch) override;
+  std::vector<double> sums(const Tensors& outputs, const Batch& batch) override;
   EvalResult result(std::span<const double> sums) override;
 
  private:

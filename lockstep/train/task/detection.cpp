@@ -22,8 +22,8 @@ ocr::DetCounts score(const at::Tensor& map, const ocr::Sample& truth,
 
 }  // namespace
 
-at::Tensor DetectionTask::loss(const at::Tensor& output, std::span<const at::Tensor> targets) {
-  const at::Tensor loss = (*loss_)(output, targets);
+at::Tensor DetectionTask::loss(const Tensors& outputs, const Tensors& targets) {
+  const at::Tensor loss = (*loss_)(outputs[0], targets);
   const auto names = loss_->term_names();
   for (size_t i = 0; i < loss_->terms().size(); ++i) log(names[i], loss_->terms()[i]);
   return loss;
@@ -37,8 +37,8 @@ size_t DetectionTask::num_sums() const {
   return 1 + ocr::DetCounts::kEntries;
 }
 
-std::vector<double> DetectionTask::sums(const at::Tensor& output, const Batch& batch) {
-  const auto maps = output.select(1, 0).contiguous();
+std::vector<double> DetectionTask::sums(const Tensors& outputs, const Batch& batch) {
+  const auto maps = outputs[0].select(1, 0).contiguous();
   ocr::DetCounts counts;
   for (int64_t i = 0; i < batch.valid; ++i) {
     counts +=

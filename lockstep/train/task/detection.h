@@ -14,13 +14,13 @@ class DetectionTask final : public Task {
                 const ocr::DetMetricOptions& metric)
       : loss_(std::move(loss)), postprocess_(postprocess), metric_(metric) {}
 
-  at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
+  at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
   std::vector<std::string> log_names() const override { return loss_->term_names(); }
   std::vector<std::string> metric_names() const override;
   size_t num_sums() const override;
-  /// output: (N, 1, H, W), probabilities. Sums are whole numbers, so their bits do not depend on
-  /// the order of addition.
-  std::vector<double> sums(const at::Tensor& output, const Batch& batch) override;
+  /// outputs: one, (N, 1, H, W), probabilities. Sums are whole numbers, so their bits do not depend
+  /// on the order of addition.
+  std::vector<double> sums(const Tensors& outputs, const Batch& batch) override;
   EvalResult result(std::span<const double> sums) override;
 
  private:

@@ -11,13 +11,13 @@ class OwnTask final : public Task {
   OwnTask(LossFunction loss, std::unique_ptr<Metric> metric)
       : loss_(std::move(loss)), metric_(std::move(metric)) {}
 
-  at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override {
-    return loss_(output, targets);
+  at::Tensor loss(const Tensors& outputs, const Tensors& targets) override {
+    return loss_(outputs, targets);
   }
   std::vector<std::string> metric_names() const override { return metric_->metric_names(); }
   size_t num_sums() const override { return metric_->num_sums(); }
-  std::vector<double> sums(const at::Tensor& output, const Batch& batch) override {
-    return metric_->sums(output, batch);
+  std::vector<double> sums(const Tensors& outputs, const Batch& batch) override {
+    return metric_->sums(outputs, batch);
   }
   EvalResult result(std::span<const double> sums) override { return metric_->result(sums); }
 

@@ -13,8 +13,8 @@ RecognitionTask::RecognitionTask(std::unique_ptr<Loss> loss,
                                  const ocr::RecMetricOptions& metric)
     : loss_(std::move(loss)), dictionary_(characters), scorer_(metric), print_(metric.print_flag) {}
 
-at::Tensor RecognitionTask::loss(const at::Tensor& output, std::span<const at::Tensor> targets) {
-  return (*loss_)(output, targets);
+at::Tensor RecognitionTask::loss(const Tensors& outputs, const Tensors& targets) {
+  return (*loss_)(outputs[0], targets);
 }
 
 std::vector<std::string> RecognitionTask::metric_names() const {
@@ -25,7 +25,8 @@ size_t RecognitionTask::num_sums() const {
   return ocr::RecCounts::kEntries;
 }
 
-std::vector<double> RecognitionTask::sums(const at::Tensor& output, const Batch& batch) {
+std::vector<double> RecognitionTask::sums(const Tensors& outputs, const Batch& batch) {
+  const at::Tensor& output = outputs[0];
   if (output.dim() != 3 || output.size(2) != dictionary_.num_classes()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("the network has {} classes, the dictionary of postprocess has "

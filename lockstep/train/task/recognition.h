@@ -14,12 +14,12 @@ class RecognitionTask final : public Task {
   RecognitionTask(std::unique_ptr<Loss> loss, const ocr::CharacterOptions& characters,
                   const ocr::RecMetricOptions& metric);
 
-  at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) override;
+  at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
   std::vector<std::string> metric_names() const override;
   size_t num_sums() const override;
-  /// output: (N, W, K), probabilities. Sums are exact, so their bits do not depend on the order of
-  /// addition.
-  std::vector<double> sums(const at::Tensor& output, const Batch& batch) override;
+  /// outputs: one, (N, W, K), probabilities. Sums are exact, so their bits do not depend on the
+  /// order of addition.
+  std::vector<double> sums(const Tensors& outputs, const Batch& batch) override;
   /// Its lines: with print_flag each prediction beside its target, and the number of correct ones.
   EvalResult result(std::span<const double> sums) override;
 

@@ -20,9 +20,9 @@ void check_main_indicator(const std::string& name, std::span<const std::string> 
 /// Loss and metric. One per rank; not thread-safe.
 class Task : public Metric {
  public:
-  /// Scalar float32: the mean over the batch, with its graph. `output`: of the network in training.
-  /// Errors: kInvalidArgument if targets do not fit.
-  virtual at::Tensor loss(const at::Tensor& output, std::span<const at::Tensor> targets) = 0;
+  /// Scalar float32: the mean over the batch, with its graph. `outputs`: of the network in
+  /// training. Errors: kInvalidArgument if targets do not fit.
+  virtual at::Tensor loss(const Tensors& outputs, const Tensors& targets) = 0;
 
   /// Names that loss() may log(). Each is a field of metrics.jsonl, written with every optimizer
   /// step: the mean over all ranks. They are the same on every rank, and differ from the other

@@ -1,0 +1,108 @@
+#include "lockstep/recipe.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/error.h"
+#include "lockstep/train/config/overrides.h"
+#include "lockstep/train/config/yaml_reader.h"
+#include "lockstep/train/config/yaml_writer.h"
+#include "lockstep/train/run.h"
+#include "lockstep/train/trainer.h"
+
+namespace lockstep {
+namespace {
+
+/// The reader of a part without settings.
+template <typename Made>
+std::function<Made(Section&)> reader_of(const Made& make) {
+  return [make](Section&) { return make; };
+}
+
+/// The recipe's parts become those of its name, in the place of an earlier recipe's.
+void register_parts(const Recipe& recipe) {
+  const std::string about = "of the recipe";
+  networks().put({recipe.name, about, reader_of(recipe.network)});
+  datasets().put({recipe.name, about, reader_of(recipe.data)});
+  if (recipe.loss) losses().put({recipe.name, about, reader_of(recipe.loss)});
+  if (recipe.metric) metrics().put({recipe.name, about, reader_of(recipe.metric)});
+}
+
+/// The file that would say the same.
+std::string file_of(const Recipe& recipe) {
+  std::string text = fmt::format(
+      "model: {{type: cls, network: {{name: {0}}}, head: {{num_classes: {1}}}}}\n"
+      "train: {{ckpt_save_dir: out/{0}, dataset: {{type: {0}}}, loader: {{batch_size: 32}}}}\n"
+      "eval: {{dataset: {{type: {0}}}, loader: {{batch_size: 32}}}}\n",
+      recipe.name, recipe.num_classes);
+  if (recipe.loss) text += fmt::format("loss: {{name: {}}}\n", recipe.name);
+  text += fmt::format("metric: {{{}main_indicator: {}}}\n",
+                      recipe.metric ? fmt::format("name: {}, ", recipe.name) : "",
+                      recipe.main_indicator);
+  return text;
+}
+
+bool is_name(const std::string& text) {
+  const auto may_be = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+  };
+  return !text.empty() && std::all_of(text.begin(), text.end(), may_be);
+}
+
+void check(const Recipe& recipe) {
+  const auto refuse = [](const std::string& why) {
+    throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + why);
+  };
+  if (!is_name(recipe.name)) {
+    refuse(fmt::format("the name '{}' must be of letters, digits, '_', '-' and '.'", recipe.name));
+  }
+  if (!recipe.network) refuse("the recipe has no network");
+  if (!recipe.data) refuse("the recipe has no data");
+}
+
+class EventCallback final : public Callback {
+ public:
+  explicit EventCallback(RecipeEvents events) : events_(std::move(events)) {}
+
+  void on_epoch_begin(Trainer&, int64_t epoch) override { tell(events_.on_epoch_begin, epoch); }
+  void before_update(Trainer& trainer) override { tell(events_.before_update, trainer.model()); }
+  void on_step(Trainer&, const StepReport& report) override {
+    tell(events_.on_step, StepFacts{report.epoch, report.step_in_epoch, report.steps_per_epoch,
+                                    report.optimizer_steps, report.loss, report.lr});
+  }
+  void on_epoch(Trainer&, const EpochReport& report) override {
+    tell(events_.on_epoch, report.epoch, report.loss);
+  }
+  void on_evaluation(Trainer&, const EvalResult& result) override {
+    tell(events_.on_evaluation, result);
+  }
+  void on_end(Trainer&) override { tell(events_.on_end); }
+
+ private:
+  template <typename Event, typename... Facts>
+  static void tell(const Event& event, Facts&&... facts) {
+    if (event) event(std::forward<Facts>(facts)...);
+  }
+
+  RecipeEvents events_;
+};
+
+}  // namespace
+
+int train(const Recipe& recipe, World world) {
+  check(recipe);
+  register_parts(recipe);
+  Node tree = parse_yaml(file_of(recipe), "the recipe");
+  apply_overrides(tree, recipe.settings);
+  expand_variables(tree);
+  Config config = read_config(std::move(tree));
+  config.source = write_yaml(config.effective);
+  RunExtras extras{recipe.optimizer, {std::make_shared<EventCallback>(recipe.events)}, false};
+  try {
+    return run_training(config, std::move(world), extras);
+  } catch (const std::exception& error) {
+    if (recipe.events.on_error) recipe.events.on_error(error.what());
+    throw;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,174 @@
+// Training from C++ with a recipe.
+
+#include "lockstep/recipe.h"
+
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/adam.h>
+
+#include <filesystem>
+
+#include "lockstep/safetensors.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// y = 3 x - 1 at 32 points.
+class Line final : public BatchMaker {
+ public:
+  int64_t size() const override { return 32; }
+  Batch make(const BatchRows& rows) const override {
+    const auto x = indices_of(rows).to(at::kFloat).unsqueeze(1) / 32;
+    return {x, {x * 3 - 1}, rows.num_counted};
+  }
+};
+
+struct Net final : Model {
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(1, 4));
+  torch::nn::Linear last = register_module("last", torch::nn::Linear(4, 1));
+  at::Tensor forward(at::Tensor input) override { return last(first(input)); }
+};
+
+class MeanError final : public Metric {
+ public:
+  std::vector<std::string> metric_names() const override { return {"closeness"}; }
+  size_t num_sums() const override { return 2; }
+  std::vector<double> sums(const Tensors& outputs, const Batch& batch) override {
+    const auto error = (outputs[0] - batch.targets[0]).abs().narrow(0, 0, batch.valid);
+    return {static_cast<double>(batch.valid), error.sum().item<double>()};
+  }
+  EvalResult result(std::span<const double> sums) override {
+    EvalResult result;
+    result.samples = static_cast<int64_t>(sums[0]);
+    result.metrics = {{"closeness", 1 - sums[1] / sums[0]}};
+    return result;
+  }
+};
+
+class RecipeTest : public ::testing::Test {
+ protected:
+  Recipe recipe() const {
+    Recipe recipe;
+    recipe.name = "line";
+    recipe.network = [](int64_t) { return std::make_shared<Net>(); };
+    recipe.data = [](const DatasetUse&) { return std::make_unique<const Line>(); };
+    recipe.loss = [](const Tensors& outputs, const Tensors& targets) {
+      return (outputs[0] - targets[0]).square().mean();
+    };
+    recipe.settings = {"train.ckpt_save_dir=" + out().string(), "scheduler.num_epochs=3",
+                       "scheduler.lr=0.05", "scheduler.warmup_epochs=0",
+                       "train.loader.batch_size=8"};
+    return recipe;
+  }
+  fs::path out() const { return folder_ / "out"; }
+  TensorMap weights() const { return load_tensors(out() / "latest/model.safetensors").tensors; }
+
+  const TempFolder folder_;
+};
+
+TEST_F(RecipeTest, EventsComeInTheirOrder) {
+  std::string told;
+  std::vector<double> losses;
+  auto given = recipe();
+  given.metric = [](int64_t) { return std::make_unique<MeanError>(); };
+  given.main_indicator = "closeness";
+  given.settings.insert(given.settings.end(),
+                        {"system.val_while_train=True", "scheduler.num_epochs=2",
+                         "train.gradient_accumulation_steps=2"});
+  given.events = {
+      .on_epoch_begin = [&](int64_t epoch) { told += "begin " + std::to_string(epoch) + ": "; },
+      .before_update = [&](Model&) { told += "u"; },
+      .on_step =
+          [&](const StepFacts& step) {
+            told += std::to_string(step.step_in_epoch);
+            losses.push_back(step.loss);
+          },
+      .on_epoch = [&](int64_t, double) { told += " "; },
+      .on_evaluation = [&](const EvalResult& result) { told += result.metrics[0].first + "\n"; },
+      .on_end = [&] { told += "end"; }};
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(told, "begin 1: 1u23u4 closeness\nbegin 2: 1u23u4 closeness\nend");
+  EXPECT_LT(losses.back(), losses.front());
+  EXPECT_TRUE(fs::exists(out() / "best"));
+}
+
+TEST_F(RecipeTest, FrozenLayersStayAndGroupsHaveTheirRates) {
+  auto given = recipe();
+  at::Tensor before;
+  given.network = [&](int64_t) {
+    auto net = std::make_shared<Net>();
+    net->first->weight.requires_grad_(false);
+    before = net->first->weight.detach().clone();
+    return net;
+  };
+  std::vector<double> rates;
+  std::shared_ptr<Net> net;
+  torch::optim::Optimizer* made = nullptr;
+  given.optimizer = [&](torch::nn::Module& network) {
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    std::vector<at::Tensor> first, last;
+    for (const auto& parameter : network.named_parameters()) {
+      if (!parameter.value().requires_grad()) continue;
+      (parameter.key().starts_with("last") ? last : first).push_back(parameter.value());
+    }
+    groups.emplace_back(first, std::make_unique<torch::optim::AdamOptions>(0.005));
+    groups.emplace_back(last, std::make_unique<torch::optim::AdamOptions>(0.05));
+    auto optimizer = std::make_unique<torch::optim::Adam>(groups, torch::optim::AdamOptions(0.05));
+    made = optimizer.get();
+    return optimizer;
+  };
+  given.events.on_step = [&](const StepFacts&) {
+    for (auto& group : made->param_groups()) rates.push_back(group.options().get_lr());
+  };
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_TRUE(weights().at("first.weight").equal(before));
+  ASSERT_EQ(rates.size(), 24U);
+  EXPECT_DOUBLE_EQ(rates[0] * 10, rates[1]);
+  EXPECT_GT(rates[1], 0);
+}
+
+// One program may train several, one after the other.
+TEST_F(RecipeTest, ASecondRunOfTheSameNameHasItsOwnParts) {
+  EXPECT_EQ(train(recipe(), World::join()), 0);
+  const auto first = weights();
+  EXPECT_EQ(train(recipe(), World::join()), 0);
+  EXPECT_TRUE(weights().at("last.weight").equal(first.at("last.weight")));
+  auto other = recipe();
+  other.data = [](const DatasetUse&) -> std::unique_ptr<const BatchMaker> {
+    throw Error(ErrorCode::kNotFound, "no such data");
+  };
+  std::string why;
+  other.events.on_error = [&](const std::string& text) { why = text; };
+  EXPECT_THROW(train(other, World::join()), Error);
+  EXPECT_NE(why.find("no such data"), std::string::npos) << why;
+}
+
+TEST_F(RecipeTest, MistakesAreOneLine) {
+  const auto refusal = [](const Recipe& given) {
+    const Error error = error_of([&] { train(given, World::join()); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return std::string(error.what());
+  };
+  auto given = recipe();
+  given.network = {};
+  EXPECT_EQ(refusal(given), "train(recipe): the recipe has no network");
+  given = recipe();
+  given.name = "my net";
+  EXPECT_NE(refusal(given).find("the name 'my net' must be"), std::string::npos);
+  given = recipe();
+  given.settings.push_back("train.loader.batchsize=3");
+  EXPECT_EQ(refusal(given),
+            "-o train.loader.batchsize=3: unknown key 'train.loader.batchsize', did you mean "
+            "'batch_size'?");
+  given = recipe();
+  given.network = [](int64_t) { return nullptr; };
+  EXPECT_EQ(refusal(given), "model.network: 'line' made no network");
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+}  // namespace
+}  // namespace lockstep
