@@ -128,14 +128,53 @@ std::shared_ptr<const Cifar10> load_cifar10(const Config& config, const DatasetC
 
 }  // namespace
 
+namespace {
+
+/// A registered data set, whose batches are checked: the trainer relies on their rows.
+class OwnBatches final : public BatchMaker {
+ public:
+  OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name)
+      : maker_(std::move(maker)), name_(std::move(name)) {
+    if (!maker_) refuse("made no data set");
+    if (maker_->size() < 1) refuse("made a data set without samples");
+  }
+
+  int64_t size() const override { return maker_->size(); }
+
+  Batch make(const BatchRows& rows) const override {
+    Batch batch = maker_->make(rows);
+    const int64_t count = std::ssize(rows.samples);
+    check("images", batch.images, count);
+    for (const auto& column : batch.targets) check("targets", column, count);
+    for (const auto& column : batch.more_inputs) check("more_inputs", column, count);
+    if (batch.valid == rows.num_counted) return batch;
+    refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
+                       rows.num_counted));
+  }
+
+ private:
+  void check(const char* what, const at::Tensor& column, int64_t rows) const {
+    if (!column.defined()) refuse(fmt::format("left Batch::{} undefined", what));
+    if (column.dim() > 0 && column.size(0) == rows) return;
+    refuse(fmt::format("made Batch::{} of {} rows for {} samples", what,
+                       column.dim() > 0 ? column.size(0) : 0, rows));
+  }
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} {}", name_, what));
+  }
+
+  std::unique_ptr<const BatchMaker> maker_;
+  std::string name_;  ///< For errors.
+};
+
+}  // namespace
+
 std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training) {
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
-  auto maker = dataset.own->make({training, static_cast<uint64_t>(config.system.seed)});
-  if (maker && maker->size() > 0) return maker;
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("{}: {}.dataset: '{}' made {}", dataset.where, training ? "train" : "eval",
-                  dataset.own->name, maker ? "a data set without samples" : "no data set"));
+  const auto name = fmt::format("{}: {}.dataset: '{}'", dataset.where, training ? "train" : "eval",
+                                dataset.own->name);
+  return std::make_unique<OwnBatches>(
+      dataset.own->make({training, static_cast<uint64_t>(config.system.seed)}), name);
 }
 
 int workers_of(const World& world) {

@@ -170,5 +170,44 @@ TEST_F(RecipeTest, MistakesAreOneLine) {
   EXPECT_FALSE(fs::exists(out()));
 }
 
+/// Forgets a row, or a column.
+class Careless final : public BatchMaker {
+ public:
+  explicit Careless(bool of_rows) : of_rows_(of_rows) {}
+  int64_t size() const override { return 32; }
+  Batch make(const BatchRows& rows) const override {
+    const auto x = indices_of(rows).to(at::kFloat).unsqueeze(1);
+    if (!of_rows_) return {{}, {x}, rows.num_counted};
+    return {x, {x.narrow(0, 0, x.size(0) - 1)}, rows.num_counted};
+  }
+
+ private:
+  bool of_rows_;
+};
+
+TEST_F(RecipeTest, MistakesInPartsAreTold) {
+  const auto refusal = [](const Recipe& given) {
+    const Error error = error_of([&] { train(given, World::join()); });
+    return std::string(error.what());
+  };
+  auto given = recipe();
+  given.data = [](const DatasetUse&) { return std::make_unique<const Careless>(true); };
+  EXPECT_NE(refusal(given).find("'line' made Batch::targets of 7 rows for 8 samples"),
+            std::string::npos)
+      << refusal(given);
+  given.data = [](const DatasetUse&) { return std::make_unique<const Careless>(false); };
+  EXPECT_NE(refusal(given).find("'line' left Batch::images undefined"), std::string::npos);
+  given.data = [](const DatasetUse&) { return nullptr; };
+  EXPECT_NE(refusal(given).find("train.dataset: 'line' made no data set"), std::string::npos);
+  given = recipe();
+  given.loss = [](const Tensors& outputs, const Tensors& targets) {
+    return outputs[0] - targets[0];
+  };
+  EXPECT_EQ(refusal(given), "loss: 'line' gave 8 numbers, not one number");
+  given = recipe();
+  given.metric = [](int64_t) { return nullptr; };
+  EXPECT_EQ(refusal(given), "metric: 'line' made no metric");
+}
+
 }  // namespace
 }  // namespace lockstep

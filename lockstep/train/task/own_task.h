@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lockstep/error.h"
 #include "lockstep/registry.h"
 #include "lockstep/train/task/task.h"
 
@@ -17,7 +18,11 @@ class OwnTask final : public Task {
   std::vector<std::string> metric_names() const override { return metric_->metric_names(); }
   size_t num_sums() const override { return metric_->num_sums(); }
   std::vector<double> sums(const Tensors& outputs, const Batch& batch) override {
-    return metric_->sums(outputs, batch);
+    auto sums = metric_->sums(outputs, batch);
+    if (sums.size() == num_sums()) return sums;
+    throw Error(ErrorCode::kInvalidArgument, "the metric gave " + std::to_string(sums.size()) +
+                                                 " sums, and num_sums() is " +
+                                                 std::to_string(num_sums()));
   }
   EvalResult result(std::span<const double> sums) override { return metric_->result(sums); }
 

@@ -66,14 +66,28 @@ std::unique_ptr<Task> make_recognition(const Config& config) {
                                            config.metric.rec);
 }
 
+/// A registered loss. libtorch's own message about such a result does not say whose it is.
+LossFunction checked(const OwnLoss& own) {
+  return [own](const Tensors& outputs, const Tensors& targets) {
+    auto loss = own.make(outputs, targets);
+    if (loss.defined() && loss.numel() == 1) return loss;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("loss: '{}' gave {}, not one number", own.name,
+                            loss.defined() ? fmt::format("{} numbers", loss.numel()) : "nothing"));
+  };
+}
+
 std::unique_ptr<Task> make_classification(const Config& config) {
   const int64_t classes = config.model.head.num_classes;
   const auto* own = std::get_if<OwnLoss>(&config.loss);
-  auto loss = own ? own->make : cross_entropy(std::get<CrossEntropyConfig>(config.loss));
+  auto loss = own ? checked(*own) : cross_entropy(std::get<CrossEntropyConfig>(config.loss));
   if (!config.metric.own) {
     return std::make_unique<ClassificationTask>(std::move(loss), classes);
   }
-  return std::make_unique<OwnTask>(std::move(loss), config.metric.own->make(classes));
+  auto metric = config.metric.own->make(classes);
+  if (metric) return std::make_unique<OwnTask>(std::move(loss), std::move(metric));
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("metric: '{}' made no metric", config.metric.own->name));
 }
 
 }  // namespace
