@@ -6,7 +6,8 @@
 * Code ("cpp") is, word for word, part of a program of examples, which tests/system/examples.sh or own_parts.sh runs.
 * Places of our own calls in sample output ("reducer.cpp:273") exist: that line makes a call.
 * Lines of text have at most 100 columns.
-* Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference.
+* Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference, and no table
+  there has a variable twice.
 """
 
 import collections
@@ -154,6 +155,11 @@ def check_sources():
     for variable in sorted(named):
         if f"`{variable}" not in variables:
             faults.append(f"docs/reference/environment.md does not have {variable}")
+    for section in variables.split("\n## "):
+        rows = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+        listed = collections.Counter(re.findall(r"`(\w+)", " ".join(rows)))
+        for variable in sorted(name for name, times in listed.items() if times > 1):
+            faults.append(f"docs/reference/environment.md: {variable} stands twice in one table")
 
 
 def main():
