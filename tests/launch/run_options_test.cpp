@@ -246,7 +246,7 @@ TEST(RunOptions, RanksOfANodeInMpirunsWords) {
 TEST(RunOptions, TheLocalRankIsAnArgumentWhereItIsAskedFor) {
   const auto options = parse({"--pass_local_rank", "train.py", "--lr", "1"});
   EXPECT_EQ(with_local_rank(worker_command(options, {}), 3),
-            (Words{"python3", "-u", "train.py", "--local_rank=3", "--lr", "1"}));
+            (Words{"python3", "-u", "train.py", "--local-rank=3", "--lr", "1"}));
 }
 
 /// The third task of a step on three nodes, one a node.

@@ -64,7 +64,7 @@ std::vector<std::string> worker_command(const RunOptions& options, const Environ
   command.insert(command.end(), options.command.begin(), options.command.end());
   if (options.pass_local_rank) {
     const auto arguments = static_cast<std::ptrdiff_t>(options.command.size()) - 1;
-    command.insert(command.end() - arguments, "--local_rank=${local_rank}");
+    command.insert(command.end() - arguments, "--local-rank=${local_rank}");
   }
   return command;
 }

@@ -210,7 +210,7 @@ RunOptionGroup of_program() {
           {"run_path", 0, kFlag, "", "PROGRAM is a Python script, run by runpy.run_path",
            set_flag<&Draft::run_path>},
           {"pass_local_rank", 0, kFlag, "",
-           "its first argument is --local_rank=N: torch.distributed.launch without --use_env",
+           "its first argument is --local-rank=N: torch.distributed.launch without --use_env",
            set_option_flag<&RunOptions::pass_local_rank>},
           {"role", 0, kValue, "NAME", "ROLE_NAME of the workers (default)",
            set_text<&RunOptions::role>},

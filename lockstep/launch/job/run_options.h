@@ -108,7 +108,7 @@ struct RunOptions : RendezvousConf {
   std::set<int> ending_signals = default_ending_signals();
   bool signals_named = false;  ///< The user named them: caught even if they were ignored.
   ProgramKind program_kind = ProgramKind::kProgram;
-  bool pass_local_rank = false;  ///< The program's first argument is --local_rank=N.
+  bool pass_local_rank = false;  ///< The program's first argument is --local-rank=N.
   bool help = false;
   std::vector<std::string> command;  ///< Program and its arguments, as given.
   std::string program;               ///< program_name() of `command`.
