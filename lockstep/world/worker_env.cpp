@@ -43,6 +43,9 @@ void set_torch(Environment* environment, const JobPlan& plan, int local_rank,
                     {"TORCHELASTIC_RUN_ID", plan.run_id},
                     {"TORCHELASTIC_USE_AGENT_STORE", "False"},
                     {"TORCHELASTIC_ERROR_FILE", options.error_file}});
+  if (!options.signals.empty()) {
+    (*environment)["TORCHELASTIC_SIGNALS_TO_HANDLE"] = options.signals;
+  }
 }
 
 void set_own(Environment* environment, const JobPlan& plan, int local_rank,

@@ -61,6 +61,7 @@ struct WorkerEnvOptions {
   std::string role;
   std::string local_addr;           ///< Empty: the worker detects it.
   std::string error_file;           ///< TORCHELASTIC_ERROR_FILE; may be empty.
+  std::string signals;              ///< TORCHELASTIC_SIGNALS_TO_HANDLE; empty: as in the base.
   std::string flight_dir;           ///< LOCKSTEP_FLIGHT_DIR; may be empty.
   std::string agent;                ///< LOCKSTEP_AGENT.
   std::string steps;                ///< LOCKSTEP_STEPS: see StepBoard::path().

@@ -180,8 +180,6 @@ TEST(RunOptions, WhatTorchrunTakesIsTaken) {
   }
   EXPECT_EQ(parse({"--max-restarts", "3", "p"}).max_restarts, 3);
   EXPECT_TRUE(parse({"p"}, {{"PET_VIRTUAL_LOCAL_RANK", "1"}}).virtual_local_rank);
-  EXPECT_EQ(parse({"p"}, {{"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM"}}).ending_signals.size(),
-            1U);
 }
 
 TEST(RunOptions, WhatIsNotDoneIsRefusedNeverIgnored) {

@@ -113,6 +113,18 @@ TEST(TorchrunOptions, EachVariableOfTorchrunIsReadAndNoOther) {
   }
 }
 
+/// torchrun sets TORCHELASTIC_SIGNALS_TO_HANDLE for its workers and never reads it.
+TEST(TorchrunOptions, SignalsComeFromTheOptionAndItsVariableAlone) {
+  const auto names = [](const std::vector<std::string>& words, const Environment& environment) {
+    return parse_run_options(words, environment, [] { return Machine{}; }).signals_to_handle;
+  };
+  Environment environment = {{"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGUSR1"}};
+  EXPECT_EQ(names({"p"}, environment), "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+  environment["PET_SIGNALS_TO_HANDLE"] = "SIGUSR2,SIGTERM";
+  EXPECT_EQ(names({"p"}, environment), "SIGUSR2,SIGTERM");
+  EXPECT_EQ(names({"--signals-to-handle", "SIGINT", "p"}, environment), "SIGINT");
+}
+
 TEST(TorchrunOptions, TheShutdownTimeoutHasThreeSourcesAndADefault) {
   using std::chrono::seconds;
   const auto timeout = [](const std::vector<std::string>& words, const Environment& environment) {

@@ -109,6 +109,7 @@ Environment WorkerGroup::environment_of(int local_rank) const {
   options.agent = setup_.mark;
   options.steps = steps_.path();
   options.error_file = error_file(local_rank);
+  options.signals = setup_.options->signals_to_handle;
   options.virtual_local_rank = setup_.options->virtual_local_rank;
   options.cpus = cpus_of(local_rank);
   const auto& all = setup_.options->cpus_of_ranks;

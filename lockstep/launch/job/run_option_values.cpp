@@ -155,10 +155,14 @@ void shutdown_timeout(Draft& draft, const Text& value, const Text& what) {
 }
 
 void signals(Draft& draft, const Text& value, const Text& what) {
-  draft.options.ending_signals.clear();
-  draft.options.signals_named = true;
+  RunOptions& options = draft.options;
+  options.ending_signals.clear();
+  options.signals_to_handle.clear();
+  options.signals_named = true;
   for (const Text& name : split(value, ',')) {
-    draft.options.ending_signals.insert(signal_number(name, what));
+    const int signal = signal_number(name, what);
+    options.ending_signals.insert(signal);
+    options.signals_to_handle += (options.signals_to_handle.empty() ? "" : ",") + signal_name(signal);
   }
 }
 

@@ -27,11 +27,10 @@ struct Given {
 };
 using GivenOptions = std::map<std::string_view, Given>;
 
-/// Variables that torchrun reads besides the PET_ ones.
-constexpr std::pair<std::string_view, std::string_view> kOtherVariables[] = {
-    {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "shutdown_timeout"},
-    {"TORCHELASTIC_SIGNALS_TO_HANDLE", "signals_to_handle"},
-};
+/// The variable that torchrun reads besides the PET_ ones, and its option. It does not read
+/// TORCHELASTIC_SIGNALS_TO_HANDLE but sets it.
+constexpr char kOtherVariable[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+constexpr std::string_view kItsOption = "shutdown_timeout";
 
 /// Of the option that stands there twice the last value counts, but of a list all.
 void give(const GivenOption& option, GivenOptions* given) {
@@ -74,11 +73,8 @@ ReadWords read_words(const std::vector<std::string>& words, const Environment& e
   for (const GivenOption& option : given.options) give(option, &read.given);
   read.command = std::move(given.rest);
   read_variables(environment, &read.given);
-  for (const auto& [variable, option] : kOtherVariables) {
-    const auto found = environment.find(variable);
-    if (found == environment.end() || found->second.empty()) continue;
-    read.given.try_emplace(option, Given{found->second, found->first});
-  }
+  const std::string other = value_in(environment, kOtherVariable);
+  if (!other.empty()) read.given.try_emplace(kItsOption, Given{other, kOtherVariable});
   return read;
 }
 

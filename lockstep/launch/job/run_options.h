@@ -107,6 +107,8 @@ struct RunOptions : RendezvousConf {
   /// Forwarded, and end the job. SIGUSR1 and SIGUSR2 are forwarded only, unless they are here.
   std::set<int> ending_signals = default_ending_signals();
   bool signals_named = false;  ///< The user named them: caught even if they were ignored.
+  /// Their names, in the order of the option, for the workers.
+  std::string signals_to_handle = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
   ProgramKind program_kind = ProgramKind::kProgram;
   bool pass_local_rank = false;  ///< The program's first argument is --local-rank=N.
   bool help = false;
