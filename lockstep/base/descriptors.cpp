@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -27,6 +28,17 @@ int count_open(rlim_t limit) {
 /// Descriptors for other uses of a process, and for programs that are being started.
 constexpr size_t kOtherDescriptors = 160;
 
+/// Descriptors that are kept from a server's clients.
+constexpr rlim_t kKeptFromClients = 64;
+
+bool has_room_for_client(int open) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t kept = std::min(kKeptFromClients, limit.rlim_cur / 4);
+  const UniqueFd lowest(::fcntl(open, F_DUPFD_CLOEXEC, 0));
+  return lowest && static_cast<rlim_t>(lowest.get()) + kept < limit.rlim_cur;
+}
+
 /// Any thread may be the first to raise the limit.
 Mutex raising;
 std::optional<rlimit> before_raising LOCKSTEP_GUARDED_BY(raising);
@@ -42,6 +54,11 @@ bool raise_soft_descriptor_limit() {
   if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
   if (!before_raising) before_raising = before;
   return true;
+}
+
+bool has_descriptor_for_client(int open) {
+  // The limit is only raised when needed: child processes inherit it.
+  return has_room_for_client(open) || (raise_soft_descriptor_limit() && has_room_for_client(open));
 }
 
 std::string descriptor_shortage(int error_number) {

@@ -13,6 +13,10 @@ namespace lockstep {
 /// badly with a large one.
 bool raise_soft_descriptor_limit();
 
+/// Whether a server may open one more for a client: some are kept for this process's other work.
+/// Raises the soft limit if it has to. `open`: any open descriptor.
+bool has_descriptor_for_client(int open);
+
 /// After EMFILE: "40 of limit 40 are open: raise it, ulimit -n"; after ENFILE the system's limit;
 /// else "". Does not change errno.
 std::string descriptor_shortage(int error_number);

@@ -93,34 +93,9 @@ bool ServerConnection::send(std::string_view bytes) {
 }
 
 bool ServerConnection::put(std::string_view bytes) {
-  // Nearly always the socket takes all at once and output_ is never touched.
-  if (backlog() > 0) {
-    if (sent_ > output_.size() / 2) {  // frees sent bytes, at no more than the cost of sending
-      output_.erase(0, sent_);
-      sent_ = 0;
-    }
-    output_.append(bytes);
-    bytes = std::string_view(output_).substr(sent_);
-  }
-  const bool kept = !output_.empty();
-  while (!bytes.empty()) {
-    const ssize_t put = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && errno != EAGAIN) {
-      gone_ = true;
-      return false;
-    }
-    if (put < 0) break;
-    bytes.remove_prefix(static_cast<size_t>(put));
-    if (kept) sent_ += static_cast<size_t>(put);
-  }
-  if (!kept) {
-    output_ = bytes;
-  } else if (bytes.empty()) {
-    output_ = {};
-    sent_ = 0;
-  }
-  return true;
+  if (output_.put(fd_.get(), bytes)) return true;
+  gone_ = true;
+  return false;
 }
 
 }  // namespace lockstep

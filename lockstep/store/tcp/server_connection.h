@@ -11,6 +11,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/tls.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/store/tcp/out_buffer.h"
 #include "lockstep/store/tcp/protocol.h"
 
 namespace lockstep {
@@ -42,7 +43,7 @@ class ServerConnection {
   /// Beyond this backlog a client is not read from, and its requests are not answered.
   static constexpr size_t kPauseBacklog = 1 << 20;
   /// Bytes that the client has not taken yet.
-  size_t backlog() const { return output_.size() - sent_; }
+  size_t backlog() const { return output_.size(); }
   /// Memory of the backlog: a small multiple of its largest size.
   size_t room_taken() const { return output_.capacity(); }
 
@@ -62,8 +63,7 @@ class ServerConnection {
   std::optional<ServerHandshake> handshake_;  ///< Until it is done.
   std::unique_ptr<TlsSession> tls_;           ///< After it, if bytes are encrypted.
   FrameReader reader_{kMaxRequestBody};
-  std::string output_;
-  size_t sent_ = 0;    ///< Bytes of output_ that have been sent.
+  OutBuffer output_;
   bool gone_ = false;  ///< Sending has failed.
 };
 

@@ -39,8 +39,6 @@ constexpr auto kAcceptPause = 100ms;
 constexpr int kAcceptsPerTurn = 64;
 
 constexpr auto kSayFullEvery = 10min;
-/// Descriptors of this process that are kept from clients, for its other work.
-constexpr rlim_t kKeptDescriptors = 64;
 
 /// The peer's address without the port; for a process of this host "this host".
 std::string host_of(const std::string& peer) {
@@ -203,16 +201,7 @@ void StoreServerLoop::add_client(UniqueFd fd) {
 }
 
 bool StoreServerLoop::may_accept() {
-  if (strangers_.full()) return false;
-  return has_descriptors() || (raise_soft_descriptor_limit() && has_descriptors());
-}
-
-/// Whether there is a descriptor for another client, besides the reserved ones.
-bool StoreServerLoop::has_descriptors() const {
-  const rlim_t limit = descriptor_limit().rlim_cur;
-  const rlim_t kept = std::min(kKeptDescriptors, limit / 4);
-  const UniqueFd lowest(::fcntl(epoll_.get(), F_DUPFD_CLOEXEC, 0));
-  return lowest && static_cast<rlim_t>(lowest.get()) + kept < limit;
+  return !strangers_.full() && has_descriptor_for_client(epoll_.get());
 }
 
 /// The next waiting client; empty if there is none, or no descriptor for it.

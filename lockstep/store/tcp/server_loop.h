@@ -52,7 +52,6 @@ class StoreServerLoop {
   bool may_come_in(const UniqueFd& listener, const UniqueFd& fd);
   void add_client(UniqueFd fd);
   bool may_accept();
-  bool has_descriptors() const;
   void pause_accepting();
   void say_full();
   void resume_accepting();

@@ -1,0 +1,37 @@
+#include "lockstep/store/tcp/out_buffer.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+namespace lockstep {
+
+bool OutBuffer::put(int fd, std::string_view bytes) {
+  // Nearly always the socket takes all at once and kept_ is never touched.
+  if (size() > 0) {
+    if (sent_ > kept_.size() / 2) {  // frees sent bytes, at no more than the cost of sending
+      kept_.erase(0, sent_);
+      sent_ = 0;
+    }
+    kept_.append(bytes);
+    bytes = std::string_view(kept_).substr(sent_);
+  }
+  const bool kept = !kept_.empty();
+  while (!bytes.empty()) {
+    const ssize_t put = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno != EAGAIN) return false;
+    if (put < 0) break;
+    bytes.remove_prefix(static_cast<size_t>(put));
+    if (kept) sent_ += static_cast<size_t>(put);
+  }
+  if (!kept) {
+    kept_ = bytes;
+  } else if (bytes.empty()) {
+    kept_ = {};
+    sent_ = 0;
+  }
+  return true;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// Bytes for a non-blocking socket that has not taken them yet.
+class OutBuffer {
+ public:
+  /// Sends as much as the socket takes, earlier bytes first, and keeps the rest. False if the
+  /// connection is lost.
+  bool put(int fd, std::string_view bytes);
+
+  size_t size() const { return kept_.size() - sent_; }
+  /// Memory: a small multiple of the largest size.
+  size_t capacity() const { return kept_.capacity(); }
+
+ private:
+  std::string kept_;
+  size_t sent_ = 0;  ///< Bytes of kept_ that have been sent.
+};
+
+}  // namespace lockstep

@@ -1,0 +1,279 @@
+#include "lockstep/store/torch/torch_server.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lockstep/base/descriptors.h"
+#include "lockstep/base/in_child.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/signal_blocking_thread.h"
+#include "lockstep/base/socket.h"
+#include "lockstep/deadline.h"
+#include "lockstep/error.h"
+#include "lockstep/store/tcp/out_buffer.h"
+#include "lockstep/store/tcp/strangers.h"
+#include "lockstep/store/torch/torch_state.h"
+
+namespace lockstep {
+namespace {
+
+/// epoll's data of each descriptor; clients count on from the last.
+enum : uint64_t { kTorchListenerId, kTorchWakeId, kFirstTorchClientId };
+
+/// Read per turn, so that one busy client does not delay the others.
+constexpr size_t kTorchReadBytes = 1 << 16;
+/// With more than this to take, a client is not read from.
+constexpr size_t kTorchPauseBacklog = 1 << 20;
+constexpr std::chrono::milliseconds kTorchAcceptPause{100};
+
+}  // namespace
+
+/// All but stop() runs in the server's thread.
+class TorchStoreServer::Impl {
+ public:
+  explicit Impl(UniqueFd listener);
+  ~Impl();
+
+  int port() const { return local_port(listener_.get()); }
+
+ private:
+  struct Client {
+    Client(UniqueFd socket, uint64_t number)
+        : fd(std::move(socket)), not_in_child(fd.get()), id(number), peer(peer_name(fd.get())) {}
+
+    bool may_read() const { return output.size() <= kTorchPauseBacklog; }
+    uint32_t wanted() const {
+      return (output.size() > 0 ? EPOLLOUT : 0U) | (may_read() ? EPOLLIN : 0U);
+    }
+
+    UniqueFd fd;
+    NotInChild not_in_child;
+    uint64_t id;
+    std::string peer;
+    TorchReader reader;
+    OutBuffer output;
+    uint32_t interest = EPOLLIN;  ///< The events registered with epoll.
+  };
+
+  void run();
+  void add_to_epoll(int fd, uint64_t id);
+  int sleep_ms() const;
+  void accept_clients();
+  void take_in(UniqueFd fd);
+  void pause_accepting();
+  void resume_accepting();
+  void serve(Client& client, uint32_t events);
+  bool receive(Client& client);
+  void carry_out_requests(Client& client);
+  void send(const TorchReply& reply);
+  void update_interest(Client& client);
+  void refuse(const Client& client, const std::string& why);
+  void drop(uint64_t id);
+
+  const uint32_t generation_ = fork_generation();
+  UniqueFd listener_;
+  NotInChild listener_not_in_child_;
+  UniqueFd epoll_{::epoll_create1(EPOLL_CLOEXEC)};
+  UniqueFd wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  TorchState state_;
+  uint64_t next_id_ = kFirstTorchClientId;
+  std::unordered_map<uint64_t, Client> clients_;
+  std::vector<uint64_t> doomed_;  ///< Found broken while another was being served.
+  Refusals refusals_;
+  std::optional<Deadline> accept_again_;  ///< Until then there are no descriptors.
+  std::thread thread_;
+};
+
+TorchStoreServer::Impl::Impl(UniqueFd listener)
+    : listener_(std::move(listener)), listener_not_in_child_(listener_.get()) {
+  if (!epoll_ || !wake_) throw io_error("set up the server of torch's store");
+  add_to_epoll(listener_.get(), kTorchListenerId);
+  add_to_epoll(wake_.get(), kTorchWakeId);
+  thread_ = start_thread_with_signals_blocked([this] {
+    try {
+      run();
+    } catch (const std::exception& error) {
+      log_error(std::string("the server of torch's store ended: ") + error.what());
+    }
+  });
+}
+
+TorchStoreServer::Impl::~Impl() {
+  if (generation_ != fork_generation()) {
+    leave_to_parent(thread_);
+    return;
+  }
+  ::eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+void TorchStoreServer::Impl::add_to_epoll(int fd, uint64_t id) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = id;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw io_error("epoll_ctl");
+}
+
+void TorchStoreServer::Impl::run() {
+  std::array<epoll_event, 256> events;
+  while (true) {
+    const int ready =
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), sleep_ms());
+    if (ready < 0 && errno != EINTR) throw io_error("epoll_wait");
+    for (int i = 0; i < ready; ++i) {
+      const epoll_event& event = events[static_cast<size_t>(i)];
+      if (event.data.u64 == kTorchWakeId) return;
+      if (event.data.u64 == kTorchListenerId) {
+        accept_clients();
+      } else if (const auto it = clients_.find(event.data.u64); it != clients_.end()) {
+        serve(it->second, event.events);
+      }
+      for (const uint64_t id : std::exchange(doomed_, {})) drop(id);
+    }
+    resume_accepting();
+  }
+}
+
+int TorchStoreServer::Impl::sleep_ms() const {
+  return accept_again_ ? accept_again_->left_poll_ms() : -1;
+}
+
+void TorchStoreServer::Impl::accept_clients() {
+  constexpr int kPerTurn = 64;
+  for (int i = 0; i < kPerTurn; ++i) {
+    if (!has_descriptor_for_client(epoll_.get())) return pause_accepting();
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (!fd && errno == EAGAIN) return;
+    if (!fd) return pause_accepting();
+    try {
+      take_in(std::move(fd));
+    } catch (const std::exception& error) {
+      log_warn(std::string("torch's store: a client could not be taken in: ") + error.what());
+    }
+  }
+}
+
+void TorchStoreServer::Impl::take_in(UniqueFd fd) {
+  const int on = 1;
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  enable_keep_alive(fd.get());
+  const uint64_t id = next_id_++;
+  const auto [client, is_new] = clients_.try_emplace(id, std::move(fd), id);
+  add_to_epoll(client->second.fd.get(), id);
+}
+
+void TorchStoreServer::Impl::pause_accepting() {
+  if (!accept_again_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  accept_again_ = Deadline::after(kTorchAcceptPause);
+  if (const auto more = refusals_.note("others", std::chrono::steady_clock::now())) {
+    log_error(fmt::format(
+        "torch's store has {} clients, and this process may open no more files: others wait; raise "
+        "the limit on this host (ulimit -n){}",
+        clients_.size(), *more));
+  }
+}
+
+void TorchStoreServer::Impl::resume_accepting() {
+  if (!accept_again_ || !accept_again_->passed()) return;
+  if (!has_descriptor_for_client(epoll_.get())) return pause_accepting();
+  accept_again_.reset();
+  add_to_epoll(listener_.get(), kTorchListenerId);
+}
+
+void TorchStoreServer::Impl::serve(Client& client, uint32_t events) {
+  const uint64_t id = client.id;
+  bool alive = true;
+  try {
+    if ((events & EPOLLOUT) != 0) {
+      alive = client.output.put(client.fd.get(), {});
+      if (alive) carry_out_requests(client);
+    }
+    if (alive && (events & EPOLLIN) != 0) {
+      alive = receive(client);
+    } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+      alive = false;
+    }
+  } catch (const std::exception& error) {  // std::bad_alloc too: one client's, not the server's
+    refuse(client, error.what());
+    alive = false;
+  }
+  if (!alive) return drop(id);
+  update_interest(client);
+}
+
+/// False: the client has closed.
+bool TorchStoreServer::Impl::receive(Client& client) {
+  std::array<char, kTorchReadBytes> buffer;
+  const ssize_t got = ::recv(client.fd.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  if (got == 0) return false;
+  client.reader.append({buffer.data(), static_cast<size_t>(got)});
+  carry_out_requests(client);
+  return true;
+}
+
+void TorchStoreServer::Impl::carry_out_requests(Client& client) {
+  while (client.may_read()) {
+    auto request = client.reader.next();
+    if (!request) return;
+    for (const TorchReply& reply : state_.submit(client.id, std::move(*request))) send(reply);
+  }
+}
+
+void TorchStoreServer::Impl::send(const TorchReply& reply) {
+  Client& client = clients_.at(reply.client);
+  if (client.output.put(client.fd.get(), reply.bytes)) {
+    update_interest(client);
+  } else {
+    doomed_.push_back(client.id);
+  }
+}
+
+void TorchStoreServer::Impl::update_interest(Client& client) {
+  const uint32_t wanted = client.wanted();
+  if (wanted == client.interest) return;
+  client.interest = wanted;
+  epoll_event event{};
+  event.events = wanted;
+  event.data.u64 = client.id;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.fd.get(), &event);
+}
+
+/// One line for each host within ten minutes: repeated attempts must not fill a disk.
+void TorchStoreServer::Impl::refuse(const Client& client, const std::string& why) {
+  const std::string host = client.peer.substr(0, client.peer.rfind(':'));
+  if (const auto more = refusals_.note(host, std::chrono::steady_clock::now())) {
+    log_warn(fmt::format("torch's store: {} is disconnected: {}{}", client.peer, why, *more));
+  }
+}
+
+void TorchStoreServer::Impl::drop(uint64_t id) {
+  state_.drop(id);
+  clients_.erase(id);  // closing removes it from epoll
+}
+
+TorchStoreServer::TorchStoreServer(UniqueFd listener)
+    : impl_(std::make_unique<Impl>(std::move(listener))) {}
+
+TorchStoreServer::~TorchStoreServer() = default;
+
+int TorchStoreServer::port() const {
+  return impl_->port();
+}
+
+}  // namespace lockstep
