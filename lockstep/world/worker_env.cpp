@@ -41,7 +41,7 @@ void set_torch(Environment* environment, const JobPlan& plan, int local_rank,
                     {"TORCHELASTIC_RESTART_COUNT", text(plan.restart_count)},
                     {"TORCHELASTIC_MAX_RESTARTS", text(plan.max_restarts)},
                     {"TORCHELASTIC_RUN_ID", plan.run_id},
-                    {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                    {"TORCHELASTIC_USE_AGENT_STORE", plan.agent_serves_torch ? "True" : "False"},
                     {"TORCHELASTIC_ERROR_FILE", options.error_file}});
   if (!options.signals.empty()) {
     (*environment)["TORCHELASTIC_SIGNALS_TO_HANDLE"] = options.signals;

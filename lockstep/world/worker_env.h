@@ -46,12 +46,13 @@ struct JobPlan {
   Endpoint store;      ///< The workers' own.
   std::string secret;
   Wire wire = Wire::kPlain;  ///< Of `store`.
-  std::string master_addr;   ///< For torch's own store, which rank 0 serves.
+  std::string master_addr;   ///< For torch's own store.
   int master_port = 0;
-  int generation = 1;      ///< Of the workers: number of starts of all of them.
-  std::string token;       ///< base/generation_token.h.
-  int restart_count = 0;   ///< Generations ended by a failure.
-  int early_failures = 0;  ///< These three as RestartRecord has them, for a new leader.
+  bool agent_serves_torch = false;  ///< Node 0's agent serves that store; else rank 0 has to.
+  int generation = 1;               ///< Of the workers: number of starts of all of them.
+  std::string token;                ///< base/generation_token.h.
+  int restart_count = 0;            ///< Generations ended by a failure.
+  int early_failures = 0;           ///< These three as RestartRecord has them, for a new leader.
   int failures_in_a_row = 0;
   bool stepped = false;
   int max_restarts = 0;

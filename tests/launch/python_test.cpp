@@ -50,6 +50,29 @@ TEST(Python, DistributedDataParallelTrainsToEqualWeights) {
   EXPECT_TRUE(run.wait_all_gone());
 }
 
+/// Debian's PyTorch 1.13 numbers the store's operations otherwise than 2.x.
+TEST(Python, TheAgentsStoreServesOlderClients) {
+  const std::string text =
+      "import os, torch.distributed as dist\n"
+      "rank, host = int(os.environ['RANK']), os.environ['MASTER_ADDR']\n"
+      "store = dist.TCPStore(host, int(os.environ['MASTER_PORT']), None, False)\n"
+      "store.set(f'rank{rank}', f'value{rank}')\n"
+      "store.wait(['rank0', 'rank1'])\n"
+      "assert store.get(f'rank{1 - rank}') == f'value{1 - rank}'.encode()\n"
+      "assert rank == 1 or store.compare_set('c', '', 'a') == b'a'\n"
+      "assert rank == 1 or store.compare_set('c', 'b', 'x') == b'a'\n"
+      "assert rank == 1 or (store.delete_key('c'), store.delete_key('c')) == (True, False)\n"
+      "store.add('sum', rank + 1)\n"
+      "while store.add('sum', 0) < 3: pass\n"
+      "dist.init_process_group('gloo')\n"
+      "dist.barrier()\n"
+      "print('store', os.environ['TORCHELASTIC_USE_AGENT_STORE'], store.get('sum').decode())\n";
+  Launched run({"run", "--nproc_per_node", "2", "/usr/bin/python3", "-c", text});
+  EXPECT_EQ(run.wait(kLimit), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "[0] store True 3") && has(run.out(), "[1] store True 3"))
+      << run.out() << run.err();
+}
+
 TEST(Python, ModulesAndRunPathAsWell) {
   auto variables = python();
   variables["PYTHONPATH"] = script("");

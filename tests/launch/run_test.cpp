@@ -258,9 +258,9 @@ TEST(Run, LinesOfManyWorkersAreWhole) {
 }
 
 TEST(Run, WorkersGetTorchrunsEnvironmentAndOurs) {
-  Launched run(shell(2, "env"), {{"OMP_NUM_THREADS", ""},
-                                 {"OUTER", "kept"},
-                                 {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGUSR1"}});
+  Launched run(
+      shell(2, "env"),
+      {{"OMP_NUM_THREADS", ""}, {"OUTER", "kept"}, {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGUSR1"}});
   ASSERT_EQ(run.wait(), 0);
   std::map<std::string, std::string> rank1;
   for (const std::string& line : lines_of(run.out())) {
@@ -281,7 +281,7 @@ TEST(Run, WorkersGetTorchrunsEnvironmentAndOurs) {
       {"MASTER_ADDR", "127.0.0.1"},
       {"TORCHELASTIC_RESTART_COUNT", "0"},
       {"TORCHELASTIC_MAX_RESTARTS", "0"},
-      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
       {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT"},
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"OMP_NUM_THREADS", std::to_string(std::max(1, usable_cores() / 2))},

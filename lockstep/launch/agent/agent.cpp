@@ -27,6 +27,7 @@ enum AgentTag : uint64_t {
   kNews = 17ULL << 32,
   kConsole = 18ULL << 32,
   kKnock = 19ULL << 32,
+  kTorchKnock = 20ULL << 32,
 };
 constexpr uint64_t kKindMask = ~0ULL << 32;
 
@@ -118,6 +119,7 @@ void Agent::begin_generation(const JobPlan& plan) {
   said_leave_ = false;
   said_kill_by_.reset();
   if (rendezvous_->knock_fd() >= 0) poller_.add(rendezvous_->knock_fd(), kKnock);
+  if (rendezvous_->torch_knock_fd() >= 0) poller_.add(rendezvous_->torch_knock_fd(), kTorchKnock);
   workers_.reset();
   if (lines_) lines_->flush();
   attempt_folder_ = run_folder_.empty() ? "" : make_attempt_folder(run_folder_, plan_);
@@ -200,6 +202,8 @@ void Agent::on_ready(uint64_t tag) {
       return;
     case kKnock:
       return on_knock();
+    case kTorchKnock:
+      return on_torch_knock();
     default:
       return;  // the console can be written: the loop does so anyway
   }
@@ -255,6 +259,11 @@ void Agent::reap_orphans() {
 void Agent::on_knock() {
   poller_.remove(rendezvous_->knock_fd());
   rendezvous_->serve();
+}
+
+void Agent::on_torch_knock() {
+  poller_.remove(rendezvous_->torch_knock_fd());
+  rendezvous_->serve_torch();
 }
 
 /// Takes the rendezvous' news, and the next generation when it is there.

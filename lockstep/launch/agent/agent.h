@@ -47,6 +47,7 @@ class Agent {
   void stand_still();
   void go_on();
   void on_knock();
+  void on_torch_knock();
   void reap_orphans();
   void hear();
   void say_restart(const JobNews& news);

@@ -117,6 +117,8 @@ RunOptions parse_run_options(const std::vector<std::string>& words, const Enviro
   RunOptionsDraft draft;
   draft.machine = &machine;
   draft.options.wire = wire_of(environment);
+  draft.options.share_torch_store =
+      value_in(environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE") != "1";
   for (const RunOption& option : run_option_table()) {
     const auto found = read.given.find(option.name);
     if (found != read.given.end()) option.apply(draft, found->second.value, found->second.what);

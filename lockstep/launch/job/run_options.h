@@ -71,7 +71,8 @@ struct RunOptions : RendezvousConf {
   /// static: host of the store, which node 0's agent serves; c10d: host of the endpoint.
   std::string master_addr = "127.0.0.1";
   bool master_addr_given = false;
-  int master_port = 0;       ///< 0 (one node only): any free port.
+  int master_port = 0;            ///< 0 (one node only): any free port.
+  bool share_torch_store = true;  ///< False: TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, see TorchPlace.
   std::string port_range;    ///< FIRST-LAST: LOCKSTEP_PORT_RANGE of agents and ranks; or empty.
   std::string local_addr;    ///< Address that this node's ranks advertise; empty: detected.
   std::string run_id;        ///< Empty: generated.
@@ -119,9 +120,10 @@ struct RunOptions : RendezvousConf {
 };
 
 /// Reads the words after `lockstep run`. Options end at "--" or at the first word that is none; `-`
-/// and `_` are the same inside names. PET_NAME is the default of an option, LOCKSTEP_TLS that of
-/// `wire`. `machine` is only called if an option depends on it: the look takes a tenth of a launch.
-/// Errors: kInvalidArgument naming the option (and the nearest one, for a misspelt name).
+/// and `_` are the same inside names. PET_NAME is the default of an option; other variables are
+/// those of `wire`, `share_torch_store` and, as torchrun's, of --shutdown_timeout. `machine` is
+/// only called if an option depends on it: the look takes a tenth of a launch. Errors:
+/// kInvalidArgument naming the option (and the nearest one, for a misspelt name).
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
                              const std::function<Machine()>& machine);
 

@@ -310,6 +310,7 @@ void MembershipClient::begin(const NodePlan& plan) {
   job.host = status_->offer().host;
   job.secret = secret_;
   job.wire = options_.wire;
+  job.agent_serves_torch = agent_serves_torch(options_);
   status_->take_plan(std::move(job));
   give_sign();
 }

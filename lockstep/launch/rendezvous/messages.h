@@ -36,7 +36,7 @@ struct JoinRequest {
   std::string host;              ///< For messages.
   std::string address;           ///< By which other nodes reach this one.
   int store_port = 0;            ///< Port of the workers' store if it becomes node 0.
-  int torch_port = 0;            ///< Kept free for torch's own store, likewise.
+  int torch_port = 0;            ///< Of torch's own store, likewise.
   int place_port = 0;            ///< Port of the meeting place if it takes over.
   int local_size = 1;            ///< Ranks it runs.
   std::string role;              ///< ROLE_NAME of its ranks.
@@ -87,7 +87,7 @@ struct NodePlan {
   int world_size = 1;
   NodeRanks ranks;
   Endpoint store;  ///< The workers', which node 0's agent serves.
-  Endpoint torch;  ///< For torch's own store, which rank 0 serves.
+  Endpoint torch;  ///< Torch's own store: see TorchPlace.
   /// Meeting places of the nodes that may take over, in this order: the first nodes', at most 8.
   std::vector<Endpoint> successors;
 };

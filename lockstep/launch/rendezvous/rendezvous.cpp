@@ -11,12 +11,13 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/generation_token.h"
 #include "lockstep/base/host_name.h"
-#include "lockstep/base/port_range.h"
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/deadline.h"
 #include "lockstep/launch/job/restart_policy.h"
 #include "lockstep/launch/rendezvous/membership_client.h"
+#include "lockstep/launch/rendezvous/torch_place.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/addresses.h"
 #include "lockstep/world/identity.h"
 
 namespace lockstep {
@@ -33,6 +34,7 @@ class LoneRendezvous final : public Rendezvous {
     plan_.world_size = offer.local_size;
     plan_.secret = secret_;
     plan_.master_addr = options_.master_addr;
+    plan_.agent_serves_torch = agent_serves_torch(options_);
     plan_.max_restarts = options_.max_restarts;
     plan_.token = generation_token(make_token_part(), "");
   }
@@ -79,6 +81,8 @@ class LoneRendezvous final : public Rendezvous {
   void serve() override {
     server_.emplace(std::move(listener_), TcpStoreServerOptions{"127.0.0.1", 0, secret_});
   }
+  int torch_knock_fd() const override { return torch_->knock_fd(); }
+  void serve_torch() override { torch_->serve(); }
 
  private:
   /// Makes fd() readable at again_at_, when next() has a result.
@@ -93,18 +97,19 @@ class LoneRendezvous final : public Rendezvous {
   /// Opens new places for each generation: no key or connection of an earlier one is ever met.
   const JobPlan& open_places() {
     server_.reset();
-    master_port_.reset();  // first, as the user may have named the port
-    master_port_.emplace(options_.master_port);
+    torch_.reset();  // first, as the user may have named the port
+    torch_.emplace(listen_host(options_.master_addr), options_.master_port,
+                   plan_.agent_serves_torch);
     listener_ = tcp_listen("127.0.0.1", 0);
     plan_.store = {"127.0.0.1", local_port(listener_.get())};
-    plan_.master_port = master_port_->port();
+    plan_.master_port = torch_->port();
     return plan_;
   }
 
   RunOptions options_;
   std::string secret_;
   JobPlan plan_;
-  std::optional<ReservedPort> master_port_;
+  std::optional<TorchPlace> torch_;
   UniqueFd listener_;
   std::optional<TcpStoreServer> server_;
   RestartRecord record_;
@@ -140,7 +145,7 @@ class ElasticRendezvous final : public Rendezvous {
  public:
   ElasticRendezvous(const RunOptions& options, const std::string& secret)
       : place_((check_wire(secret, options.wire), make_place(options, secret))),
-        workers_(place_->listen_host(), secret, options.wire),
+        workers_(place_->listen_host(), secret, options.wire, agent_serves_torch(options)),
         status_(make_job_secret().substr(0, 16), make_offer(options, secret, *place_, workers_)),
         client_(options, secret, place_.get(), &workers_, &status_) {
     // A failure of this node reaches all, whose ranks wait for those that cannot connect.

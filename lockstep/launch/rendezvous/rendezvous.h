@@ -78,6 +78,9 @@ class Rendezvous {
   /// the workers' store do not pay for its server. Changes with each plan.
   virtual int knock_fd() const { return -1; }
   virtual void serve() {}
+  /// The same for torch's own store.
+  virtual int torch_knock_fd() const { return -1; }
+  virtual void serve_torch() {}
 };
 
 /// The rendezvous that `options` require. One host alone: a workers' store on a free loopback port.

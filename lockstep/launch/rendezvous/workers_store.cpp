@@ -2,14 +2,14 @@
 
 namespace lockstep {
 
-WorkersStore::WorkersStore(std::string host, std::string secret, Wire wire)
-    : host_(std::move(host)), secret_(std::move(secret)), wire_(wire) {
+WorkersStore::WorkersStore(std::string host, std::string secret, Wire wire, bool serves_torch)
+    : host_(std::move(host)), secret_(std::move(secret)), wire_(wire), serves_torch_(serves_torch) {
   get_ready();
 }
 
 void WorkersStore::get_ready() {
   listener_ = tcp_listen(host_, 0);
-  next_torch_port_.emplace(0);
+  next_torch_.emplace(host_, 0, serves_torch_);
 }
 
 void WorkersStore::serve() {
@@ -17,14 +17,15 @@ void WorkersStore::serve() {
   server_.emplace(
       std::move(listener_),
       TcpStoreServerOptions{.host = host_, .secret = secret_, .wire = wire_, .on_full = on_full_});
-  torch_port_.reset();
-  std::swap(torch_port_, next_torch_port_);
+  torch_.reset();
+  torch_.swap(next_torch_);
+  if (serves_torch_) torch_->serve();
   get_ready();
 }
 
 void WorkersStore::stop() {
   server_.reset();
-  torch_port_.reset();
+  torch_.reset();
 }
 
 }  // namespace lockstep

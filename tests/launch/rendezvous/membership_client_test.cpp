@@ -82,7 +82,7 @@ struct TakingPart {
   }
 
   TestPlace place;
-  WorkersStore workers{"127.0.0.1", "", Wire::kPlain};
+  WorkersStore workers{"127.0.0.1", "", Wire::kPlain, true};
   AgentStatus standing{"me", offer_of("here")};
   MembershipClient participant;
   std::future<void> ended;
