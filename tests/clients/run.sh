@@ -2,6 +2,7 @@
 # Programs of Python's training libraries under torchrun and under lockstep run: tests/clients/run.sh
 #
 # Two ranks each, on CPUs by Gloo. The outcome must be equal: exit code, restarts, loss and weights.
+# Also equal are torchrun's options, their table in the guide, and what lockstep run takes ("options").
 # ONLY=regex selects programs by name. CLIENTS_PYTHON names a Python that has requirements.txt;
 # without it a virtual environment is made in build/clients. SECONDS_EACH limits one run (300).
 # LOCKSTEP_BIN_DIR is the folder of the program lockstep.
@@ -14,10 +15,11 @@ lockstep=${LOCKSTEP_BIN_DIR:-$PWD/$release/bin}/lockstep
 
 # Name of a program, then whether rank 1 kills itself once.
 programs=(
+  "torch_store plain"
+  "torchft_manager plain"
   "ddp_snapshot kill"
   "elastic_state kill"
   "deepspeed_zero kill"
-  "torchft_manager plain"
   "imagenet plain"
   "lightning_ddp plain"
   "accelerate_ddp plain"
@@ -57,13 +59,16 @@ run() {
   local code=0 left
   folder=$work/$2.$1
   mkdir "$folder" "$folder/tmp"
-  local launcher=("$python" -m torch.distributed.run)
-  [ "$1" = torchrun ] || launcher=("$lockstep" run)
-  # One thread: the order of a sum must not depend on the launcher. The store of torchrun 2.13
-  # outlives a restart, and Gloo finds the addresses of dead ranks there; this variable gives
-  # every attempt a store of its own, as lockstep run does. Rank 0 serves that store with its process
-  # group, so torchft's program has to make its group first.
-  env HOME="$work" TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 CLIENT_GROUP_FIRST=1 CLIENT_FOLDER="$folder" CLIENT_KILL="$([ "$3" = kill ] && echo 1 || echo 0)" TMPDIR="$folder/tmp" \
+  local launcher=("$lockstep" run)
+  if [ "$1" = torchrun ]; then
+    launcher=("$python" -m torch.distributed.run)
+    # The store of torchrun 2.13 outlives a restart, and Gloo finds the addresses of dead ranks
+    # there. The first variable gives every attempt a store of its own, as lockstep run does. Rank 0
+    # serves it with its process group, so torchft's program has to make its group first.
+    [ "$3" = plain ] || launcher=(env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 CLIENT_GROUP_FIRST=1 "${launcher[@]}")
+  fi
+  # One thread: the order of a sum must not depend on the launcher.
+  env HOME="$work" CLIENT_FOLDER="$folder" CLIENT_KILL="$([ "$3" = kill ] && echo 1 || echo 0)" TMPDIR="$folder/tmp" \
     PYTHON_EXEC="$python" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= HF_HUB_OFFLINE=1 \
     timeout --kill-after 10 "${SECONDS_EACH:-300}" "${launcher[@]}" --nproc_per_node 2 --max_restarts 1 "$here/programs/$2.py" \
     >"$folder/log" 2>&1 </dev/null &
@@ -91,13 +96,13 @@ compare() {
   elif [ "$(<"$ours/code")" != 0 ]; then
     ends=FAILED why="lockstep run ended with $(<"$ours/code")"
   elif ! cmp -s "$theirs/result" "$ours/result"; then
-    ends=FAILED why="results differ; torchrun: $(cat "$theirs/result" 2>&1)"
+    ends=FAILED why="results differ: $(diff "$theirs/result" "$ours/result" 2>&1)"
   elif ! grep -q "restarts=$restarts world=2 " "$ours/result"; then
     ends=FAILED why="not $restarts restarts"
   elif [ -n "$(<"$ours/left")" ]; then
     ends=FAILED why="lockstep run left processes $(<"$ours/left")"
   fi
-  text=$(cat "$ours/result" 2>/dev/null || true)
+  text=$(tail -n 1 "$ours/result" 2>/dev/null || true)
   printf '%-22s %-6s %-7s %4d s  %s\n' "$name" "$mode" "$ends" $((SECONDS - start)) "${why:-$text}"
   if [ $ends = FAILED ]; then
     failures=$((failures + 1))
@@ -110,6 +115,11 @@ compare() {
 }
 
 chosen=0
+if [[ options =~ ${ONLY:-.} ]]; then
+  chosen=1 start=$SECONDS ends=ok
+  text=$("$python" "$here/options.py" "$lockstep" 2>&1) || ends=FAILED failures=1
+  printf '%-22s %-6s %-7s %4d s  %s\n' options "" $ends $((SECONDS - start)) "$text"
+fi
 for entry in "${programs[@]}"; do
   read -r name mode <<<"$entry"
   [[ $name =~ ${ONLY:-.} ]] || continue
