@@ -35,4 +35,8 @@ struct LoadedTensors {
 /// libtorch does not have.
 LoadedTensors load_tensors(const std::filesystem::path& path);
 
+/// The same of a file of a checkpoint, which has to have the bytes that were saved. They are
+/// digested while they are read, once. Errors: also kCorrupt for other bytes.
+LoadedTensors load_tensors(const std::filesystem::path& path, const FileDigest& saved);
+
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 //   DIR/step_000020/model.safetensors      parameters and buffers; useful alone, in any language
 //                   optimizer.safetensors  the optimizer's state, by parameter name
 //                   *.safetensors          files of the caller, see ExtraFiles
-//                   state.json             TrainingState, and length and SHA-256 of these files
+//                   state.json             TrainingState, and length and digest of these files
 //   DIR/latest -> step_000020              the newest
 //   DIR/best   -> step_000010              the best by this run's metric, if there is one
 //

@@ -21,7 +21,7 @@ struct MetricPoint {
 };
 
 struct TrainingState {
-  static constexpr int kFormat = 2;  ///< Raised when old programs could misread new files.
+  static constexpr int kFormat = 3;  ///< Raised when old programs could misread new files.
 
   std::string model;           ///< Name of the network; load refuses another one.
   int64_t epoch = 0;           ///< Epochs completed.
@@ -67,10 +67,11 @@ bool record_metric(TrainingState& state, double value);
 /// compared with the old: metric_value, best and history are dropped.
 void rank_by(TrainingState& state, const std::string& name, bool higher_is_better);
 
-/// Length and SHA-256 (hex) of a file of the checkpoint, to detect damage.
+/// Length and digest of a file of the checkpoint, to detect damage.
 struct FileDigest {
   int64_t bytes = 0;
-  std::string sha256;
+  std::string kind;  ///< "poly1305", or "sha256" as in format 2.
+  std::string hex;
 
   bool operator==(const FileDigest&) const = default;
 };

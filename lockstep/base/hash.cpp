@@ -11,23 +11,69 @@
 
 namespace lockstep {
 
-Hash::Hash(HashKind kind) : state_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-  const EVP_MD* const digest = kind == HashKind::kMd5 ? EVP_md5() : EVP_sha256();
-  if (!state_ || EVP_DigestInit_ex(state_.get(), digest, nullptr) != 1) {
-    throw Error(ErrorCode::kUnavailable, "this OpenSSL lacks a digest");
+namespace {
+
+/// 32 bytes.
+constexpr std::string_view kPolyKey = "Lockstep checkpoint, file digest";
+
+bool begin_poly1305(EVP_MD_CTX* state) {
+  const auto* const key = reinterpret_cast<const uint8_t*>(kPolyKey.data());
+  const std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)> held(
+      EVP_PKEY_new_raw_private_key(EVP_PKEY_POLY1305, nullptr, key, kPolyKey.size()),
+      EVP_PKEY_free);
+  return held && EVP_DigestSignInit(state, nullptr, nullptr, nullptr, held.get()) == 1;
+}
+
+bool begin(EVP_MD_CTX* state, HashKind kind) {
+  if (state == nullptr) return false;
+  if (kind == HashKind::kPoly1305) return begin_poly1305(state);
+  return EVP_DigestInit_ex(state, kind == HashKind::kMd5 ? EVP_md5() : EVP_sha256(), nullptr) == 1;
+}
+
+}  // namespace
+
+std::string_view to_string(HashKind kind) {
+  switch (kind) {
+    case HashKind::kMd5:
+      return "MD5";
+    case HashKind::kSha256:
+      return "SHA-256";
+    case HashKind::kPoly1305:
+      return "Poly1305";
   }
+  return "";
+}
+
+bool is_available(HashKind kind) {
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> state(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  return begin(state.get(), kind);
+}
+
+Hash::Hash(HashKind kind) : state_(EVP_MD_CTX_new(), EVP_MD_CTX_free), kind_(kind) {
+  if (begin(state_.get(), kind)) return;
+  throw Error(ErrorCode::kUnavailable, fmt::format("this OpenSSL lacks {}", to_string(kind)));
 }
 
 void Hash::update(const void* data, size_t size) {
-  EVP_DigestUpdate(state_.get(), data, size);
+  if (kind_ == HashKind::kPoly1305) {
+    EVP_DigestSignUpdate(state_.get(), data, size);
+  } else {
+    EVP_DigestUpdate(state_.get(), data, size);
+  }
 }
 
 std::string Hash::hex() {
   uint8_t bytes[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  EVP_DigestFinal_ex(state_.get(), bytes, &size);
+  size_t size = sizeof bytes;
+  if (kind_ == HashKind::kPoly1305) {
+    EVP_DigestSignFinal(state_.get(), bytes, &size);
+  } else {
+    unsigned written = 0;
+    EVP_DigestFinal_ex(state_.get(), bytes, &written);
+    size = written;
+  }
   std::string text;
-  for (unsigned i = 0; i < size; ++i) text += fmt::format("{:02x}", bytes[i]);
+  for (size_t i = 0; i < size; ++i) text += fmt::format("{:02x}", bytes[i]);
   return text;
 }
 

@@ -5,12 +5,16 @@
 #include <algorithm>
 
 #include "lockstep/base/file.h"
-#include "lockstep/base/hash.h"
 #include "lockstep/checkpoint/byte_source.h"
+#include "lockstep/checkpoint/file_digest.h"
+#include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint/tensor_types.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
+
+constexpr size_t kPiece = 1 << 20;  // stays in the cache until it is written, or digested
 
 StoredHeader plan(const TensorMap& tensors, const StoredMetadata& metadata) {
   std::vector<StoredTensor> entries;
@@ -31,32 +35,80 @@ class DigestedFile {
   DigestedFile(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
 
   void write(const void* data, size_t size) {
-    constexpr size_t kPiece = 1 << 20;  // stays in the cache until it is written
     const auto* bytes = static_cast<const char*>(data);
     for (size_t at = 0; at < size; at += kPiece) {
       const size_t piece = std::min(kPiece, size - at);
-      hash_.update(bytes + at, piece);
+      digester_.update(bytes + at, piece);
       write_all(fd_, bytes + at, piece, name_);
     }
-    size_ += static_cast<int64_t>(size);
   }
-  FileDigest digest() { return {size_, hash_.hex()}; }
+  FileDigest digest() { return digester_.digest(); }
 
  private:
   int fd_;
   std::string name_;
-  Hash hash_;
-  int64_t size_ = 0;
+  FileDigester digester_;
 };
 
 at::Tensor on_host(const at::Tensor& tensor) {
   return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous();
 }
 
-StoredHeader read_header(const ByteSource& file) {
-  const std::string start = file.read(0, std::min<uint64_t>(8, file.size()));
-  const uint64_t bytes = 8 + stored_header_bytes(start, file.size(), file.name());
-  return parse_stored_header(file.read(0, bytes), file.size(), file.name());
+/// A file's header, and what is made of it.
+struct FileStart {
+  std::string bytes;
+  StoredHeader header;
+  std::vector<at::ScalarType> types;  ///< Of its tensors.
+};
+
+FileStart read_start(const ByteSource& file) {
+  const std::string first = file.read(0, std::min<uint64_t>(8, file.size()));
+  FileStart start;
+  start.bytes = file.read(0, 8 + stored_header_bytes(first, file.size(), file.name()));
+  start.header = parse_stored_header(start.bytes, file.size(), file.name());
+  for (const StoredTensor& entry : start.header.tensors) {
+    start.types.push_back(tensor_type(entry.type, entry.name, file.name()));
+  }
+  return start;
+}
+
+/// The same of a file whose digest is known: a damaged header is reported as damage.
+FileStart read_saved_start(const ByteSource& file, const FileDigest& saved) {
+  check_bytes(file.name(), static_cast<int64_t>(file.size()), saved);
+  try {
+    return read_start(file);
+  } catch (const Error&) {
+    check_digest(file.name(), digest_file(file.name(), saved.kind), saved);
+    throw;
+  }
+}
+
+/// Fills `tensor` from the file, piece by piece if they are digested.
+void read_tensor(const ByteSource& file, uint64_t offset, const at::Tensor& tensor,
+                 FileDigester* digester) {
+  auto* next = static_cast<char*>(tensor.data_ptr());
+  if (digester == nullptr) return file.read(offset, next, tensor.nbytes());
+  for (size_t left = tensor.nbytes(); left > 0;) {
+    const size_t piece = std::min(kPiece, left);
+    file.read(offset, next, piece);
+    digester->update(next, piece);
+    offset += piece;
+    next += piece;
+    left -= piece;
+  }
+}
+
+LoadedTensors read_tensors(const ByteSource& file, FileStart start, FileDigester* digester) {
+  LoadedTensors loaded;
+  loaded.metadata = std::move(start.header.metadata);
+  for (size_t i = 0; i < start.types.size(); ++i) {
+    const StoredTensor& entry = start.header.tensors[i];
+    const std::vector<int64_t> shape(entry.shape.begin(), entry.shape.end());
+    const at::Tensor tensor = at::empty(shape, at::dtype(start.types[i]));
+    read_tensor(file, start.header.data_begin + entry.begin, tensor, digester);
+    loaded.tensors.emplace(entry.name, tensor);
+  }
+  return loaded;
 }
 
 }  // namespace
@@ -86,16 +138,16 @@ void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
 
 LoadedTensors load_tensors(const std::filesystem::path& path) {
   const auto file = FileBytes::open(path);
-  StoredHeader header = read_header(*file);
-  LoadedTensors loaded;
-  loaded.metadata = std::move(header.metadata);
-  for (const StoredTensor& entry : header.tensors) {
-    const std::vector<int64_t> shape(entry.shape.begin(), entry.shape.end());
-    const auto type = tensor_type(entry.type, entry.name, file->name());
-    const at::Tensor tensor = at::empty(shape, at::dtype(type));
-    file->read(header.data_begin + entry.begin, tensor.data_ptr(), tensor.nbytes());
-    loaded.tensors.emplace(entry.name, tensor);
-  }
+  return read_tensors(*file, read_start(*file), nullptr);
+}
+
+LoadedTensors load_tensors(const std::filesystem::path& path, const FileDigest& saved) {
+  const auto file = FileBytes::open(path);
+  FileStart start = read_saved_start(*file, saved);
+  FileDigester digester(saved.kind);
+  digester.update(start.bytes.data(), start.bytes.size());
+  LoadedTensors loaded = read_tensors(*file, std::move(start), &digester);
+  check_digest(file->name(), digester.digest(), saved);
   return loaded;
 }
 

@@ -11,8 +11,6 @@
 #include <cmath>
 
 #include "lockstep/base/file.h"
-#include "lockstep/base/hash.h"
-#include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
@@ -141,12 +139,6 @@ void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
     if (writer && is_left_over(*writer, fence.name())) found.push_back(item.path());
   }
   for (const fs::path& path : found) fs::remove_all(path, none);
-}
-
-FileDigest digest_file(const fs::path& path) {
-  const UniqueFd fd = open_to_read(path);
-  const FileHash hash = hash_file(fd.get(), path.string());
-  return {hash.bytes, hash.hex};
 }
 
 }  // namespace lockstep

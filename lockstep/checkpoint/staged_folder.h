@@ -7,7 +7,6 @@
 #include <functional>
 #include <string>
 
-#include "lockstep/training_state.h"
 #include "lockstep/writer_fence.h"
 
 namespace lockstep {
@@ -58,8 +57,5 @@ void remove_checkpoint(const std::filesystem::path& dir, const std::string& name
 /// Removes unfinished files of other writers in `dir` that are of no more use: see is_left_over().
 /// Never removes a complete checkpoint, nor unfinished files of a living writer.
 void remove_leftovers(const std::filesystem::path& dir, const WriterFence& fence = {});
-
-/// Length and SHA-256 of a file. Errors: kNotFound, kIo.
-FileDigest digest_file(const std::filesystem::path& path);
 
 }  // namespace lockstep

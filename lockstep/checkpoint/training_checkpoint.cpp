@@ -73,17 +73,21 @@ std::string advice(const fs::path& folder) {
   return "; to go on from an older checkpoint name " + older;
 }
 
-void check_digest(const fs::path& file, const FileDigest& stored) {
-  const FileDigest found = digest_file(file);
-  if (found == stored) return;
-  throw Error(
-      ErrorCode::kCorrupt,
-      found.bytes != stored.bytes
-          ? fmt::format("{}: {} bytes, {} were saved", file.string(), found.bytes, stored.bytes)
-          : fmt::format("{}: the bytes are not those saved (SHA-256 differs)", file.string()));
+/// A checkpoint's files that are the same as when it was saved.
+struct Undamaged {
+  TrainingState state;
+  LoadedTensors weights;
+  LoadedTensors memory;  ///< The optimizer's.
+};
+
+LoadedTensors read_undamaged(const fs::path& folder, const char* name, const FileDigests& files) {
+  const auto saved = files.find(name);
+  if (saved != files.end()) return load_tensors(folder / name, saved->second);
+  throw Error(ErrorCode::kCorrupt,
+              fmt::format("{}: 'files.{}' is missing", (folder / kStateFile).string(), name));
 }
 
-DecodedTrainingState read_state(const fs::path& folder, const std::string& model_name) {
+Undamaged read_all(const fs::path& folder, const std::string& model_name) {
   const fs::path file = folder / kStateFile;
   DecodedTrainingState decoded = decode_training_state(read_file(file), file.string());
   if (decoded.state.model != model_name) {
@@ -91,15 +95,18 @@ DecodedTrainingState read_state(const fs::path& folder, const std::string& model
                 fmt::format("{}: a checkpoint of network '{}', this run has '{}'", folder.string(),
                             decoded.state.model, model_name));
   }
-  for (const char* name : {kModelFile, kOptimizerFile}) {
-    if (decoded.files.contains(name)) {
-      check_digest(folder / name, decoded.files.at(name));
-    } else {
-      throw Error(ErrorCode::kCorrupt,
-                  fmt::format("{}: 'files.{}' is missing", file.string(), name));
-    }
+  LoadedTensors weights = read_undamaged(folder, kModelFile, decoded.files);
+  LoadedTensors memory = read_undamaged(folder, kOptimizerFile, decoded.files);
+  return {std::move(decoded.state), std::move(weights), std::move(memory)};
+}
+
+Undamaged read_all_or_advise(const fs::path& folder, const std::string& model_name) {
+  try {
+    return read_all(folder, model_name);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kNotFound) throw;
+    throw Error(ErrorCode::kCorrupt, error.what() + advice(folder));
   }
-  return decoded;
 }
 
 void check_optimizer_kind(const LoadedTensors& loaded, const torch::optim::Optimizer& optimizer,
@@ -112,26 +119,14 @@ void check_optimizer_kind(const LoadedTensors& loaded, const torch::optim::Optim
       fmt::format("{}: state of {}, this run's optimizer is {}", file, stored->second, kind));
 }
 
-/// The state of a checkpoint that is unchanged since it was saved.
-TrainingState read_undamaged(const fs::path& folder, const std::string& model_name) {
-  try {
-    return read_state(folder, model_name).state;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kNotFound) throw;
-    throw Error(ErrorCode::kCorrupt, error.what() + advice(folder));
-  }
-}
-
-void load_folder(const fs::path& folder, torch::nn::Module& model,
-                 torch::optim::Optimizer& optimizer) {
+void fill(torch::nn::Module& model, torch::optim::Optimizer& optimizer, Undamaged saved,
+          const fs::path& folder) {
   const std::string model_file = (folder / kModelFile).string();
   const std::string optimizer_file = (folder / kOptimizerFile).string();
-  const LoadedTensors weights = load_tensors(model_file);
-  const LoadedTensors memory = load_tensors(optimizer_file);
-  check_module(model, weights.tensors, model_file);
-  check_optimizer_kind(memory, optimizer, optimizer_file);
-  load_optimizer(model, optimizer, memory.tensors, optimizer_file);
-  load_module(model, weights.tensors, model_file);
+  check_module(model, saved.weights.tensors, model_file);
+  check_optimizer_kind(saved.memory, optimizer, optimizer_file);
+  load_optimizer(model, optimizer, saved.memory.tensors, optimizer_file);
+  load_module(model, saved.weights.tensors, model_file);
 }
 
 }  // namespace
@@ -190,9 +185,10 @@ fs::path update_checkpoint(const fs::path& dir, const TrainingState& state,
 TrainingState load_checkpoint(const fs::path& path, torch::nn::Module& model,
                               torch::optim::Optimizer& optimizer, const std::string& model_name) {
   const fs::path folder = find_checkpoint(path);
-  TrainingState state = read_undamaged(folder, model_name);
+  Undamaged saved = read_all_or_advise(folder, model_name);
+  TrainingState state = std::move(saved.state);
   try {
-    load_folder(folder, model, optimizer);
+    fill(model, optimizer, std::move(saved), folder);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCorrupt) throw;
     throw Error(ErrorCode::kCorrupt,  // an older one would not fit either
@@ -208,8 +204,7 @@ std::optional<LoadedTensors> load_extra(const fs::path& path, const std::string&
   const auto files = decode_training_state(read_file(state), state.string()).files;
   const auto stored = files.find(name);
   if (stored == files.end()) return std::nullopt;
-  check_digest(folder / name, stored->second);
-  return load_tensors(folder / name);
+  return load_tensors(folder / name, stored->second);
 }
 
 std::string rng_bytes() {

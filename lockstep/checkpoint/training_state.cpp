@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
 #include "lockstep/version.h"
@@ -17,6 +18,8 @@ namespace {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
+
+constexpr int kOldestFormat = 2;  // its digests are of another kind
 
 std::string to_hex(const std::string& bytes) {
   std::string text;
@@ -145,7 +148,8 @@ FileDigests decode_digests(const json& files, Fields& fields) {
   FileDigests digests;
   for (const auto& [name, digest] : files.items()) {
     Fields entry = fields.inner("files." + name, digest);
-    digests[name] = {entry.count("bytes"), entry.text("sha256")};
+    const char* const kind = entry.has(kSha256) ? kSha256 : kPoly1305;
+    digests[name] = {entry.count("bytes"), kind, entry.text(kind)};
     entry.no_others();
   }
   return digests;
@@ -158,8 +162,8 @@ void check_format(Fields& fields, const std::string& file) {
                 fmt::format("{}: format {} by Lockstep {}; this is {}, which reads up to {}", file,
                             format, fields.text("written_by"), version(), TrainingState::kFormat));
   }
-  if (format < TrainingState::kFormat) {
-    fields.fail("format", fmt::format("must be {}", TrainingState::kFormat));
+  if (format < kOldestFormat) {
+    fields.fail("format", fmt::format("must be {} to {}", kOldestFormat, TrainingState::kFormat));
   }
   fields.text("written_by");
 }
@@ -219,7 +223,7 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   for (const MetricPoint& point : state.history) metric["history"].push_back(encode(point));
   json["files"] = ordered_json::object();
   for (const auto& [name, digest] : files) {
-    json["files"][name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
+    json["files"][name] = {{"bytes", digest.bytes}, {digest.kind, digest.hex}};
   }
   json["rng"] = to_hex(state.rng);
   return json.dump(2) + "\n";

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "lockstep/autocast.h"
-#include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/image_batch.h"
 #include "lockstep/error.h"
@@ -293,7 +293,7 @@ namespace {
 /// The first eight bytes of the checkpoint's digest; 0 without a checkpoint.
 int64_t first_bytes_of_digest(const fs::path& checkpoint) {
   if (checkpoint.empty()) return 0;
-  const std::string hex = digest_file(checkpoint / "state.json").sha256.substr(0, 16);
+  const std::string hex = digest_file(checkpoint / "state.json").hex.substr(0, 16);
   return static_cast<int64_t>(std::stoull(hex, nullptr, 16));
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lockstep/base/file.h"
+#include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "tests/support/error_of.h"
@@ -302,12 +303,18 @@ TEST(CheckpointFolder, EqualFilesAreOne) {
   EXPECT_FALSE(replace_by_link(dir.path(), "c", dir / "none", {}));
 }
 
-TEST(CheckpointFolder, DigestIsSha256) {
+TEST(CheckpointFolder, DigestsOfFiles) {
   const TempFolder dir;
   write_file_atomically(dir / "f", "abc");
-  const FileDigest digest = digest_file(dir / "f");
-  EXPECT_EQ(digest.bytes, 3);
-  EXPECT_EQ(digest.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(digest_file(dir / "f"),
+            (FileDigest{3, "sha256",
+                        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}));
+  const FileDigest fast = {3, "poly1305", "b97c3be4d333cde05c7c44e19c564e3d"};
+  EXPECT_EQ(digest_file(dir / "f", "poly1305"), fast);
+  FileDigester in_parts;
+  in_parts.update("a", 1);
+  in_parts.update("bc", 2);
+  EXPECT_EQ(in_parts.digest(), fast);
   EXPECT_EQ(error_of([&] { digest_file(dir / "g"); }).code(), ErrorCode::kNotFound);
 }
 

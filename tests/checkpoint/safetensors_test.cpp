@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "lockstep/base/file.h"
+#include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/safetensors_format.h"
-#include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint_folder.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
@@ -40,7 +40,7 @@ TEST(Safetensors, WritesTheReferenceFile) {
   save_tensors(dir / "x.safetensors", reference_tensors(), {{"format", "pt"}});
   const FileDigest digest = digest_file(dir / "x.safetensors");
   EXPECT_EQ(digest.bytes, 219);
-  EXPECT_EQ(digest.sha256, "d8442816936f4b9f1f9d0ce1b8ecfecff85b2dae17a77160b823bf5b728eb1cb");
+  EXPECT_EQ(digest.hex, "d8442816936f4b9f1f9d0ce1b8ecfecff85b2dae17a77160b823bf5b728eb1cb");
 }
 
 TEST(Safetensors, EveryTypeRoundTripsBitForBit) {

@@ -5,7 +5,9 @@
 #include <torch/optim/sgd.h>
 
 #include "lockstep/base/file.h"
+#include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/optimizer_state.h"
+#include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/module_state.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
@@ -63,6 +65,29 @@ void flip_last_byte(const fs::path& file) {
   write_file_atomically(file, bytes);
 }
 
+/// Replaces a part of the file by one that differs.
+void replace_in(const fs::path& file, const std::string& from, const std::string& to) {
+  std::string bytes = read_file(file);
+  const size_t at = bytes.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  write_file_atomically(file, bytes.replace(at, from.size(), to));
+}
+
+/// Makes the newest checkpoint one of format 2.
+void make_older(const fs::path& folder) {
+  const fs::path file = folder / "state.json";
+  auto [state, files] = decode_training_state(read_file(file), file.string());
+  for (auto& [name, digest] : files) digest = digest_file(folder / name, "sha256");
+  write_file_atomically(file, encode_training_state(state, files));
+  replace_in(file, "\"format\": 3", "\"format\": 2");
+}
+
+/// Bytes that this process has read so far.
+int64_t bytes_read() {
+  const std::string text = read_file("/proc/self/io");
+  return std::stoll(text.substr(text.find("rchar: ") + 7));
+}
+
 TEST(TrainingCheckpoint, TenAndTenAreTwenty) {
   const TempFolder dir;
   Training whole;
@@ -115,6 +140,37 @@ TEST(TrainingCheckpoint, ExtraFilesComeBackOrAreRefused) {
   EXPECT_NE(std::string(error.what()).find("more_0.safetensors: the bytes are not those saved"),
             std::string::npos)
       << error.what();
+}
+
+TEST(TrainingCheckpoint, AnOlderFormatIsReadAndUpdated) {
+  const TempFolder dir;
+  Training run;
+  run.advance(2);
+  const fs::path folder = run.save(dir.path());
+  make_older(folder);
+  Training resumed;
+  resumed.load(dir.path());
+  expect_equal(run, resumed);
+  record_metric(run.state, 0.5);
+  update_checkpoint(dir.path(), run.state, {});
+  Training again;
+  again.load(dir.path());
+  EXPECT_EQ(again.state.metric_value, 0.5);
+  expect_equal(run, again);
+}
+
+TEST(TrainingCheckpoint, EachFileIsReadOnce) {
+  const TempFolder dir;
+  Training run(20'000);
+  run.advance(1);
+  const fs::path folder = run.save(dir.path());
+  int64_t all = 0;
+  for (const auto& item : fs::directory_iterator(folder)) {
+    all += static_cast<int64_t>(item.file_size());
+  }
+  const int64_t before = bytes_read();
+  run.load(dir.path());
+  EXPECT_NEAR(static_cast<double>(bytes_read() - before) / static_cast<double>(all), 1, 0.1);
 }
 
 TEST(TrainingCheckpoint, KeepsWhatThePolicySays) {
@@ -223,9 +279,25 @@ class DamageTest : public ::testing::Test {
 TEST_F(DamageTest, AFlippedBitIsSeen) {
   flip_last_byte(latest_ / "model.safetensors");
   expect_refused(ErrorCode::kCorrupt,
-                 "step_000002/model.safetensors: the bytes are not those saved (SHA-256 differs); "
+                 "step_000002/model.safetensors: the bytes are not those saved (Poly1305 differs); "
                  "to go on from an older checkpoint name " +
                      (dir_ / "step_000001").string());
+}
+
+TEST_F(DamageTest, AFlippedBitIsSeenInAnOlderFormat) {
+  make_older(latest_);
+  flip_last_byte(latest_ / "optimizer.safetensors");
+  expect_refused(ErrorCode::kCorrupt,
+                 "step_000002/optimizer.safetensors: the bytes are not those saved (SHA-256 "
+                 "differs); to go on from an older checkpoint name ");
+}
+
+TEST_F(DamageTest, ADamagedHeaderIsNamedSo) {
+  for (const char* type : {"X32", "U32"}) {  // the second is a type, which libtorch lacks
+    replace_in(latest_ / "model.safetensors", "F32", type);
+    expect_refused(ErrorCode::kCorrupt, "the bytes are not those saved (Poly1305 differs); ");
+    replace_in(latest_ / "model.safetensors", type, "F32");
+  }
 }
 
 TEST_F(DamageTest, ATruncatedFileIsSeen) {

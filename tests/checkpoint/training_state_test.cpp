@@ -47,7 +47,8 @@ Error error_in(const std::string& json) {
 }
 
 TEST(TrainingState, RoundTrips) {
-  const FileDigests files = {{"model.safetensors", {123, "abc"}}};
+  const FileDigests files = {{"model.safetensors", {123, "poly1305", "abc"}},
+                             {"optimizer.safetensors", {4, "sha256", "def"}}};
   const auto decoded = decode_training_state(encode_training_state(example(), files), "f");
   EXPECT_EQ(decoded.state, example());
   EXPECT_EQ(decoded.files, files);
@@ -117,11 +118,25 @@ TEST(TrainingState, NamesFileAndFieldOfDamage) {
 
 TEST(TrainingState, RefusesOtherFormats) {
   const std::string json = encode_training_state(example(), {});
-  const Error older = error_in(replaced(json, "\"format\": 2", "\"format\": 1"));
-  EXPECT_EQ(std::string(older.what()), "dir/state.json: 'format' must be 2");
-  const Error error = error_in(replaced(json, "\"format\": 2", "\"format\": 3"));
+  const Error older = error_in(replaced(json, "\"format\": 3", "\"format\": 1"));
+  EXPECT_EQ(std::string(older.what()), "dir/state.json: 'format' must be 2 to 3");
+  const Error error = error_in(replaced(json, "\"format\": 3", "\"format\": 4"));
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_NE(std::string(error.what()).find("format 3"), std::string::npos) << error.what();
+  EXPECT_NE(std::string(error.what()).find("format 4"), std::string::npos) << error.what();
+}
+
+TEST(TrainingState, ReadsFormat2) {
+  const FileDigests files = {{"model.safetensors", {123, "sha256", "abc"}}};
+  const auto json = encode_training_state(example(), files);
+  const auto decoded = decode_training_state(replaced(json, "\"format\": 3", "\"format\": 2"), "f");
+  EXPECT_EQ(decoded.state, example());
+  EXPECT_EQ(decoded.files, files);
+}
+
+TEST(TrainingState, AFileHasADigest) {
+  const auto json = encode_training_state({}, {{"a", {1, "poly1305", "abc"}}});
+  EXPECT_EQ(std::string(error_in(replaced(json, "poly1305", "md5")).what()),
+            "dir/state.json: 'files.a.poly1305' is missing");
 }
 
 }  // namespace

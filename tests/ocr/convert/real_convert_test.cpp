@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "lockstep/base/env.h"
-#include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/ocr/convert/convert.h"
 #include "tests/support/temp_folder.h"
@@ -23,7 +23,7 @@ std::string digest_of_part(const std::string& part) {
   options.label_dir = (dir / (part + "_gts")).string();
   const ConvertResult result = convert_labels(options);
   EXPECT_TRUE(result.notes.empty());
-  return digest_file(result.output).sha256;
+  return digest_file(result.output).hex;
 }
 
 TEST(ConvertReal, Icdar2015IsByteForByteMindOcrs) {
