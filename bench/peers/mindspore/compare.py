@@ -7,8 +7,8 @@ usage: compare.py NAME LOCKSTEP_DIR MINDSPORE_DIR [FLOAT64_DIR]
 Prints one line: the first losses, their relative difference, and the median and largest relative
 difference of a parameter's gradient, |a - b| / |b| as vectors. A gradient that is zero but for
 rounding (a bias before a batch norm) is compared with a millionth of the largest. With FLOAT64_DIR,
-of `bench_mindspore train64`, two more medians: the distance of each side to that gradient. They
-explain a difference and excuse none: float64 is Lockstep's own program.
+of `bench_mindspore train64` or float64.py, two more medians: the distance of each side to that
+gradient. They explain a difference and excuse none.
 
 Ends with 1 if the losses differ by more than 1e-4, or the gradient of any parameter by more than
 1e-3, and names that parameter.

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """MindSpore's side of the comparison with Lockstep: the same networks, weights and batches.
 
-usage: peer.py init  CONFIG WEIGHTS.ckpt          fresh weights of MindSpore's network
+usage: peer.py init  CONFIG WEIGHTS.ckpt          fresh weights of MindSpore's network, and as
+                                                  WEIGHTS.safetensors for float64.py
        peer.py train CONFIG WEIGHTS.ckpt DIR STEPS LR OUT
                                                   loss and gradients of DIR's first batch, STEPS steps
+       any of them, with more words key.sub=value that replace values of CONFIG
 
 CONFIG is a YAML file that both sides read. A classifier is MindCV's ResNet, as MindOCR contains it;
 the other networks come from MindOCR's build_model() and build_loss(). `train` runs under msrun or
 mpirun, too: then each rank uses every n-th batch, and the gradients are means over the ranks.
 """
 import os
+import re
 import statistics
 import sys
 import time
@@ -46,10 +49,18 @@ class WithLoss(nn.Cell):
         return self.loss(self.network(image), *targets)
 
 
-def read_config(path, batch_size=None):
+def read_config(path, overrides=(), batch_size=None):
     with open(path, encoding="utf-8") as file:
-        text = os.path.expandvars(file.read())
+        # ${NAME:-default} as in a shell
+        text = re.sub(r"\$\{(\w+):-([^}]*)\}", lambda m: os.environ.get(m[1]) or m[2], file.read())
     config = yaml.safe_load(text)
+    for override in overrides:
+        keys, value = override.split("=", 1)
+        *sections, last = keys.split(".")
+        section = config
+        for key in sections:
+            section = section[key]
+        section[last] = yaml.safe_load(value)
     if batch_size and config["loss"].get("batch_size"):
         config["loss"]["batch_size"] = batch_size
     return config
@@ -101,10 +112,10 @@ def join():
     return rank, size
 
 
-def train(config_path, weights, folder, steps, lr, out):
+def train(config_path, weights, folder, steps, lr, out, *overrides):
     rank, size = join()
     first = read_batch(folder, 0)
-    config = read_config(config_path, first[0].shape[0])
+    config = read_config(config_path, overrides, first[0].shape[0])
     network = build(config)
     ms.load_param_into_net(network, ms.load_checkpoint(weights))
     step_network = WithLoss(network, build_loss(config))
@@ -137,7 +148,11 @@ def train(config_path, weights, folder, steps, lr, out):
 def main():
     command, *words = sys.argv[1:] or [""]
     if command == "init":
-        ms.save_checkpoint(build(read_config(words[0])), words[1])
+        config_path, weights, *overrides = words
+        network = build(read_config(config_path, overrides))
+        ms.save_checkpoint(network, weights)
+        save_file({p.name: np.ascontiguousarray(p.asnumpy()) for p in network.get_parameters()},
+                  os.path.splitext(weights)[0] + ".safetensors")
     elif command == "train":
         train(*words)
     else:
