@@ -2,12 +2,12 @@
 
 #include "apps/lockstep/verbs.h"
 #include "lockstep/error.h"
-#include "lockstep/tensor/c10d/c10d_backends.h"
+#include "lockstep/tensor/device_backends.h"
 
 namespace {
 
 int body(int argc, char** argv) {
-  lockstep::register_c10d_backends();
+  lockstep::register_device_backends();
   return lockstep::app::bench_collectives(std::vector<std::string>(argv + 1, argv + argc));
 }
 

@@ -2,13 +2,13 @@
 
 #include "apps/lockstep/backend_table.h"
 #include "lockstep/error.h"
-#include "lockstep/tensor/c10d/c10d_backends.h"
+#include "lockstep/tensor/device_backends.h"
 
 namespace {
 
 int body(int argc, char** argv) {
   using namespace lockstep;
-  register_c10d_backends();
+  register_device_backends();
   return app::print_backends(report_backends(), std::vector<std::string>(argv + 1, argv + argc));
 }
 

@@ -11,8 +11,9 @@ namespace lockstep::app {
 int doctor_backends(const std::vector<std::string>& args) {
   execute_beside("lockstep-doctor-backends", args);
   auto reports = report_backends();
-  for (const auto& [name, summary] : {std::pair{"c10d:gloo", "libtorch's own Gloo"},
-                                      std::pair{"c10d:nccl", "libtorch's own NCCL"}}) {
+  for (const auto& [name, summary] :
+       {std::pair{"c10d:gloo", "libtorch's own Gloo"},
+        std::pair{"c10d:nccl", "libtorch's own NCCL"}, std::pair{"hccl", "Ascend's HCCL"}}) {
     reports.push_back({name, summary, false, false,
                        "lockstep-doctor-backends, which tests it, is neither beside lockstep nor "
                        "in PATH; was this built without libtorch?"});

@@ -49,7 +49,8 @@ enum class Order {
 };
 
 struct GroupOptions {
-  /// "auto", "native", "mpi", "c10d:gloo" or "c10d:nccl". A named back end never falls back.
+  /// "auto", "native", "mpi", "c10d:gloo", "c10d:nccl" or "hccl". A named back end never falls
+  /// back.
   std::string backend = "auto";
   /// With kAny, "auto" measures the back ends briefly and takes the fastest between hosts. Within a
   /// host it is native, the fastest by far.

@@ -64,18 +64,18 @@ const Backend& first_usable(const GroupSpec& spec) {
 }
 
 /// Back ends that lockstep/tensor adds to the table of programs that link it.
-constexpr std::string_view kOfLibtorch[] = {"c10d:gloo", "c10d:nccl"};
+constexpr std::string_view kOfTensors[] = {"c10d:gloo", "c10d:nccl", "hccl"};
 
-bool is_libtorchs(const std::string& name) {
-  return std::find(std::begin(kOfLibtorch), std::end(kOfLibtorch), name) != std::end(kOfLibtorch);
+bool takes_tensors(const std::string& name) {
+  return std::find(std::begin(kOfTensors), std::end(kOfTensors), name) != std::end(kOfTensors);
 }
 
 Error unknown_backend(const std::string& name) {
   std::vector<std::string> names = {"auto"};
   for (const auto& backend : backends()) names.emplace_back(backend.name);
   const std::string with_prefix = "c10d:" + name;  // "gloo" is its name elsewhere
-  const auto nearest = is_libtorchs(with_prefix) ? fmt::format(", did you mean '{}'?", with_prefix)
-                                                 : did_you_mean(name, names);
+  const auto nearest = takes_tensors(with_prefix) ? fmt::format(", did you mean '{}'?", with_prefix)
+                                                  : did_you_mean(name, names);
   return Error(ErrorCode::kInvalidArgument,
                fmt::format("unknown back end '{}'{} There is: {}", name,
                            nearest.empty() ? "." : nearest, fmt::join(names, ", ")));
@@ -130,9 +130,9 @@ const Backend& choose_backend(const std::string& name, const GroupSpec& spec) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("back end '{}' cannot run here: {}", name, why_not));
   }
-  if (is_libtorchs(name)) {
+  if (takes_tensors(name)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("back end '{}' cannot run here: it is libtorch's, which this program "
+                fmt::format("back end '{}' cannot run here: it needs libtorch, which this program "
                             "does not link; programs that use lockstep/tensor have it",
                             name));
   }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/base/unique_fd.h"
@@ -78,9 +79,13 @@ struct GroupSpec {
   /// The spec of the group of `ranks` (this group's numbering; this rank is among them), with
   /// `suffix` added to the name.
   GroupSpec subset(const std::vector<int>& ranks, const std::string& suffix) const;
-  /// True if every rank has an accelerator that no other rank has. If not, `why_not` receives the
-  /// ranks that lack one. The same on all ranks.
-  bool has_a_device_each(std::string* why_not) const;
+  /// True if every rank has an accelerator that no other rank has, whose name starts with `prefix`
+  /// ("cuda:"). If not, `why_not` receives the ranks that lack one; `maker` is its name for people
+  /// ("CUDA"). The same on all ranks.
+  bool has_a_device_each(std::string_view maker, std::string_view prefix,
+                         std::string* why_not) const;
+  /// This rank's accelerator in its process: "cuda:1" of "cuda:1 GPU-f81d4fae".
+  std::string device_name() const;
 };
 
 /// One rank's end of a group: one object per rank.

@@ -50,23 +50,29 @@ GroupSpec GroupSpec::subset(const std::vector<int>& ranks, const std::string& su
   return part;
 }
 
-bool GroupSpec::has_a_device_each(std::string* why_not) const {
+bool GroupSpec::has_a_device_each(std::string_view maker, std::string_view prefix,
+                                  std::string* why_not) const {
   std::map<std::string, int> owners;
   for (int member = 0; member < size; ++member) {
     const auto at = static_cast<size_t>(member);
     const std::string own = at < devices.size() ? devices[at] : "";
-    if (own.empty()) {
+    if (!own.starts_with(prefix) || own.empty()) {
       const auto who = at < world_ranks.size() ? rank_name(member) : "this process";
-      *why_not = who + " has no CUDA device";
+      *why_not = fmt::format("{} has no {} device", who, maker);
       return false;
     }
     const auto [first, is_new] = owners.emplace(own.substr(own.find(' ') + 1), member);
     if (is_new) continue;
-    *why_not = fmt::format("{} and {} have one CUDA device ({})", rank_name(first->second),
-                           rank_name(member), own);
+    *why_not = fmt::format("{} and {} have one {} device ({})", rank_name(first->second),
+                           rank_name(member), maker, own);
     return false;
   }
   return true;
+}
+
+std::string GroupSpec::device_name() const {
+  const auto& own = devices.at(static_cast<size_t>(rank));
+  return own.substr(0, own.find(' '));
 }
 
 }  // namespace lockstep

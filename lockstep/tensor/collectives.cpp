@@ -12,7 +12,7 @@
 
 #include "lockstep/base/counted.h"
 #include "lockstep/error.h"
-#include "lockstep/tensor/c10d/c10d_backends.h"
+#include "lockstep/tensor/device_backends.h"
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/staging.h"
 
@@ -134,7 +134,7 @@ Work all_reduce_as_one(ProcessGroup& group, std::span<const at::Tensor> tensors,
   });
 }
 
-[[maybe_unused]] const bool c10d_backends_are_registered = register_c10d_backends();
+[[maybe_unused]] const bool device_backends_are_registered = register_device_backends();
 
 }  // namespace
 

@@ -229,7 +229,8 @@ void check_world(const Config& config, const World& world) {
   }
   virtual_ranks_of(config, world);
   const std::string& backend = config.parallel.backend;
-  const bool one_order = backend == "auto" || backend == "native" || backend == "c10d:nccl";
+  const bool one_order =
+      backend == "auto" || backend == "native" || backend == "c10d:nccl" || backend == "hccl";
   if (config.parallel.virtual_ranks > 0 && world.size > 2 && !one_order) {
     throw Error(
         ErrorCode::kInvalidArgument,

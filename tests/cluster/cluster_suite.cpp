@@ -6,7 +6,7 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
-#include "lockstep/tensor/c10d/c10d_backends.h"
+#include "lockstep/tensor/device_backends.h"
 #include "lockstep/world.h"
 #include "tests/comm/support/conformance.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 int body(int argc, char** argv) {
   if (argc != 2) throw Error(ErrorCode::kInvalidArgument, "usage: cluster_suite BACKEND");
-  register_c10d_backends();
+  register_device_backends();
   const std::string backend = argv[1];
   if (backend != "native") promises = {.fixed_order = false, .shared_memory = false};
   const World world = World::join(Deadline::after(60s));

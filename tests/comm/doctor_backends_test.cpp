@@ -33,7 +33,7 @@ TEST(DoctorBackends, ListsEachWithTheReasonWhyItCannotRun) {
   const auto ran = doctor("backends --json");
   ASSERT_EQ(ran.status, 0) << ran.text;
   const auto list = nlohmann::json::parse(ran.text);
-  ASSERT_EQ(list.size(), 4u);
+  ASSERT_EQ(list.size(), 5u);
   EXPECT_EQ(list[0].at("name"), "native");
   EXPECT_TRUE(list[0].at("usable"));
   EXPECT_EQ(list[1].at("name"), "mpi");
@@ -41,6 +41,8 @@ TEST(DoctorBackends, ListsEachWithTheReasonWhyItCannotRun) {
   EXPECT_EQ(list[2].at("name"), "c10d:gloo");
   EXPECT_EQ(list[3].at("name"), "c10d:nccl");
   EXPECT_FALSE(list[3].at("usable"));
+  EXPECT_EQ(list[4].at("name"), "hccl");
+  EXPECT_FALSE(list[4].at("usable"));
   for (const auto& row : list) {
     EXPECT_EQ(row.at("usable").get<bool>() && row.at("built_in").get<bool>(),
               row.at("why_not").get<std::string>().empty())
@@ -49,7 +51,7 @@ TEST(DoctorBackends, ListsEachWithTheReasonWhyItCannotRun) {
 }
 
 TEST(Backends, LibtorchsAreKnownToProgramsWithoutIt) {
-  for (const std::string name : {"c10d:gloo", "c10d:nccl"}) {
+  for (const std::string name : {"c10d:gloo", "c10d:nccl", "hccl"}) {
     try {
       choose_backend(name, GroupSpec{});
       FAIL() << name;

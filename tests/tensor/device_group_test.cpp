@@ -14,58 +14,12 @@
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"
 #include "tests/tensor/support/gloo_as_device.h"
+#include "tests/tensor/support/on_device.h"
 
 namespace lockstep::testing {
 namespace {
 
 using std::chrono::seconds;
-
-/// Treats the host's memory as the device's, so that the suite of all back ends runs on it.
-class OnDevice final : public GroupImpl {
- public:
-  explicit OnDevice(std::unique_ptr<GroupImpl> impl) : impl_(std::move(impl)) {}
-  void all_reduce(void* data, int64_t count, DType dtype, ReduceOp op, const Waiting& w) override {
-    impl_->all_reduce(data, count, dtype, op, there(w));
-  }
-  void broadcast(void* data, int64_t count, DType dtype, int root, const Waiting& w) override {
-    impl_->broadcast(data, count, dtype, root, there(w));
-  }
-  void all_gather(const void* in, void* out, int64_t count, DType dtype,
-                  const Waiting& w) override {
-    impl_->all_gather(in, out, count, dtype, there(w));
-  }
-  void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
-                      const Waiting& w) override {
-    impl_->reduce_scatter(in, out, count, dtype, op, there(w));
-  }
-  void reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
-              const Waiting& w) override {
-    impl_->reduce(data, count, dtype, op, root, there(w));
-  }
-  void exchange(const Exchange& exchange, const void* in, void* out, const Waiting& w) override {
-    impl_->exchange(exchange, in, out, there(w));
-  }
-  void barrier(const Waiting& w) override { impl_->barrier(w); }
-  bool send(const void* data, const Envelope& letter, int to, const Waiting& w) override {
-    return impl_->send(data, letter, to, w);
-  }
-  bool receive(int from, LetterSink& sink, const Waiting& w) override {
-    return impl_->receive(from, sink, w);
-  }
-  std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& w) override {
-    return impl_->allocate(bytes, w);
-  }
-  void give_up(const Error& error, Deadline deadline) noexcept override {
-    impl_->give_up(error, deadline);
-  }
-
- private:
-  static Waiting there(Waiting waiting) {
-    waiting.on_device = true;
-    return waiting;
-  }
-  std::unique_ptr<GroupImpl> impl_;
-};
 
 std::unique_ptr<GroupImpl> make_on_device(const GroupSpec& spec, Deadline deadline) {
   return std::make_unique<OnDevice>(make_gloo_beside_native(spec, deadline));
@@ -160,14 +114,12 @@ Error error_with(bool throws) {
   spec.host_ids = {"here"};
   spec.addresses = {"127.0.0.1"};
   spec.timeout = seconds(60);
-  const auto group =
-      make_device_group(spec, make_native_group(spec, Deadline::after(seconds(60))), "cpu", [&] {
-        return DeviceEngine{.name = "Broken",
-                            .device = at::kCPU,
-                            .engine = c10::make_intrusive<Broken>(throws),
-                            .reduced_as = reduced_by_gloo,
-                            .abort = [] { ++engines_aborted; }};
-      });
+  const auto group = make_device_group(
+      spec, make_native_group(spec, Deadline::after(seconds(60))),
+      {.name = "Broken", .device = at::kCPU, .reduced_as = reduced_by_gloo, .make = [&](Deadline) {
+         return make_c10d_device_engine("Broken", c10::make_intrusive<Broken>(throws), 1,
+                                        [] { ++engines_aborted; });
+       }});
   float value = 1;
   const Waiting waiting{.deadline = Deadline::after(std::chrono::milliseconds(50)),
                         .on_device = true};
@@ -215,15 +167,20 @@ TEST(DevicesOfAGroup, EveryRankNeedsItsOwn) {
   spec.world_ranks = {4, 5, 6};
   std::string why_not;
   spec.devices = {"cuda:0 GPU-a", "cuda:0 GPU-b", "cuda:1 GPU-c"};
-  EXPECT_TRUE(spec.has_a_device_each(&why_not));
+  EXPECT_TRUE(spec.has_a_device_each("CUDA", "cuda:", &why_not));
   spec.devices[2] = "cuda:1 GPU-a";
-  EXPECT_FALSE(spec.has_a_device_each(&why_not));
+  EXPECT_FALSE(spec.has_a_device_each("CUDA", "cuda:", &why_not));
   EXPECT_EQ(why_not, "rank 4 and rank 6 have one CUDA device (cuda:1 GPU-a)");
   spec.devices[1] = "";
-  EXPECT_FALSE(spec.has_a_device_each(&why_not));
+  EXPECT_FALSE(spec.has_a_device_each("CUDA", "cuda:", &why_not));
   EXPECT_EQ(why_not, "rank 5 has no CUDA device");
-  EXPECT_FALSE(GroupSpec{}.has_a_device_each(&why_not));
+  EXPECT_FALSE(GroupSpec{}.has_a_device_each("CUDA", "cuda:", &why_not));
   EXPECT_EQ(why_not, "this process has no CUDA device");
+  spec.devices = {"npu:0 a", "npu:1 a", "npu:2 a"};
+  EXPECT_FALSE(spec.has_a_device_each("CUDA", "cuda:", &why_not));
+  EXPECT_EQ(why_not, "rank 4 has no CUDA device");
+  spec.rank = 1;
+  EXPECT_EQ(spec.device_name(), "npu:1");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ ProcessGroup make_nccl(const World& world) {
 TEST(Nccl, TakesEveryTypeOnTheDevice) {
   if (!at::hasCUDA()) {
     std::string why_not;
-    EXPECT_FALSE(GroupSpec{}.has_a_device_each(&why_not));
+    EXPECT_FALSE(GroupSpec{}.has_a_device_each("CUDA", "cuda:", &why_not));
     const Error error = error_of([] { choose_backend("c10d:nccl", GroupSpec{}); });
     EXPECT_NE(std::string(error.what()).find("no CUDA device"), std::string::npos) << error.what();
     return;

@@ -170,9 +170,9 @@ ParallelConfig read_parallel(Section section) {
                  "auto: cuda where libtorch sees a device, but cpu with `virtual_ranks`");
   section.read(
       "backend", config.backend,
-      "auto, native, mpi, c10d:gloo, c10d:nccl; [their "
-      "operations](collectives.md#back-ends). auto is native (tensors on CUDA: c10d:nccl), "
-      "but see `order`");
+      "auto, native, mpi, c10d:gloo, c10d:nccl, hccl; [their "
+      "operations](collectives.md#back-ends). auto is native (tensors on CUDA: c10d:nccl, on "
+      "Ascend's NPUs: hccl), but see `order`");
   section.choose("order", config.any_order, {{"fixed", false}, {"any", true}},
                  "of sums; any: auto may take the back end that a measurement at the start finds "
                  "fastest between hosts");

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
-#include "lockstep/tensor/c10d/device_group.h"
+#include "lockstep/tensor/c10d/c10d_device_engine.h"
+#include "lockstep/tensor/device/device_group.h"
 
 namespace lockstep::testing {
 
@@ -12,7 +14,7 @@ namespace lockstep::testing {
 inline std::atomic<int> engines_made = 0;
 inline std::atomic<int> engines_aborted = 0;
 
-DType reduced_by_gloo(DType dtype);
+std::optional<DType> reduced_by_gloo(DType dtype, ReduceOp op);
 
 /// A group whose device() is "cpu": tensors there are Gloo's, other memory is native's. It is also
 /// the back end "test:device".

@@ -1,7 +1,6 @@
-#include "lockstep/tensor/c10d/device_group.h"
+#include "lockstep/tensor/device/device_group.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/where.h>
@@ -10,11 +9,9 @@
 
 #include <limits>
 #include <optional>
-#include <thread>
 
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
-#include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/staging.h"
 
@@ -23,6 +20,16 @@ namespace {
 
 bool is_bitwise(ReduceOp op) {
   return op == ReduceOp::kBand || op == ReduceOp::kBor || op == ReduceOp::kBxor;
+}
+
+bool is_floating(DType dtype) {
+  return kind_of(dtype) == DTypeKind::kFloating;
+}
+
+/// The reduction that an engine does: averages are divided afterwards.
+ReduceOp engine_op(DType dtype, ReduceOp op) {
+  const ReduceOp on_parts = op_on_parts(dtype, op);
+  return on_parts == ReduceOp::kAvg || on_parts == ReduceOp::kPremulSum ? ReduceOp::kSum : on_parts;
 }
 
 /// Bits of floats as integers in the floats' order, and back: see ordered_key() of Gloo.
@@ -43,12 +50,8 @@ at::Tensor ordered_keys(const at::Tensor& floats, bool nan_is_greatest) {
 
 class DeviceGroup final : public GroupImpl {
  public:
-  DeviceGroup(const GroupSpec& spec, std::unique_ptr<GroupImpl> host, std::string device,
-              std::function<DeviceEngine()> make_engine)
-      : spec_(spec),
-        host_(std::move(host)),
-        device_(std::move(device)),
-        make_engine_(std::move(make_engine)) {}
+  DeviceGroup(const GroupSpec& spec, std::unique_ptr<GroupImpl> host, EngineKind kind)
+      : spec_(spec), host_(std::move(host)), kind_(std::move(kind)), device_(kind_.device.str()) {}
 
   std::string device() const override { return device_; }
 
@@ -73,18 +76,14 @@ class DeviceGroup final : public GroupImpl {
                  const Waiting& waiting) override {
     if (!waiting.on_device) return host_->broadcast(data, count, dtype, root, waiting);
     on_device({.count = count, .root = root, .kind = OpKind::kBroadcast, .dtype = dtype}, waiting,
-              [&] {
-                std::vector<at::Tensor> tensors = {bytes(data, count, dtype)};
-                ::c10d::BroadcastOptions options;
-                options.rootRank = root;
-                finish([&] { return engine().broadcast(tensors, options); }, waiting);
-              });
+              [&] { engine_->broadcast(bytes(data, count, dtype), root, call(waiting)); });
   }
   void all_gather(const void* in, void* out, int64_t count, DType dtype,
                   const Waiting& waiting) override {
     if (!waiting.on_device) return host_->all_gather(in, out, count, dtype, waiting);
     on_device({.count = count, .kind = OpKind::kAllGather, .dtype = dtype}, waiting, [&] {
-      gather_all(bytes(in, count, dtype), bytes(out, count * spec_.size, dtype), waiting);
+      engine_->all_gather(bytes(in, count, dtype), bytes(out, count * spec_.size, dtype),
+                          call(waiting));
     });
   }
   void reduce_scatter(const void* in, void* out, int64_t count, DType dtype, ReduceOp op,
@@ -117,11 +116,10 @@ class DeviceGroup final : public GroupImpl {
   }
 
  private:
-  C10dEngine& engine() const { return *engine_->engine; }
-
   /// Runs `body` once all ranks are about to run the same call.
   template <class Body>
   void on_device(OpHeader header, const Waiting& waiting, const Body& body) {
+    if (reduces(header.kind)) require_reduction(header);
     header.sequence = ++sequence_;
     header_ = header;
     require_equal_headers(waiting);
@@ -130,11 +128,11 @@ class DeviceGroup final : public GroupImpl {
       return;
     }
     try {
-      if (!engine_) engine_ = make_engine_();
       const at::NoGradGuard no_grad;
-      const c10::DeviceGuard guard(engine_->device);
+      const c10::DeviceGuard guard(kind_.device);
+      if (!engine_) engine_ = kind_.make(waiting.deadline);
       body();
-      await_stream(engine_->device);
+      await_stream(kind_.device);
     } catch (const Error&) {
       abort();
       throw;
@@ -150,18 +148,27 @@ class DeviceGroup final : public GroupImpl {
   std::string this_call() const {
     return fmt::format("{} on {}, {}", describe(header_), spec_.rank_name(spec_.rank), device_);
   }
-  void abort() noexcept {
-    try {
-      if (engine_) engine_->abort();
-    } catch (const std::exception&) {  // the engine is no longer usable
-    }
+  EngineCall call(const Waiting& waiting) const {
+    return {waiting.deadline, [this] { return this_call(); }};
   }
+  void abort() noexcept {
+    if (engine_) engine_->abort();
+  }
+  static bool reduces(OpKind kind) {
+    return kind == OpKind::kAllReduce || kind == OpKind::kReduce || kind == OpKind::kReduceScatter;
+  }
+  void require_reduction(const OpHeader& header) const;
+  /// The type in which the engine reduces parts of `dtype`; nothing: it cannot.
+  std::optional<DType> engine_type(DType dtype, ReduceOp op) const;
 
-  /// `count` elements in place; c10d ignores const.
+  /// `count` elements in place; engines ignore const.
   at::Tensor view(const void* data, int64_t count, DType dtype) const {
-    const auto options = at::TensorOptions(to_scalar_type(dtype)).device(engine_->device);
+    const auto options = at::TensorOptions(to_scalar_type(dtype)).device(kind_.device);
     if (count == 0) return at::empty({0}, options);
-    return at::from_blob(const_cast<void*>(data), {count}, options);
+    return at::for_blob(const_cast<void*>(data), {count})
+        .options(options)
+        .target_device(kind_.device)
+        .make_tensor();
   }
   at::Tensor bytes(const void* data, int64_t count, DType dtype) const {  // that only move
     return view(data, count * size_of(dtype), DType::kUint8);
@@ -171,20 +178,6 @@ class DeviceGroup final : public GroupImpl {
     return view(data, count * of.each, of.dtype);
   }
 
-  /// Runs `start`, and waits until its work has ended on the device.
-  template <class Start>
-  void finish(const Start& start, const Waiting& waiting) {
-    const auto work = start();
-    while (!work->isCompleted()) {
-      if (waiting.deadline.passed()) {
-        throw Error(ErrorCode::kTimeout,
-                    fmt::format("{}: {} did not end it in time, though every rank had begun",
-                                this_call(), engine_->name));
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-    if (const auto error = work->exception()) std::rethrow_exception(error);
-  }
   /// Replaces `values`, parts of `dtype`, by their reduction.
   void reduce_all(const at::Tensor& values, DType dtype, ReduceOp op, const Waiting& waiting);
   void divide(const at::Tensor& values, ReduceOp op) const {
@@ -197,23 +190,34 @@ class DeviceGroup final : public GroupImpl {
   }
   void scatter_sum(const at::Tensor& all, const at::Tensor& own, DType dtype, ReduceOp op,
                    const Waiting& waiting);
-  void gather_all(const at::Tensor& in, const at::Tensor& out, const Waiting& waiting) {
-    std::vector<at::Tensor> ins = {in};
-    std::vector<std::vector<at::Tensor>> outs(1);
-    for (int rank = 0; rank < spec_.size; ++rank) {
-      outs[0].push_back(out.narrow(0, rank * in.numel(), in.numel()));
-    }
-    finish([&] { return engine().allgather(outs, ins); }, waiting);
-  }
-
   const GroupSpec spec_;
   const std::unique_ptr<GroupImpl> host_;
+  const EngineKind kind_;
   const std::string device_;
-  const std::function<DeviceEngine()> make_engine_;
-  std::optional<DeviceEngine> engine_;
+  std::unique_ptr<DeviceEngine> engine_;
   OpHeader header_;
   uint64_t sequence_ = 0;
 };
+
+std::optional<DType> DeviceGroup::engine_type(DType dtype, ReduceOp op) const {
+  return kind_.reduced_as(parts_of(dtype).dtype, engine_op(dtype, op));
+}
+
+/// All ranks throw alike, because their libraries reduce the same types.
+void DeviceGroup::require_reduction(const OpHeader& header) const {
+  if (is_bitwise(op_on_parts(header.dtype, header.op))) return;
+  DType dtype = header.dtype;
+  if ((header.op == ReduceOp::kMin || header.op == ReduceOp::kMax) && is_floating(dtype)) {
+    dtype = dtype == DType::kFloat64 ? DType::kInt64 : DType::kInt32;  // see ordered_keys()
+  }
+  if (engine_type(dtype, header.op)) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: {} on {} does not reduce {}; it reduces {}. Convert the tensor to one "
+                  "of them, or call with a copy on the CPU, where native takes every type",
+                  to_string(header.kind), kind_.name, device_, to_string(header.dtype),
+                  kind_.reduces));
+}
 
 void DeviceGroup::require_equal_headers(const Waiting& waiting) {
   std::vector<OpHeader> all(static_cast<size_t>(spec_.size));
@@ -256,7 +260,7 @@ void DeviceGroup::reduce_all(const at::Tensor& values, DType dtype, ReduceOp op,
   if (is_bitwise(reduction)) {
     const at::Tensor own = values.view(at::kByte);
     const at::Tensor all = at::empty({spec_.size * own.numel()}, own.options());
-    gather_all(own, all, waiting);
+    engine_->all_gather(own, all, call(waiting));
     own.copy_(all.narrow(0, 0, own.numel()));
     for (int rank = 1; rank < spec_.size; ++rank) {
       const at::Tensor theirs = all.narrow(0, rank * own.numel(), own.numel());
@@ -279,13 +283,11 @@ void DeviceGroup::reduce_all(const at::Tensor& values, DType dtype, ReduceOp op,
     values.copy_(turned_negative(keys).view(wide.scalar_type()));
     return;
   }
-  const DType as = engine_->reduced_as(parts_of(dtype).dtype);
-  const bool widened = as != parts_of(dtype).dtype;
+  const DType part = parts_of(dtype).dtype;
+  const DType as = engine_type(dtype, op).value_or(part);
+  const bool widened = as != part;
   const at::Tensor sums = widened ? values.to(to_scalar_type(as)) : values;
-  std::vector<at::Tensor> tensors = {sums};
-  ::c10d::AllreduceOptions options;
-  options.reduceOp = to_c10d(dtype, op);
-  finish([&] { return engine().allreduce(tensors, options); }, waiting);
+  engine_->all_reduce(sums, engine_op(dtype, op), call(waiting));
   if (widened) values.copy_(sums);
   divide(values, op);
 }
@@ -294,22 +296,15 @@ void DeviceGroup::scatter_sum(const at::Tensor& all, const at::Tensor& own, DTyp
                               ReduceOp op, const Waiting& waiting) {
   const DType part = parts_of(dtype).dtype;
   const bool by_keys = all.is_floating_point() && (op == ReduceOp::kMin || op == ReduceOp::kMax);
-  const bool direct = engine_->has_reduce_scatter && !is_bitwise(op_on_parts(dtype, op)) &&
-                      !by_keys && engine_->reduced_as(part) == part;
+  const bool direct = kind_.has_reduce_scatter && !is_bitwise(op_on_parts(dtype, op)) && !by_keys &&
+                      engine_type(dtype, op) == part;
   if (!direct) {
     const at::Tensor copy = all.clone();
     reduce_all(copy, dtype, op, waiting);
     own.copy_(copy.narrow(0, spec_.rank * own.numel(), own.numel()));
     return;
   }
-  std::vector<at::Tensor> outs = {own};
-  std::vector<std::vector<at::Tensor>> ins(1);
-  for (int rank = 0; rank < spec_.size; ++rank) {
-    ins[0].push_back(all.narrow(0, rank * own.numel(), own.numel()));
-  }
-  ::c10d::ReduceScatterOptions options;
-  options.reduceOp = to_c10d(dtype, op);
-  finish([&] { return engine().reduce_scatter(outs, ins, options); }, waiting);
+  engine_->reduce_scatter(all, own, engine_op(dtype, op), call(waiting));
   divide(own, op);
 }
 
@@ -318,39 +313,27 @@ void DeviceGroup::exchange(const Exchange& exchange, const void* in, void* out,
   if (!waiting.on_device) return host_->exchange(exchange, in, out, waiting);
   on_device(header_of(exchange), waiting, [&] {
     if (!exchange.even()) require_equal_counts(exchange, waiting);
-    const int64_t size = size_of(exchange.dtype);
-    std::vector<int64_t> sends, receives;
-    std::vector<at::Tensor> pieces;
-    int64_t incoming = 0;
-    for (int rank = 0; rank < spec_.size; ++rank) {
-      const Piece& sent = exchange.sends[static_cast<size_t>(rank)];
-      const auto* const from = static_cast<const std::byte*>(in) + sent.offset * size;
-      pieces.push_back(bytes(from, sent.count, exchange.dtype));
-      sends.push_back(sent.count * size);
-      receives.push_back(exchange.receives[static_cast<size_t>(rank)].count * size);
-      incoming += receives.back();
-    }
-    at::Tensor outgoing = at::cat(pieces);
-    at::Tensor arrived = at::empty({incoming}, outgoing.options());
-    finish([&] { return engine().alltoall_base(arrived, outgoing, receives, sends); }, waiting);
-    int64_t at = 0;
-    for (int rank = 0; rank < spec_.size; ++rank) {
-      const Piece& piece = exchange.receives[static_cast<size_t>(rank)];
-      auto* const to = static_cast<std::byte*>(out) + piece.offset * size;
-      const int64_t length = piece.count * size;
-      if (length > 0) bytes(to, piece.count, exchange.dtype).copy_(arrived.narrow(0, at, length));
-      at += length;
-    }
+    const at::Tensor whole_in = bytes(in, exchange.in_count(), exchange.dtype);
+    const at::Tensor whole_out = bytes(out, exchange.out_count(), exchange.dtype);
+    const auto pieces = [&](const at::Tensor& whole, const std::vector<Piece>& places) {
+      const int64_t size = size_of(exchange.dtype);
+      std::vector<at::Tensor> cut;
+      for (const Piece& piece : places) {
+        const int64_t from = piece.count > 0 ? piece.offset * size : 0;
+        cut.push_back(whole.narrow(0, from, piece.count * size));
+      }
+      return cut;
+    };
+    engine_->all_to_all(pieces(whole_in, exchange.sends), pieces(whole_out, exchange.receives),
+                        call(waiting));
   });
 }
 
 }  // namespace
 
 std::unique_ptr<GroupImpl> make_device_group(const GroupSpec& spec, std::unique_ptr<GroupImpl> host,
-                                             std::string device,
-                                             std::function<DeviceEngine()> make_engine) {
-  return std::make_unique<DeviceGroup>(spec, std::move(host), std::move(device),
-                                       std::move(make_engine));
+                                             EngineKind kind) {
+  return std::make_unique<DeviceGroup>(spec, std::move(host), std::move(kind));
 }
 
 }  // namespace lockstep

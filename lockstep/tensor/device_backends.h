@@ -1,9 +1,10 @@
 #pragma once
-// libtorch's own engines in the table of back ends (lockstep/comm/backends.h).
+// The back ends that take tensors (libtorch's own, HCCL) in the table of back ends
+// (lockstep/comm/backends.h).
 
 namespace lockstep {
 
 /// Adds them, once per process. Done before main() in programs that use lockstep/collectives.h.
-bool register_c10d_backends();
+bool register_device_backends();
 
 }  // namespace lockstep
