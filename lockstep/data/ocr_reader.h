@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/data/usable_samples.h"
 #include "lockstep/ocr/sample.h"
 
 namespace lockstep {
@@ -30,12 +31,6 @@ struct TextRows {
   std::vector<std::string> remarks;  ///< Parts that transforms left out, with the label's place.
 };
 
-/// The treatment of an unusable sample.
-enum class BadSample : uint8_t {
-  kReplaced,  ///< Another one, drawn by (seed, epoch, its index), replaces it.
-  kLeftOut,
-};
-
 /// Makes the samples of batches. Read-only once made: any number of threads may read.
 class OcrReader {
  public:
@@ -47,8 +42,6 @@ class OcrReader {
   TextRows read(int64_t epoch, std::span<const int64_t> indices) const;
 
  private:
-  ocr::Sample replacement(int64_t epoch, int64_t index, std::string& line) const;
-
   std::shared_ptr<const TextSamples> samples_;
   BadSample bad_;
   uint64_t seed_;

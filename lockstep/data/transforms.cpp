@@ -16,68 +16,13 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, what);
 }
 
-/// The arguments of one spec. All must be consumed; finish() refuses the rest.
-class Args {
- public:
-  explicit Args(const TransformSpec& spec) : spec_(spec) {}
-
-  void number(const std::string& key, double& value) {
-    const auto* list = take(key);
-    if (list == nullptr) return;
-    if (list->size() != 1) refuse(fmt::format("{}: {} must be one number", spec_.name, key));
-    value = list->front();
-  }
-
-  void whole(const std::string& key, int64_t& value, int64_t least) {
-    auto given = static_cast<double>(value);
-    number(key, given);
-    if (given < static_cast<double>(least) || given > 1e6 || given != std::floor(given)) {
-      refuse(fmt::format("{}: {} is {}; it must be a whole number from {}", spec_.name, key, given,
-                         least));
-    }
-    value = static_cast<int64_t>(given);
-  }
-
-  void list(const std::string& key, std::vector<double>& values) {
-    if (const auto* given = take(key)) values = *given;
-  }
-
-  void finish() const {
-    for (const auto& [key, unused] : spec_.args) {
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-      refuse(fmt::format("{}: unknown argument '{}'{} (known: {})", spec_.name, key,
-                         did_you_mean(key, known_), fmt::join(known_, ", ")));
-    }
-  }
-
- private:
-  const std::vector<double>* take(const std::string& key) {
-    known_.push_back(key);
-    const auto found = spec_.args.find(key);
-    return found == spec_.args.end() ? nullptr : &found->second;
-  }
-
-  const TransformSpec& spec_;
-  std::vector<std::string> known_;
-};
-
-Transform make_crop(Args& args) {
-  RandomCrop crop;
-  args.whole("size", crop.size, 1);
-  args.whole("padding", crop.padding, 0);
-  return crop;
-}
-
-Transform make_flip(Args& args) {
+Transform make_flip(TransformArgs& args) {
   RandomHorizontalFlip flip;
-  args.number("prob", flip.prob);
-  if (!(flip.prob >= 0 && flip.prob <= 1)) {
-    refuse(fmt::format("RandomHorizontalFlip: prob is {}; it must be in [0, 1]", flip.prob));
-  }
+  args.number("prob", flip.prob, 0, 1);
   return flip;
 }
 
-Transform make_resize(Args& args) {
+Transform make_resize(TransformArgs& args) {
   std::vector<double> size = {224};
   args.list("size", size);
   if (size.size() == 1) size.push_back(size[0]);
@@ -88,33 +33,21 @@ Transform make_resize(Args& args) {
   return Resize{static_cast<int64_t>(size[0]), static_cast<int64_t>(size[1])};
 }
 
-Transform make_normalize(Args& args) {
-  Normalize normalize;
-  args.list("mean", normalize.mean);
-  args.list("std", normalize.std);
-  return normalize;
-}
-
-Transform make_normalize_image(Args& args) {
-  Normalize normalize{{123.675, 116.28, 103.53}, {58.395, 57.12, 57.375}};
-  args.list("mean", normalize.mean);
-  args.list("std", normalize.std);
-  for (auto* values : {&normalize.mean, &normalize.std}) {
-    for (double& value : *values) value /= 255;
-  }
-  return normalize;
-}
-
 struct Maker {
   const char* name;
-  Transform (*make)(Args& args);
+  Transform (*make)(TransformArgs& args);
 };
 
-constexpr Maker kMakers[] = {{"RandomCrop", make_crop},
+template <auto make>
+Transform made(TransformArgs& args) {
+  return make(args);
+}
+
+constexpr Maker kMakers[] = {{"RandomCrop", made<make_random_crop>},
                              {"RandomHorizontalFlip", make_flip},
                              {"Resize", make_resize},
-                             {"Normalize", make_normalize},
-                             {"NormalizeImage", make_normalize_image}};
+                             {"Normalize", made<make_normalize>},
+                             {"NormalizeImage", made<make_normalize_image>}};
 
 /// Source of the pixels of an axis: position i shows input position origin + step * i, or black if
 /// that is outside.
@@ -191,26 +124,6 @@ void check_crop(const RandomCrop& crop, const ImageShape& input) {
   }
 }
 
-std::vector<std::array<float, 256>> make_tables(const std::vector<Transform>& steps,
-                                                int64_t channels) {
-  const auto* normalize = steps.empty() ? nullptr : std::get_if<Normalize>(&steps.back());
-  const auto count = static_cast<size_t>(channels);
-  if (normalize != nullptr && (normalize->mean.size() != count || normalize->std.size() != count)) {
-    refuse(fmt::format("Normalize: mean has {} and std {} numbers; the images have {} channels",
-                       normalize->mean.size(), normalize->std.size(), channels));
-  }
-  std::vector<std::array<float, 256>> tables(count);
-  for (size_t c = 0; c < count; ++c) {
-    const auto mean = normalize ? static_cast<float>(normalize->mean[c]) : 0.0F;
-    const auto std = normalize ? static_cast<float>(normalize->std[c]) : 1.0F;
-    if (!(std > 0)) refuse(fmt::format("Normalize: std is {}; it must be above 0", std));
-    for (size_t v = 0; v < 256; ++v) {
-      tables[c][v] = (static_cast<float>(v) / 255.0F - mean) / std;
-    }
-  }
-  return tables;
-}
-
 /// The two input positions around an output position, and the weight of the second.
 struct Between {
   int64_t low = 0;
@@ -264,7 +177,7 @@ const std::vector<std::string>& transform_names() {
 Transform make_transform(const TransformSpec& spec) {
   for (const auto& maker : kMakers) {
     if (spec.name != maker.name) continue;
-    Args args(spec);
+    TransformArgs args(spec);
     Transform transform = maker.make(args);
     args.finish();
     return transform;
@@ -272,6 +185,48 @@ Transform make_transform(const TransformSpec& spec) {
   refuse(fmt::format("unknown transform '{}'{} (known: {})", spec.name,
                      did_you_mean(spec.name, transform_names()),
                      fmt::join(transform_names(), ", ")));
+}
+
+RandomCrop make_random_crop(TransformArgs& args) {
+  RandomCrop crop;
+  args.whole("size", crop.size, 1);
+  args.whole("padding", crop.padding, 0);
+  return crop;
+}
+
+Normalize make_normalize(TransformArgs& args) {
+  Normalize normalize;
+  args.list("mean", normalize.mean);
+  args.list("std", normalize.std);
+  return normalize;
+}
+
+Normalize make_normalize_image(TransformArgs& args) {
+  Normalize normalize{{123.675, 116.28, 103.53}, {58.395, 57.12, 57.375}};
+  args.list("mean", normalize.mean);
+  args.list("std", normalize.std);
+  for (auto* values : {&normalize.mean, &normalize.std}) {
+    for (double& value : *values) value /= 255;
+  }
+  return normalize;
+}
+
+ByteTables byte_tables(const Normalize* normalize, int64_t channels) {
+  const auto count = static_cast<size_t>(channels);
+  if (normalize != nullptr && (normalize->mean.size() != count || normalize->std.size() != count)) {
+    refuse(fmt::format("Normalize: mean has {} and std {} numbers; the images have {} channels",
+                       normalize->mean.size(), normalize->std.size(), channels));
+  }
+  ByteTables tables(count);
+  for (size_t c = 0; c < count; ++c) {
+    const auto mean = normalize ? static_cast<float>(normalize->mean[c]) : 0.0F;
+    const auto std = normalize ? static_cast<float>(normalize->std[c]) : 1.0F;
+    if (!(std > 0)) refuse(fmt::format("Normalize: std is {}; it must be above 0", std));
+    for (size_t v = 0; v < 256; ++v) {
+      tables[c][v] = (static_cast<float>(v) / 255.0F - mean) / std;
+    }
+  }
+  return tables;
 }
 
 ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed)
@@ -288,7 +243,8 @@ ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, u
       output_.width = resize->width;
     }
   }
-  tables_ = make_tables(steps_, input.channels);
+  const auto* normalize = steps_.empty() ? nullptr : std::get_if<Normalize>(&steps_.back());
+  tables_ = byte_tables(normalize, input.channels);
 }
 
 void ImageTransform::apply(std::span<const uint8_t> image, int64_t epoch, int64_t index,

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <variant>
@@ -11,6 +10,7 @@
 
 #include "lockstep/base/philox.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/transform_args.h"
 
 namespace lockstep {
 
@@ -42,12 +42,6 @@ struct Normalize {
 
 using Transform = std::variant<RandomCrop, RandomHorizontalFlip, Resize, Normalize>;
 
-/// One entry of a configuration's `transform_pipeline`, e.g. {"RandomCrop", {{"padding", {4}}}}.
-struct TransformSpec {
-  std::string name;
-  std::map<std::string, std::vector<double>> args;  ///< A single number is a list of one.
-};
-
 /// RandomCrop {size, padding}, RandomHorizontalFlip {prob}, Resize {size: one number or [height,
 /// width]}, Normalize {mean, std} and MindOCR's NormalizeImage {mean, std}, whose numbers are for
 /// values of 0 .. 255 (default: ImageNet's).
@@ -57,6 +51,16 @@ const std::vector<std::string>& transform_names();
 /// Errors: kInvalidArgument for an unknown name or argument (with the nearest known one) and for
 /// impossible values.
 Transform make_transform(const TransformSpec& spec);
+
+/// Those that read their arguments from `args`, for further lists of transforms.
+RandomCrop make_random_crop(TransformArgs& args);
+Normalize make_normalize(TransformArgs& args);
+Normalize make_normalize_image(TransformArgs& args);
+
+/// Per channel the float of each byte; without `normalize` in [0, 1]. Errors: kInvalidArgument if
+/// it has not one number per channel, or a std that is not above 0.
+using ByteTables = std::vector<std::array<float, 256>>;
+ByteTables byte_tables(const Normalize* normalize, int64_t channels);
 
 /// Steps prepared for images of one shape. Immutable: any number of threads may apply() it.
 ///
@@ -85,7 +89,7 @@ class ImageTransform {
   ImageShape sampled_;  // after crop and flip
   ImageShape output_;
   uint64_t seed_;
-  std::vector<std::array<float, 256>> tables_;  // per channel: the float of each byte
+  ByteTables tables_;
 };
 
 }  // namespace lockstep

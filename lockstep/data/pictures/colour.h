@@ -1,0 +1,23 @@
+#pragma once
+// Colours of 8-bit RGB pictures, in Pillow's arithmetic.
+
+#include <opencv2/core.hpp>
+
+#include "lockstep/base/philox.h"
+#include "lockstep/data/pictures/steps.h"
+
+namespace lockstep {
+
+// Each returns a new picture. A factor of 1 changes nothing, 0 takes the property away: a black, a
+// grey, a grey-scale picture. Results are cut to 0 .. 255.
+
+cv::Mat with_brightness(const cv::Mat& picture, double factor);
+/// Around the mean of the grey-scale picture.
+cv::Mat with_contrast(const cv::Mat& picture, double factor);
+cv::Mat with_saturation(const cv::Mat& picture, double factor);
+/// `turns` of the colour circle, in [-0.5, 0.5], in steps of 1/255.
+cv::Mat with_hue_shift(const cv::Mat& picture, double turns);
+
+cv::Mat jittered(const ColorJitter& jitter, Philox& random, const cv::Mat& picture);
+
+}  // namespace lockstep

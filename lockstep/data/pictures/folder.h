@@ -1,0 +1,40 @@
+#pragma once
+// A folder with a sub-folder of pictures for each class: ImageNet's layout.
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "lockstep/data/cifar10.h"
+#include "lockstep/data/pictures/index.h"
+
+namespace lockstep {
+
+/// Whether a file's name ends as those of JPEG (.jpg, .jpeg), PNG, BMP or WebP do, in any case.
+/// Names that begin with a dot do not count.
+bool is_picture_name(std::string_view name);
+
+struct FolderOptions {
+  /// 0: all pictures belong to either split. Else one of so many pictures of each class is for
+  /// evaluation: those whose names have the smallest hashes, and at least one of two or more.
+  int64_t held_out = 0;
+  Split split = Split::kAll;
+  double ratio = 1;  ///< The leading part of each class; at least one picture.
+};
+
+/// The names of the sub-folders, sorted by their bytes. Hidden ones do not count. Errors:
+/// kNotFound, which names the folder (it does not exist, or has no sub-folder); kIo.
+PictureClasses folder_classes(const std::filesystem::path& folder);
+
+/// The pictures below `folder`, also in nested folders and behind links; a link to a folder above
+/// itself is left out. They are sorted by class, then by folder, then by name, each by its bytes,
+/// as torchvision's ImageFolder sorts them. `classes`: those of training, for evaluation.
+///
+/// A class without a picture is a note. Folders are read by several threads: file servers answer
+/// side by side.
+/// Errors: those of folder_classes(); kNotFound (no picture at all); kInvalidArgument naming a
+/// sub-folder that `classes` lacks; kIo.
+PictureIndex index_folder(const std::filesystem::path& folder, const FolderOptions& options = {},
+                          const std::optional<PictureClasses>& classes = std::nullopt);
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#pragma once
+// Names and labels of the pictures of a data set, for millions of them.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// The classes of a data set, in their order.
+struct PictureClasses {
+  int64_t count = 0;
+  std::vector<std::string> names{};  ///< One for each; or none, then they are 0 .. count-1.
+
+  static PictureClasses named(std::vector<std::string> names) {
+    const auto count = static_cast<int64_t>(names.size());
+    return {count, std::move(names)};
+  }
+  bool operator==(const PictureClasses&) const = default;
+};
+
+/// Pictures 0 .. size()-1. Memory: 16 bytes a picture and the bytes of its name. Read-only once
+/// made: any number of threads may read.
+class PictureIndex {
+ public:
+  /// `folder` is in front of relative names.
+  PictureIndex(std::filesystem::path folder, PictureClasses classes)
+      : folder_(std::move(folder)), classes_(std::move(classes)) {}
+
+  void reserve(size_t pictures, size_t name_bytes);
+  /// `label`: in [0, classes().count).
+  void add(std::string_view name, int64_t label);
+  /// Replaces each label by labels[label], and the classes.
+  void classify(PictureClasses classes, const std::vector<int64_t>& labels);
+  /// Only the first `size` pictures, at most all.
+  void keep(int64_t size);
+  /// A line about the data for the log.
+  void add_note(std::string line) { notes_.push_back(std::move(line)); }
+  /// Gives spare memory back; call it after the last add().
+  void shrink();
+
+  int64_t size() const { return static_cast<int64_t>(entries_.size()); }
+  std::string_view name(int64_t index) const;
+  std::filesystem::path path(int64_t index) const { return folder_ / name(index); }
+  int64_t label(int64_t index) const { return entries_[static_cast<size_t>(index)].label; }
+  const PictureClasses& classes() const { return classes_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  /// Of entries and names.
+  size_t memory_bytes() const { return entries_.capacity() * sizeof(Entry) + names_.capacity(); }
+
+ private:
+  struct Entry {
+    uint64_t begin = 0;  ///< In names_.
+    uint32_t bytes = 0;
+    int32_t label = 0;
+  };
+
+  std::filesystem::path folder_;
+  PictureClasses classes_;
+  std::vector<Entry> entries_;
+  std::string names_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace lockstep

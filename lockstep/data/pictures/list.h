@@ -1,0 +1,47 @@
+#pragma once
+// Files that list pictures with their labels.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/data/pictures/index.h"
+
+namespace lockstep {
+
+enum class ListFormat : uint8_t { kCsv, kTsv, kJsonLines };
+
+/// By the extension: .csv, .tsv, .jsonl or .ndjson. Errors: kInvalidArgument.
+ListFormat list_format(const std::filesystem::path& file);
+
+struct ListLine {
+  std::string picture;
+  std::string label;  ///< A class's name or number.
+};
+
+/// Splits one line. CSV: two fields, of which each may be in double quotes (RFC 4180). TSV: two
+/// fields around a tab. JSON: an object with the keys `path` and `label`, a text or a whole number;
+/// others are ignored. `where` ("FILE:LINE") begins every error: kCorrupt.
+ListLine split_list_line(std::string_view line, ListFormat format, const std::string& where);
+
+struct ListOptions {
+  std::filesystem::path folder;             ///< In front of relative paths.
+  int64_t num_classes = 0;                  ///< Of the model: limit of labels that are numbers.
+  std::optional<PictureClasses> classes{};  ///< Those of training, for evaluation.
+};
+
+/// The pictures of `file` in its order. Empty lines, and a heading in the first one (`path,label`;
+/// also image, file or filename, and class) are left out.
+///
+/// Labels of training: if all are whole numbers, they are the classes' numbers, below num_classes;
+/// otherwise they are names, and classes are numbered in the order of names. Labels of evaluation:
+/// if all are names of `classes`, these; otherwise numbers of classes.
+///
+/// Up to 100 pictures, spread evenly, are looked for; missing ones are a note.
+/// Errors: kNotFound (no such file); kInvalidArgument naming the line of a label that is no class;
+/// kCorrupt (a line with a fault, no picture at all, none of those looked for exists); kIo.
+PictureIndex read_list(const std::filesystem::path& file, const ListOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,233 @@
+#include "lockstep/data/pictures/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <opencv2/imgproc.hpp>
+
+#include "lockstep/data/pictures/colour.h"
+#include "lockstep/data/pictures/resample.h"
+#include "lockstep/error.h"
+#include "lockstep/ocr/transforms/image_frame.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kTries = 10;
+
+[[noreturn]] void refuse_steps(const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument, what);
+}
+
+void check_steps(const std::vector<PictureStep>& steps) {
+  const char* before = nullptr;
+  for (const auto& step : steps) {
+    const bool erases = std::holds_alternative<RandomErasing>(step);
+    const bool follows = before == nullptr || (erases && before == std::string("Normalize"));
+    if (!follows) {
+      refuse_steps(fmt::format("transform_pipeline: behind {} {}", before,
+                               before == std::string("Normalize") ? "only RandomErasing may follow"
+                                                                  : "nothing may follow"));
+    }
+    if (std::holds_alternative<Normalize>(step)) before = "Normalize";
+    if (erases) before = "RandomErasing";
+  }
+}
+
+cv::Size resized(const ResizePicture& resize, cv::Size from) {
+  if (resize.shorter == 0) return resize.exact;
+  const auto longer = [&](int side, int shorter) {
+    constexpr double kAbsurd = 1e9;  // its caller refuses it
+    const double pixels = static_cast<double>(resize.shorter) * side / shorter;
+    return static_cast<int>(std::min(pixels, kAbsurd));
+  };
+  if (from.width <= from.height) return {resize.shorter, longer(from.height, from.width)};
+  return {longer(from.width, from.height), resize.shorter};
+}
+
+/// Half of `number`, halves to the even number, as Python rounds.
+int half(int number) {
+  return static_cast<int>(std::nearbyint(number / 2.0));
+}
+
+cv::Mat padded(const cv::Mat& picture, int top, int bottom, int left, int right) {
+  cv::Mat out;
+  cv::copyMakeBorder(picture, out, top, bottom, left, right, cv::BORDER_CONSTANT,
+                     cv::Scalar::all(0));
+  return out;
+}
+
+struct PartRange {
+  std::pair<double, double> scale;
+  std::pair<double, double> ratio;  ///< Width over height.
+  bool may_be_whole = true;         ///< A side may be as long as the picture's.
+};
+
+/// A rectangle of random area and aspect ratio within `size`; none if ten do not fit.
+std::optional<cv::Rect> draw_part(const PartRange& range, cv::Size size, Philox& random) {
+  const double area = static_cast<double>(size.width) * size.height;
+  const double low = std::log(range.ratio.first), high = std::log(range.ratio.second);
+  for (int i = 0; i < kTries; ++i) {
+    const double part =
+        area * (range.scale.first + (range.scale.second - range.scale.first) * random.uniform());
+    const double ratio = std::exp(low + (high - low) * random.uniform());
+    const auto width = static_cast<int>(std::nearbyint(std::sqrt(part * ratio)));
+    const auto height = static_cast<int>(std::nearbyint(std::sqrt(part / ratio)));
+    const int less = range.may_be_whole ? 0 : 1;
+    const bool fits =
+        width > 0 && height > 0 && width <= size.width - less && height <= size.height - less;
+    if (!fits) continue;
+    const auto row = random.below(static_cast<uint32_t>(size.height - height + 1));
+    const auto column = random.below(static_cast<uint32_t>(size.width - width + 1));
+    return cv::Rect(static_cast<int>(column), static_cast<int>(row), width, height);
+  }
+  return std::nullopt;
+}
+
+/// The largest part in the middle whose aspect ratio is allowed.
+cv::Rect middle_part(const std::pair<double, double>& ratio, cv::Size size) {
+  const double own = static_cast<double>(size.width) / size.height;
+  cv::Size part = size;
+  if (own < ratio.first) {
+    part.height = std::max(1, static_cast<int>(std::nearbyint(size.width / ratio.first)));
+  } else if (own > ratio.second) {
+    part.width = std::max(1, static_cast<int>(std::nearbyint(size.height * ratio.second)));
+  }
+  return {cv::Point((size.width - part.width) / 2, (size.height - part.height) / 2), part};
+}
+
+/// Applies steps to one picture in turn.
+class Applied {
+ public:
+  Applied(const cv::Mat& picture, Philox random) : random_(random) { made_.pixels = picture; }
+
+  MadePicture take() { return std::move(made_); }
+
+  void operator()(const ResizePicture& resize) {
+    const cv::Size size = resized(resize, pixels().size());
+    if (static_cast<int64_t>(size.width) * size.height > ocr::kMaxImagePixels) {
+      refuse_steps(fmt::format("Resize: a picture of {} x {} would have {} x {} pixels",
+                               pixels().cols, pixels().rows, size.width, size.height));
+    }
+    pixels() = resample(pixels(), size);
+  }
+
+  void operator()(const CenterCrop& crop) {
+    const int wide = std::max(0, crop.size.width - pixels().cols);
+    const int high = std::max(0, crop.size.height - pixels().rows);
+    if (wide > 0 || high > 0) {
+      pixels() = padded(pixels(), high / 2, (high + 1) / 2, wide / 2, (wide + 1) / 2);
+    }
+    const cv::Point corner(half(pixels().cols - crop.size.width),
+                           half(pixels().rows - crop.size.height));
+    pixels() = pixels()(cv::Rect(corner, crop.size));
+  }
+
+  void operator()(const RandomCrop& crop) {
+    const auto size = static_cast<int>(crop.size);
+    const auto border = static_cast<int>(crop.padding);
+    if (size > std::min(pixels().rows, pixels().cols) + 2 * border) {
+      refuse_steps(
+          fmt::format("RandomCrop: size {} does not fit into a picture of {} x {} with "
+                      "padding {}",
+                      size, pixels().cols, pixels().rows, border));
+    }
+    const auto place = [&](int extent) {
+      return static_cast<int>(random_.below(static_cast<uint32_t>(extent + 2 * border - size + 1)));
+    };
+    const int row = place(pixels().rows);
+    const int column = place(pixels().cols);
+    if (border > 0) pixels() = padded(pixels(), border, border, border, border);
+    pixels() = pixels()(cv::Rect(column, row, size, size));
+  }
+
+  void operator()(const RandomResizedCrop& crop) {
+    const cv::Size size = pixels().size();
+    const auto part = draw_part({crop.scale, crop.ratio}, size, random_);
+    pixels() = resample(pixels()(part.value_or(middle_part(crop.ratio, size))), crop.size);
+  }
+
+  void operator()(const RandomHorizontalFlip& flip) { mirror(flip.prob, 1); }
+  void operator()(const RandomVerticalFlip& flip) { mirror(flip.prob, 0); }
+
+  void operator()(const ColorJitter& jitter) { pixels() = jittered(jitter, random_, pixels()); }
+
+  void operator()(const Normalize&) {}  // write() does it
+
+  void operator()(const RandomErasing& erasing) {
+    if (random_.uniform() >= erasing.prob) return;
+    const auto ratio = std::pair(1 / erasing.ratio.second, 1 / erasing.ratio.first);
+    made_.erased = draw_part({erasing.scale, ratio, false}, pixels().size(), random_);
+  }
+
+ private:
+  cv::Mat& pixels() { return made_.pixels; }
+
+  void mirror(double prob, int axis) {
+    if (random_.uniform() >= prob) return;
+    cv::Mat out;
+    cv::flip(pixels(), out, axis);
+    pixels() = out;
+  }
+
+  Philox random_;
+  MadePicture made_;
+};
+
+/// The size after a step; none if it depends on the picture.
+struct SizeAfter {
+  std::optional<cv::Size> before;
+
+  std::optional<cv::Size> operator()(const ResizePicture& resize) const {
+    if (resize.shorter == 0) return resize.exact;
+    return before ? std::optional(resized(resize, *before)) : std::nullopt;
+  }
+  std::optional<cv::Size> operator()(const CenterCrop& crop) const { return crop.size; }
+  std::optional<cv::Size> operator()(const RandomCrop& crop) const {
+    return cv::Size(static_cast<int>(crop.size), static_cast<int>(crop.size));
+  }
+  std::optional<cv::Size> operator()(const RandomResizedCrop& crop) const { return crop.size; }
+  template <typename Step>
+  std::optional<cv::Size> operator()(const Step&) const {
+    return before;
+  }
+};
+
+}  // namespace
+
+PicturePipeline::PicturePipeline(std::vector<PictureStep> steps, uint64_t seed)
+    : steps_(std::move(steps)), seed_(seed) {
+  check_steps(steps_);
+  const Normalize* normalize = nullptr;
+  for (const auto& step : steps_) {
+    output_ = std::visit(SizeAfter{output_}, step);
+    if (const auto* found = std::get_if<Normalize>(&step)) normalize = found;
+    if (const auto* found = std::get_if<RandomErasing>(&step)) erasing_ = *found;
+  }
+  tables_ = byte_tables(normalize, 3);
+}
+
+MadePicture PicturePipeline::apply(const cv::Mat& picture, int64_t epoch, int64_t index) const {
+  Applied applied(picture,
+                  Philox(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index)));
+  for (const auto& step : steps_) std::visit(applied, step);
+  return applied.take();
+}
+
+void PicturePipeline::write(const MadePicture& made, float* planes) const {
+  const cv::Mat& pixels = made.pixels;
+  const size_t plane = pixels.total();
+  for (size_t c = 0; c < tables_.size(); ++c) {
+    float* out = planes + c * plane;
+    for (int y = 0; y < pixels.rows; ++y) {
+      const uint8_t* in = pixels.ptr<uint8_t>(y) + c;
+      for (int x = 0; x < pixels.cols; ++x, in += 3) *out++ = tables_[c][*in];
+    }
+    if (!made.erased) continue;
+    cv::Mat(pixels.size(), CV_32F, planes + c * plane)(*made.erased)
+        .setTo(cv::Scalar(static_cast<double>(erasing_.value[c])));
+  }
+}
+
+}  // namespace lockstep

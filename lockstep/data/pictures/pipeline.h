@@ -1,0 +1,48 @@
+#pragma once
+// The way from a decoded picture of any size to the network's input.
+
+#include <opencv2/core.hpp>
+#include <optional>
+#include <vector>
+
+#include "lockstep/data/pictures/steps.h"
+
+namespace lockstep {
+
+/// A picture after all steps but those on floats.
+struct MadePicture {
+  cv::Mat pixels;                  ///< H x W, 8-bit RGB; may be part of a larger matrix.
+  std::optional<cv::Rect> erased;  ///< By RandomErasing.
+};
+
+/// Immutable: any number of threads may use it.
+///
+/// The random values of a sample depend on (seed, epoch, index of the sample) alone. They are words
+/// 0, 1, .. of the Philox stream with this key and counter, in the order of the steps. So a picture
+/// is the same on any rank and thread, and after a resume. RandomCrop, RandomHorizontalFlip and
+/// Normalize give the bits of ImageTransform.
+class PicturePipeline {
+ public:
+  /// Errors: kInvalidArgument if Normalize is followed by another step than RandomErasing, or
+  /// RandomErasing by any.
+  PicturePipeline(std::vector<PictureStep> steps, uint64_t seed);
+
+  /// The size of every result; none if it depends on the picture.
+  std::optional<cv::Size> output() const { return output_; }
+
+  /// `picture`: 8-bit RGB. Errors: kInvalidArgument if RandomCrop is larger than the padded
+  /// picture.
+  MadePicture apply(const cv::Mat& picture, int64_t epoch, int64_t index) const;
+
+  /// Writes the floats of a result, (3, H, W).
+  void write(const MadePicture& made, float* planes) const;
+
+ private:
+  std::vector<PictureStep> steps_;
+  uint64_t seed_;
+  std::optional<cv::Size> output_;
+  ByteTables tables_;
+  RandomErasing erasing_;
+};
+
+}  // namespace lockstep

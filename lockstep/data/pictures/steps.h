@@ -1,0 +1,81 @@
+#pragma once
+// The transforms of pictures of any size, under torchvision's names and with its defaults and
+// meanings. Those of images of one shape stand in lockstep/data/transforms.h.
+
+#include <array>
+#include <cstdint>
+#include <opencv2/core.hpp>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/data/transforms.h"
+
+namespace lockstep {
+
+/// To a size, by resample().
+struct ResizePicture {
+  /// Of the shorter side, the longer one in proportion, rounded down; 0: exactly to `exact`.
+  int shorter = 0;
+  cv::Size exact;
+};
+
+/// Cuts the middle out. A smaller picture gets black pixels around it.
+struct CenterCrop {
+  cv::Size size;
+};
+
+/// Cuts a random part out, and brings it to `size` by resample(). Draws, up to ten times: area,
+/// aspect ratio, and for a part that fits row and column. Without one it takes the middle, in the
+/// nearest allowed ratio.
+/// Source: Szegedy et al., "Going Deeper with Convolutions", CVPR 2015, section 6.
+struct RandomResizedCrop {
+  cv::Size size{224, 224};
+  std::pair<double, double> scale{0.08, 1};         ///< Share of the picture's area.
+  std::pair<double, double> ratio{3. / 4, 4. / 3};  ///< Width over height.
+};
+
+/// Mirrors top and bottom with probability `prob`. Draws: one.
+struct RandomVerticalFlip {
+  double prob = 0.5;
+};
+
+/// Factors of brightness, contrast and saturation, and a shift of hue in turns of the colour
+/// circle, in a random order. Draws: three for the order, then one for each range that is not a
+/// single number. Arithmetic: Pillow's, on bytes.
+struct ColorJitter {
+  std::pair<double, double> brightness{1, 1};
+  std::pair<double, double> contrast{1, 1};
+  std::pair<double, double> saturation{1, 1};
+  std::pair<double, double> hue{0, 0};  ///< In [-0.5, 0.5].
+};
+
+/// Fills a random rectangle with `value`, with probability `prob`. The last step, after Normalize,
+/// whose results it does not touch. Draws: one for `prob`, then, up to ten times, area, aspect
+/// ratio, and for a rectangle that fits row and column.
+/// Source: Zhong et al., "Random Erasing Data Augmentation", AAAI 2020.
+struct RandomErasing {
+  double prob = 0.5;
+  std::pair<double, double> scale{0.02, 0.33};  ///< Share of the picture's area.
+  std::pair<double, double> ratio{0.3, 3.3};    ///< Height over width.
+  std::array<float, 3> value{};                 ///< Of each channel.
+};
+
+using PictureStep =
+    std::variant<ResizePicture, CenterCrop, RandomCrop, RandomResizedCrop, RandomHorizontalFlip,
+                 RandomVerticalFlip, ColorJitter, Normalize, RandomErasing>;
+
+/// Resize {size: one number, of the shorter side, or [height, width]}, CenterCrop {size},
+/// RandomCrop {size, padding}, RandomResizedCrop {size, scale, ratio}, RandomHorizontalFlip and
+/// RandomVerticalFlip {prob, or torchvision's p}, ColorJitter {brightness, contrast, saturation,
+/// hue: one number x for [1 - x, 1 + x], of hue [-x, x], or two}, RandomErasing {prob or p, scale,
+/// ratio, value: one number or three}, Normalize and NormalizeImage {mean, std} as
+/// transform_names() has them.
+const std::vector<std::string>& picture_step_names();
+
+/// The step that `spec` describes; missing arguments have their defaults. Errors: kInvalidArgument
+/// for an unknown name or argument (with the nearest known one) and for impossible values.
+PictureStep make_picture_step(const TransformSpec& spec);
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#include "lockstep/data/transform_args.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/base/text.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+
+void TransformArgs::fail(const std::string& key, const std::string& must) const {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {} {}", spec_.name, key, must));
+}
+
+const std::vector<double>* TransformArgs::take(const std::string& key) {
+  known_.push_back(key);
+  const auto found = spec_.args.find(key);
+  return found == spec_.args.end() ? nullptr : &found->second;
+}
+
+void TransformArgs::number(const std::string& key, double& value, double least, double most) {
+  const auto* given = take(key);
+  if (given == nullptr) return;
+  if (given->size() != 1) fail(key, "must be one number");
+  value = given->front();
+  if (value >= least && value <= most) return;
+  fail(key, fmt::format("is {}; it must be in [{}, {}]", value, least, most));
+}
+
+void TransformArgs::whole(const std::string& key, int64_t& value, int64_t least) {
+  const auto* given = take(key);
+  if (given == nullptr) return;
+  if (given->size() != 1) fail(key, "must be one number");
+  const double number = given->front();
+  if (!(number >= static_cast<double>(least) && number <= 1e6) || number != std::floor(number)) {
+    fail(key, fmt::format("is {}; it must be a whole number from {}", number, least));
+  }
+  value = static_cast<int64_t>(number);
+}
+
+void TransformArgs::list(const std::string& key, std::vector<double>& values) {
+  if (const auto* given = take(key)) values = *given;
+}
+
+void TransformArgs::range(const std::string& key, std::pair<double, double>& value, double least) {
+  const auto* given = take(key);
+  if (given == nullptr) return;
+  if (given->size() != 2 || !((*given)[0] >= least && (*given)[0] <= (*given)[1])) {
+    fail(key, fmt::format("must be two numbers from {}, the larger one last", least));
+  }
+  value = {(*given)[0], (*given)[1]};
+}
+
+void TransformArgs::finish() const {
+  for (const auto& [key, unused] : spec_.args) {
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: unknown argument '{}'{} (known: {})", spec_.name, key,
+                            did_you_mean(key, known_), fmt::join(known_, ", ")));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#pragma once
+// Samples of a batch of which some may be unusable: a damaged file, a missing one.
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/philox.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+
+/// The treatment of an unusable sample.
+enum class BadSample : uint8_t {
+  kReplaced,  ///< Another one, drawn by (seed, epoch, its index), replaces it.
+  kLeftOut,
+};
+
+/// Those of one batch.
+template <typename Sample>
+struct UsableSamples {
+  std::vector<Sample> samples;
+  std::vector<std::string> faults;  ///< A line for each unusable one.
+};
+
+/// Makes the samples of a batch, or their replacements. Samples are 0 .. `size` - 1; `make(index)`
+/// throws an Error for an unusable one, and `source(sample)` names one in a line.
+/// Errors: kCorrupt if a sample and its ten replacements are unusable.
+template <typename Sample, typename Make, typename Source>
+UsableSamples<Sample> make_usable(std::span<const int64_t> indices, int64_t size, BadSample bad,
+                                  uint64_t seed, int64_t epoch, const Make& make,
+                                  const Source& source) {
+  UsableSamples<Sample> usable;
+  const auto replacement = [&](int64_t index, std::string& line) {
+    constexpr int kTries = 10;
+    // A stream that no transform draws from: the word of the epoch has its highest bit set.
+    Philox random(seed, static_cast<uint32_t>(epoch) | 0x80000000, static_cast<uint64_t>(index));
+    for (int i = 0; i < kTries; ++i) {
+      const int64_t other = random.below(static_cast<uint32_t>(size));
+      try {
+        Sample sample = make(other);
+        line += fmt::format("; sample {} ({}) stands in its place", other, source(sample));
+        return sample;
+      } catch (const Error&) {
+        continue;  // it has its own warning when its turn comes
+      }
+    }
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{}; nor could {} others, drawn in its place", line, kTries));
+  };
+  for (const int64_t index : indices) {
+    try {
+      usable.samples.push_back(make(index));
+    } catch (const Error& error) {
+      std::string line = fmt::format("sample {} cannot be used: {}", index, error.what());
+      if (bad == BadSample::kReplaced) usable.samples.push_back(replacement(index, line));
+      usable.faults.push_back(std::move(line));
+    }
+  }
+  return usable;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,177 @@
+#include "lockstep/data/pictures/folder.h"
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "tests/data/pictures/drawn.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+/// Only names matter for an index.
+void make_file(const fs::path& path) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << "x";
+}
+
+Names names_of(const PictureIndex& index) {
+  Names names;
+  for (int64_t i = 0; i < index.size(); ++i) {
+    names.push_back(std::to_string(index.label(i)) + " " + std::string(index.name(i)));
+  }
+  return names;
+}
+
+TEST(PictureFolder, OrdersClassesFoldersAndNamesByTheirBytes) {
+  const TempFolder dir;
+  for (const char* name : {"b/2.png", "b/10.png", "b/sub/1.jpg", "b/sub.d/1.jpg", "b/z.JPEG",
+                           "Z/x.webp", "Z/x.bmp", "Z/y.Png", "10/a.jpg", "9/a.jpg"}) {
+    make_file(dir / name);
+  }
+  const auto index = index_folder(dir.path());
+  EXPECT_EQ(index.classes().names, (Names{"10", "9", "Z", "b"}));
+  EXPECT_EQ(names_of(index),
+            (Names{"0 10/a.jpg", "1 9/a.jpg", "2 Z/x.bmp", "2 Z/x.webp", "2 Z/y.Png", "3 b/10.png",
+                   "3 b/2.png", "3 b/z.JPEG", "3 b/sub/1.jpg", "3 b/sub.d/1.jpg"}));
+  EXPECT_EQ(index.path(3), dir / "Z/x.webp");
+  EXPECT_TRUE(index.notes().empty());
+}
+
+TEST(PictureFolder, LeavesOutWhatIsNoPicture) {
+  const TempFolder dir;
+  for (const char* name : {"a/1.png", "a/._1.png", "a/.cache/2.png", "a/notes.txt", "a/png",
+                           ".hidden/3.png", "top.png"}) {
+    make_file(dir / name);
+  }
+  const auto index = index_folder(dir.path());
+  EXPECT_EQ(names_of(index), Names{"0 a/1.png"});
+  EXPECT_EQ(index.classes().names, Names{"a"});
+}
+
+TEST(PictureFolder, KeepsFilesOfOneNameWithOtherExtensions) {
+  const TempFolder dir;
+  for (const char* name : {"a/1.png", "a/1.jpg", "a/1.jpeg"}) make_file(dir / name);
+  EXPECT_EQ(names_of(index_folder(dir.path())), (Names{"0 a/1.jpeg", "0 a/1.jpg", "0 a/1.png"}));
+}
+
+TEST(PictureFolder, FollowsLinksButNotInCircles) {
+  const TempFolder dir;
+  make_file(dir / "elsewhere/far.png");
+  make_file(dir / "data/a/1.png");
+  fs::create_directory_symlink(dir / "elsewhere", dir / "data/b");
+  fs::create_directory_symlink(dir / "data/a", dir / "data/a/again");
+  fs::create_symlink(dir / "nowhere.png", dir / "data/a/broken.png");
+  EXPECT_EQ(names_of(index_folder(dir / "data")),
+            (Names{"0 a/1.png", "0 a/broken.png", "1 b/far.png"}));
+}
+
+TEST(PictureFolder, AClassWithoutPicturesIsANote) {
+  const TempFolder dir;
+  make_file(dir / "b/1.png");
+  fs::create_directory(dir / "a");
+  make_file(dir / "c/readme.txt");
+  const auto index = index_folder(dir.path());
+  EXPECT_EQ(names_of(index), Names{"1 b/1.png"});
+  EXPECT_EQ(index.notes(), Names{dir.path().string() + ": no picture of 2 classes: a, c"});
+}
+
+TEST(PictureFolder, MissingDataAreNotFound) {
+  const TempFolder dir;
+  const auto missing = error_of([&] { index_folder(dir / "none"); });
+  EXPECT_EQ(missing.code(), ErrorCode::kNotFound);
+  EXPECT_EQ(std::string(missing.what()), "no folder " + (dir / "none").string());
+  make_file(dir / "1.png");
+  const std::string none =
+      dir.path().string() + " holds no picture (.jpg, .jpeg, .png, .bmp, .webp) in a sub-folder";
+  EXPECT_EQ(std::string(error_of([&] { index_folder(dir.path()); }).what()), none);
+  fs::create_directory(dir / "a");
+  const auto empty = error_of([&] { index_folder(dir.path()); });
+  EXPECT_EQ(empty.code(), ErrorCode::kNotFound);
+  EXPECT_EQ(std::string(empty.what()), none);
+}
+
+TEST(PictureFolder, EvaluationHasTheClassesOfTraining) {
+  const TempFolder dir;
+  for (const char* name : {"dog/1.png", "ape/1.png"}) make_file(dir / name);
+  const auto classes = PictureClasses::named({"dog", "cat", "ape"});
+  const auto index = index_folder(dir.path(), {}, classes);
+  EXPECT_EQ(names_of(index), (Names{"0 dog/1.png", "2 ape/1.png"}));
+  EXPECT_EQ(index.classes(), classes);
+  make_file(dir / "cta/1.png");
+  const auto error = error_of([&] { index_folder(dir.path(), {}, classes); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(std::string(error.what()),
+            (dir / "cta").string() + ": training has no class 'cta', did you mean 'cat'?");
+}
+
+TEST(PictureFolder, ClassesOfNumbersTakeFoldersOfNumbers) {
+  const TempFolder dir;
+  for (const char* name : {"10/1.png", "9/1.png"}) make_file(dir / name);
+  EXPECT_EQ(names_of(index_folder(dir.path(), {}, PictureClasses{11})),
+            (Names{"9 9/1.png", "10 10/1.png"}));
+  EXPECT_EQ(std::string(error_of([&] { index_folder(dir.path(), {}, PictureClasses{10}); }).what()),
+            (dir / "10").string() + ": training has no class '10'; allowed: 0 to 9");
+}
+
+TEST(PictureFolder, HoldsOutAPartOfEachClass) {
+  const TempFolder dir;
+  for (int i = 0; i < 40; ++i) make_file(dir / ("a/" + std::to_string(i) + ".png"));
+  for (int i = 0; i < 3; ++i) make_file(dir / ("b/" + std::to_string(i) + ".png"));
+  make_file(dir / "c/0.png");
+  const auto part = [&](Split split) {
+    const auto names = names_of(index_folder(dir.path(), {.held_out = 10, .split = split}));
+    return std::set<std::string>(names.begin(), names.end());
+  };
+  const auto train = part(Split::kTrain), test = part(Split::kTest), all = part(Split::kAll);
+  const auto count = [](const auto& names, char label) {
+    return std::count_if(names.begin(), names.end(),
+                         [&](const auto& name) { return name[0] == label; });
+  };
+  EXPECT_EQ(all.size(), 44U);
+  EXPECT_EQ(count(test, '0'), 4);
+  EXPECT_EQ(count(test, '1'), 1);
+  EXPECT_EQ(count(test, '2'), 0);  // its only picture is for training
+  std::set<std::string> both = train;
+  both.insert(test.begin(), test.end());
+  EXPECT_EQ(both, all);
+  EXPECT_EQ(train.size() + test.size(), all.size());
+}
+
+TEST(PictureFolder, HoldsNothingOutOfSinglePictures) {
+  const TempFolder dir;
+  make_file(dir / "a/1.png");
+  EXPECT_EQ(std::string(error_of([&] {
+                          index_folder(dir.path(), {.held_out = 10, .split = Split::kTest});
+                        }).what()),
+            dir.path().string() + ": no class has two pictures, of which one could be held out");
+}
+
+TEST(PictureFolder, RatioTakesTheBeginningOfEachClass) {
+  const TempFolder dir;
+  for (int i = 0; i < 4; ++i) make_file(dir / ("a/" + std::to_string(i) + ".png"));
+  make_file(dir / "b/7.png");
+  EXPECT_EQ(names_of(index_folder(dir.path(), {.ratio = 0.5})),
+            (Names{"0 a/0.png", "0 a/1.png", "1 b/7.png"}));
+}
+
+TEST(PictureFolder, TakesSixteenBytesAPictureBesideItsName) {
+  const TempFolder dir;
+  size_t bytes = 0;
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = std::to_string(i % 7) + "/" + std::to_string(i) + ".png";
+    make_file(dir / name);
+    bytes += name.size();
+  }
+  const auto index = index_folder(dir.path());
+  EXPECT_EQ(index.size(), 300);
+  EXPECT_LE(index.memory_bytes(), bytes + 300 * 16);
+}
+
+}  // namespace
+}  // namespace lockstep

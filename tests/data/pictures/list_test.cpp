@@ -1,0 +1,143 @@
+#include "lockstep/data/pictures/list.h"
+
+#include <fstream>
+
+#include "tests/data/pictures/drawn.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+Names lines_of(const PictureIndex& index) {
+  Names names;
+  for (int64_t i = 0; i < index.size(); ++i) {
+    names.push_back(std::to_string(index.label(i)) + " " + std::string(index.name(i)));
+  }
+  return names;
+}
+
+/// Lists beside the pictures x.png, y.png and "a, b.png".
+class PictureList : public ::testing::Test {
+ protected:
+  PictureList() {
+    for (const char* name : {"x.png", "y.png", "a, b.png"}) std::ofstream(dir_ / name) << "x";
+  }
+  PictureIndex read(const std::string& name, const std::string& text, int64_t num_classes = 10,
+                    std::optional<PictureClasses> classes = std::nullopt) const {
+    std::ofstream(dir_ / name, std::ios::binary) << text;
+    return read_list(dir_ / name, {dir_.path(), num_classes, std::move(classes)});
+  }
+  /// Without the folder's name.
+  std::string fault(const std::string& name, const std::string& text, ErrorCode code,
+                    std::optional<PictureClasses> classes = std::nullopt) const {
+    const auto error = error_of([&] { read(name, text, 10, classes); });
+    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
+    std::string what = error.what();
+    for (const std::string folder = dir_.path().string() + "/"; what.find(folder) != what.npos;) {
+      what.erase(what.find(folder), folder.size());
+    }
+    return what;
+  }
+
+  TempFolder dir_;
+};
+
+TEST_F(PictureList, ReadsCsvInItsOrder) {
+  const auto index = read("l.csv", "path,label\r\ny.png,3\r\n\r\nx.png,0\n\"a, b.png\",3\n");
+  EXPECT_EQ(lines_of(index), (Names{"3 y.png", "0 x.png", "3 a, b.png"}));
+  EXPECT_EQ(index.classes(), PictureClasses{10});
+  EXPECT_EQ(index.path(0), dir_ / "y.png");
+  EXPECT_TRUE(index.notes().empty());
+}
+
+TEST_F(PictureList, ReadsTsvAndJsonLines) {
+  EXPECT_EQ(lines_of(read("l.tsv", "x.png\tcat\na, b.png\tape")), (Names{"1 x.png", "0 a, b.png"}));
+  EXPECT_EQ(lines_of(read("l.jsonl",
+                          "{\"path\": \"x.png\", \"label\": \"cat\", \"by\": 3}\n"
+                          "{\"label\": \"ape\", \"path\": \"y.png\"}\n")),
+            (Names{"1 x.png", "0 y.png"}));
+  EXPECT_EQ(lines_of(read("l.jsonl", "{\"path\": \"x.png\", \"label\": 7}")), Names{"7 x.png"});
+}
+
+TEST_F(PictureList, NamesAreNumberedInTheirOrder) {
+  const auto index = read("l.csv", "x.png,b\ny.png,10\nx.png,a\n");
+  EXPECT_EQ(index.classes().names, (Names{"10", "a", "b"}));
+  EXPECT_EQ(lines_of(index), (Names{"2 x.png", "0 y.png", "1 x.png"}));
+}
+
+TEST_F(PictureList, EvaluationHasTheClassesOfTraining) {
+  const auto classes = PictureClasses::named({"cat", "ape"});
+  EXPECT_EQ(lines_of(read("l.csv", "x.png,ape\n", 10, classes)), Names{"1 x.png"});
+  EXPECT_EQ(lines_of(read("l.csv", "x.png,1\ny.png,0", 10, classes)),
+            (Names{"1 x.png", "0 y.png"}));
+  EXPECT_EQ(fault("l.csv", "x.png,ape\ny.png,apex\n", ErrorCode::kInvalidArgument, classes),
+            "l.csv:2: the data set has no class 'apex', did you mean 'ape'?");
+  EXPECT_EQ(fault("l.csv", "x.png,1\ny.png,2\n", ErrorCode::kInvalidArgument, classes),
+            "l.csv:1: the data set has no class '1'");
+}
+
+TEST_F(PictureList, ALabelOutOfRangeNamesItsLine) {
+  EXPECT_EQ(fault("l.csv", "x.png,9\ny.png,10\n", ErrorCode::kInvalidArgument),
+            "l.csv:2: the data set has no class '10'; allowed: 0 to 9");
+  EXPECT_EQ(fault("l.jsonl", "{\"path\": \"x.png\", \"label\": -1}", ErrorCode::kInvalidArgument),
+            "l.jsonl:1: the data set has no class '-1'; allowed: 0 to 9");
+}
+
+TEST_F(PictureList, BadLinesNameFileAndLine) {
+  const auto bad = [&](const std::string& name, const std::string& text) {
+    return fault(name, text, ErrorCode::kCorrupt);
+  };
+  EXPECT_EQ(bad("l.csv", "x.png,1\ny.png\n"), "l.csv:2: 1 fields; allowed: two, PATH,LABEL");
+  EXPECT_EQ(bad("l.csv", "a, b.png,1"), "l.csv:1: 3 fields; allowed: two, PATH,LABEL");
+  EXPECT_EQ(bad("l.csv", "\"x.png,1"), "l.csv:1: a quote that does not end");
+  EXPECT_EQ(bad("l.csv", "\"x\".png,1"), "l.csv:1: text behind a field in quotes");
+  EXPECT_EQ(bad("l.csv", "x.png,"), "l.csv:1: an empty path or label");
+  EXPECT_EQ(bad("l.tsv", "x.png 1"), "l.tsv:1: 1 fields; allowed: two, PATH<TAB>LABEL");
+  EXPECT_EQ(bad("l.jsonl", "[1]"), "l.jsonl:1: no JSON object");
+  EXPECT_EQ(bad("l.jsonl", "{\"label\": 1}"), "l.jsonl:1: no text with the key 'path'");
+  EXPECT_EQ(bad("l.jsonl", "{\"path\": \"x.png\", \"label\": 1.5}"),
+            "l.jsonl:1: no text or whole number with the key 'label'");
+  EXPECT_EQ(bad("l.csv", "path,label\n"), "l.csv: no picture");
+}
+
+TEST_F(PictureList, QuotesAreDoubledWithinQuotes) {
+  const auto line = split_list_line("\"a\"\"b.png\",\"big \"\"cat\"\"\"", ListFormat::kCsv, "l:1");
+  EXPECT_EQ(line.picture, "a\"b.png");
+  EXPECT_EQ(line.label, "big \"cat\"");
+}
+
+TEST_F(PictureList, OtherExtensionsAreRefused) {
+  EXPECT_EQ(fault("l.txt", "x.png 1", ErrorCode::kInvalidArgument),
+            "l.txt: a list of pictures ends in .csv, .tsv, .jsonl or .ndjson");
+  EXPECT_EQ(error_of([&] { read_list(dir_ / "none.csv", {}); }).code(), ErrorCode::kNotFound);
+}
+
+TEST_F(PictureList, MissingPicturesAreANoteOrAnError) {
+  EXPECT_EQ(read("l.csv", "x.png,1\ngone.png,1\n").notes(),
+            Names{(dir_ / "l.csv").string() +
+                  ": 1 of 2 pictures looked for are missing; the "
+                  "first: " +
+                  (dir_ / "gone.png").string()});
+  EXPECT_EQ(fault("l.csv", "g.png,1\ngone.png,1\n", ErrorCode::kCorrupt),
+            "l.csv: 2 of 2 pictures looked for are missing; the first: g.png");
+}
+
+TEST_F(PictureList, AbsolutePathsStandForThemselves) {
+  const auto index = read("l.csv", (dir_ / "x.png").string() + ",1\n");
+  EXPECT_EQ(index.path(0), dir_ / "x.png");
+}
+
+TEST_F(PictureList, KeepsTheBeginning) {
+  auto index = read("l.csv", "x.png,1\ny.png,2\n");
+  index.keep(1);
+  EXPECT_EQ(lines_of(index), Names{"1 x.png"});
+  index.keep(5);
+  EXPECT_EQ(index.size(), 1);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+#include "lockstep/data/pictures/reader.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "lockstep/data/pictures/folder.h"
+#include "tests/data/pictures/drawn.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(ReadPicture, GivesRgbOfEveryFormat) {
+  const TempFolder dir;
+  const cv::Mat red(8, 8, CV_8UC3, cv::Scalar(250, 10, 10));
+  for (const char* name : {"r.png", "r.bmp", "r.jpg", "r.webp"}) {
+    write_picture(dir / name, red);
+    const auto pixel = read_picture(dir / name).at<cv::Vec3b>(4, 4);
+    EXPECT_NEAR(pixel[0], 250, 8) << name;
+    EXPECT_NEAR(pixel[1], 10, 8) << name;
+    EXPECT_NEAR(pixel[2], 10, 8) << name;
+  }
+  const cv::Mat drawn = drawn_picture(9, 7);
+  for (const char* name : {"d.png", "d.bmp"}) {
+    write_picture(dir / name, drawn);
+    EXPECT_EQ(bytes_of(read_picture(dir / name)), bytes_of(drawn)) << name;
+  }
+}
+
+TEST(ReadPicture, GreyAndTransparentOnesBecomeRgb) {
+  const TempFolder dir;
+  ASSERT_TRUE(cv::imwrite((dir / "g.png").string(), cv::Mat(2, 3, CV_8U, cv::Scalar(77))));
+  EXPECT_EQ(bytes_of(read_picture(dir / "g.png")), std::vector<int>(18, 77));
+  // Transparent through and through, of a colour that stays.
+  ASSERT_TRUE(
+      cv::imwrite((dir / "t.png").string(), cv::Mat(1, 1, CV_8UC4, cv::Scalar(30, 20, 10, 0))));
+  EXPECT_EQ(bytes_of(read_picture(dir / "t.png")), (std::vector<int>{10, 20, 30}));
+}
+
+TEST(ReadPicture, TheContentsDecideNotTheName) {
+  const TempFolder dir;
+  const cv::Mat drawn = drawn_picture(9, 7);
+  write_picture(dir / "d.png", drawn);
+  fs::rename(dir / "d.png", dir / "d.jpg");
+  EXPECT_EQ(bytes_of(read_picture(dir / "d.jpg")), bytes_of(drawn));
+}
+
+/// A JPEG with EXIF's orientation 6, "rotate by 90 degrees", behind its first two bytes.
+std::string turned_jpeg(const fs::path& upright) {
+  std::ifstream file(upright, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  using namespace std::string_literals;
+  const std::string exif = "Exif\0\0"s + "MM\0\x2A\0\0\0\x08"s + "\0\x01"s +
+                           "\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"s + "\0\0\0\0"s;
+  const std::string segment = "\xFF\xE1"s + '\0' + static_cast<char>(exif.size() + 2) + exif;
+  return bytes.substr(0, 2) + segment + bytes.substr(2);
+}
+
+// As torchvision's ImageFolder: Pillow's Image.open().convert("RGB") turns nothing.
+TEST(ReadPicture, IgnoresExifOrientation) {
+  const TempFolder dir;
+  write_picture(dir / "u.jpg", drawn_picture(16, 8));
+  std::ofstream(dir / "t.jpg", std::ios::binary) << turned_jpeg(dir / "u.jpg");
+  ASSERT_EQ(cv::imread((dir / "t.jpg").string()).size(), cv::Size(8, 16)) << "it has the mark";
+  EXPECT_EQ(bytes_of(read_picture(dir / "t.jpg")), bytes_of(read_picture(dir / "u.jpg")));
+}
+
+TEST(ReadPicture, FaultsNameTheFile) {
+  const TempFolder dir;
+  const auto fault = [&](const std::string& name, const std::string& bytes) -> std::string {
+    std::ofstream(dir / name, std::ios::binary) << bytes;
+    const auto error = error_of([&] { read_picture(dir / name); });
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    return error.what();
+  };
+  EXPECT_EQ(fault("e.png", ""), (dir / "e.png").string() + ": an empty file");
+  EXPECT_EQ(fault("n.png", "no picture"),
+            (dir / "n.png").string() + ": no image, or a damaged one");
+  EXPECT_EQ(error_of([&] { read_picture(dir / "gone.png"); }).code(), ErrorCode::kNotFound);
+}
+
+/// Twelve pictures 6 x 4 of two classes, of which the third and the eighth are damaged.
+class Damaged : public ::testing::Test {
+ protected:
+  Damaged() {
+    for (int i = 0; i < 12; ++i) {
+      const auto path =
+          dir_ / (std::string(i < 6 ? "a/" : "b/") + static_cast<char>('a' + i) + ".png");
+      write_picture(path, drawn_picture(6, 4, i));
+      if (i == 2 || i == 7) fs::resize_file(path, 40);
+    }
+  }
+  PictureReader reader(BadSample bad) const {
+    return {std::make_shared<PictureIndex>(index_folder(dir_.path())), PicturePipeline({}, 5), bad,
+            5};
+  }
+
+  TempFolder dir_;
+  const std::vector<int64_t> some_ = {1, 2, 3, 7};
+};
+
+TEST_F(Damaged, AreReplacedInTraining) {
+  const auto read = reader(BadSample::kReplaced).read(0, some_);
+  ASSERT_EQ(read.samples.size(), 4U);
+  ASSERT_EQ(read.faults.size(), 2U);
+  EXPECT_EQ(read.samples[0].index, 1);
+  EXPECT_EQ(read.samples[2].index, 3);
+  for (const size_t at : {size_t{1}, size_t{3}}) {
+    const auto& stand_in = read.samples[at];
+    EXPECT_NE(stand_in.index, some_[at]);
+    EXPECT_EQ(stand_in.label, stand_in.index < 6 ? 0 : 1) << "the label is that of its picture";
+    EXPECT_EQ(bytes_of(stand_in.picture.pixels),
+              bytes_of(drawn_picture(6, 4, static_cast<int>(stand_in.index))));
+  }
+  EXPECT_EQ(read.faults[0].find("sample 2 cannot be used: " + (dir_ / "a/c.png").string()), 0U);
+  EXPECT_NE(read.faults[0].find(") stands in its place"), std::string::npos);
+  // The same one each time, another one in the next epoch or with luck the same.
+  EXPECT_EQ(reader(BadSample::kReplaced).read(0, some_).samples[1].index, read.samples[1].index);
+}
+
+TEST_F(Damaged, AreLeftOutInEvaluation) {
+  const auto read = reader(BadSample::kLeftOut).read(0, some_);
+  ASSERT_EQ(read.samples.size(), 2U);
+  EXPECT_EQ(read.samples[0].index, 1);
+  EXPECT_EQ(read.samples[1].index, 3);
+  EXPECT_EQ(read.faults.size(), 2U);
+}
+
+TEST(PictureReader, EndsWhenNothingCanBeRead) {
+  const TempFolder dir;
+  write_picture(dir / "a/1.png", drawn_picture(2, 2));
+  fs::resize_file(dir / "a/1.png", 30);
+  const PictureReader reader(std::make_shared<PictureIndex>(index_folder(dir.path())),
+                             PicturePipeline({}, 5), BadSample::kReplaced, 5);
+  const std::vector<int64_t> one = {0};
+  const auto error = error_of([&] { reader.read(0, one); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  EXPECT_NE(std::string(error.what()).find("nor could 10 others"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
