@@ -169,7 +169,7 @@ class Source {
   std::optional<at::Tensor> take(const std::string& name) {
     auto node = tensors_.extract(name);
     if (node.empty()) return std::nullopt;
-    return node.mapped();
+    return std::move(node.mapped());
   }
   /// All tensors whose names begin with `prefix`, without the prefix.
   TensorMap take_all(const std::string& prefix) {
@@ -189,7 +189,7 @@ class Source {
     }
     return tensor->item<int64_t>();
   }
-  at::Tensor fit(const at::Tensor& tensor, const std::string& name, const at::Tensor& parameter) {
+  at::Tensor fit(at::Tensor tensor, const std::string& name, const at::Tensor& parameter) {
     if (tensor.sizes() != parameter.sizes()) {
       throw_corrupt_tensor(
           file_, name,
@@ -201,7 +201,9 @@ class Source {
           fmt::format("is {}, its parameter {}", at::toString(tensor.scalar_type()),
                       at::toString(parameter.scalar_type())));
     }
-    return tensor.to(parameter.device(), /*non_blocking=*/false, /*copy=*/true);
+    // One that nobody else has, as from a file, need not be copied.
+    const bool shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
+    return tensor.to(parameter.device(), /*non_blocking=*/false, /*copy=*/shared);
   }
   const std::string& file() const { return file_; }
   void check_empty() const {
@@ -236,8 +238,8 @@ StatePtr take_state(Source& source, const Kind& kind, const NamedParameter& para
   std::string missing;
   for (const Slot& slot : view.slots) {
     const std::string name = parameter.name + "." + slot.name;
-    if (const auto tensor = source.take(name)) {
-      *slot.tensor = source.fit(*tensor, name, parameter.tensor);
+    if (auto tensor = source.take(name)) {
+      *slot.tensor = source.fit(*std::move(tensor), name, parameter.tensor);
       ++found;
     } else if (slot.required) {
       missing = name;
@@ -282,10 +284,10 @@ TensorMap optimizer_tensors(const torch::nn::Module& module, const Optimizer& op
   return tensors;
 }
 
-void load_optimizer(const torch::nn::Module& module, Optimizer& optimizer, const TensorMap& tensors,
+void load_optimizer(const torch::nn::Module& module, Optimizer& optimizer, TensorMap tensors,
                     const std::string& file) {
   const Kind kind = kind_of(optimizer);
-  Source source(tensors, file);
+  Source source(std::move(tensors), file);
   OptimizerStates states;
   for (const NamedParameter& parameter : name_parameters(module, optimizer)) {
     if (StatePtr state = take_state(source, kind, parameter)) {

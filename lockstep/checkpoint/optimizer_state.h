@@ -40,8 +40,9 @@ TensorMap optimizer_tensors(const torch::nn::Module& module,
                             const torch::optim::Optimizer& optimizer);
 
 /// Replaces the optimizer's state by the saved one, bit for bit. Everything is checked first.
-/// Errors, with nothing changed: kCorrupt, which names `file` and tensor.
+/// Tensors that only `tensors` has become the state; others, and those for another device, are
+/// copied. Errors, with nothing changed: kCorrupt, which names `file` and tensor.
 void load_optimizer(const torch::nn::Module& module, torch::optim::Optimizer& optimizer,
-                    const TensorMap& tensors, const std::string& file);
+                    TensorMap tensors, const std::string& file);
 
 }  // namespace lockstep

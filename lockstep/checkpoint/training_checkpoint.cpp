@@ -125,7 +125,7 @@ void fill(torch::nn::Module& model, torch::optim::Optimizer& optimizer, Undamage
   const std::string optimizer_file = (folder / kOptimizerFile).string();
   check_module(model, saved.weights.tensors, model_file);
   check_optimizer_kind(saved.memory, optimizer, optimizer_file);
-  load_optimizer(model, optimizer, saved.memory.tensors, optimizer_file);
+  load_optimizer(model, optimizer, std::move(saved.memory.tensors), optimizer_file);
   load_module(model, saved.weights.tensors, model_file);
 }
 

@@ -142,6 +142,23 @@ TEST_F(AdamStateTest, AParameterWithoutStateLosesIt) {
   EXPECT_EQ(tensors().size(), 15u);
 }
 
+TEST_F(AdamStateTest, TakesTensorsThatNobodyElseHas) {
+  const auto place = [&] { return tensors().at("first.weight.exp_avg").data_ptr(); };
+  TensorMap copies;
+  for (const auto& [name, tensor] : tensors()) copies[name] = tensor.clone();
+  const void* const own = copies.at("first.weight.exp_avg").data_ptr();
+  load_optimizer(net_, optimizer_, copies, "o");
+  EXPECT_NE(place(), own) << "another holder would see the next step";
+  load_optimizer(net_, optimizer_, std::move(copies), "o");
+  EXPECT_EQ(place(), own);
+
+  const at::Tensor whole = at::zeros({2, 8, 4});
+  TensorMap views = tensors();
+  views["first.weight.exp_avg"] = whole.select(0, 1);
+  load_optimizer(net_, optimizer_, std::move(views), "o");
+  EXPECT_NE(place(), whole.select(0, 1).data_ptr()) << "its memory is also of another tensor";
+}
+
 TEST(OptimizerState, RefusesForeignParametersAndKinds) {
   SmallNet net;
   SmallNet other;
