@@ -7,8 +7,6 @@
 #include <map>
 #include <string>
 
-#include "lockstep/training_state.h"
-
 namespace lockstep {
 
 using StoredMetadata = std::map<std::string, std::string>;
@@ -20,9 +18,8 @@ using TensorMap = std::map<std::string, at::Tensor>;
 /// Cost: one pass over the bytes, no second copy of contiguous host tensors.
 /// Errors: kInvalidArgument naming tensor and dtype (none: undefined), kIo (disk full among
 /// others). The format has no quantized types, and of the complex types only complex64.
-/// `digest`: gets the digest of the file, computed while writing.
 void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
-                  const StoredMetadata& metadata = {}, FileDigest* digest = nullptr);
+                  const StoredMetadata& metadata = {});
 
 struct LoadedTensors {
   TensorMap tensors;  ///< On the CPU, each owning its memory.
@@ -34,9 +31,5 @@ struct LoadedTensors {
 /// Errors: kNotFound, kCorrupt (file, tensor and offset), kInvalidArgument for a dtype that
 /// libtorch does not have.
 LoadedTensors load_tensors(const std::filesystem::path& path);
-
-/// The same of a file of a checkpoint, which has to have the bytes that were saved. They are
-/// digested while they are read, once. Errors: also kCorrupt for other bytes.
-LoadedTensors load_tensors(const std::filesystem::path& path, const FileDigest& saved);
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lockstep/base/new_file.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -80,10 +81,7 @@ void write_file_atomically(const std::filesystem::path& path,
                            const std::function<void(int fd)>& fill) {
   const std::string temporary = fmt::format("{}.tmp-{}", path.string(), ::getpid());
   try {
-    const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!fd) throw io_error("create " + temporary);
-    fill(fd.get());
-    if (::fsync(fd.get()) != 0) throw io_error("sync " + temporary);
+    write_new_file(temporary, fill);
     if (::rename(temporary.c_str(), path.c_str()) != 0)
       throw io_error("rename to " + path.string());
   } catch (...) {

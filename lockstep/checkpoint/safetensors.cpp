@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/new_file.h"
 #include "lockstep/checkpoint/byte_source.h"
+#include "lockstep/checkpoint/digested_tensors.h"
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint/tensor_types.h"
@@ -29,29 +31,53 @@ StoredHeader plan(const TensorMap& tensors, const StoredMetadata& metadata) {
   return plan_stored_file(std::move(entries), metadata);
 }
 
-/// A file that is written sequentially.
-class DigestedFile {
+/// A file that is written sequentially. The disk is busy meanwhile.
+class SequentialFile {
  public:
-  DigestedFile(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  SequentialFile(int fd, std::string name, FileDigester* digester)
+      : fd_(fd), name_(std::move(name)), digester_(digester) {}
 
   void write(const void* data, size_t size) {
     const auto* bytes = static_cast<const char*>(data);
     for (size_t at = 0; at < size; at += kPiece) {
       const size_t piece = std::min(kPiece, size - at);
-      digester_.update(bytes + at, piece);
+      if (digester_ != nullptr) digester_->update(bytes + at, piece);
       write_all(fd_, bytes + at, piece, name_);
+      written_ += piece;
+      if (written_ - given_ >= kGiven) give_to_disk();
     }
   }
-  FileDigest digest() { return digester_.digest(); }
 
  private:
+  static constexpr size_t kGiven = 8 << 20;
+
+  void give_to_disk() {
+    begin_writeback(fd_, given_, written_);
+    given_ = written_;
+  }
+
   int fd_;
   std::string name_;
-  FileDigester digester_;
+  FileDigester* digester_;
+  size_t written_ = 0;
+  size_t given_ = 0;  // of these the disk knows
 };
 
 at::Tensor on_host(const at::Tensor& tensor) {
   return tensor.detach().resolve_conj().resolve_neg().cpu().contiguous();
+}
+
+void write_tensors(int fd, const std::string& name, const TensorMap& tensors,
+                   const StoredHeader& header, FileDigester* digester) {
+  const uint64_t end = header.tensors.empty() ? 0 : header.tensors.back().end;
+  reserve(fd, header.data_begin + end, name);
+  SequentialFile file(fd, name, digester);
+  const std::string start = encode_stored_header(header);
+  file.write(start.data(), start.size());
+  for (const StoredTensor& entry : header.tensors) {
+    const at::Tensor host = on_host(tensors.at(entry.name));
+    file.write(host.data_ptr(), host.nbytes());
+  }
 }
 
 /// A file's header, and what is made of it.
@@ -114,26 +140,19 @@ LoadedTensors read_tensors(const ByteSource& file, FileStart start, FileDigester
 }  // namespace
 
 void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
-                  const StoredMetadata& metadata, FileDigest* digest) {
+                  const StoredMetadata& metadata) {
   const StoredHeader header = plan(tensors, metadata);
-  const std::string start = encode_stored_header(header);
-  write_file_atomically(path, [&](int fd) {
-    if (digest == nullptr) {
-      write_all(fd, start.data(), start.size(), path.string());
-      for (const StoredTensor& entry : header.tensors) {
-        const at::Tensor host = on_host(tensors.at(entry.name));
-        write_all(fd, host.data_ptr(), host.nbytes(), path.string());
-      }
-      return;
-    }
-    DigestedFile file(fd, path.string());
-    file.write(start.data(), start.size());
-    for (const StoredTensor& entry : header.tensors) {
-      const at::Tensor host = on_host(tensors.at(entry.name));
-      file.write(host.data_ptr(), host.nbytes());
-    }
-    *digest = file.digest();
-  });
+  write_file_atomically(
+      path, [&](int fd) { write_tensors(fd, path.string(), tensors, header, nullptr); });
+}
+
+FileDigest save_digested(const std::filesystem::path& path, const TensorMap& tensors,
+                         const StoredMetadata& metadata) {
+  const StoredHeader header = plan(tensors, metadata);
+  FileDigester digester;
+  write_new_file(path,
+                 [&](int fd) { write_tensors(fd, path.string(), tensors, header, &digester); });
+  return digester.digest();
 }
 
 LoadedTensors load_tensors(const std::filesystem::path& path) {
@@ -141,7 +160,7 @@ LoadedTensors load_tensors(const std::filesystem::path& path) {
   return read_tensors(*file, read_start(*file), nullptr);
 }
 
-LoadedTensors load_tensors(const std::filesystem::path& path, const FileDigest& saved) {
+LoadedTensors load_digested(const std::filesystem::path& path, const FileDigest& saved) {
   const auto file = FileBytes::open(path);
   FileStart start = read_saved_start(*file, saved);
   FileDigester digester(saved.kind);

@@ -10,6 +10,8 @@
 #include <mutex>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/new_file.h"
+#include "lockstep/checkpoint/digested_tensors.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint/training_state_format.h"
@@ -28,13 +30,13 @@ void write_parts(const fs::path& folder, const CheckpointContent& content) {
   FileDigests digests;
   const auto save = [&](const std::string& file, const TensorMap& tensors,
                         const StoredMetadata& metadata) {
-    save_tensors(folder / file, tensors, metadata, &digests[file]);
+    digests[file] = save_digested(folder / file, tensors, metadata);
   };
   save(kModelFile, content.model, {{"format", "pt"}, {"model", content.state.model}});
   save(kOptimizerFile, content.optimizer,
        {{"format", "pt"}, {"optimizer", content.optimizer_kind}});
   for (const auto& [file, extra] : content.extra) save(file, extra.tensors, extra.metadata);
-  write_file_atomically(folder / kStateFile, encode_training_state(content.state, digests));
+  write_new_file(folder / kStateFile, encode_training_state(content.state, digests));
 }
 
 TensorMap copy_tensors(const TensorMap& tensors) {
@@ -82,7 +84,7 @@ struct Undamaged {
 
 LoadedTensors read_undamaged(const fs::path& folder, const char* name, const FileDigests& files) {
   const auto saved = files.find(name);
-  if (saved != files.end()) return load_tensors(folder / name, saved->second);
+  if (saved != files.end()) return load_digested(folder / name, saved->second);
   throw Error(ErrorCode::kCorrupt,
               fmt::format("{}: 'files.{}' is missing", (folder / kStateFile).string(), name));
 }
@@ -204,7 +206,7 @@ std::optional<LoadedTensors> load_extra(const fs::path& path, const std::string&
   const auto files = decode_training_state(read_file(state), state.string()).files;
   const auto stored = files.find(name);
   if (stored == files.end()) return std::nullopt;
-  return load_tensors(folder / name, stored->second);
+  return load_digested(folder / name, stored->second);
 }
 
 std::string rng_bytes() {

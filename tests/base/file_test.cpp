@@ -7,8 +7,10 @@
 
 #include <functional>
 
+#include "lockstep/base/new_file.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
+#include "tests/support/file_size_limit.h"
 
 namespace lockstep {
 namespace {
@@ -46,6 +48,29 @@ TEST_F(FileTest, ReadsWhatWasWritten) {
   write_file_atomically(folder_ / "a", "");
   EXPECT_EQ(read_file(folder_ / "a"), "");
   EXPECT_EQ(num_files(), 1u);
+}
+
+TEST_F(FileTest, ANewFileIsWrittenInItsPlace) {
+  write_file_atomically(folder_ / "a", "longer than the next");
+  write_new_file(folder_ / "a", [&](int fd) {
+    reserve(fd, 3, "a");
+    write_all(fd, "new", 3, "a");
+    begin_writeback(fd, 0, 3);
+  });
+  EXPECT_EQ(read_file(folder_ / "a"), "new");
+  EXPECT_EQ(code_of([&] { write_new_file(folder_ / "none/a", "x"); }), ErrorCode::kIo);
+}
+
+TEST_F(FileTest, ReservingMoreThanThereIsFailsBeforeAnyByte) {
+  const FileSizeLimit limit(1000);
+  write_new_file(folder_ / "a", [&](int fd) { reserve(fd, 1000, "a"); });
+  int64_t written = 0;
+  const auto too_long = [&](int fd) {
+    reserve(fd, 1001, "a");
+    written = 1;
+  };
+  EXPECT_EQ(code_of([&] { write_new_file(folder_ / "a", too_long); }), ErrorCode::kIo);
+  EXPECT_EQ(written, 0);
 }
 
 TEST_F(FileTest, ReadNamesWhatIsWrong) {
