@@ -10,8 +10,8 @@ OUT/log.txt as `bench_mindspore train64` does.
   exact         all in float64
   float32-maps  DBNet: the sigmoids of its two branches give float32, all else is float64. Above a
                 logit of 17 such a sigmoid is 1: see docs/compatibility.md.
-  noise         all in float64, but each weight and pixel is wrong by up to half a unit in the last
-                place of a float32. No program in float32 can be expected to be nearer than that.
+  noise         as float32-maps, and each weight and pixel is wrong by up to half a unit in the last
+                place of a float32. A program in float32 cannot be expected to be nearer than that.
 """
 import json
 import os
@@ -124,7 +124,8 @@ class Network:
     def branch(self, x, name):
         x = F.relu(self.norm(self.conv(x, name + ".0"), name + ".1"))
         for up, norm in ((3, 4), (6, None)):
-            x = F.conv_transpose2d(x, self.w[f"{name}.{up}.weight"], self.w[f"{name}.{up}.bias"], 2)
+            w, bias = self.w[f"{name}.{up}.weight"], self.w[f"{name}.{up}.bias"]
+            x = F.conv_transpose2d(x, w, bias, 2)
             x = F.relu(self.norm(x, f"{name}.{norm}")) if norm else x
         return x[:, 0]
 
@@ -182,7 +183,7 @@ def main():
     if kind == "cls":
         loss = F.cross_entropy(network.classify(image), batch["target_0"].long())
     else:
-        sigmoid = Float32Sigmoid.apply if mode == "float32-maps" else torch.sigmoid
+        sigmoid = torch.sigmoid if mode == "exact" else Float32Sigmoid.apply
         loss = detection_loss(network.detect(image), batch, sigmoid)
     loss.backward()
     os.makedirs(out, exist_ok=True)
