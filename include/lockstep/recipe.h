@@ -9,8 +9,6 @@
 //   }; recipe.settings = {"scheduler.lr=0.01", "train.loader.batch_size=16",
 //   "scheduler.num_epochs=9"}; return lockstep::train(recipe, lockstep::World::join());
 
-#include <torch/optim/optimizer.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,9 +17,15 @@
 
 #include "lockstep/batch.h"
 #include "lockstep/metric.h"
-#include "lockstep/model.h"
 #include "lockstep/registry.h"
 #include "lockstep/world.h"
+
+namespace torch::nn {
+class Module;
+}
+namespace torch::optim {
+class Optimizer;
+}
 
 namespace lockstep {
 

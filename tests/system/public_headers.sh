@@ -23,7 +23,7 @@ clang_can_read() { [ -z "$1" ] || compile clang++-14 "$1" >/dev/null; }
 check() {
   local header=$1 own compiler said
   own=$(grep -hoE '^#include <torch/[^>]*>' "$include/lockstep/$header" || true)
-  [ "$header" != lockstep.h ] || own=$(cat "$include"/lockstep/*.h | grep -oE '^#include <torch/[^>]*>')
+  [[ $header != @(lockstep|train).h ]] || own=$(cat "$include"/lockstep/*.h | grep -oE '^#include <torch/[^>]*>')
   for compiler in g++ clang++-14; do
     if said=$(compile "$compiler" "#include \"lockstep/$header\""); then
       echo "$header $compiler ok"
@@ -57,7 +57,7 @@ cat "$work/one" "$work/two" >"$work/all"
 [ "$(wc -l <"$work/all")" = $((2 * headers)) ] || { echo "of $headers headers not all were compiled twice"; exit 1; }
 left_out=$(grep -c 'left out$' "$work/all" || true)
 echo "$headers headers; libtorch's own kept clang from $left_out"
-[ "$left_out" -le 3 ] || { echo "clang reads too few of them"; exit 1; }
+[ "$left_out" -le 5 ] || { echo "clang reads too few of them"; exit 1; }
 
 # The check itself can fail, with each compiler.
 echo 'inline int faulty() { int nothing; return 1; }' >"$include/lockstep/faulty.h"
