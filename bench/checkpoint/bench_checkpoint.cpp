@@ -63,7 +63,7 @@ int measure(int argc, char** argv) {
   state.model = "net";
   state.world_size = world.size;
   lockstep::KeepPolicy policy;
-  policy.count = 1;
+  policy.keep = lockstep::Keep::kAll;
   std::vector<double> saved, held, loaded;
   for (int round = 0; round < rounds; ++round) {
     state.step = round + 1;
@@ -75,6 +75,9 @@ int measure(int argc, char** argv) {
     }));
     loaded.push_back(
         timed(group, [&] { lockstep::load_checkpoint(folder, net, optimizer, state.model); }));
+    if (world.rank == 0) {  // not measured, nor is it for the peer
+      std::filesystem::remove_all(folder / lockstep::step_folder_name(state.step));
+    }
   }
   if (world.rank == 0) {
     report("saved", saved);

@@ -81,7 +81,9 @@ void write_file_atomically(const std::filesystem::path& path,
                            const std::function<void(int fd)>& fill) {
   const std::string temporary = fmt::format("{}.tmp-{}", path.string(), ::getpid());
   try {
-    write_new_file(temporary, fill);
+    NewFiles file;
+    file.write(temporary, fill);
+    file.sync();
     if (::rename(temporary.c_str(), path.c_str()) != 0)
       throw io_error("rename to " + path.string());
   } catch (...) {

@@ -6,20 +6,28 @@
 #include <cerrno>
 
 #include "lockstep/base/file.h"
-#include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
 
-void write_new_file(const std::filesystem::path& path, const std::function<void(int fd)>& fill) {
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+void NewFiles::write(const std::filesystem::path& path, const std::function<void(int fd)>& fill) {
+  constexpr size_t kMaxOpen = 16;  // descriptors are few
+  if (unsynced_.size() == kMaxOpen) sync();
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) throw io_error("create " + path.string());
   fill(fd.get());
-  if (::fsync(fd.get()) != 0) throw io_error("sync " + path.string());
+  unsynced_.emplace_back(path.string(), std::move(fd));
 }
 
-void write_new_file(const std::filesystem::path& path, std::string_view bytes) {
-  write_new_file(path, [&](int fd) { write_all(fd, bytes.data(), bytes.size(), path.string()); });
+void NewFiles::write(const std::filesystem::path& path, std::string_view bytes) {
+  write(path, [&](int fd) { write_all(fd, bytes.data(), bytes.size(), path.string()); });
+}
+
+void NewFiles::sync() {
+  for (const auto& [path, fd] : unsynced_) {
+    if (::fsync(fd.get()) != 0) throw io_error("sync " + path);
+  }
+  unsynced_.clear();
 }
 
 void reserve(int fd, size_t size, const std::string& what) {

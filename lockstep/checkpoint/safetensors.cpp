@@ -146,12 +146,11 @@ void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
       path, [&](int fd) { write_tensors(fd, path.string(), tensors, header, nullptr); });
 }
 
-FileDigest save_digested(const std::filesystem::path& path, const TensorMap& tensors,
-                         const StoredMetadata& metadata) {
+FileDigest write_digested(NewFiles& files, const std::filesystem::path& path,
+                          const TensorMap& tensors, const StoredMetadata& metadata) {
   const StoredHeader header = plan(tensors, metadata);
   FileDigester digester;
-  write_new_file(path,
-                 [&](int fd) { write_tensors(fd, path.string(), tensors, header, &digester); });
+  files.write(path, [&](int fd) { write_tensors(fd, path.string(), tensors, header, &digester); });
   return digester.digest();
 }
 

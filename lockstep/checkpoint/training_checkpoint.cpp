@@ -27,16 +27,18 @@ constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kStateFile = "state.json";
 
 void write_parts(const fs::path& folder, const CheckpointContent& content) {
+  NewFiles files;
   FileDigests digests;
   const auto save = [&](const std::string& file, const TensorMap& tensors,
                         const StoredMetadata& metadata) {
-    digests[file] = save_digested(folder / file, tensors, metadata);
+    digests[file] = write_digested(files, folder / file, tensors, metadata);
   };
   save(kModelFile, content.model, {{"format", "pt"}, {"model", content.state.model}});
   save(kOptimizerFile, content.optimizer,
        {{"format", "pt"}, {"optimizer", content.optimizer_kind}});
   for (const auto& [file, extra] : content.extra) save(file, extra.tensors, extra.metadata);
-  write_new_file(folder / kStateFile, encode_training_state(content.state, digests));
+  files.write(folder / kStateFile, encode_training_state(content.state, digests));
+  files.sync();
 }
 
 TensorMap copy_tensors(const TensorMap& tensors) {

@@ -50,26 +50,32 @@ TEST_F(FileTest, ReadsWhatWasWritten) {
   EXPECT_EQ(num_files(), 1u);
 }
 
-TEST_F(FileTest, ANewFileIsWrittenInItsPlace) {
-  write_file_atomically(folder_ / "a", "longer than the next");
-  write_new_file(folder_ / "a", [&](int fd) {
-    reserve(fd, 3, "a");
-    write_all(fd, "new", 3, "a");
-    begin_writeback(fd, 0, 3);
-  });
-  EXPECT_EQ(read_file(folder_ / "a"), "new");
-  EXPECT_EQ(code_of([&] { write_new_file(folder_ / "none/a", "x"); }), ErrorCode::kIo);
+TEST_F(FileTest, NewFilesAreWrittenInTheirPlaces) {
+  write_file_atomically(folder_ / "0", "longer than the next");
+  NewFiles files;
+  for (int i = 0; i < 40; ++i) {  // more than are open at a time
+    files.write(folder_ / std::to_string(i), [&](int fd) {
+      reserve(fd, 3, "it");
+      write_all(fd, "new", 3, "it");
+      begin_writeback(fd, 0, 3);
+    });
+  }
+  files.sync();
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(read_file(folder_ / std::to_string(i)), "new");
+  EXPECT_EQ(num_files(), 40u);
+  EXPECT_EQ(code_of([&] { files.write(folder_ / "none/a", "x"); }), ErrorCode::kIo);
 }
 
 TEST_F(FileTest, ReservingMoreThanThereIsFailsBeforeAnyByte) {
   const FileSizeLimit limit(1000);
-  write_new_file(folder_ / "a", [&](int fd) { reserve(fd, 1000, "a"); });
+  NewFiles files;
+  files.write(folder_ / "a", [&](int fd) { reserve(fd, 1000, "a"); });
   int64_t written = 0;
   const auto too_long = [&](int fd) {
     reserve(fd, 1001, "a");
     written = 1;
   };
-  EXPECT_EQ(code_of([&] { write_new_file(folder_ / "a", too_long); }), ErrorCode::kIo);
+  EXPECT_EQ(code_of([&] { files.write(folder_ / "a", too_long); }), ErrorCode::kIo);
   EXPECT_EQ(written, 0);
 }
 
