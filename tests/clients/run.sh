@@ -13,17 +13,19 @@ here=$PWD/tests/clients
 lockstep=${LOCKSTEP_BIN_DIR:-$PWD/$release/bin}/lockstep
 [ -x "$lockstep" ] || fail clients "$lockstep is missing: make build"
 
-# Name of a program, then whether rank 1 kills itself once.
+# Name of a program, then the rank that kills itself once, or plain.
 programs=(
   "torch_store plain"
   "torchft_manager plain"
-  "ddp_snapshot kill"
-  "elastic_state kill"
-  "deepspeed_zero kill"
-  "imagenet plain"
-  "lightning_ddp plain"
-  "accelerate_ddp plain"
-  "transformers_trainer plain"
+  "torchft_manager kill1"
+  "ddp_snapshot kill0"
+  "ddp_snapshot kill1"
+  "elastic_state kill1"
+  "imagenet kill1"
+  "lightning_ddp kill1"
+  "accelerate_ddp kill1"
+  "transformers_trainer kill1"
+  "deepspeed_zero kill1"
 )
 
 python=${CLIENTS_PYTHON:-$PWD/build/clients/bin/python}
@@ -68,7 +70,7 @@ run() {
     [ "$3" = plain ] || launcher=(env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 CLIENT_GROUP_FIRST=1 "${launcher[@]}")
   fi
   # One thread: the order of a sum must not depend on the launcher.
-  env HOME="$work" CLIENT_FOLDER="$folder" CLIENT_KILL="$([ "$3" = kill ] && echo 1 || echo 0)" TMPDIR="$folder/tmp" \
+  env HOME="$work" CLIENT_FOLDER="$folder" CLIENT_KILL="${3#kill}" TMPDIR="$folder/tmp" \
     PYTHON_EXEC="$python" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= HF_HUB_OFFLINE=1 \
     timeout --kill-after 10 "${SECONDS_EACH:-300}" "${launcher[@]}" --nproc_per_node 2 --max_restarts 1 "$here/programs/$2.py" \
     >"$folder/log" 2>&1 </dev/null &

@@ -29,7 +29,7 @@ const std::string kSayValue =
     say(op(3) + sized("/k")) + "echo rank $RANK got $(head -c 9 <&3 | tail -c 1);";
 /// The number of keys that there are.
 const std::string kSayNumber =
-    say(op(7)) + "echo attempt $TORCHELASTIC_RESTART_COUNT has $(head -c 1 <&3 | od -An -tu1);";
+    say(op(7)) + "echo attempt $TORCHELASTIC_RESTART_COUNT has $(head -c 8 <&3 | od -An -tu1 -N1);";
 
 Words bash(const std::string& script, const Words& options) {
   Words words = {"run"};

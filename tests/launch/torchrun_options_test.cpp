@@ -1,5 +1,5 @@
-// The options of torchrun 2.13 (torch/distributed/run.py), each with a value that it takes. Lockstep
-// takes each of them too, or refuses it by its name with a reason.
+// The options of torchrun 2.13 (torch/distributed/run.py), each with a value that it takes.
+// Lockstep takes each of them too, or refuses it by its name with a reason.
 
 #include <gtest/gtest.h>
 

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "lockstep/model.h"
 #include "lockstep/safetensors.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"

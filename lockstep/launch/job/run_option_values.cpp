@@ -162,7 +162,8 @@ void signals(Draft& draft, const Text& value, const Text& what) {
   for (const Text& name : split(value, ',')) {
     const int signal = signal_number(name, what);
     options.ending_signals.insert(signal);
-    options.signals_to_handle += (options.signals_to_handle.empty() ? "" : ",") + signal_name(signal);
+    options.signals_to_handle +=
+        (options.signals_to_handle.empty() ? "" : ",") + signal_name(signal);
   }
 }
 

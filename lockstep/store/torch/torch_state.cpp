@@ -75,36 +75,25 @@ std::string TorchState::answer(uint64_t client, const TorchRequest& request, Rep
       wake(keys[0], woken);
       return bytes_of(sum);
     }
-    case TorchOp::kCheck: {
-      const bool all =
-          std::all_of(keys.begin(), keys.end(), [this](const auto& key) { return exists(key); });
-      return bytes_of(all ? kReady : kNotReady);
-    }
+    case TorchOp::kCheck:
+      return bytes_of(all_exist(keys) ? kReady : kNotReady);
     case TorchOp::kNumKeys:
       return bytes_of(static_cast<int64_t>(entries_.size()));
-    case TorchOp::kDeleteKey: {
-      const auto found = entries_.find(keys[0]);
-      if (found == entries_.end()) return bytes_of(int64_t{0});
-      bytes_ -= found->first.size() + found->second.size();
-      entries_.erase(found);
-      return bytes_of(int64_t{1});
-    }
+    case TorchOp::kDeleteKey:
+      return bytes_of(erase(keys[0]));
     case TorchOp::kCancelWait:
       drop(client);
       return bytes_of(kWaitCanceled);
     case TorchOp::kPing:
       return bytes_of(static_cast<uint32_t>(request.number));
     case TorchOp::kQueuePush:
-      bytes_ += keys[0].size() + request.values[0].size();
-      queues_[keys[0]].push_back(request.values[0]);
+      push(keys[0], request.values[0]);
       wake_one(keys[0], woken);
       return "";
     case TorchOp::kQueuePop:
       return pop(keys[0]);
-    case TorchOp::kQueueLen: {
-      const auto found = queues_.find(keys[0]);
-      return bytes_of(static_cast<int64_t>(found == queues_.end() ? 0 : found->second.size()));
-    }
+    case TorchOp::kQueueLen:
+      return bytes_of(queue_length(keys[0]));
     case TorchOp::kListKeys:
       return list_keys();
     case TorchOp::kBarrier:
@@ -121,7 +110,7 @@ void TorchState::check_room(const TorchRequest& request) const {
   constexpr size_t kMostDigits = 20;
   const bool counts = request.op == TorchOp::kAdd || request.op == TorchOp::kBarrier;
   if (request.values.empty() && !counts) return;
-  size_t more = counts ? kMostDigits : 0;
+  size_t more = request.keys.size() * kTorchEntryBytes + (counts ? kMostDigits : 0);
   for (const auto& key : request.keys) more += key.size();
   for (const auto& value : request.values) more += value.size();
   if (bytes_ + more > max_bytes_) {
@@ -133,6 +122,10 @@ bool TorchState::exists(const std::string& key) const {
   return entries_.count(key) > 0 || queues_.count(key) > 0;
 }
 
+bool TorchState::all_exist(const std::vector<std::string>& keys) const {
+  return std::all_of(keys.begin(), keys.end(), [this](const auto& key) { return exists(key); });
+}
+
 std::string_view TorchState::value_of(const std::string& key) const {
   const auto found = entries_.find(key);
   return found == entries_.end() ? std::string_view() : found->second;
@@ -140,13 +133,13 @@ std::string_view TorchState::value_of(const std::string& key) const {
 
 void TorchState::put(const std::string& key, std::string value) {
   const auto [place, is_new] = entries_.try_emplace(key);
-  bytes_ += value.size() - place->second.size() + (is_new ? key.size() : 0);
+  bytes_ += value.size() - place->second.size() + (is_new ? key.size() + kTorchEntryBytes : 0);
   place->second = std::move(value);
 }
 
 void TorchState::append(const std::string& key, const std::string& value) {
   const auto [place, is_new] = entries_.try_emplace(key);
-  bytes_ += value.size() + (is_new ? key.size() : 0);
+  bytes_ += value.size() + (is_new ? key.size() + kTorchEntryBytes : 0);
   place->second += value;
 }
 
@@ -158,6 +151,15 @@ int64_t TorchState::count_up(const std::string& key, int64_t by) {
   if (sum.status == StoreReply::Status::kRefused) refuse_request(sum.text);
   put(key, std::to_string(sum.number));
   return sum.number;
+}
+
+/// The number of keys that are erased.
+int64_t TorchState::erase(const std::string& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return 0;
+  bytes_ -= key.size() + found->second.size() + kTorchEntryBytes;
+  entries_.erase(found);
+  return 1;
 }
 
 std::string TorchState::compare_set(const TorchRequest& request, Replies* woken) {
@@ -181,17 +183,26 @@ std::string TorchState::multi_get(const TorchRequest& request) const {
   return reply;
 }
 
+void TorchState::push(const std::string& key, std::string value) {
+  bytes_ += key.size() + value.size() + kTorchEntryBytes;
+  queues_[key].push_back(std::move(value));
+}
+
 /// The number of elements before, and the first of them.
 std::string TorchState::pop(const std::string& key) {
-  const auto found = queues_.find(key);
-  if (found == queues_.end()) return bytes_of(int64_t{0});
-  auto& queue = found->second;
-  const auto size = static_cast<int64_t>(queue.size());
+  const int64_t length = queue_length(key);
+  if (length == 0) return bytes_of(length);
+  auto& queue = queues_[key];
   const std::string first = std::move(queue.front());
   queue.pop_front();
-  bytes_ -= key.size() + first.size();
-  if (queue.empty()) queues_.erase(found);
-  return bytes_of(size) + string_of(first);
+  bytes_ -= key.size() + first.size() + kTorchEntryBytes;
+  if (queue.empty()) queues_.erase(key);
+  return bytes_of(length) + string_of(first);
+}
+
+int64_t TorchState::queue_length(const std::string& key) const {
+  const auto found = queues_.find(key);
+  return found == queues_.end() ? 0 : static_cast<int64_t>(found->second.size());
 }
 
 std::string TorchState::list_keys() const {

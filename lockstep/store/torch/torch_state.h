@@ -22,8 +22,9 @@
 
 namespace lockstep {
 
-/// All keys and values of a store.
+/// All keys and values of a store, each with its overhead.
 inline constexpr size_t kMaxTorchStoreBytes = size_t{1} << 30;
+inline constexpr size_t kTorchEntryBytes = 100;  ///< Overhead of a key, or of a queue's element.
 /// One reply.
 inline constexpr size_t kMaxTorchReplyBytes = 64 << 20;
 
@@ -45,7 +46,7 @@ class TorchState {
   void drop(uint64_t client);
 
   size_t num_waiting() const { return waits_.size(); }
-  /// Of keys and values.
+  /// Of keys and values, with their overhead.
   size_t bytes() const { return bytes_; }
 
  private:
@@ -58,13 +59,17 @@ class TorchState {
   std::string answer(uint64_t client, const TorchRequest& request, Replies* woken);
   void check_room(const TorchRequest& request) const;
   bool exists(const std::string& key) const;
+  bool all_exist(const std::vector<std::string>& keys) const;
   std::string_view value_of(const std::string& key) const;
   void put(const std::string& key, std::string value);
   void append(const std::string& key, const std::string& value);
   int64_t count_up(const std::string& key, int64_t by);
+  int64_t erase(const std::string& key);
   std::string compare_set(const TorchRequest& request, Replies* woken);
   std::string multi_get(const TorchRequest& request) const;
+  void push(const std::string& key, std::string value);
   std::string pop(const std::string& key);
+  int64_t queue_length(const std::string& key) const;
   std::string list_keys() const;
   bool wait(uint64_t client, std::vector<std::string> keys);
   bool barrier(uint64_t client, const TorchRequest& request, Replies* woken);

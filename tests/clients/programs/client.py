@@ -1,6 +1,6 @@
 """What the programs here share: data, the kill of one worker, and the line that is compared.
 
-CLIENT_FOLDER is an empty folder of this run, for snapshots and the result. With CLIENT_KILL=1 rank 1
+CLIENT_FOLDER is an empty folder of this run, for snapshots and the result. The rank CLIENT_KILL
 kills itself once, in the first attempt: for the launcher that is a kill -9 from outside.
 """
 import hashlib
@@ -21,7 +21,7 @@ def path(name):
 
 def kill_once():
     """Called where both ranks have just exchanged gradients, after the first snapshot."""
-    if os.environ.get("CLIENT_KILL") == "1" and RANK == 1 and ATTEMPT == 0:
+    if os.environ.get("CLIENT_KILL") == str(RANK) and ATTEMPT == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -10,11 +10,13 @@
 #include "lockstep/error.h"
 #include "tests/store/helpers.h"
 #include "tests/store/torch/torch_bytes.h"
+#include "tests/support/held_port.h"
 
 namespace lockstep {
 namespace {
 
 using testing::counted;
+using testing::HeldPort;
 using testing::op;
 using testing::raw;
 using testing::run_threads;
@@ -134,13 +136,13 @@ TEST(TorchServer, ManyClientsCountTogether) {
 }
 
 TEST(TorchServer, ItsEndClosesItsConnections) {
-  auto server = std::make_unique<TorchStoreServer>(tcp_listen("127.0.0.1", 0));
-  const int port = server->port();
-  RawClient client(port);
+  const HeldPort port;
+  auto server = std::make_unique<TorchStoreServer>(tcp_listen("127.0.0.1", port.number()));
+  RawClient client(server->port());
   client.ping();
   server.reset();
   EXPECT_TRUE(client.closed_by_server());
-  EXPECT_FALSE(somebody_listens({"127.0.0.1", port}, soon()));
+  EXPECT_FALSE(somebody_listens({"127.0.0.1", port.number()}, soon()));
 }
 
 }  // namespace

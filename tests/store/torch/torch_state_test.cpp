@@ -156,22 +156,36 @@ TEST_F(TorchStates, ABarrierEndsWithItsLastClient) {
 }
 
 TEST(TorchState, TheStoreHasABound) {
-  TorchState state(10);
+  constexpr size_t kMost = 10 + kTorchEntryBytes;
+  TorchState state(kMost);
   const auto submit = [&](TorchOp op, const std::string& key, const Texts& values) {
     state.submit(1, {op, {key}, values, 1});
   };
   submit(TorchOp::kSet, "key", {"0123456"});
-  EXPECT_EQ(state.bytes(), 10U);
+  EXPECT_EQ(state.bytes(), kMost);
   for (const auto& [op, values] : std::vector<std::pair<TorchOp, Texts>>{
            {TorchOp::kSet, {""}}, {TorchOp::kQueuePush, {""}}, {TorchOp::kAdd, {}}}) {
     const Error error = error_of([&, op = op, values = values] { submit(op, "x", values); });
-    EXPECT_STREQ(error.what(), "the store would have more than 10 bytes");
+    EXPECT_STREQ(error.what(), "the store would have more than 110 bytes");
   }
   submit(TorchOp::kDeleteKey, "key", {});
   EXPECT_EQ(state.bytes(), 0U);
-  submit(TorchOp::kSet, "key", {"012"});
-  submit(TorchOp::kSet, "key", {"4"});
-  EXPECT_EQ(state.bytes(), 4U);
+}
+
+/// Also what is replaced, appended and taken out again.
+TEST_F(TorchStates, BytesAreCounted) {
+  own(1, TorchOp::kSet, {"key"}, {"012"});
+  own(1, TorchOp::kSet, {"key"}, {"4"});
+  own(1, TorchOp::kAppend, {"key"}, {"56"});
+  EXPECT_EQ(state_.bytes(), 6 + kTorchEntryBytes);
+  own(1, TorchOp::kAdd, {"key"}, {}, 10000);
+  EXPECT_EQ(get("key"), sized("10456"));
+  EXPECT_EQ(state_.bytes(), 8 + kTorchEntryBytes);
+  own(1, TorchOp::kQueuePush, {"q"}, {"ab"});
+  EXPECT_EQ(state_.bytes(), 11 + 2 * kTorchEntryBytes);
+  own(1, TorchOp::kQueuePop, {"q"});
+  own(1, TorchOp::kDeleteKey, {"key"});
+  EXPECT_EQ(state_.bytes(), 0U);
 }
 
 TEST_F(TorchStates, AReplyHasABound) {
