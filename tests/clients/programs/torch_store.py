@@ -102,6 +102,7 @@ def main():
     lines += [f"together {answer}" for answer in together(store)]
     # A group beside it: all ranks are clients of the same store.
     dist.init_process_group("gloo")
+    dist.barrier()  # else rank 0 may be gone before rank 1 is connected
     lines.append(f"group {dist.get_world_size()} agent={os.environ['TORCHELASTIC_USE_AGENT_STORE']}")
     dist.destroy_process_group()
     if RANK == 0:
