@@ -164,7 +164,8 @@ std::vector<NamedParameter> name_parameters(const torch::nn::Module& module,
 /// Takes tensors out by name, so that tensors left over at the end are unknown.
 class Source {
  public:
-  Source(TensorMap tensors, const std::string& file) : tensors_(std::move(tensors)), file_(file) {}
+  Source(TensorMap tensors, TensorMap own, const std::string& file)
+      : tensors_(std::move(tensors)), own_(std::move(own)), file_(file) {}
 
   std::optional<at::Tensor> take(const std::string& name) {
     auto node = tensors_.extract(name);
@@ -201,6 +202,8 @@ class Source {
           fmt::format("is {}, its parameter {}", at::toString(tensor.scalar_type()),
                       at::toString(parameter.scalar_type())));
     }
+    const auto own = own_.find(name);
+    if (own != own_.end() && own->second.is_same(tensor)) return tensor;
     // One that nobody else has, as from a file, need not be copied.
     const bool shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
     return tensor.to(parameter.device(), /*non_blocking=*/false, /*copy=*/shared);
@@ -213,6 +216,7 @@ class Source {
 
  private:
   TensorMap tensors_;
+  TensorMap own_;
   const std::string& file_;
 };
 
@@ -284,10 +288,24 @@ TensorMap optimizer_tensors(const torch::nn::Module& module, const Optimizer& op
   return tensors;
 }
 
+TensorMap optimizer_slots(const torch::nn::Module& module, const Optimizer& optimizer) {
+  const Kind kind = kind_of(optimizer);
+  TensorMap tensors;
+  if (kind.format != nullptr) return tensors;
+  for (const NamedParameter& parameter : name_parameters(module, optimizer)) {
+    const auto state = optimizer.state().find(optimizer_state_key(parameter.tensor));
+    if (state == optimizer.state().end()) continue;
+    for (const Slot& slot : kind.view(*state->second).slots) {
+      if (slot.tensor->defined()) tensors.emplace(parameter.name + "." + slot.name, *slot.tensor);
+    }
+  }
+  return tensors;
+}
+
 void load_optimizer(const torch::nn::Module& module, Optimizer& optimizer, TensorMap tensors,
                     const std::string& file) {
   const Kind kind = kind_of(optimizer);
-  Source source(std::move(tensors), file);
+  Source source(std::move(tensors), optimizer_slots(module, optimizer), file);
   OptimizerStates states;
   for (const NamedParameter& parameter : name_parameters(module, optimizer)) {
     if (StatePtr state = take_state(source, kind, parameter)) {

@@ -39,9 +39,14 @@ std::string optimizer_kind(const torch::optim::Optimizer& optimizer);
 TensorMap optimizer_tensors(const torch::nn::Module& module,
                             const torch::optim::Optimizer& optimizer);
 
+/// Those of them that load_optimizer() can leave in place: neither steps nor an OptimizerFormat's.
+TensorMap optimizer_slots(const torch::nn::Module& module,
+                          const torch::optim::Optimizer& optimizer);
+
 /// Replaces the optimizer's state by the saved one, bit for bit. Everything is checked first.
-/// Tensors that only `tensors` has become the state; others, and those for another device, are
-/// copied. Errors, with nothing changed: kCorrupt, which names `file` and tensor.
+/// Tensors of optimizer_slots(), under their names, stay the state. So their values may also come
+/// later. Tensors that only `tensors` has become the state; others, and those for another device,
+/// are copied. Errors, with nothing changed: kCorrupt, which names `file` and tensor.
 void load_optimizer(const torch::nn::Module& module, torch::optim::Optimizer& optimizer,
                     TensorMap tensors, const std::string& file);
 

@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kPiece = 1 << 20;  // stays in the cache until it is written, or digested
+constexpr size_t kPiece = 1 << 18;  // stays in the cache until it is written, or digested
 
 StoredHeader plan(const TensorMap& tensors, const StoredMetadata& metadata) {
   std::vector<StoredTensor> entries;
@@ -80,61 +80,27 @@ void write_tensors(int fd, const std::string& name, const TensorMap& tensors,
   }
 }
 
-/// A file's header, and what is made of it.
-struct FileStart {
-  std::string bytes;
-  StoredHeader header;
-  std::vector<at::ScalarType> types;  ///< Of its tensors.
-};
-
-FileStart read_start(const ByteSource& file) {
+TensorFileStart read_start(const ByteSource& file) {
   const std::string first = file.read(0, std::min<uint64_t>(8, file.size()));
-  FileStart start;
-  start.bytes = file.read(0, 8 + stored_header_bytes(first, file.size(), file.name()));
-  start.header = parse_stored_header(start.bytes, file.size(), file.name());
+  TensorFileStart start;
+  const uint64_t length = 8 + stored_header_bytes(first, file.size(), file.name());
+  start.header = parse_stored_header(file.read(0, length), file.size(), file.name());
   for (const StoredTensor& entry : start.header.tensors) {
     start.types.push_back(tensor_type(entry.type, entry.name, file.name()));
   }
   return start;
 }
 
-/// The same of a file whose digest is known: a damaged header is reported as damage.
-FileStart read_saved_start(const ByteSource& file, const FileDigest& saved) {
-  check_bytes(file.name(), static_cast<int64_t>(file.size()), saved);
-  try {
-    return read_start(file);
-  } catch (const Error&) {
-    check_digest(file.name(), digest_file(file.name(), saved.kind), saved);
-    throw;
-  }
+at::Tensor make_tensor(const StoredTensor& entry, at::ScalarType type) {
+  const std::vector<int64_t> shape(entry.shape.begin(), entry.shape.end());
+  return at::empty(shape, at::dtype(type));
 }
 
-/// Fills `tensor` from the file, piece by piece if they are digested.
-void read_tensor(const ByteSource& file, uint64_t offset, const at::Tensor& tensor,
-                 FileDigester* digester) {
-  auto* next = static_cast<char*>(tensor.data_ptr());
-  if (digester == nullptr) return file.read(offset, next, tensor.nbytes());
-  for (size_t left = tensor.nbytes(); left > 0;) {
-    const size_t piece = std::min(kPiece, left);
-    file.read(offset, next, piece);
-    digester->update(next, piece);
-    offset += piece;
-    next += piece;
-    left -= piece;
-  }
-}
-
-LoadedTensors read_tensors(const ByteSource& file, FileStart start, FileDigester* digester) {
-  LoadedTensors loaded;
-  loaded.metadata = std::move(start.header.metadata);
-  for (size_t i = 0; i < start.types.size(); ++i) {
-    const StoredTensor& entry = start.header.tensors[i];
-    const std::vector<int64_t> shape(entry.shape.begin(), entry.shape.end());
-    const at::Tensor tensor = at::empty(shape, at::dtype(start.types[i]));
-    read_tensor(file, start.header.data_begin + entry.begin, tensor, digester);
-    loaded.tensors.emplace(entry.name, tensor);
-  }
-  return loaded;
+bool is_for(const at::Tensor& own, const StoredTensor& entry, at::ScalarType type) {
+  const at::IntArrayRef sizes = own.sizes();
+  return own.device().is_cpu() && own.is_contiguous() && own.scalar_type() == type &&
+         std::equal(sizes.begin(), sizes.end(), entry.shape.begin(), entry.shape.end(),
+                    [](int64_t a, uint64_t b) { return static_cast<uint64_t>(a) == b; });
 }
 
 }  // namespace
@@ -156,17 +122,63 @@ FileDigest write_digested(NewFiles& files, const std::filesystem::path& path,
 
 LoadedTensors load_tensors(const std::filesystem::path& path) {
   const auto file = FileBytes::open(path);
-  return read_tensors(*file, read_start(*file), nullptr);
+  TensorFileStart start = read_start(*file);
+  LoadedTensors loaded;
+  loaded.metadata = std::move(start.header.metadata);
+  for (size_t i = 0; i < start.types.size(); ++i) {
+    const StoredTensor& entry = start.header.tensors[i];
+    const at::Tensor tensor = make_tensor(entry, start.types[i]);
+    file->read(start.header.data_begin + entry.begin, tensor.data_ptr(), tensor.nbytes());
+    loaded.tensors.emplace(entry.name, tensor);
+  }
+  return loaded;
 }
 
-LoadedTensors load_digested(const std::filesystem::path& path, const FileDigest& saved) {
-  const auto file = FileBytes::open(path);
-  FileStart start = read_saved_start(*file, saved);
+CheckedFile::CheckedFile(const std::filesystem::path& path, const FileDigest& saved)
+    : file_(FileBytes::open(path)) {
+  check(saved);
+  start_ = read_start(*file_);
+}
+
+void CheckedFile::check(const FileDigest& saved) const {
+  check_bytes(name(), static_cast<int64_t>(file_->size()), saved);
   FileDigester digester(saved.kind);
-  digester.update(start.bytes.data(), start.bytes.size());
-  LoadedTensors loaded = read_tensors(*file, std::move(start), &digester);
-  check_digest(file->name(), digester.digest(), saved);
-  return loaded;
+  std::vector<char> buffer(kPiece);
+  for (uint64_t at = 0; at < file_->size(); at += kPiece) {
+    const uint64_t piece = std::min<uint64_t>(kPiece, file_->size() - at);
+    file_->read(at, buffer.data(), piece);
+    digester.update(buffer.data(), piece);
+  }
+  check_digest(name(), digester.digest(), saved);
+}
+
+void CheckedFile::read(const StoredTensor& entry, const at::Tensor& tensor) const {
+  file_->read(start_.header.data_begin + entry.begin, tensor.data_ptr(), tensor.nbytes());
+}
+
+TensorMap CheckedFile::lay_out(const TensorMap& own) {
+  TensorMap tensors;
+  for (size_t i = 0; i < start_.types.size(); ++i) {
+    const StoredTensor& entry = start_.header.tensors[i];
+    const auto found = own.find(entry.name);
+    if (found != own.end() && is_for(found->second, entry, start_.types[i])) {
+      unfilled_.emplace_back(&entry, found->second);
+      tensors.emplace(entry.name, found->second);
+    } else {
+      const at::Tensor tensor = make_tensor(entry, start_.types[i]);
+      read(entry, tensor);
+      tensors.emplace(entry.name, tensor);
+    }
+  }
+  return tensors;
+}
+
+void CheckedFile::fill() {
+  for (const auto& [entry, tensor] : unfilled_) {
+    read(*entry, tensor);
+    tensor.unsafeGetTensorImpl()->bump_version();  // autograd is told, as by copy_()
+  }
+  unfilled_.clear();
 }
 
 }  // namespace lockstep

@@ -77,21 +77,21 @@ std::string advice(const fs::path& folder) {
   return "; to go on from an older checkpoint name " + older;
 }
 
-/// A checkpoint's files that are the same as when it was saved.
+/// A checkpoint that is the same as when it was saved.
 struct Undamaged {
   TrainingState state;
-  LoadedTensors weights;
-  LoadedTensors memory;  ///< The optimizer's.
+  CheckedFile weights;
+  CheckedFile memory;  ///< The optimizer's.
 };
 
-LoadedTensors read_undamaged(const fs::path& folder, const char* name, const FileDigests& files) {
+CheckedFile check_file(const fs::path& folder, const char* name, const FileDigests& files) {
   const auto saved = files.find(name);
-  if (saved != files.end()) return load_digested(folder / name, saved->second);
+  if (saved != files.end()) return {folder / name, saved->second};
   throw Error(ErrorCode::kCorrupt,
               fmt::format("{}: 'files.{}' is missing", (folder / kStateFile).string(), name));
 }
 
-Undamaged read_all(const fs::path& folder, const std::string& model_name) {
+Undamaged check_files(const fs::path& folder, const std::string& model_name) {
   const fs::path file = folder / kStateFile;
   DecodedTrainingState decoded = decode_training_state(read_file(file), file.string());
   if (decoded.state.model != model_name) {
@@ -99,38 +99,39 @@ Undamaged read_all(const fs::path& folder, const std::string& model_name) {
                 fmt::format("{}: a checkpoint of network '{}', this run has '{}'", folder.string(),
                             decoded.state.model, model_name));
   }
-  LoadedTensors weights = read_undamaged(folder, kModelFile, decoded.files);
-  LoadedTensors memory = read_undamaged(folder, kOptimizerFile, decoded.files);
+  CheckedFile weights = check_file(folder, kModelFile, decoded.files);
+  CheckedFile memory = check_file(folder, kOptimizerFile, decoded.files);
   return {std::move(decoded.state), std::move(weights), std::move(memory)};
 }
 
-Undamaged read_all_or_advise(const fs::path& folder, const std::string& model_name) {
+Undamaged check_or_advise(const fs::path& folder, const std::string& model_name) {
   try {
-    return read_all(folder, model_name);
+    return check_files(folder, model_name);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCorrupt && error.code() != ErrorCode::kNotFound) throw;
     throw Error(ErrorCode::kCorrupt, error.what() + advice(folder));
   }
 }
 
-void check_optimizer_kind(const LoadedTensors& loaded, const torch::optim::Optimizer& optimizer,
-                          const std::string& file) {
-  const auto stored = loaded.metadata.find("optimizer");
+void check_optimizer_kind(const CheckedFile& file, const torch::optim::Optimizer& optimizer) {
+  const auto stored = file.metadata().find("optimizer");
   const std::string kind = optimizer_kind(optimizer);
-  if (stored == loaded.metadata.end() || stored->second == kind) return;
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("{}: state of {}, this run's optimizer is {}", file, stored->second, kind));
+  if (stored == file.metadata().end() || stored->second == kind) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: state of {}, this run's optimizer is {}", file.name(),
+                          stored->second, kind));
 }
 
-void fill(torch::nn::Module& model, torch::optim::Optimizer& optimizer, Undamaged saved,
-          const fs::path& folder) {
-  const std::string model_file = (folder / kModelFile).string();
-  const std::string optimizer_file = (folder / kOptimizerFile).string();
-  check_module(model, saved.weights.tensors, model_file);
-  check_optimizer_kind(saved.memory, optimizer, optimizer_file);
-  load_optimizer(model, optimizer, std::move(saved.memory.tensors), optimizer_file);
-  load_module(model, saved.weights.tensors, model_file);
+/// Checks all that can be wrong, then reads.
+void fill(torch::nn::Module& model, torch::optim::Optimizer& optimizer, Undamaged& saved) {
+  const TensorMap weights = saved.weights.lay_out(module_tensors(model));
+  check_module(model, weights, saved.weights.name());
+  check_optimizer_kind(saved.memory, optimizer);
+  load_optimizer(model, optimizer, saved.memory.lay_out(optimizer_slots(model, optimizer)),
+                 saved.memory.name());
+  saved.weights.fill();
+  saved.memory.fill();
+  load_module(model, weights, saved.weights.name());  // those with other memory
 }
 
 }  // namespace
@@ -189,17 +190,16 @@ fs::path update_checkpoint(const fs::path& dir, const TrainingState& state,
 TrainingState load_checkpoint(const fs::path& path, torch::nn::Module& model,
                               torch::optim::Optimizer& optimizer, const std::string& model_name) {
   const fs::path folder = find_checkpoint(path);
-  Undamaged saved = read_all_or_advise(folder, model_name);
-  TrainingState state = std::move(saved.state);
+  Undamaged saved = check_or_advise(folder, model_name);
   try {
-    fill(model, optimizer, std::move(saved), folder);
+    fill(model, optimizer, saved);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kCorrupt) throw;
     throw Error(ErrorCode::kCorrupt,  // an older one would not fit either
                 std::string(error.what()) +
                     "; the file is as it was saved, so this run has another network or optimizer");
   }
-  return state;
+  return std::move(saved.state);
 }
 
 std::optional<LoadedTensors> load_extra(const fs::path& path, const std::string& name) {
@@ -208,7 +208,8 @@ std::optional<LoadedTensors> load_extra(const fs::path& path, const std::string&
   const auto files = decode_training_state(read_file(state), state.string()).files;
   const auto stored = files.find(name);
   if (stored == files.end()) return std::nullopt;
-  return load_digested(folder / name, stored->second);
+  CheckedFile file(folder / name, stored->second);
+  return LoadedTensors{file.lay_out({}), file.metadata()};
 }
 
 std::string rng_bytes() {
