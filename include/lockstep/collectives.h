@@ -10,9 +10,11 @@
 // valid argument.
 //
 // Tensors may lie on any device, also on different ones on different ranks. Tensors outside the CPU
-// are copied to host memory before the call returns, and back within Work::wait(). If the Work is
-// dropped without wait(), they keep their values. Tensors on ProcessGroup::device() ("c10d:nccl")
-// stay there; all ranks must then pass tensors on that device.
+// are copied to host memory and back. Tensors on ProcessGroup::device() ("c10d:nccl", "hccl") stay
+// there; all ranks must then pass tensors on that device. In both cases a collective begins after
+// the work so far of the caller's current stream. No call waits for the device. Work::wait()
+// returns when the rest is the device's: later work of the current stream sees the result, as with
+// PyTorch's NCCL. Only send() and recv() wait for their copies.
 
 #include <ATen/core/Tensor.h>
 

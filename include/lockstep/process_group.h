@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/call_site.h"
+#include "lockstep/deadline.h"
 #include "lockstep/types.h"
 #include "lockstep/world.h"
 
@@ -58,6 +59,19 @@ struct GroupOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(300);  ///< Bound of every collective.
 };
 
+/// What a collective does before and after its work, for tensors of devices:
+/// lockstep/collectives.h makes it.
+class DeviceOrder {
+ public:
+  virtual ~DeviceOrder() = default;
+  /// The next two: in the thread that runs the collective. before() returns when host memory has
+  /// its values; after() follows a collective that succeeded.
+  virtual void before(Deadline deadline) = 0;
+  virtual void after() = 0;
+  /// In the thread that waits: the later work of its current stream sees the result.
+  virtual void join() = 0;
+};
+
 struct CollectiveOptions {
   /// True: return at once, run in the group's thread. False: the call may run small operations in
   /// the caller's thread, which is faster if wait() follows at once. Large ones still run in the
@@ -67,10 +81,12 @@ struct CollectiveOptions {
   /// between ranks), at the price of one more pass over them. In all_reduce the product replaces
   /// the values even if the call fails.
   double factor = 1;
-  /// Whether the pointers are memory of ProcessGroup::device() without pending reads or writes, as
-  /// lockstep/collectives.h passes it. The same on all ranks. Excludes a factor and coalesced
-  /// operations.
+  /// Whether the pointers are memory of ProcessGroup::device(), as lockstep/collectives.h passes
+  /// it. The same on all ranks. Excludes a factor and coalesced operations. Without an `order`, no
+  /// read or write of the memory may be pending, and the call has ended on the device when wait()
+  /// returns.
   bool on_device = false;
+  std::shared_ptr<DeviceOrder> order = {};  ///< Null: memory of the host, or see above.
 };
 
 /// One of the buffers of a coalesced all_reduce.

@@ -49,7 +49,8 @@ class GroupCore : private Family::Member {
                   Body body) {
     throw_if_failed();
     const bool async = options.async;
-    const Waiting waiting{Deadline::after(spec_.timeout), !async, site, options.on_device};
+    const Waiting waiting{Deadline::after(spec_.timeout), !async, site, options.on_device,
+                          options.order};
     if (async || bytes > kInlineBytes) {
       if (used_by_.load(std::memory_order_acquire) != nullptr) throw_in_use(call, site);
       return Work(collectives_->push(
@@ -114,7 +115,9 @@ class GroupCore : private Family::Member {
   void guarded(Body& body, const Waiting& waiting) {
     try {
       throw_if_failed();  // calls queued before the failure do not start any more
+      if (waiting.order) waiting.order->before(waiting.deadline);
       body(*impl_, waiting);
+      if (waiting.order) waiting.order->after();
     } catch (const Error& error) {
       remember(error);
     } catch (const std::exception& error) {

@@ -37,6 +37,7 @@ struct Waiting {
   bool spin = true;
   CallSite site = {};      ///< Where the program made the call.
   bool on_device = false;  ///< CollectiveOptions::on_device; true only if GroupImpl has a device().
+  std::shared_ptr<DeviceOrder> order = {};  ///< CollectiveOptions::order.
 };
 
 /// One group as a back end sees it. Equal on all members but for `rank`.

@@ -1,6 +1,7 @@
 #include "lockstep/parallel/gradient_memory.h"
 
 #include <ATen/TensorUtils.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -11,6 +12,7 @@
 #include <limits>
 #include <utility>
 
+#include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/shared_tensor.h"
 #include "lockstep/tensor/dtype.h"
@@ -25,9 +27,17 @@ GradientSpec spec_of(const NamedTensor& parameter) {
   return {tensor.numel(), size_of(dtype), static_cast<int>(dtype)};
 }
 
-bool all_on(const std::string& device, const std::vector<NamedTensor>& parameters) {
+bool all_on(c10::Device device, const std::vector<NamedTensor>& parameters) {
   return std::all_of(parameters.begin(), parameters.end(),
-                     [&](const NamedTensor& each) { return each.tensor.device().str() == device; });
+                     [&](const NamedTensor& each) { return each.tensor.device() == device; });
+}
+
+/// Whether buckets lie where all the parameters are: on the group's device, or on another one that
+/// is not the CPU.
+bool reduces_there(const ProcessGroup& group, const std::vector<NamedTensor>& parameters) {
+  if (parameters.empty()) return false;
+  const c10::Device device = parameters.front().tensor.device();
+  return all_on(device, parameters) && (!device.is_cpu() || device_of(group) == device);
 }
 
 /// The layout that autograd gives gradients: the parameter's own if it is dense. Empty stands for
@@ -81,9 +91,10 @@ class ServesFirst {
 
 GradientMemory::GradientMemory(ProcessGroup group, const std::vector<NamedTensor>& parameters)
     : group_(std::move(group)),
-      on_device_(!group_.device().empty() && all_on(group_.device(), parameters)),
-      placed_bytes_(all_on("cpu", parameters) && !on_device_ ? TensorArena::kMinBytes
-                                                             : std::numeric_limits<int64_t>::max()),
+      on_device_(reduces_there(group_, parameters)),
+      placed_bytes_(all_on(at::kCPU, parameters) && !on_device_
+                        ? TensorArena::kMinBytes
+                        : std::numeric_limits<int64_t>::max()),
       reduced_(parameters.size()),
       homes_(parameters.size()),
       backups_(parameters.size()),
@@ -118,9 +129,11 @@ void GradientMemory::form(const std::vector<std::vector<int>>& buckets, bool fla
 at::Tensor GradientMemory::place_of(const at::Tensor& like, int64_t offset) const {
   const auto strides = gradient_strides(like);
   if (packed_) return from_shared(packed_, offset, like.sizes(), like.scalar_type(), strides);
-  const at::Tensor place = at::empty({0}, like.options().requires_grad(false));
-  return place.set_(there_.storage(), offset / like.element_size(), like.sizes(),
-                    strides.empty() ? at::detail::defaultStrides(like.sizes()) : strides.vec());
+  const at::AutoDispatchBelowADInplaceOrView no_view;  // each place is a tensor of its own
+  return there_.view(like.scalar_type())
+      .as_strided(like.sizes(),
+                  strides.empty() ? at::detail::defaultStrides(like.sizes()) : strides.vec(),
+                  offset / like.element_size());
 }
 
 void GradientMemory::serving(bool on) {
@@ -297,12 +310,19 @@ at::Tensor GradientMemory::flat(const BucketLayout& bucket) const {
                      to_scalar_type(static_cast<DType>(spec.kind)));
 }
 
+/// All gradients are packed there.
+at::Tensor GradientMemory::packed_there(const BucketLayout& bucket) const {
+  const at::AutoDispatchBelowADInplaceOrView no_view;
+  const GradientSpec& spec = specs_[static_cast<size_t>(bucket.packed.front())];
+  return there_.narrow(0, bucket.begin, bucket.end - bucket.begin)
+      .view(to_scalar_type(static_cast<DType>(spec.kind)));
+}
+
 std::vector<GradientMemory::Piece> GradientMemory::pieces(const BucketLayout& bucket) {
   std::vector<Piece> list;
   if (!bucket.packed.empty()) {
     const GradientSpec& spec = specs_[static_cast<size_t>(bucket.packed.front())];
-    void* const base = packed_ ? packed_->data() : there_.data_ptr();
-    list.push_back({static_cast<char*>(base) + bucket.begin,
+    list.push_back({static_cast<char*>(packed_->data()) + bucket.begin,
                     (bucket.end - bucket.begin) / spec.element_bytes,
                     static_cast<DType>(spec.kind)});
   }
@@ -316,11 +336,13 @@ std::vector<GradientMemory::Piece> GradientMemory::pieces(const BucketLayout& bu
 
 void GradientMemory::launch(const BucketLayout& bucket, ReduceOp op, std::vector<Work>& works,
                             CallSite site) {
-  const bool on_device = there_.defined();
-  if (on_device) await_stream(there_.device());
+  if (there_.defined()) {
+    works.push_back(all_reduce(group_, packed_there(bucket), op, {.async = true}, site));
+    return;
+  }
   for (const Piece& piece : pieces(bucket)) {
-    works.push_back(group_.all_reduce(piece.data, piece.count, piece.dtype, op,
-                                      {.async = true, .on_device = on_device}, site));
+    works.push_back(
+        group_.all_reduce(piece.data, piece.count, piece.dtype, op, {.async = true}, site));
   }
 }
 

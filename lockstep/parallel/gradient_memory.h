@@ -40,13 +40,14 @@ struct NamedTensor {
 /// If each bucket must be one flat tensor, large gradients are packed too, unless they are alone in
 /// their bucket. Autograd still computes them in a block, which saves fresh pages in every step.
 ///
-/// Gradients of parameters on another device than the CPU are all packed, by a copy to the host.
-/// Then deliver() copies the results back: .grad stays on the device. With one such parameter,
-/// large gradients on the CPU are packed too.
+/// If all parameters are on one device other than the CPU, or on the group's
+/// (ProcessGroup::device()), buckets lie on that device as well. Gradients are then packed by a
+/// copy on the device and stay there, and .grad is that place. No such copy, and no launch(), waits
+/// for the device. A group that does not reduce there gets each bucket by one copy to the host.
 ///
-/// If all parameters are on the device on which the group reduces (ProcessGroup::device()), buckets
-/// are there as well. Flat buckets are the exception, because hooks compute on the host. Gradients
-/// are then packed by a copy on the device and stay there, and .grad is that place.
+/// Flat buckets are on the host, because hooks compute there. Gradients on a device are then packed
+/// by a copy to the host, and deliver() copies the results back: .grad stays on the device. The
+/// same holds if parameters lie on several devices; large gradients on the CPU are packed too then.
 class GradientMemory {
  public:
   /// Collective. Errors: kInvalidArgument (an element type that cannot be sent), kUnavailable (no
@@ -120,7 +121,8 @@ class GradientMemory {
     int64_t count;
     DType dtype;
   };
-  /// The places of a bucket's gradients.
+  at::Tensor packed_there(const BucketLayout& bucket) const;
+  /// The places of a bucket's gradients, on the host.
   std::vector<Piece> pieces(const BucketLayout& bucket);
   /// Other gradients, by parameter, in the order of pieces(): tensors of the same memory format.
   std::vector<at::Tensor> like_pieces(const BucketLayout& bucket,
@@ -139,12 +141,12 @@ class GradientMemory {
   ProcessGroup group_;
   std::vector<at::Tensor> parameters_;
   std::vector<GradientSpec> specs_;
-  bool on_device_;                      ///< All parameters are on the group's device.
+  bool on_device_;                      ///< Buckets may lie where all parameters are.
   int64_t placed_bytes_;                ///< Gradients of at least this size are placed.
   std::shared_ptr<TensorArena> arena_;  ///< Null if none is placed.
   bool serving_ = false;
   std::shared_ptr<SharedBuffer> packed_;
-  at::Tensor there_;  ///< Replaces packed_: bytes on the group's device; else undefined.
+  at::Tensor there_;  ///< Replaces packed_: bytes on the parameters' device; else undefined.
   std::vector<BucketLayout> layouts_;
   std::vector<at::Tensor> places_;   ///< By parameter; undefined for placed gradients.
   std::vector<at::Tensor> reduced_;  ///< By parameter, in a pass: the tensor to reduce.

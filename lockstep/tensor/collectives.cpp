@@ -258,13 +258,14 @@ Work all_to_allv(ProcessGroup& group, const at::Tensor& in, std::span<const int6
 Work all_reduce_coalesced(ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op,
                           const CollectiveOptions& options, CallSite site) {
   std::vector<Buffer> buffers;
-  Staging staging;
+  Staging staging(options);
   const DType dtype = checked_list("all_reduce_coalesced", tensors);
   if (stay_on_device(group, tensors, op)) {
     return all_reduce_as_one(group, tensors, op, options, site);
   }
   for (const auto& tensor : tensors) buffers.push_back({staging.in_out(tensor), tensor.numel()});
-  return std::move(staging).finish(group.all_reduce_coalesced(buffers, dtype, op, options, site));
+  return std::move(staging).finish(
+      group.all_reduce_coalesced(buffers, dtype, op, staging.options(), site));
 }
 
 Work all_gather_coalesced(ProcessGroup& group, std::span<const at::Tensor> parts,
@@ -272,11 +273,12 @@ Work all_gather_coalesced(ProcessGroup& group, std::span<const at::Tensor> parts
                           CallSite site) {
   const DType dtype = checked_lists("all_gather_coalesced", parts, outs, group.size());
   std::vector<BufferPair> pairs;
-  Staging staging;
+  Staging staging(options);
   for (size_t i = 0; i < parts.size(); ++i) {
     pairs.push_back({staging.in(parts[i]), staging.out(outs[i]), parts[i].numel()});
   }
-  return std::move(staging).finish(group.all_gather_coalesced(pairs, dtype, options, site));
+  return std::move(staging).finish(
+      group.all_gather_coalesced(pairs, dtype, staging.options(), site));
 }
 
 Work reduce_scatter_coalesced(ProcessGroup& group, std::span<const at::Tensor> ins,
@@ -284,11 +286,12 @@ Work reduce_scatter_coalesced(ProcessGroup& group, std::span<const at::Tensor> i
                               const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked_lists("reduce_scatter_coalesced", outs, ins, group.size());
   std::vector<BufferPair> pairs;
-  Staging staging;
+  Staging staging(options);
   for (size_t i = 0; i < outs.size(); ++i) {
     pairs.push_back({staging.in(ins[i]), staging.out(outs[i]), outs[i].numel()});
   }
-  return std::move(staging).finish(group.reduce_scatter_coalesced(pairs, dtype, op, options, site));
+  return std::move(staging).finish(
+      group.reduce_scatter_coalesced(pairs, dtype, op, staging.options(), site));
 }
 
 Work send(ProcessGroup& group, const at::Tensor& tensor, int destination, int tag, CallSite site) {

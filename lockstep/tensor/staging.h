@@ -6,13 +6,19 @@
 #include <c10/util/SmallVector.h>
 
 #include <initializer_list>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "lockstep/process_group.h"
+#include "lockstep/tensor/device/stream_order.h"
 
 namespace lockstep {
+
+/// The device of which `group` takes tensors in place; nothing: none.
+std::optional<c10::Device> device_of(const ProcessGroup& group);
 
 /// True if `group` can reduce or move the defined ones of `tensors` in place. The same on all ranks
 /// if either all ranks' tensors are on their devices (ProcessGroup::device()), or none.
@@ -24,18 +30,19 @@ bool stay_on_device(const ProcessGroup& group, std::span<const at::Tensor> tenso
 void await_stream(c10::Device device);
 
 /// Host memory for the tensors of one collective, which live until it is over. A tensor on the CPU
-/// uses its own memory, and nothing is copied. Any other has a copy, page-locked if the tensor is
-/// CUDA's. Its values are there when in() or in_out() returns. The collective's result is copied
-/// back to the tensor within Work::wait(), and never if the Work is dropped without it. Both copies
-/// go through the stream that is current when they are made, and are complete when the call
-/// returns.
+/// uses its own memory, and nothing is copied. Any other has a copy (HostCopies). Nothing is copied
+/// either if the tensors can stay on their device. options() pass the order with the device's work
+/// to the collective:
 ///
-///   Staging staging;
+///   Staging staging(group, {tensor}, options);
 ///   void* data = staging.in_out(tensor);
-///   return std::move(staging).finish(group.all_reduce(data, ...));
+///   return std::move(staging).finish(group.all_reduce(data, ..., staging.options()));
 ///
-/// With the group's name nothing is copied if the tensors can stay; options() then pass that to the
-/// collective. Earlier work of the current stream on them is done when the constructor returns.
+/// No call waits for the device. Within Work::wait() the current stream, and not the host, waits
+/// for the result. If the Work is dropped, the result arrives all the same.
+///
+/// Without a group, for operations without options, copies go through the current stream. They are
+/// complete when in() returns, or within Work::wait().
 ///
 /// Errors: those of libtorch's copy.
 class Staging {
@@ -43,6 +50,8 @@ class Staging {
   Staging() = default;
   Staging(const ProcessGroup& group, std::initializer_list<at::Tensor> tensors,
           const CollectiveOptions& options, ReduceOp op = ReduceOp::kSum);
+  /// For coalesced operations, which always go through the host.
+  explicit Staging(const CollectiveOptions& options) : options_(options), has_order_(true) {}
   const CollectiveOptions& options() const { return options_; }
 
   void* in(const at::Tensor& tensor) { return host_of(tensor, true, false); }
@@ -63,6 +72,8 @@ class Staging {
   std::vector<Copy> copies_;
   c10::SmallVector<at::Tensor, 2> in_place_;  ///< Tensors that the collective uses directly.
   CollectiveOptions options_;
+  const bool has_order_ = false;  ///< The collective takes options().
+  std::shared_ptr<HostCopies> ordered_copies_;
 };
 
 }  // namespace lockstep

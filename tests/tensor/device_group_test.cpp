@@ -94,6 +94,46 @@ TEST(DeviceGroup, ADisagreementNamesBothSides) {
   });
 }
 
+/// Records what it gets.
+class Recorded final : public C10dEngine {
+ public:
+  Recorded() : C10dEngine(0, 2) {}
+  c10::intrusive_ptr<::c10d::Work> _allgather_base(at::Tensor& out, at::Tensor& in,
+                                                   const ::c10d::AllgatherOptions&) override {
+    return record(out, in);
+  }
+  c10::intrusive_ptr<::c10d::Work> _reduce_scatter_base(
+      at::Tensor& out, at::Tensor& in, const ::c10d::ReduceScatterOptions&) override {
+    return record(out, in);
+  }
+  std::vector<const void*> tensors;
+  int waits = 0;
+
+ private:
+  struct Ended final : ::c10d::Work {
+    explicit Ended(int& waits) : waits_(waits) {}
+    bool isCompleted() override { return false; }  // on the device
+    bool wait(std::chrono::milliseconds) override { return ++waits_ > 0; }
+    int& waits_;
+  };
+  c10::intrusive_ptr<::c10d::Work> record(const at::Tensor& out, const at::Tensor& in) {
+    tensors.insert(tensors.end(), {in.data_ptr(), out.data_ptr()});
+    return c10::make_intrusive<Ended>(waits);
+  }
+};
+
+TEST(C10dDeviceEngine, TakesFlatTensorsAndLeavesTheWaitToTheStream) {
+  const auto recorded = c10::make_intrusive<Recorded>();
+  const auto engine = make_c10d_device_engine("Recorded", recorded, 2, {}, [] {});
+  const EngineCall call{Deadline::after(seconds(10)), [] { return "a call"; }};
+  const at::Tensor part = at::full({3}, 1, at::kFloat), whole = at::full({6}, 1, at::kFloat);
+  engine->all_gather(part, whole, call);
+  engine->reduce_scatter(whole, part, ReduceOp::kSum, call);
+  EXPECT_EQ(recorded->tensors, (std::vector<const void*>{part.data_ptr(), whole.data_ptr(),
+                                                         whole.data_ptr(), part.data_ptr()}));
+  EXPECT_EQ(recorded->waits, 2);
+}
+
 /// Throws, or does not end.
 class Broken final : public C10dEngine {
  public:
@@ -118,7 +158,7 @@ Error error_with(bool throws) {
       spec, make_native_group(spec, Deadline::after(seconds(60))),
       {.name = "Broken", .device = at::kCPU, .reduced_as = reduced_by_gloo, .make = [&](Deadline) {
          return make_c10d_device_engine("Broken", c10::make_intrusive<Broken>(throws), 1,
-                                        [] { ++engines_aborted; });
+                                        {.on_host = true}, [] { ++engines_aborted; });
        }});
   float value = 1;
   const Waiting waiting{.deadline = Deadline::after(std::chrono::milliseconds(50)),

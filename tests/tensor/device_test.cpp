@@ -143,13 +143,63 @@ TEST(DeviceCollectives, RunBesideOthersAndOneRankMayBeOnTheCpu) {
   });
 }
 
-TEST(DeviceCollectives, HostCopiesOfADroppedWorkLastUntilItIsDone) {
+TEST(DeviceCollectives, OfADroppedWorkArriveAllTheSame) {
   testing::run_rank_threads(2, [](World world) {
     auto group = ProcessGroup::create(world);
-    const at::Tensor tensor = away(at::full({kMany}, 1.0, at::kFloat), world.rank);
-    for (int i = 0; i < 8; ++i) all_reduce(group, tensor, ReduceOp::kSum, {.async = true});
+    std::array<at::Tensor, 8> tensors;
+    for (auto& tensor : tensors) {
+      tensor = away(at::full({kMany}, 1.0, at::kFloat), world.rank);
+      all_reduce(group, tensor, ReduceOp::kSum, {.async = true});
+    }
     group.barrier();
-    expect_values(tensor, at::full({kMany}, 1.0, at::kFloat));  // without a wait
+    for (const auto& tensor : tensors) expect_values(tensor, at::full({kMany}, 2.0, at::kFloat));
+  });
+}
+
+/// While it lives, no event of the device passes.
+class HeldEvents {
+ public:
+  HeldEvents() { testing::guarded_events.held = true; }
+  ~HeldEvents() { testing::guarded_events.held = false; }
+  HeldEvents(const HeldEvents&) = delete;
+  HeldEvents& operator=(const HeldEvents&) = delete;
+};
+
+TEST(DeviceCollectives, NoCallWaitsForTheDevice) {
+  testing::run_rank_threads(1, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const at::Tensor sum = away(at::full({kMany}, 3.0, at::kFloat), 0);
+    const std::array<at::Tensor, 1> one = {away(counted(0, 4), 0)};
+    Work first, second;
+    const int waits = testing::guarded_waits();
+    {
+      const HeldEvents held;
+      first = all_reduce(group, sum, ReduceOp::kSum, {.async = true});
+      second = all_reduce_coalesced(group, one, ReduceOp::kSum, {.async = true});
+      EXPECT_FALSE(first.done());  // the group waits for the values
+    }
+    testing::guarded_events.blocked = 0;
+    first.wait();
+    second.wait();
+    EXPECT_EQ(testing::guarded_waits(), waits);
+    EXPECT_GE(testing::guarded_events.blocked, 2);  // the streams do
+    expect_values(sum, at::full({kMany}, 3.0, at::kFloat));
+    expect_values(one[0], counted(0, 4));
+  });
+}
+
+TEST(DeviceCollectives, ADeviceThatDoesNotComputeTheValuesInTimeIsNamed) {
+  testing::run_rank_threads(1, [](World world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(200)});
+    const at::Tensor sum = away(counted(0, 4), 0);
+    const HeldEvents held;
+    const Error error = error_of([&] { all_reduce(group, sum, ReduceOp::kSum).wait(); });
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_EQ(std::string(error.what())
+                  .find("the work of privateuseone:0 that computes the values "
+                        "to send did not end in time"),
+              0)
+        << error.what();
   });
 }
 

@@ -18,8 +18,13 @@ namespace {
 class C10dDeviceEngine final : public DeviceEngine {
  public:
   C10dDeviceEngine(std::string name, c10::intrusive_ptr<C10dEngine> engine, int size,
-                   std::function<void()> abort)
-      : name_(std::move(name)), engine_(std::move(engine)), size_(size), abort_(std::move(abort)) {}
+                   const C10dAbilities& abilities, std::function<void()> abort)
+      : name_(std::move(name)),
+        engine_(std::move(engine)),
+        size_(size),
+        has_flat_gather_(abilities.has_flat_gather),
+        on_host_(abilities.on_host),
+        abort_(std::move(abort)) {}
 
   void all_reduce(const at::Tensor& values, ReduceOp op, const EngineCall& call) override {
     std::vector<at::Tensor> tensors = {values};
@@ -29,14 +34,10 @@ class C10dDeviceEngine final : public DeviceEngine {
   }
   void reduce_scatter(const at::Tensor& in, const at::Tensor& out, ReduceOp op,
                       const EngineCall& call) override {
-    std::vector<at::Tensor> outs = {out};
-    std::vector<std::vector<at::Tensor>> ins(1);
-    for (int rank = 0; rank < size_; ++rank) {
-      ins[0].push_back(in.narrow(0, rank * out.numel(), out.numel()));
-    }
+    at::Tensor whole = in, part = out;
     ::c10d::ReduceScatterOptions options;
     options.reduceOp = to_c10d(op);
-    finish([&] { return engine_->reduce_scatter(outs, ins, options); }, call);
+    finish([&] { return engine_->_reduce_scatter_base(part, whole, options); }, call);
   }
   void broadcast(const at::Tensor& bytes, int root, const EngineCall& call) override {
     std::vector<at::Tensor> tensors = {bytes};
@@ -45,6 +46,10 @@ class C10dDeviceEngine final : public DeviceEngine {
     finish([&] { return engine_->broadcast(tensors, options); }, call);
   }
   void all_gather(const at::Tensor& in, const at::Tensor& out, const EngineCall& call) override {
+    if (has_flat_gather_) {
+      at::Tensor part = in, whole = out;
+      return finish([&] { return engine_->_allgather_base(whole, part); }, call);
+    }
     std::vector<at::Tensor> ins = {in};
     std::vector<std::vector<at::Tensor>> outs(1);
     for (int rank = 0; rank < size_; ++rank) {
@@ -82,10 +87,14 @@ class C10dDeviceEngine final : public DeviceEngine {
   static ::c10d::ReduceOp to_c10d(ReduceOp op) {
     return lockstep::to_c10d(DType::kFloat32, op);  // of numbers that are their own parts
   }
-  /// Runs `start`, and waits until its work has ended on the device.
+  /// Runs `start`. The current stream waits for its work, or this thread, on the CPU.
   template <class Start>
   void finish(const Start& start, const EngineCall& call) {
     const auto work = start();
+    if (!on_host_) {
+      work->wait();
+      return;
+    }
     while (!work->isCompleted()) {
       if (call.deadline.passed()) {
         throw Error(ErrorCode::kTimeout,
@@ -100,6 +109,8 @@ class C10dDeviceEngine final : public DeviceEngine {
   const std::string name_;
   const c10::intrusive_ptr<C10dEngine> engine_;
   const int size_;
+  const bool has_flat_gather_;
+  const bool on_host_;
   const std::function<void()> abort_;
 };
 
@@ -107,8 +118,9 @@ class C10dDeviceEngine final : public DeviceEngine {
 
 std::unique_ptr<DeviceEngine> make_c10d_device_engine(std::string name,
                                                       c10::intrusive_ptr<C10dEngine> engine,
-                                                      int size, std::function<void()> abort) {
-  return std::make_unique<C10dDeviceEngine>(std::move(name), std::move(engine), size,
+                                                      int size, const C10dAbilities& abilities,
+                                                      std::function<void()> abort) {
+  return std::make_unique<C10dDeviceEngine>(std::move(name), std::move(engine), size, abilities,
                                             std::move(abort));
 }
 

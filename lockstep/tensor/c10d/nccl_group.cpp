@@ -24,7 +24,7 @@ std::unique_ptr<DeviceEngine> make_engine(const GroupSpec& spec) {
   const auto ours = spec.store ? spec.store : make_memory_store();
   auto store = c10::make_intrusive<StoreForC10d>(ours, spec.name + "/nccl/", spec.timeout);
   auto nccl = c10::make_intrusive<ProcessGroupNCCL>(store, spec.rank, spec.size, options);
-  return make_c10d_device_engine("NCCL", nccl, spec.size, [nccl] { nccl->abort(); });
+  return make_c10d_device_engine("NCCL", nccl, spec.size, {}, [nccl] { nccl->abort(); });
 }
 
 /// NCCL has no 16-bit integers.

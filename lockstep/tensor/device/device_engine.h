@@ -45,7 +45,7 @@ class DeviceEngine {
   /// By rank: the piece for it, and the place of its piece. Pieces may be empty.
   virtual void all_to_all(std::span<const at::Tensor> sends, std::span<const at::Tensor> receives,
                           const EngineCall& call) = 0;
-  /// Ends operations in progress, as far as the library can; after an error.
+  /// Ends operations in progress, as far as the library can; after an error. Any thread.
   virtual void abort() noexcept = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/where.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
 #include <fmt/format.h>
 
 #include <limits>
@@ -12,8 +13,9 @@
 
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/device/calls_in_flight.h"
+#include "lockstep/tensor/device/stream_order.h"
 #include "lockstep/tensor/dtype.h"
-#include "lockstep/tensor/staging.h"
 
 namespace lockstep {
 namespace {
@@ -131,8 +133,11 @@ class DeviceGroup final : public GroupImpl {
       const at::NoGradGuard no_grad;
       const c10::DeviceGuard guard(kind_.device);
       if (!engine_) engine_ = kind_.make(waiting.deadline);
-      body();
-      await_stream(kind_.device);
+      if (kind_.device.is_cpu()) {
+        body();
+      } else {
+        in_stream(waiting, body);
+      }
     } catch (const Error&) {
       abort();
       throw;
@@ -142,6 +147,27 @@ class DeviceGroup final : public GroupImpl {
       throw Error(ErrorCode::kIo,
                   fmt::format("{}: {}", this_call(), text.substr(0, text.find('\n'))));
     }
+  }
+  /// Runs `body` in the group's stream, between events of the caller's.
+  template <class Body>
+  void in_stream(const Waiting& waiting, const Body& body) {
+    in_flight_.check();
+    if (!stream_) stream_ = side_stream(kind_.device);
+    const c10::StreamGuard guard(*stream_);
+    const auto order = std::dynamic_pointer_cast<StreamOrder>(waiting.order);
+    if (order) order->enter_stream();
+    body();
+    if (order) {
+      order->leave_stream();
+      in_flight_.add(order->done(), waiting.deadline, late_error());
+    } else if (!DeviceEvent(kind_.device).await(waiting.deadline)) {
+      throw Error(late_error());
+    }
+  }
+  Error late_error() const {
+    return {ErrorCode::kTimeout,
+            fmt::format("{}: {} did not end it in time, though every rank had begun", this_call(),
+                        kind_.name)};
   }
   void require_equal_headers(const Waiting& waiting);
   void require_equal_counts(const Exchange& exchange, const Waiting& waiting);
@@ -195,6 +221,8 @@ class DeviceGroup final : public GroupImpl {
   const EngineKind kind_;
   const std::string device_;
   std::unique_ptr<DeviceEngine> engine_;
+  std::optional<c10::Stream> stream_;
+  CallsInFlight in_flight_{[this] { abort(); }};  // ends before the engine
   OpHeader header_;
   uint64_t sequence_ = 0;
 };
@@ -223,6 +251,7 @@ void DeviceGroup::require_equal_headers(const Waiting& waiting) {
   std::vector<OpHeader> all(static_cast<size_t>(spec_.size));
   Waiting in_host = waiting;
   in_host.on_device = false;
+  in_host.order = nullptr;
   host_->all_gather(&header_, all.data(), sizeof header_, DType::kUint8, in_host);
   for (int rank = 1; rank < spec_.size; ++rank) {
     const auto difference =
@@ -240,6 +269,7 @@ void DeviceGroup::require_equal_counts(const Exchange& exchange, const Waiting& 
   std::vector<int64_t> all(own.size() * size);
   Waiting in_host = waiting;
   in_host.on_device = false;
+  in_host.order = nullptr;
   host_->all_gather(own.data(), all.data(), static_cast<int64_t>(own.size()), DType::kInt64,
                     in_host);
   for (size_t from = 0; from < size; ++from) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <string_view>
@@ -194,7 +195,7 @@ class HcclEngine final : public DeviceEngine {
   const c10::Device device_;
   Comm comm_ = nullptr;
   Stream stream_ = nullptr;
-  bool failed_ = false;
+  std::atomic<bool> failed_ = false;  // abort() comes from any thread
   OrphanedBuffers orphaned_;
 };
 

@@ -92,6 +92,7 @@ class Hccl : public ::testing::Test {
   }
   ~Hccl() override {
     fake.held = false;
+    guarded_events.held = false;
     fake.async_error = 0;
     fake.root_error = 0;
     fake.opens_pages = false;
@@ -263,6 +264,45 @@ TEST_F(Hccl, AutoTakesItForTensorsOfNpusAndNativeForTheHosts) {
     broadcast(group, moved, 2).wait();
     EXPECT_TRUE(moved.cpu().equal(at::full({5}, 2, at::kDouble)));
   });
+}
+
+TEST_F(Hccl, CallsReturnBeforeTheDeviceHasEndedThem) {
+  fake.opens_pages = true;
+  run_rank_threads(1, [](const World& given) {
+    auto group = make(on_device(given, 0), "hccl");
+    const at::Tensor sum = away(at::full({7}, 2.0, at::kFloat), 0);
+    const int waits = guarded_waits();
+    guarded_events.held = true;
+    for (int i = 0; i < 4; ++i) all_reduce(group, sum, ReduceOp::kSum, {.async = true}).wait();
+    EXPECT_GE(fake.operations, 4);
+    Work fifth = all_reduce(group, sum, ReduceOp::kSum, {.async = true});
+    EXPECT_FALSE(fifth.done());  // so many are in flight at most
+    guarded_events.held = false;
+    fifth.wait();
+    EXPECT_EQ(guarded_waits(), waits);
+    EXPECT_TRUE(sum.cpu().equal(at::full({7}, 2.0, at::kFloat)));
+  });
+}
+
+TEST_F(Hccl, ACallThatTheDeviceDoesNotEndFailsTheNextOnes) {
+  fake.opens_pages = true;
+  run_rank_threads(1, [](const World& given) {
+    auto group = make(on_device(given, 0), "hccl", milliseconds(300));
+    const at::Tensor sum = away(at::full({7}, 2.0, at::kFloat), 0);
+    guarded_events.held = true;
+    const Error late = error_of([&] {
+      while (true) all_reduce(group, sum, ReduceOp::kSum).wait();
+    });
+    guarded_events.held = false;
+    EXPECT_EQ(late.code(), ErrorCode::kTimeout);
+    EXPECT_EQ(std::string(late.what())
+                  .find("all_reduce #1 (float32, 7 elements, sum) on rank 0, privateuseone:0: HCCL "
+                        "did not end it in time, though every rank had begun"),
+              0)
+        << late.what();
+  });
+  EXPECT_GE(fake.aborted_streams, 1);
+  --fake.communicators;
 }
 
 TEST_F(Hccl, EveryRankNeedsAnNpuOfItsOwn) {

@@ -16,7 +16,7 @@ std::unique_ptr<DeviceEngine> gloo_engine(const GroupSpec& spec) {
   auto store = c10::make_intrusive<StoreForC10d>(spec.store, spec.name + "/engine/", spec.timeout);
   return make_c10d_device_engine(
       "Gloo", c10::make_intrusive<ProcessGroupGloo>(store, spec.rank, spec.size, options),
-      spec.size, [] { ++engines_aborted; });
+      spec.size, {.has_flat_gather = false, .on_host = true}, [] { ++engines_aborted; });
 }
 
 bool yes(std::string*) {

@@ -30,6 +30,7 @@ namespace {
 
 constexpr auto kType = c10::DeviceType::PrivateUse1;
 thread_local int current_device = 0;
+thread_local int waits_of_thread = 0;
 
 size_t round_to_pages(size_t bytes) {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
@@ -179,14 +180,17 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
   c10::DeviceIndex deviceCount() const noexcept override { return kGuardedDevices; }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool /*high*/) const override {
+    return getStream(device);
+  }
   // Every operation is done when its call returns, so events have nothing to wait for.
   c10::Stream getDefaultStream(c10::Device device) const override { return getStream(device); }
   void record(void** /*event*/, const c10::Stream&, const c10::DeviceIndex,
               const c10::EventFlag) const override {}
-  void block(void* /*event*/, const c10::Stream&) const override {}
-  bool queryEvent(void* /*event*/) const override { return true; }
+  void block(void* /*event*/, const c10::Stream&) const override { ++guarded_events.blocked; }
+  bool queryEvent(void* /*event*/) const override { return !guarded_events.held; }
   bool queryStream(const c10::Stream&) const override { return true; }
-  void synchronizeStream(const c10::Stream&) const override {}
+  void synchronizeStream(const c10::Stream&) const override { ++waits_of_thread; }
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 };
 
@@ -245,6 +249,10 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
 
 c10::Device guarded_device(int index) {
   return {kType, static_cast<c10::DeviceIndex>(index)};
+}
+
+int guarded_waits() {
+  return waits_of_thread;
 }
 
 void move_to_guarded_device(const std::vector<at::Tensor>& tensors, int index) {
