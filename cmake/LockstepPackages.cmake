@@ -97,7 +97,11 @@ macro(lockstep_find_for_NCCL)
     set(LOCKSTEP_NCCL_HEADERS)
   elseif("USE_C10D_NCCL" IN_LIST definitions)
     lockstep_find_header(LOCKSTEP_NCCL_HEADERS nccl.h libnccl-dev
-      HINTS ${CUDA_TOOLKIT_ROOT_DIR} ENV NCCL_HOME PATH_SUFFIXES include)
+      HINTS ${lockstep_torch_prefix}/../nvidia/nccl # beside a package torch of PyPI
+        ${CUDA_TOOLKIT_ROOT_DIR} ENV NCCL_HOME PATH_SUFFIXES include)
+    # Its header includes those of cuBLAS and its kin, which a small toolkit lacks and PyPI's
+    # packages beside torch bring.
+    file(GLOB LOCKSTEP_CUDA_HEADERS ${lockstep_torch_prefix}/../nvidia/*/include)
   else()
     list(APPEND missing "libtorch 2.3 or later with CUDA and NCCL")
   endif()

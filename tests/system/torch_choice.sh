@@ -73,6 +73,15 @@ printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 "$@"\n' "$work/two" >"$wo
 chmod +x "$work/python"
 configure "-DLOCKSTEP_TORCH=$work/python" || { cat "$work/log"; exit 1; }
 says "-- libtorch 2.13.0 of $work/two/torch"
+# Of a libtorch with CUDA, the toolkit is nvcc's own, also where nvcc in PATH is a script.
+package "$work/cuda" 2.14.0 $new_abi
+mkdir -p "$work/toolkit/include" "$work/tools"
+touch "$work/cuda/torch/lib/libtorch_cuda.so" "$work/toolkit/include/cuda_runtime.h"
+printf '#!/bin/sh\necho "#$ _HERE_=%s/bin" >&2\n' "$work/toolkit" >"$work/tools/nvcc"
+chmod +x "$work/tools/nvcc"
+unset CUDA_HOME CUDA_PATH
+PATH=$work/tools:$PATH configure "-DLOCKSTEP_TORCH=$work/cuda" || { cat "$work/log"; exit 1; }
+grep -qxF "CUDA_TOOLKIT_ROOT_DIR:PATH=$work/toolkit" "$work/build/CMakeCache.txt" || { echo "another toolkit"; exit 1; }
 # One below the sources, as TORCH=VERSION has it.
 mkdir -p "$source/build"
 below=$(mktemp -d "$source/build/torch-XXXXXX")
