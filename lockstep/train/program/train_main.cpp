@@ -116,9 +116,20 @@ TrainRequest read_train_request(const std::vector<std::string>& words, const std
   return request;
 }
 
+/// run_main() names the verb, which errors of the command line begin with, too.
+TrainRequest read_command_line(int argc, char** argv, const std::string& verb) {
+  try {
+    return read_train_request({argv + 1, argv + argc}, verb);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const std::string named = verb + ": ";
+    throw Error(error.code(), text.starts_with(named) ? text.substr(named.size()) : text);
+  }
+}
+
 int run(int argc, char** argv) {
   const std::string verb = verb_of(argc, argv);
-  const auto request = read_train_request({argv + 1, argv + argc}, verb);
+  const auto request = read_command_line(argc, argv, verb);
   if (request.help) return print_help(train_help(verb, is_eval(argc, argv)));
   for (const auto& plugin : request.plugins) load_plugin(plugin);
   if (request.lists) {

@@ -78,9 +78,9 @@ TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
   fs::create_directory(folder_ / "bad");
   write_file_atomically(folder_ / "bad/state.json", std::string_view("{"));
   const std::vector<BadInput> table = {
-      {"train", 2, "--config is required"},
+      {"train", 2, "lockstep train: error: -c, --config FILE is needed"},
       {"train -c c.yaml --chek", 2, "--chek"},
-      {"train -c", 2, "--config"},
+      {"train -c", 2, "lockstep train: error: -c needs a value (FILE)"},
       {"train -c none.yaml", 2, "none.yaml"},
       {"train -c broken.yaml", 2, "broken.yaml:"},
       {"train -c empty.yaml", 2, "empty.yaml is empty"},
