@@ -4,15 +4,16 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cctype>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <thread>
 
 #include "lockstep/base/counted.h"
 #include "lockstep/data/pictures/classes.h"
+#include "lockstep/data/pictures/listing.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -22,33 +23,14 @@ namespace fs = std::filesystem;
 
 constexpr size_t kReaders = 8;  // more than cores: they wait for the disk
 
-[[noreturn]] void cannot_read(const fs::path& folder, const std::error_code& failure) {
-  throw Error(ErrorCode::kIo, fmt::format("read {}: {}", folder.string(), failure.message()));
-}
-
-bool is_hidden(std::string_view name) {
-  return name.starts_with('.');
-}
-
-/// Calls `found(name, is_folder)` for each visible entry. Links count as their targets.
-template <typename Found>
-void for_each_entry(const fs::path& folder, const Found& found) {
-  std::error_code failure;
-  fs::directory_iterator entry(folder, failure);
-  for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
-    const std::string name = entry->path().filename().string();
-    std::error_code gone;  // a broken link
-    if (!is_hidden(name)) found(name, entry->is_directory(gone));
-  }
-  if (failure) cannot_read(folder, failure);
-}
+constexpr int64_t kWorthKeeping = 10'000;  // pictures; fewer are listed in a blink
 
 using FolderId = std::pair<dev_t, ino_t>;
 
 FolderId id_of(const fs::path& folder) {
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) {
-    cannot_read(folder, std::error_code(errno, std::generic_category()));
+    throw Error(ErrorCode::kIo, fmt::format("read {}: {}", folder.string(), std::strerror(errno)));
   }
   return {status.st_dev, status.st_ino};
 }
@@ -56,7 +38,10 @@ FolderId id_of(const fs::path& folder) {
 /// The pictures of one class, as names relative to the data set's folder.
 class ClassReader {
  public:
-  ClassReader(const fs::path& folder, const std::string& name) : folder_(folder) { read(name); }
+  ClassReader(const fs::path& folder, const std::string& name, FolderListing& listing)
+      : folder_(folder), listing_(listing) {
+    read(name);
+  }
 
   std::vector<std::string> sorted() {
     std::sort(names_.begin(), names_.end(), [](const auto& a, const auto& b) {
@@ -71,21 +56,17 @@ class ClassReader {
 
  private:
   void read(const std::string& below) {
-    const fs::path folder = folder_ / below;
-    const FolderId id = id_of(folder);
+    const FolderId id = id_of(folder_ / below);
     if (std::find(above_.begin(), above_.end(), id) != above_.end()) return;
     above_.push_back(id);
-    for_each_entry(folder, [&](const std::string& name, bool is_folder) {
-      if (is_folder) {
-        read(below + "/" + name);
-      } else if (is_picture_name(name)) {
-        names_.push_back(below + "/" + name);
-      }
-    });
+    const FolderEntries entries = listing_.read(below);
+    for (const auto& name : entries.pictures) names_.push_back(below + "/" + name);
+    for (const auto& name : entries.folders) read(below + "/" + name);
     above_.pop_back();
   }
 
   const fs::path& folder_;
+  FolderListing& listing_;
   std::vector<FolderId> above_;
   std::vector<std::string> names_;
 };
@@ -150,6 +131,17 @@ std::string no_picture(const fs::path& folder) {
                      folder.string());
 }
 
+PictureClasses classes_in(FolderListing& listing, const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    throw Error(ErrorCode::kNotFound, fmt::format("no folder {}", folder.string()));
+  }
+  auto names = listing.read("").folders;
+  if (names.empty()) throw Error(ErrorCode::kNotFound, no_picture(folder));
+  std::sort(names.begin(), names.end());
+  return PictureClasses::named(std::move(names));
+}
+
 std::string none_chosen(const fs::path& folder, const FolderOptions& options) {
   if (options.held_out == 0 || options.split != Split::kTest) return no_picture(folder);
   return fmt::format("{}: no class has two pictures, of which one could be held out",
@@ -172,35 +164,15 @@ void note_empty_classes(PictureIndex& index, const PictureClasses& classes, cons
 
 }  // namespace
 
-bool is_picture_name(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kEnds = {".jpg", ".jpeg", ".png", ".bmp", ".webp"};
-  const size_t slash = name.rfind('/');
-  const std::string_view last = slash == std::string_view::npos ? name : name.substr(slash + 1);
-  const size_t dot = last.rfind('.');
-  if (is_hidden(last) || dot == std::string_view::npos) return false;
-  std::string end(last.substr(dot));
-  std::transform(end.begin(), end.end(), end.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::find(kEnds.begin(), kEnds.end(), end) != kEnds.end();
-}
-
 PictureClasses folder_classes(const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) {
-    throw Error(ErrorCode::kNotFound, fmt::format("no folder {}", folder.string()));
-  }
-  std::vector<std::string> names;
-  for_each_entry(folder, [&](const std::string& name, bool is_folder) {
-    if (is_folder) names.push_back(name);
-  });
-  if (names.empty()) throw Error(ErrorCode::kNotFound, no_picture(folder));
-  std::sort(names.begin(), names.end());
-  return PictureClasses::named(std::move(names));
+  FolderListing listing(folder);
+  return classes_in(listing, folder);
 }
 
 PictureIndex index_folder(const fs::path& folder, const FolderOptions& options,
                           const std::optional<PictureClasses>& classes) {
-  const PictureClasses found = folder_classes(folder);
+  FolderListing listing(folder, options.listing);
+  const PictureClasses found = classes_in(listing, folder);
   const PictureClasses& all = classes ? *classes : found;
   const ClassNumbers numbers(all);
   std::vector<std::pair<int64_t, size_t>> order;  // label, folder
@@ -216,8 +188,9 @@ PictureIndex index_folder(const fs::path& folder, const FolderOptions& options,
   std::sort(order.begin(), order.end());
   std::vector<std::vector<std::string>> names(found.names.size());
   for_each_in_parallel(names.size(), [&](size_t i) {
-    names[i] = chosen_of(ClassReader(folder, found.names[i]).sorted(), options);
+    names[i] = chosen_of(ClassReader(folder, found.names[i], listing).sorted(), options);
   });
+  listing.keep(kWorthKeeping);
   size_t count = 0;
   size_t bytes = 0;
   for (const auto& of_class : names) {

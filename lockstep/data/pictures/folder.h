@@ -3,16 +3,11 @@
 
 #include <filesystem>
 #include <optional>
-#include <string_view>
 
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/pictures/index.h"
 
 namespace lockstep {
-
-/// Whether a file's name ends as those of JPEG (.jpg, .jpeg), PNG, BMP or WebP do, in any case.
-/// Names that begin with a dot do not count.
-bool is_picture_name(std::string_view name);
 
 struct FolderOptions {
   /// 0: all pictures belong to either split. Else one of so many pictures of each class is for
@@ -20,6 +15,9 @@ struct FolderOptions {
   int64_t held_out = 0;
   Split split = Split::kAll;
   double ratio = 1;  ///< The leading part of each class; at least one picture.
+  /// Where the folders' contents are kept from run to run, for 10,000 pictures or more; empty:
+  /// nowhere. See FolderListing.
+  std::filesystem::path listing{};
 };
 
 /// The names of the sub-folders, sorted by their bytes. Hidden ones do not count. Errors:
