@@ -10,6 +10,7 @@
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/picture_data.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
@@ -43,7 +44,8 @@ TrainData check_images(const Config& config) {
       make_image_transform(config.train.dataset, Cifar10::kShape, config.system.seed)
           .output()
           .numel();
-  if (config.eval && !config.eval->dataset.own) {
+  if (config.eval) {
+    check_same_kind(config);
     make_image_transform(config.eval->dataset, Cifar10::kShape, config.system.seed);
     count_records(config.eval->dataset);
   }
@@ -57,12 +59,46 @@ TrainData check_images(const Config& config) {
 
 TrainData check_own_data(const Config& config) {
   const auto train = make_own_dataset(config, true);
-  if (config.eval && config.eval->dataset.own) make_own_dataset(config, false);
+  if (config.eval) {
+    check_same_kind(config);
+    make_own_dataset(config, false);
+  }
   const int64_t first = 0;
   const Batch batch = train->make({0, {&first, 1}, 1});
   int64_t elements = 0;
   for (const auto& input : batch.inputs()) elements += input.numel();
   return {train->size(), "", elements};
+}
+
+/// Number of pictures; none if the data are missing, which is no error of the configuration. `why`
+/// is the reason.
+std::optional<int64_t> count_pictures(const Config& config, bool training, std::string& why) {
+  try {
+    return make_picture_index(config, training)->size();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    why = error.what();
+    return std::nullopt;
+  }
+}
+
+TrainData check_pictures(const Config& config) {
+  TrainData data;
+  const int64_t seed = config.system.seed;
+  const auto size = make_picture_pipeline(config.train.dataset, seed).output();
+  data.image_elements = size ? int64_t{3} * size->area() : 0;
+  std::string why;
+  const auto pictures = count_pictures(config, true, why);
+  data.samples = pictures.value_or(config.train.loader.batch_size);
+  if (!pictures) data.note = fmt::format(", a guess, because: {}", why);
+  if (config.eval) {
+    make_picture_pipeline(config.eval->dataset, seed);
+    check_same_kind(config);
+    if (pictures && !count_pictures(config, false, why)) {
+      data.note += fmt::format("; to evaluate: {}", why);
+    }
+  }
+  return data;
 }
 
 /// Pixels after the last transform that fixes a size; 0 without one.
@@ -108,6 +144,12 @@ TrainData check_text(const Config& config) {
   return data;
 }
 
+TrainData check_data(const Config& config) {
+  if (config.train.dataset.own) return check_own_data(config);
+  if (config.train.dataset.has_picture_files()) return check_pictures(config);
+  return config.model.type == ModelType::kCls ? check_images(config) : check_text(config);
+}
+
 }  // namespace
 
 int run_check(const Config& config, World world) {
@@ -120,10 +162,7 @@ int run_check(const Config& config, World world) {
   const auto optimizer = make_optimizer(config.optimizer, *model);
   const auto resumed = resume(config, false, *model, *optimizer);
   check_same_start(resumed.state.step, resumed.from, group);
-  const bool images = config.model.type == ModelType::kCls;
-  const TrainData data = config.train.dataset.own ? check_own_data(config)
-                         : images                 ? check_images(config)
-                                                  : check_text(config);
+  const TrainData data = check_data(config);
   if (world.rank != 0) return 0;
   for (const auto& line : missing_weights(config.model)) log_warn(line);
   for (const auto& line : missing_files(config, true)) log_warn(line);

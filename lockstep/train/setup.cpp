@@ -13,6 +13,7 @@
 #include "lockstep/data/image_batch.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
+#include "lockstep/train/picture_data.h"
 #include "lockstep/train/text_data.h"
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/world/cores.h"
@@ -87,7 +88,7 @@ std::vector<std::string> missing_files(const Config& config, bool with_eval) {
   if (config.model.type != ModelType::kCls) return {};
   std::vector<std::string> lines;
   const auto look = [&](const DatasetConfig& dataset) {
-    if (dataset.own) return;
+    if (dataset.own || dataset.has_picture_files()) return;
     auto line = missing_cifar10_warning(dataset.data_dirs.front(), split_of(dataset));
     if (!line.empty()) lines.push_back(std::move(line));
   };
@@ -183,6 +184,8 @@ int workers_of(const World& world) {
 
 DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks, bool training,
                     int max_workers) {
+  const bool images = config.model.type == ModelType::kCls;
+  if (images && !training) check_same_kind(config);
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
   const auto& loader = training ? config.train.loader : config.eval->loader;
   const int64_t seed = config.system.seed;
@@ -194,7 +197,12 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   if (dataset.own) {
     maker = make_own_dataset(config, training);
     used = maker->size();
-  } else if (config.model.type == ModelType::kCls) {
+  } else if (dataset.has_picture_files()) {
+    const auto index = make_picture_index(config, training);
+    used = index->size();
+    parts.notes = index->notes();
+    maker = make_picture_batches(config, training, index);
+  } else if (images) {
     const auto data = load_cifar10(config, dataset);
     used = samples_used(dataset, data->size());
     maker = image_batches(data, make_image_transform(dataset, data->shape(), seed));

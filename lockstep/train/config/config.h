@@ -33,9 +33,9 @@ namespace lockstep {
 
 // `dataset:` and `loader:` of a configuration.
 
-/// One item of a classifier's transform_pipeline: RandomCrop {size, padding}, RandomHorizontalFlip
-/// {prob}, Normalize {mean, std} of pixels in [0, 1], or NormalizeImage {mean, std} of pixels in
-/// [0, 255]. ToCHWImage is accepted and left out: images are in that order anyway.
+/// One item of a classifier's transform_pipeline: those of lockstep/data/transforms.h for
+/// Cifar10Dataset, of lockstep/data/pictures/steps.h for pictures in files. ToCHWImage is accepted
+/// and left out: images are in that order anyway.
 struct TransformConfig {
   std::string name;
   std::map<std::string, std::vector<double>> args;  ///< A single number is a list of one.
@@ -43,25 +43,31 @@ struct TransformConfig {
 };
 
 struct DatasetConfig {
-  /// Cifar10Dataset; DetDataset, SynthTextDataset; RecDataset, LMDBDataset; for `predict`
-  /// PredictDataset.
+  /// Cifar10Dataset, ImageFolderDataset, ImageListDataset; DetDataset, SynthTextDataset;
+  /// RecDataset, LMDBDataset; for `predict` PredictDataset.
   std::string type = "Cifar10Dataset";
   std::string dataset_root;  ///< As written, for the log.
-  /// dataset_root joined, unless absolute. At least one, except for `predict`. Cifar10Dataset has
-  /// one; in `eval` its default is that of `train`.
+  /// dataset_root joined, unless absolute. At least one, except for `predict`. The classifier's
+  /// have one; in `eval` its default is that of `train`.
   std::vector<std::filesystem::path> data_dirs;
-  /// The same; as many as data_dirs. Empty for Cifar10Dataset, LMDBDataset and PredictDataset.
+  /// The same; as many as data_dirs. Empty for Cifar10Dataset, ImageFolderDataset, LMDBDataset and
+  /// PredictDataset.
   std::vector<std::filesystem::path> label_files;
   /// One for each of data_dirs: the leading round(n * ratio) of its n records. With `shuffle`
   /// MindOCR's types draw as many at random.
   std::vector<double> sample_ratios = {1.0};
   bool shuffle = false;  ///< Of the records when they are read; loader.shuffle applies per epoch.
-  std::string usage;     ///< Cifar10Dataset: "train" or "test", which files; default by section.
-  std::vector<TransformConfig> transforms;  ///< Of Cifar10Dataset.
-  std::vector<ocr::Transform> pipeline;     ///< Of the others.
-  ocr::LmdbOptions lmdb;                    ///< Of LMDBDataset.
+  /// Cifar10Dataset, ImageFolderDataset: "train", "test" or "all"; default by section.
+  std::string usage;
+  int64_t held_out = 0;  ///< ImageFolderDataset: see FolderOptions.
+  bool has_picture_files() const {
+    return type == "ImageFolderDataset" || type == "ImageListDataset";
+  }
+  std::vector<TransformConfig> transforms;   ///< Of the classifier's.
+  std::vector<ocr::Transform> pipeline;      ///< Of the others.
+  ocr::LmdbOptions lmdb;                     ///< Of LMDBDataset.
   std::optional<OwnPart<DatasetMaker>> own;  ///< A registered one; all of the above is unused.
-  std::string where;                        ///< For errors: "FILE:LINE".
+  std::string where;                         ///< For errors: "FILE:LINE".
 };
 
 struct LoaderConfig {

@@ -9,12 +9,70 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The arguments of a classifier's transforms. For the last two, MindOCR's flags about channels are
-/// only checked.
-const std::map<std::string, std::vector<std::string>> kTransforms = {
-    {"RandomCrop", {"size", "padding"}}, {"RandomHorizontalFlip", {"prob"}},  {"Resize", {"size"}},
-    {"Normalize", {"mean", "std"}},      {"NormalizeImage", {"mean", "std"}}, {"ToCHWImage", {}},
+/// An argument of a classifier's transform: a number or a list of numbers. The others describe it
+/// in docs/reference/settings.md; see Section::record().
+struct TransformKey {
+  const char* key;
+  const char* kind = "";
+  const char* fallback = "";
+  const char* about = "";
 };
+using TransformKeys = std::map<std::string, std::vector<TransformKey>>;
+
+/// Of Cifar10Dataset. For the last two, MindOCR's flags about channels are only checked.
+const TransformKeys kCifar10Transforms = {
+    {"RandomCrop", {{"size"}, {"padding"}}},
+    {"RandomHorizontalFlip", {{"prob"}}},
+    {"Resize", {{"size"}}},
+    {"Normalize", {{"mean"}, {"std"}}},
+    {"NormalizeImage", {{"mean"}, {"std"}}},
+    {"ToCHWImage", {}},
+};
+
+constexpr auto kSize = "a whole number, or [height, width]";
+constexpr auto kJitter = "a number x, or two";
+constexpr TransformKey kProb = {"prob", "a number from 0 to 1", "0.5",
+                                "pictures in files: its probability; also as `p`"};
+
+/// Of pictures in files.
+const TransformKeys kPictureTransforms = {
+    {"Resize",
+     {{"size", kSize, "required",
+       "pictures in files: one number is of the shorter side; bilinear, with antialias"}}},
+    {"CenterCrop", {{"size", kSize, "required", "pictures in files: of the middle"}}},
+    {"RandomCrop",
+     {{"size", "a whole number", "32", "pictures in files: of a square"},
+      {"padding", "a whole number", "4",
+       "pictures in files: black pixels on each side before it"}}},
+    {"RandomResizedCrop",
+     {{"size", kSize, "required", "pictures in files: of the result"},
+      {"scale", "two numbers", "[0.08, 1]", "pictures in files: share of the picture's area"},
+      {"ratio", "two numbers", "[0.75, 1.333]", "pictures in files: width over height"}}},
+    {"RandomHorizontalFlip", {kProb, {"p"}}},
+    {"RandomVerticalFlip", {kProb, {"p"}}},
+    {"ColorJitter",
+     {{"brightness", kJitter, "[1, 1]", "pictures in files: a factor from 1 - x to 1 + x"},
+      {"contrast", kJitter, "[1, 1]", "pictures in files: the same"},
+      {"saturation", kJitter, "[1, 1]", "pictures in files: the same"},
+      {"hue", kJitter, "[0, 0]", "pictures in files: from -x to x turns of the colour circle"}}},
+    {"RandomErasing",
+     {kProb,
+      {"p"},
+      {"scale", "two numbers", "[0.02, 0.33]", "pictures in files: share of the picture's area"},
+      {"ratio", "two numbers", "[0.3, 3.3]", "pictures in files: height over width"},
+      {"value", "a number, or one a channel", "0", "pictures in files: after Normalize"}}},
+    {"Normalize",
+     {{"mean", "three numbers", "of CIFAR-10", "pictures in files: of values from 0 to 1"},
+      {"std", "three numbers", "of CIFAR-10", "pictures in files: the same"}}},
+    {"NormalizeImage",
+     {{"mean", "three numbers", "of ImageNet", "pictures in files: of values from 0 to 255"},
+      {"std", "three numbers", "of ImageNet", "pictures in files: the same"}}},
+    {"ToCHWImage", {}},
+};
+
+bool is_random(const std::string& transform) {
+  return transform.starts_with("Random") || transform == "ColorJitter";
+}
 
 void check_channel_flags(Section& args) {
   args.only("is_hwc", {"True", "False", ""}, "it is True or False");
@@ -23,33 +81,35 @@ void check_channel_flags(Section& args) {
 }
 
 /// One item of the pipeline, `Name: {args}` or `Name:`.
-TransformConfig read_transform(Section item, const std::string& name) {
+TransformConfig read_transform(Section item, const std::string& name, const TransformKeys& keys) {
   TransformConfig config{name, {}, item.where(name)};
   Section args = item.section(name);
-  for (const auto& key : kTransforms.at(name)) {
+  for (const auto& [key, kind, fallback, about] : keys.at(name)) {
     if (args.has(key)) config.args[key] = args.number_or_list(key);
     args.any(key);
+    args.record(key, kind, fallback, about);
   }
   if (name == "NormalizeImage") check_channel_flags(args);
   args.finish();
   return config;
 }
 
-std::vector<TransformConfig> read_pipeline(Section& section, bool training) {
+std::vector<TransformConfig> read_pipeline(Section& section, bool training,
+                                           const TransformKeys& keys) {
   Node* node = section.any("transform_pipeline");
   if (node == nullptr || !section.has("transform_pipeline")) return {};
   if (node->kind != Node::Kind::kList) section.fail("transform_pipeline", "must be a list");
   std::vector<TransformConfig> pipeline;
   for (Node& node_of_item : node->items) {
-    Section item(node_of_item, section.name_of("transform_pipeline"));
+    Section item(node_of_item, section.name_of("transform_pipeline"), section.settings());
     if (node_of_item.entries.size() != 1) {
       section.fail("transform_pipeline", "must hold items of the form 'Name: {arguments}'");
     }
-    for (const auto& [known, args] : kTransforms) item.any(known);
+    for (const auto& known : keys) item.any(known.first);
     item.finish();
     const std::string name = node_of_item.entries[0].key;
-    if (!training && name.starts_with("Random")) item.fail(name, "is random, evaluation is not");
-    auto transform = read_transform(item, name);
+    if (!training && is_random(name)) item.fail(name, "is random, evaluation is not");
+    auto transform = read_transform(item, name, keys);
     if (name != "ToCHWImage") pipeline.push_back(std::move(transform));
   }
   return pipeline;
@@ -88,7 +148,46 @@ void read_cifar10(Section& section, DatasetConfig& config, bool training) {
   section.choose("usage", config.usage, {"train", "test", "all"},
                  "which images; all: training and test images");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1}, "part of the records");
-  config.transforms = read_pipeline(section, training);
+  config.transforms = read_pipeline(section, training, kCifar10Transforms);
+  accept_columns(section);
+}
+
+/// ImageFolderDataset and ImageListDataset.
+void read_picture_files(Section& section, DatasetConfig& config, bool training) {
+  const bool folder = config.type == "ImageFolderDataset";
+  std::string dir;
+  section.read("data_dir", dir,
+               folder ? "a folder with a sub-folder of pictures for each class; in `eval` with "
+                        "`held_out` that of `train` unless given"
+                      : "a folder, in front of relative paths of the list; in `eval` that of "
+                        "`train` unless given");
+  config.usage = training ? "train" : "test";
+  if (folder) {
+    section.only("label_file", {""}, "the sub-folders are the labels");
+    section.read("held_out", config.held_out, {0, 1 << 20},
+                 "*ours*: of each class one of so many pictures, by a hash of its name, is for "
+                 "`usage: test`; 0: every picture is for either");
+    if (config.held_out == 1) section.fail("held_out", "must be 0 or at least 2, not 1");
+    section.choose("usage", config.usage, {"train", "test", "all"},
+                   "with `held_out`: which pictures");
+  } else {
+    std::string file;
+    section.require("label_file", "is missing: a list of pictures and labels");
+    section.read("label_file", file,
+                 "a list of paths and labels: .csv, .tsv or .jsonl; see [own "
+                 "images](../guide/own_images.md)");
+    config.label_files = {config.dataset_root / fs::path(file)};
+    section.only("usage", {""}, "ImageListDataset uses every picture of its list");
+  }
+  const bool has_own_folder = !dir.empty() || !folder || (!training && config.held_out > 0);
+  if (!has_own_folder) {
+    section.missing("data_dir", training ? "is missing: a folder with a sub-folder for each class"
+                                         : "is missing: a folder, or `held_out` as `train` has it");
+  }
+  config.data_dirs = {dir.empty() && folder ? fs::path() : config.dataset_root / fs::path(dir)};
+  section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1},
+               folder ? "the leading part of each class" : "the leading part of the list");
+  config.transforms = read_pipeline(section, training, kPictureTransforms);
   accept_columns(section);
 }
 
@@ -96,7 +195,7 @@ void read_cifar10(Section& section, DatasetConfig& config, bool training) {
 void read_pictures(Section& section, DatasetConfig& config) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   for (const auto* key : {"label_file", "sample_ratio", "usage"}) ignore(section, key);
-  config.transforms = read_pipeline(section, false);
+  config.transforms = read_pipeline(section, false, kPictureTransforms);
   accept_columns(section);
 }
 
@@ -176,7 +275,9 @@ void read_ocr_dataset(Section& section, DatasetConfig& config, ModelType type, D
 
 std::vector<std::string> types_of(ModelType type, DataUse use) {
   if (use == DataUse::kPredict) return {"PredictDataset"};
-  if (type == ModelType::kCls) return {"Cifar10Dataset"};
+  if (type == ModelType::kCls) {
+    return {"Cifar10Dataset", "ImageFolderDataset", "ImageListDataset"};
+  }
   if (type == ModelType::kDet) return {"DetDataset", "SynthTextDataset"};
   return {"RecDataset", "LMDBDataset"};
 }
@@ -217,7 +318,8 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   if (cls && use == DataUse::kPredict) {
     read_pictures(section, config);
   } else if (cls) {
-    read_cifar10(section, config, use == DataUse::kTrain);
+    const auto read = config.type == "Cifar10Dataset" ? read_cifar10 : read_picture_files;
+    read(section, config, use == DataUse::kTrain);
   } else {
     read_ocr_dataset(section, config, type, use);
   }

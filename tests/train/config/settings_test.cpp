@@ -37,6 +37,32 @@ predict:
   loader: {batch_size: 1}
 )";
 
+constexpr auto kAllOfPictures = R"(model:
+  type: cls
+  backbone: {name: resnet18}
+  head: {num_classes: 10}
+train:
+  ckpt_save_dir: out
+  dataset:
+    type: ImageFolderDataset
+    data_dir: d
+    transform_pipeline:
+      - Resize: {size: 1}
+      - CenterCrop: {size: 1}
+      - RandomCrop:
+      - RandomResizedCrop: {size: 1}
+      - RandomHorizontalFlip:
+      - RandomVerticalFlip:
+      - ColorJitter:
+      - Normalize:
+      - NormalizeImage:
+      - RandomErasing:
+  loader: {batch_size: 32}
+eval:
+  dataset: {type: ImageListDataset, data_dir: d, label_file: l.csv}
+  loader: {batch_size: 32}
+)";
+
 constexpr auto kAllOfDetection = R"(model:
   type: det
   backbone: {name: det_resnet18}
@@ -165,6 +191,8 @@ Reading place(Setting setting, const Node& effective) {
 std::vector<std::pair<const char*, std::vector<std::string>>> variants() {
   std::vector<std::pair<const char*, std::vector<std::string>>> all = {
       {kAllOfClassification, {"loss_scaler={type: static, loss_scale: 1}"}},
+      {kAllOfPictures, {}},
+      {kAllOfPictures, {"eval.dataset.type=ImageFolderDataset", "eval.dataset.label_file=null"}},
       {kAllOfDetection, {}},
       {kAllOfRecognition, {}},
       {kAllOfRecognition, {"model.backbone={name: rec_resnet34}"}},

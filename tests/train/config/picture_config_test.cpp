@@ -1,0 +1,120 @@
+// Data sets of pictures in files.
+
+#include <gtest/gtest.h>
+
+#include "lockstep/error.h"
+#include "lockstep/train/config/config.h"
+#include "lockstep/train/config/overrides.h"
+#include "lockstep/train/config/yaml_reader.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kPictures = R"(model:
+  type: cls
+  backbone: {name: resnet18}
+  head: {num_classes: 10}
+train:
+  ckpt_save_dir: out
+  dataset:
+    type: ImageFolderDataset
+    dataset_root: root
+    data_dir: photos
+    held_out: 10
+  loader: {batch_size: 32}
+eval:
+  dataset: {type: ImageFolderDataset, held_out: 10}
+  loader: {batch_size: 32}
+)";
+
+Config read_pictures(const std::vector<std::string>& overrides = {}) {
+  Node tree = parse_yaml(kPictures, "a.yaml");
+  apply_overrides(tree, overrides);
+  return read_config(std::move(tree));
+}
+
+std::string fault_with(const std::vector<std::string>& overrides) {
+  try {
+    read_pictures(overrides);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+TEST(PictureConfig, AFolderHasItsHeldOutPartInBothSections) {
+  const Config config = read_pictures();
+  const auto& train = config.train.dataset;
+  EXPECT_TRUE(train.has_picture_files());
+  EXPECT_EQ(train.data_dirs, std::vector<std::filesystem::path>{"root/photos"});
+  EXPECT_EQ(train.held_out, 10);
+  EXPECT_EQ(train.usage, "train");
+  EXPECT_EQ(config.eval->dataset.data_dirs, train.data_dirs) << "that of train";
+  EXPECT_EQ(config.eval->dataset.usage, "test");
+  EXPECT_FALSE(Config().train.dataset.has_picture_files());
+}
+
+TEST(PictureConfig, AListHasAFile) {
+  const Config config =
+      read_pictures({"eval.dataset={type: ImageListDataset, data_dir: /x, label_file: val.csv}"});
+  const auto& eval = config.eval->dataset;
+  EXPECT_TRUE(eval.has_picture_files());
+  EXPECT_EQ(eval.label_files, std::vector<std::filesystem::path>{"val.csv"});
+  EXPECT_EQ(eval.data_dirs, std::vector<std::filesystem::path>{"/x"});
+}
+
+TEST(PictureConfig, MissingKeysAreNamed) {
+  EXPECT_NE(fault_with({"train.dataset.data_dir=null"})
+                .find("train.dataset.data_dir is missing: a folder with a sub-folder for each"),
+            std::string::npos);
+  EXPECT_NE(fault_with({"eval.dataset.held_out=0"})
+                .find("eval.dataset.data_dir is missing: a folder, or `held_out` as `train` has"),
+            std::string::npos);
+  EXPECT_NE(fault_with({"eval.dataset={type: ImageListDataset}"})
+                .find("eval.dataset.label_file is missing: a list of pictures and labels"),
+            std::string::npos);
+  EXPECT_NE(fault_with({"train.dataset.label_file=x.csv"})
+                .find("label_file cannot be 'x.csv': the sub-folders are the labels"),
+            std::string::npos);
+  EXPECT_NE(fault_with({"train.dataset.type=ImageFolder"})
+                .find("Cifar10Dataset, ImageFolderDataset, ImageListDataset, not 'ImageFolder'"),
+            std::string::npos);
+}
+
+TEST(PictureConfig, SomethingIsLeftForTraining) {
+  EXPECT_NE(fault_with({"train.dataset.held_out=1"}).find("held_out must be 0 or at least 2"),
+            std::string::npos);
+}
+
+TEST(PictureConfig, TransformsAreTorchvisions) {
+  const Config config = read_pictures(
+      {"train.dataset.transform_pipeline=[{RandomResizedCrop: {size: 224, scale: [0.2, 1]}}, "
+       "{RandomHorizontalFlip: {p: 0.3}}, {ColorJitter: {hue: 0.1}}, {NormalizeImage: }, "
+       "{ToCHWImage: }, {RandomErasing: }]",
+       "eval.dataset.transform_pipeline=[{Resize: {size: 256}}, {CenterCrop: {size: [224, 200]}}, "
+       "{NormalizeImage: }]"});
+  const auto& train = config.train.dataset.transforms;
+  ASSERT_EQ(train.size(), 5u);
+  EXPECT_EQ(train[0].args.at("scale"), (std::vector<double>{0.2, 1}));
+  EXPECT_EQ(train[1].args.at("p"), std::vector<double>{0.3});
+  EXPECT_EQ(config.eval->dataset.transforms[1].args.at("size"), (std::vector<double>{224, 200}));
+  const auto eval_fault = [](const std::string& items) {
+    return fault_with({"eval.dataset.transform_pipeline=[" + items + "]"});
+  };
+  EXPECT_NE(eval_fault("{ColorJitter: }").find("is random, evaluation is not"), std::string::npos);
+  EXPECT_NE(eval_fault("{CentreCrop: {size: 8}}").find("did you mean 'CenterCrop'?"),
+            std::string::npos);
+  EXPECT_NE(eval_fault("{CenterCrop: {sise: 8}}").find("did you mean 'size'?"), std::string::npos);
+}
+
+TEST(PictureConfig, Cifar10KeepsItsOwnTransforms) {
+  EXPECT_NE(
+      fault_with({"train.dataset={data_dir: d, transform_pipeline: [{CenterCrop: {size: 8}}]}"})
+          .find("CenterCrop"),
+      std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
