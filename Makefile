@@ -1,5 +1,6 @@
 # Short commands. Each only calls a script or a CMake preset.
 #   make run  [DATA=folder] [NPROC=2] [STEPS=n]   train ResNet-50 on CIFAR-10 for about two minutes
+#   make train-images FOLDER=folder [NPROC=2] [STEPS=n]   train ResNet-18 on your own pictures, a sub-folder for each class
 #   make train-ocr                      train a text detector and a recogniser on drawn pictures, 40 minutes
 #   make test                           everything that must hold; PARTS="build release" and the like picks parts
 #   make test-cluster                   real launchers, hosts and services alone (root)
@@ -20,13 +21,14 @@ endif
 NPROC ?= 2
 DATA ?=
 STEPS ?=
+FOLDER ?=
 PARTS ?=
 KILLS ?= 300
 SEED ?=
 TORCH ?=
-export NPROC DATA STEPS TORCH
+export NPROC DATA STEPS FOLDER TORCH
 
-.PHONY: help run train-ocr test chaos test-cluster test-clients test-bare bench format lint fuzz install build clean
+.PHONY: help run train-images train-ocr test chaos test-cluster test-clients test-bare bench format lint fuzz install build clean
 help:
 	@sed -n 's/^#\(   make.*\)/\1/p' Makefile; echo "   make bench | format | lint | fuzz | install [PREFIX=dir] | clean"
 
@@ -39,6 +41,11 @@ run:
 	@scripts/setup.sh run
 	@scripts/build.sh release lockstep lockstep-data lockstep-train
 	@scripts/run.sh
+
+train-images:
+	@scripts/setup.sh run
+	@scripts/build.sh release lockstep lockstep-data lockstep-train
+	@scripts/train_images.sh
 
 train-ocr:
 	@scripts/setup.sh run

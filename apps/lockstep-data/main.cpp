@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "apps/command_line.h"
+#include "apps/lockstep-data/images.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/arguments.h"
 #include "lockstep/base/log.h"
@@ -20,13 +21,14 @@ namespace {
 
 using namespace lockstep;
 
-const std::vector<std::string> kDataSets = {"cifar10", "synth-ocr"};
+const std::vector<std::string> kDataSets = {"cifar10", "images", "synth-ocr"};
 
 void add_options(CLI::App& app, std::string& name, PrepareOptions& options) {
   app.add_option("SET", name,
                  "cifar10: CIFAR-10 in binary form; the existing files, else a download, else a "
                  "generated stand-in. synth-ocr: drawn pictures with text, see "
-                 "lockstep data synth-ocr --help")
+                 "lockstep data synth-ocr --help. images: a configuration for your own "
+                 "pictures, see lockstep data images --help")
       ->required();
   app.add_option("--dir", options.dir, "folder of the data set")
       ->type_name("DIR")
@@ -71,6 +73,9 @@ void get_cifar10(const PrepareOptions& options) {
 
 int body(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "synth-ocr") draw_text({argv + 2, argv + argc});
+  if (argc > 1 && std::string_view(argv[1]) == "images") {
+    return app::write_recipe(argc - 1, argv + 1);
+  }
   CLI::App app("Gets a data set onto this machine.", "lockstep data");
   std::string name;
   PrepareOptions options;

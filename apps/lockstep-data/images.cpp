@@ -1,0 +1,72 @@
+#include "apps/lockstep-data/images.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "apps/command_line.h"
+#include "lockstep/base/arguments.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
+#include "lockstep/data/pictures/recipe.h"
+#include "lockstep/error.h"
+
+namespace lockstep::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+void add_options(CLI::App& app, fs::path& folder, fs::path& output) {
+  app.add_option("FOLDER", folder,
+                 "a sub-folder of pictures for each class; or these below FOLDER/train and "
+                 "FOLDER/val")
+      ->required();
+  app.add_option("-o,--output", output, "file to write; without it, runs/FOLDER.yaml")
+      ->type_name("FILE");
+}
+
+/// The folder's own name, also of "photos/", "." and "..".
+std::string name_of(const fs::path& folder) {
+  const auto name = without_slash(fs::absolute(folder).lexically_normal()).filename().string();
+  return name.empty() || name == "/" ? "pictures" : name;
+}
+
+std::string summary_of(const FolderFacts& facts, const RecipeChoice& choice,
+                       const fs::path& output) {
+  return fmt::format(
+      "Pictures: {} in {}, {} classes, shorter side {} pixels\n"
+      "Evaluation: {} pictures {}\n"
+      "Training: ResNet-18 on {} x {} pixels, {} epochs, batches of {} a rank\n"
+      "Configuration: {}\n"
+      "Next: lockstep train -c {}\n",
+      facts.train_pictures, facts.train.string(), facts.classes.count, facts.shorter_side,
+      facts.eval_pictures,
+      facts.eval.empty() ? fmt::format("held out, one of {} of each class", kHeldOut)
+                         : "in " + facts.eval.string(),
+      choice.side, choice.side, choice.epochs, choice.batch_size, output.string(), output.string());
+}
+
+}  // namespace
+
+int write_recipe(int argc, char** argv) {
+  CLI::App app("Writes a configuration that trains on a folder of pictures.",
+               "lockstep data images");
+  fs::path folder, output;
+  add_options(app, folder, output);
+  if (const auto status = parse_command_line(app, reversed_arguments(argc, argv))) return *status;
+  if (output.empty()) output = fs::path("runs") / (name_of(folder) + ".yaml");
+  if (fs::exists(output)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                output.string() + " exists: remove it, or name another file by --output");
+  }
+  const FolderFacts facts = look_at_folder(without_slash(folder));
+  const RecipeChoice choice = choose_recipe(facts);
+  const fs::path results = output.parent_path() / output.stem();
+  if (!output.parent_path().empty()) make_folder(output.parent_path());
+  write_file_atomically(output, recipe_yaml(facts, choice, results));
+  fmt::print("{}", summary_of(facts, choice, output));
+  return 0;
+}
+
+}  // namespace lockstep::app

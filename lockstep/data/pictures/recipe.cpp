@@ -1,0 +1,182 @@
+#include "lockstep/data/pictures/recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lockstep/data/pictures/folder.h"
+#include "lockstep/data/pictures/reader.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMeasured = 60;  // two seconds for photographs
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+/// The median of some pictures' shorter sides.
+int shorter_side_of(const PictureIndex& index) {
+  const int64_t count = std::min(index.size(), kMeasured);
+  std::vector<int> sides;
+  std::string fault;
+  for (int64_t i = 0; i < count; ++i) {
+    try {
+      const cv::Mat picture = read_picture(index.path(i * index.size() / count));
+      sides.push_back(std::min(picture.rows, picture.cols));
+    } catch (const Error& error) {
+      fault = error.what();
+    }
+  }
+  if (sides.empty()) throw Error(ErrorCode::kCorrupt, fault);
+  const auto middle = sides.begin() + std::ssize(sides) / 2;
+  std::nth_element(sides.begin(), middle, sides.end());
+  return *middle;
+}
+
+/// In double quotes, as YAML and JSON have them.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string train_steps(int side) {
+  if (side == 32) {
+    return "      - Resize: {size: 32}\n"
+           "      - RandomCrop: {size: 32, padding: 4}\n";
+  }
+  return fmt::format("      - RandomResizedCrop: {{size: {}, scale: [0.25, 1]}}\n", side);
+}
+
+std::string eval_steps(int side) {
+  const int around = side == 32 ? 32 : side * 8 / 7;
+  return fmt::format(
+      "      - Resize: {{size: {}}}  # of the shorter side\n"
+      "      - CenterCrop: {{size: {}}}\n",
+      around, side);
+}
+
+std::string dataset_of(const fs::path& folder, bool holds_out) {
+  std::string text =
+      fmt::format("    type: ImageFolderDataset\n    data_dir: {}\n", quoted(folder.string()));
+  if (holds_out) {
+    text += fmt::format(
+        "    held_out: {}  # one of so many pictures of each class is for evaluation alone\n",
+        kHeldOut);
+  }
+  return text + "    transform_pipeline:\n";
+}
+
+}  // namespace
+
+FolderFacts look_at_folder(const fs::path& folder) {
+  FolderFacts facts;
+  facts.train = folder;
+  if (is_folder(folder / "train")) {
+    facts.train = folder / "train";
+    for (const char* name : {"val", "valid", "validation", "test"}) {
+      if (facts.eval.empty() && is_folder(folder / name)) facts.eval = folder / name;
+    }
+  }
+  const bool holds_out = facts.eval.empty();
+  const int64_t part = holds_out ? kHeldOut : 0;
+  const auto index = index_folder(facts.train, {.held_out = part, .split = Split::kTrain});
+  facts.classes = index.classes();
+  facts.train_pictures = index.size();
+  facts.shorter_side = shorter_side_of(index);
+  facts.eval_pictures = index_folder(holds_out ? facts.train : facts.eval,
+                                     {.held_out = part, .split = Split::kTest}, facts.classes)
+                            .size();
+  return facts;
+}
+
+RecipeChoice choose_recipe(const FolderFacts& facts) {
+  RecipeChoice choice;
+  choice.side = facts.shorter_side < 48    ? 32
+                : facts.shorter_side < 96  ? 64
+                : facts.shorter_side < 176 ? 128
+                                           : 224;
+  if (facts.train_pictures < 640) {  // twenty steps of one rank
+    choice.batch_size = 8;
+    choice.lr = 0.02;
+  }
+  choice.epochs = std::clamp<int64_t>(150'000 / facts.train_pictures, 5, 30);
+  return choice;
+}
+
+std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,
+                        const fs::path& results) {
+  std::vector<std::string> names;
+  for (const auto& name : facts.classes.names) names.push_back(quoted(name));
+  const bool holds_out = facts.eval.empty();
+  return fmt::format(
+      R"(# ResNet-18 on {}: {} pictures of {} classes, {} for evaluation.
+# Written by `lockstep data images`; every value may be changed.
+system:
+  distribute: True
+  seed: 42
+  log_interval: 10
+  val_while_train: True
+  ckpt_max_keep: 3
+
+model:
+  type: cls
+  backbone:
+    name: resnet18
+    stem: {}  # for pictures of {} pixels a side
+  head:
+    name: ClsHead
+    num_classes: {}
+
+postprocess:
+  name: ClsPostprocess
+  label_list: [{}]
+
+loss:
+  name: CrossEntropySmooth
+  smoothing: 0.1
+
+scheduler:
+  scheduler: one_cycle
+  lr: {}  # the peak
+  num_epochs: {}
+
+optimizer:
+  opt: momentum
+  momentum: 0.9
+  nesterov: True
+  weight_decay: 5.0e-4
+
+train:
+  ckpt_save_dir: {}
+  dataset:
+{}{}      - RandomHorizontalFlip:  # not for writing, or signs that point
+      - NormalizeImage:
+  loader:
+    shuffle: True
+    batch_size: {}  # of one rank
+    drop_remainder: True
+    num_workers: 4
+
+eval:
+  dataset:
+{}{}      - NormalizeImage:
+  loader:
+    shuffle: False
+    batch_size: 32
+    num_workers: 4
+)",
+      quoted(facts.train.string()), facts.train_pictures, facts.classes.count, facts.eval_pictures,
+      choice.side == 32 ? "cifar" : "imagenet", choice.side, facts.classes.count,
+      fmt::join(names, ", "), choice.lr, choice.epochs, quoted(results.string()),
+      dataset_of(facts.train, holds_out), train_steps(choice.side), choice.batch_size,
+      dataset_of(holds_out ? facts.train : facts.eval, holds_out), eval_steps(choice.side));
+}
+
+}  // namespace lockstep

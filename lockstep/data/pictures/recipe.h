@@ -1,0 +1,42 @@
+#pragma once
+// A training configuration for any folder of pictures, chosen from what the folder holds.
+
+#include <filesystem>
+#include <string>
+
+#include "lockstep/data/pictures/index.h"
+
+namespace lockstep {
+
+/// What a folder of pictures holds.
+struct FolderFacts {
+  std::filesystem::path train;  ///< The folder with a sub-folder for each class.
+  std::filesystem::path eval;   ///< The same of other pictures; empty: a part is held out.
+  PictureClasses classes;
+  int64_t train_pictures = 0;
+  int64_t eval_pictures = 0;
+  int shorter_side = 0;  ///< Median over some pictures.
+};
+
+/// A tenth of each class, if a folder has no pictures of its own for evaluation.
+inline constexpr int64_t kHeldOut = 10;
+
+/// FOLDER/train and FOLDER/val (valid, validation or test) if FOLDER/train exists; else the
+/// sub-folders of FOLDER are the classes. Decodes up to 60 pictures. Errors: those of
+/// index_folder(); kCorrupt if none of them can be decoded.
+FolderFacts look_at_folder(const std::filesystem::path& folder);
+
+/// The settings that depend on the facts.
+struct RecipeChoice {
+  int side = 224;  ///< Of the network's input: 32, 64, 128 or 224, near the pictures' sides.
+  int64_t batch_size = 32;
+  int64_t epochs = 30;  ///< Fewer for many pictures.
+  double lr = 0.05;
+};
+RecipeChoice choose_recipe(const FolderFacts& facts);
+
+/// The text of a configuration: ResNet-18, with its results in `results`.
+std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,
+                        const std::filesystem::path& results);
+
+}  // namespace lockstep

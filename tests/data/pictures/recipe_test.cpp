@@ -1,0 +1,105 @@
+#include "lockstep/data/pictures/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "lockstep/train/config/config.h"
+#include "lockstep/train/config/yaml_reader.h"
+#include "tests/data/pictures/drawn.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+void draw_class(const std::filesystem::path& folder, int count, cv::Size size) {
+  for (int i = 0; i < count; ++i) {
+    write_picture(folder / (std::to_string(i) + ".png"), drawn_picture(size.width, size.height, i));
+  }
+}
+
+/// The trainer reads what is written.
+Config config_of(const FolderFacts& facts) {
+  return read_config(parse_yaml(recipe_yaml(facts, choose_recipe(facts), "runs/x"), "x.yaml"));
+}
+
+TEST(Recipe, HoldsATenthOutOfAFolderOfClasses) {
+  const TempFolder dir;
+  draw_class(dir / "cat", 20, {70, 50});
+  draw_class(dir / "\"dog\": 'a'", 12, {60, 90});
+  const auto facts = look_at_folder(dir.path());
+  EXPECT_EQ(facts.train, dir.path());
+  EXPECT_TRUE(facts.eval.empty());
+  EXPECT_EQ(facts.classes.names, (std::vector<std::string>{"\"dog\": 'a'", "cat"}));
+  EXPECT_EQ(facts.train_pictures, 29);  // 20 - 2 and 12 - 1
+  EXPECT_EQ(facts.eval_pictures, 3);
+  EXPECT_EQ(facts.shorter_side, 50);
+  const Config config = config_of(facts);
+  EXPECT_EQ(config.model.head.num_classes, 2);
+  EXPECT_EQ(std::get<ClassNames>(config.postprocess).label_list, facts.classes.names);
+  EXPECT_EQ(config.train.dataset.held_out, 10);
+  EXPECT_EQ(config.eval->dataset.held_out, 10);
+  EXPECT_EQ(config.train.dataset.data_dirs.front(), dir.path());
+  EXPECT_EQ(config.train.ckpt_save_dir, "runs/x");
+  EXPECT_EQ(config.model.backbone.stem, Stem::kImageNet);
+  EXPECT_EQ(config.train.dataset.transforms.front().args.at("size"), std::vector<double>{64});
+  EXPECT_EQ(config.eval->dataset.transforms.front().args.at("size"), std::vector<double>{73});
+}
+
+TEST(Recipe, TakesTheFoldersOfTrainingAndEvaluation) {
+  const TempFolder dir;
+  draw_class(dir / "train/a", 3, {32, 32});
+  draw_class(dir / "train/b", 3, {32, 32});
+  draw_class(dir / "val/b", 2, {32, 32});
+  const auto facts = look_at_folder(dir.path());
+  EXPECT_EQ(facts.eval, dir / "val");
+  EXPECT_EQ(facts.train_pictures, 6);
+  EXPECT_EQ(facts.eval_pictures, 2);
+  const Config config = config_of(facts);
+  EXPECT_EQ(config.eval->dataset.data_dirs.front(), dir / "val");
+  EXPECT_EQ(config.eval->dataset.held_out, 0);
+  EXPECT_EQ(config.model.backbone.stem, Stem::kCifar);
+}
+
+TEST(Recipe, AFolderOfTrainingAloneHoldsATenthOut) {
+  const TempFolder dir;
+  draw_class(dir / "train/a", 4, {8, 8});
+  const auto facts = look_at_folder(dir.path());
+  EXPECT_EQ(facts.train, dir / "train");
+  EXPECT_EQ(facts.eval_pictures, 1);
+}
+
+TEST(Recipe, ChoosesByTheFacts) {
+  FolderFacts facts;
+  facts.train_pictures = 100;
+  const auto side_of = [&](int shorter) {
+    facts.shorter_side = shorter;
+    return choose_recipe(facts).side;
+  };
+  EXPECT_EQ(side_of(28), 32);
+  EXPECT_EQ(side_of(47), 32);
+  EXPECT_EQ(side_of(48), 64);
+  EXPECT_EQ(side_of(96), 128);
+  EXPECT_EQ(side_of(176), 224);
+  EXPECT_EQ(side_of(4000), 224);
+  EXPECT_EQ(choose_recipe(facts).batch_size, 8);
+  EXPECT_EQ(choose_recipe(facts).epochs, 30);
+  facts.train_pictures = 10'000;
+  EXPECT_EQ(choose_recipe(facts).batch_size, 32);
+  EXPECT_EQ(choose_recipe(facts).epochs, 15);
+  facts.train_pictures = 1'000'000;
+  EXPECT_EQ(choose_recipe(facts).epochs, 5);
+}
+
+TEST(Recipe, NeedsAPictureThatCanBeRead) {
+  const TempFolder dir;
+  std::filesystem::create_directory(dir / "a");
+  std::ofstream(dir / "a/1.png") << "no picture";
+  const auto error = error_of([&] { look_at_folder(dir.path()); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  EXPECT_NE(std::string(error.what()).find("1.png: no image, or a damaged one"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
