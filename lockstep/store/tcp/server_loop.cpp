@@ -1,6 +1,5 @@
 #include "lockstep/store/tcp/server_loop.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
