@@ -294,7 +294,7 @@ TEST(FlightRecorder, KnowsWhereEachOperationWasCalled) {
   run_rank_threads(2, [](const World& world) {
     constexpr auto kType = DType::kFloat32;
     constexpr auto kSum = ReduceOp::kSum;
-    constexpr CollectiveOptions kAsync{.async = true};
+    const CollectiveOptions kAsync{.async = true};
     auto group = ProcessGroup::create(world);
     std::vector<float> in(16);
     std::vector<float> out(16);
