@@ -103,10 +103,20 @@ void check_parts(const ModelSpec& spec) {
 }
 
 std::shared_ptr<Model> build_classifier(const ModelSpec& spec) {
+  const bool as_mindspore = spec.backbone.stem == Stem::kMindSpore;
+  if (as_mindspore && spec.backbone.zero_init_residual) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "zero_init_residual goes with the other stems: with mindspore norms start at random");
+  }
   auto backbone = make_resnet(resnet_depth(spec.backbone.name), spec.backbone.stem);
   auto head = make_cls_head(backbone->out_channels(), spec.head.num_classes);
   auto model = std::make_shared<Composed>(backbone, head);
-  init_resnet(*model, spec.backbone.zero_init_residual);
+  if (as_mindspore) {
+    init_as_mindspore(*model);
+  } else {
+    init_resnet(*model, spec.backbone.zero_init_residual);
+  }
   return model;
 }
 

@@ -1,9 +1,18 @@
 #include "lockstep/models/build_model.h"
 #include "lockstep/models/backbone/resnet.h"
 
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/relu.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/conv.h>
 #include <torch/utils.h>
+
+#include <cmath>
 
 #include "tests/models/specs.h"
 
@@ -72,6 +81,60 @@ TEST(BuildModel, MindCvStemPoolsAsTheDetectorsBackbone) {
   EXPECT_FALSE(at::allclose(features(Stem::kImageNet), wanted));
 }
 
+// MindSpore's tutorial: padding "same" everywhere, so the 7x7 convolution has 2 before and 3
+// behind.
+TEST(BuildModel, MindSporeStemPadsAsTheTutorial) {
+  at::NoGradGuard no_grad;
+  const auto image = at::rand({1, 3, 64, 64});
+  const auto backbone = make_resnet(18, Stem::kMindSpore);
+  const auto weights = backbone->named_parameters();
+  const auto padded = at::constant_pad_nd(image, {2, 3, 2, 3});
+  auto wanted = at::conv2d(padded, weights["conv1.weight"], {}, 2);
+  wanted = at::constant_pad_nd(at::relu(wanted / std::sqrt(1 + 1e-5)), {0, 1, 0, 1});
+  // The rest of the network as the identity: what the first block adds to is the pool's output.
+  backbone->eval();
+  for (const auto& item : weights) {
+    if (item.key().ends_with("bn2.weight")) item.value().zero_();
+  }
+  const auto maps = std::dynamic_pointer_cast<FeatureBackbone>(backbone)->features(image);
+  EXPECT_TRUE(at::allclose(maps[0], at::max_pool2d(wanted, 3, 2), 1e-4, 1e-5));
+}
+
+TEST(BuildModel, MindSporeBottlenecksHaveTheirStrideFirst) {
+  for (const auto stem : {Stem::kMindSpore, Stem::kMindCv}) {
+    const auto modules = make_resnet(50, stem)->named_modules();
+    const auto stride = [&](const std::string& name) {
+      return (*modules[name]->as<torch::nn::Conv2dImpl>()->options.stride())[0];
+    };
+    const bool first = stem == Stem::kMindSpore;
+    for (const char* stage : {"layer2", "layer3", "layer4"}) {
+      EXPECT_EQ(stride(std::string(stage) + ".0.conv1"), first ? 2 : 1);
+      EXPECT_EQ(stride(std::string(stage) + ".0.conv2"), first ? 1 : 2);
+      EXPECT_EQ(stride(std::string(stage) + ".1.conv1"), 1);
+    }
+  }
+}
+
+TEST(BuildModel, MindSporeNetworkStartsAsTheTutorials) {
+  const auto model = build_model(
+      {.backbone = {.name = "resnet50", .stem = Stem::kMindSpore}, .head = {.num_classes = 10}});
+  EXPECT_EQ(count_parameters(*model), 23'528'522);
+  auto values = model->named_parameters();
+  const auto bound = [&](const char* name) { return values[name].abs().max().item<double>(); };
+  const double xavier = std::sqrt(6.0 / (64 * 9 + 64 * 9));
+  EXPECT_LE(bound("layer1.0.conv2.weight"), xavier);
+  EXPECT_GT(bound("layer1.0.conv2.weight"), 0.99 * xavier);
+  for (const char* name : {"bn1.weight", "layer4.2.bn3.weight", "fc.bias"}) {
+    EXPECT_LE(bound(name), 0.07) << name;
+    EXPECT_GT(bound(name), 0.04) << name;
+  }
+  EXPECT_EQ(bound("bn1.bias"), 0);
+  model->train();
+  model->forward(at::ones({2, 3, 32, 32}));
+  const auto variance = model->named_buffers()["bn1.running_var"];
+  EXPECT_TRUE(at::allclose(variance, at::full_like(variance, 0.99), 0, 0.01));
+}
+
 TEST(BuildModel, EveryParameterGetsAGradient) {
   auto model = build_model(
       {.backbone = {.name = "resnet18", .stem = Stem::kCifar}, .head = {.num_classes = 10}});
@@ -122,6 +185,10 @@ TEST(BuildModel, NamesTheNearestModel) {
   EXPECT_THROW(parse_stem("cifra"), Error);
   EXPECT_EQ(parse_stem("cifar"), Stem::kCifar);
   EXPECT_EQ(parse_stem("mindcv"), Stem::kMindCv);
+  EXPECT_EQ(parse_stem("mindspore"), Stem::kMindSpore);
+  EXPECT_NE(why_not({.backbone = {.stem = Stem::kMindSpore, .zero_init_residual = true}})
+                .find("zero_init_residual goes with the other stems"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 
 #include <algorithm>
 #include <array>
@@ -58,11 +59,15 @@ class Block : public Model {
   nn::Conv2d offsets_{nullptr};
 };
 
+/// Which convolution of a bottleneck has its stride.
+enum class StrideIn { kFirst, kMiddle };
+
 class BasicBlock final : public Block {
  public:
   static constexpr int64_t kExpansion = 1;
 
-  BasicBlock(int64_t in, int64_t planes, int64_t stride, nn::Sequential downsample)
+  BasicBlock(int64_t in, int64_t planes, int64_t stride, StrideIn /*fixed: the first*/,
+             nn::Sequential downsample)
       : Block(std::move(downsample)),
         conv1_(register_module("conv1", conv(in, planes, 3, stride))),
         bn1_(register_module("bn1", nn::BatchNorm2d(planes))),
@@ -89,11 +94,14 @@ class Bottleneck final : public Block {
  public:
   static constexpr int64_t kExpansion = 4;
 
-  Bottleneck(int64_t in, int64_t planes, int64_t stride, nn::Sequential downsample)
+  Bottleneck(int64_t in, int64_t planes, int64_t stride, StrideIn stride_in,
+             nn::Sequential downsample)
       : Block(std::move(downsample)),
-        conv1_(register_module("conv1", conv(in, planes, 1, 1))),
+        conv1_(register_module("conv1",
+                               conv(in, planes, 1, stride_in == StrideIn::kFirst ? stride : 1))),
         bn1_(register_module("bn1", nn::BatchNorm2d(planes))),
-        conv2_(register_module("conv2", conv(planes, planes, 3, stride))),
+        conv2_(register_module(
+            "conv2", conv(planes, planes, 3, stride_in == StrideIn::kMiddle ? stride : 1))),
         bn2_(register_module("bn2", nn::BatchNorm2d(planes))),
         conv3_(register_module("conv3", conv(planes, planes * kExpansion, 1, 1))),
         bn3_(register_module("bn3", nn::BatchNorm2d(planes * kExpansion))) {
@@ -122,14 +130,21 @@ using StageSizes = std::array<int, 4>;  // blocks per stage
 /// Padding of the first max-pool: torchvision's, or MindOCR's (same_padding()).
 enum class StemPool { kSymmetric, kSame };
 
+nn::Conv2d stem_conv(Stem stem) {
+  if (stem == Stem::kCifar) return conv(3, 64, 3, 1);
+  if (stem != Stem::kMindSpore) return conv(3, 64, 7, 2);
+  const std::shared_ptr<nn::Conv2dImpl> same =
+      std::make_shared<SameConv2d>(nn::Conv2dOptions(3, 64, 7).stride(2).bias(false));
+  return nn::Conv2d(same);
+}
+
 template <typename BlockKind>
 class ResNet final : public FeatureBackbone {
  public:
   ResNet(const StageSizes& blocks, Stem stem, StemPool pool)
       : stem_(stem),
         pool_(pool),
-        conv1_(
-            register_module("conv1", stem == Stem::kCifar ? conv(3, 64, 3, 1) : conv(3, 64, 7, 2))),
+        conv1_(register_module("conv1", stem_conv(stem))),
         bn1_(register_module("bn1", nn::BatchNorm2d(64))) {
     for (size_t i = 0; i < stages_.size(); ++i) {
       stages_[i] = register_module(fmt::format("layer{}", i + 1),
@@ -142,13 +157,18 @@ class ResNet final : public FeatureBackbone {
   }
 
   std::vector<at::Tensor> features(at::Tensor x) override {
-    x = pooled(bn1_->forward(conv1_->forward(x)).relu_());
+    x = pooled(bn1_->forward(first_conv(x)).relu_());
     std::vector<at::Tensor> maps;
     for (auto& stage : stages_) maps.push_back(x = stage->forward(x));
     return maps;
   }
 
  private:
+  at::Tensor first_conv(const at::Tensor& x) {
+    if (stem_ == Stem::kMindSpore) return dynamic_cast<SameConv2d&>(*conv1_).forward(x);
+    return conv1_->forward(x);
+  }
+
   at::Tensor pooled(const at::Tensor& x) const {
     if (stem_ == Stem::kCifar) return x;
     return pool_ == StemPool::kSame ? max_pool_same(x, {3, 3}, {2, 2}) : at::max_pool2d(x, 3, 2, 1);
@@ -156,16 +176,19 @@ class ResNet final : public FeatureBackbone {
 
   nn::Sequential make_stage(int64_t planes, int blocks, int64_t stride) {
     const int64_t out = planes * BlockKind::kExpansion;
+    const auto stride_in = stem_ == Stem::kMindSpore ? StrideIn::kFirst : StrideIn::kMiddle;
     nn::Sequential downsample{nullptr};
     if (stride != 1 || channels_ != out) {
       downsample = nn::Sequential(conv(channels_, out, 1, stride), nn::BatchNorm2d(out));
     }
     nn::Sequential stage;
-    stage->push_back(std::make_shared<BlockKind>(channels_, planes, stride, downsample));
+    const auto add = [&](int64_t own_stride, const nn::Sequential& shortcut) {
+      stage->push_back(
+          std::make_shared<BlockKind>(channels_, planes, own_stride, stride_in, shortcut));
+    };
+    add(stride, downsample);
     channels_ = out;
-    for (int i = 1; i < blocks; ++i) {
-      stage->push_back(std::make_shared<BlockKind>(channels_, planes, 1, nn::Sequential{nullptr}));
-    }
+    for (int i = 1; i < blocks; ++i) add(1, nn::Sequential{nullptr});
     return stage;
   }
 
@@ -202,9 +225,10 @@ Stem parse_stem(const std::string& name) {
   if (name == "imagenet") return Stem::kImageNet;
   if (name == "cifar") return Stem::kCifar;
   if (name == "mindcv") return Stem::kMindCv;
-  const std::array<std::string, 3> names = {"imagenet", "cifar", "mindcv"};
+  if (name == "mindspore") return Stem::kMindSpore;
+  const std::array<std::string, 4> names = {"imagenet", "cifar", "mindcv", "mindspore"};
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("unknown stem '{}' (imagenet, cifar, mindcv){}", name,
+              fmt::format("unknown stem '{}' ({}){}", name, fmt::join(names, ", "),
                           did_you_mean(name, names)));
 }
 
@@ -214,7 +238,8 @@ const std::vector<int>& resnet_depths() {
 }
 
 std::shared_ptr<Backbone> make_resnet(int depth, Stem stem) {
-  return make_network(depth, stem, stem == Stem::kMindCv ? StemPool::kSame : StemPool::kSymmetric);
+  const bool same = stem == Stem::kMindCv || stem == Stem::kMindSpore;
+  return make_network(depth, stem, same ? StemPool::kSame : StemPool::kSymmetric);
 }
 
 std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn) {
@@ -241,6 +266,23 @@ void init_resnet(torch::nn::Module& net, bool zero_init_residual) {
   for (const auto& module : net.modules()) {
     if (auto* block = dynamic_cast<Block*>(module.get())) {
       nn::init::zeros_(block->last_norm()->weight);
+    }
+  }
+}
+
+void init_as_mindspore(torch::nn::Module& net) {
+  constexpr double kBound = 0.07;     // of MindSpore's initializer "Uniform"
+  constexpr double kMomentum = 0.01;  // the weight of the new statistics
+  for (const auto& module : net.modules()) {
+    if (auto* convolution = module->as<nn::Conv2dImpl>()) {
+      nn::init::xavier_uniform_(convolution->weight);
+    } else if (auto* norm = module->as<nn::BatchNorm2dImpl>()) {
+      nn::init::uniform_(norm->weight, -kBound, kBound);
+      nn::init::zeros_(norm->bias);
+      norm->options.momentum(kMomentum);
+    } else if (auto* linear = module->as<nn::LinearImpl>()) {
+      nn::init::xavier_uniform_(linear->weight);
+      nn::init::uniform_(linear->bias, -kBound, kBound);
     }
   }
 }

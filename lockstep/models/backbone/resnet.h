@@ -1,7 +1,8 @@
 #pragma once
 // Residual networks for images.
 // Source: He et al., "Deep Residual Learning for Image Recognition", CVPR 2016. The 3x3 convolution
-// of a bottleneck has its stride, as in torchvision ("ResNet v1.5").
+// of a bottleneck has its stride, as in torchvision ("ResNet v1.5"). With Stem::kMindSpore its
+// first 1x1 convolution has it, as in the paper.
 
 #include <memory>
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace lockstep {
 
-/// "imagenet", "cifar" or "mindcv". Errors: kInvalidArgument with the nearest name.
+/// "imagenet", "cifar", "mindcv" or "mindspore". Errors: kInvalidArgument with the nearest name.
 Stem parse_stem(const std::string& name);
 
 /// Known depths: 18 and 34 (basic blocks, 512 output channels), 50, 101 and 152 (bottlenecks, 2048
@@ -40,5 +41,10 @@ std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn);
 /// the identity (Goyal et al., 2017, section 5.1). A seed gives the same numbers as
 /// torchvision.models.resnet after the same torch.manual_seed.
 void init_resnet(torch::nn::Module& net, bool zero_init_residual);
+
+/// Sets the initial values of MindSpore's tutorial: weights of convolutions and linear layers
+/// Xavier uniform, scales of norms and biases of linear layers U(-0.07, 0.07), shifts 0. The norms
+/// keep 0.99 of their running statistics in a step.
+void init_as_mindspore(torch::nn::Module& net);
 
 }  // namespace lockstep

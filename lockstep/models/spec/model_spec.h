@@ -12,8 +12,10 @@ namespace lockstep {
 /// The layers before the first stage. kImageNet: 7x7 convolution of stride 2 and 3x3 max-pool of
 /// stride 2 (input 224x224, output of the backbone H/32 x W/32). kCifar: one 3x3 convolution of
 /// stride 1 (input 32x32, output H/8 x W/8). kMindCv: as kImageNet, but the max-pool pads as
-/// same_padding(), which weights of MindCV's ResNets need.
-enum class Stem { kImageNet, kCifar, kMindCv };
+/// same_padding(), which weights of MindCV's ResNets need. kMindSpore: the ResNet-50 of MindSpore's
+/// tutorial on distributed training. Its stem is as kMindCv, the 7x7 convolution pads likewise, and
+/// more than the stem differs: see resnet.h.
+enum class Stem { kImageNet, kCifar, kMindCv, kMindSpore };
 
 struct BackboneSpec {
   std::string name = "resnet50";  ///< One of backbone_names().

@@ -53,9 +53,12 @@ void read_resume(Section& section, ModelConfig& config) {
 void read_cls_backbone(Section& section, BackboneConfig& config) {
   section.choose(
       "stem", config.stem,
-      {{"imagenet", Stem::kImageNet}, {"cifar", Stem::kCifar}, {"mindcv", Stem::kMindCv}},
+      {{"imagenet", Stem::kImageNet},
+       {"cifar", Stem::kCifar},
+       {"mindcv", Stem::kMindCv},
+       {"mindspore", Stem::kMindSpore}},
       "*ours*: the first layers, for images of 224 or of 32 pixels a side; mindcv: those "
-      "of 224 as MindCV's weights need them");
+      "of 224 as MindCV's weights need them; mindspore: the whole ResNet of MindSpore's tutorial");
   section.read("zero_init_residual", config.zero_init_residual,
                "*ours*: each block starts as the identity");
   read_weights(section, config.pretrained, "", false, "");
