@@ -5,11 +5,16 @@ usage: peer.py init  CONFIG WEIGHTS.ckpt          fresh weights of MindSpore's n
                                                   WEIGHTS.safetensors for float64.py
        peer.py train CONFIG WEIGHTS.ckpt DIR STEPS LR OUT
                                                   loss and gradients of DIR's first batch, STEPS steps
+       peer.py eval  CONFIG WEIGHTS.ckpt          the scores of the section eval
        any of them, with more words key.sub=value that replace values of CONFIG
 
-CONFIG is a YAML file that both sides read. A classifier is MindCV's ResNet, as MindOCR contains it;
-the other networks come from MindOCR's build_model() and build_loss(). `train` runs under msrun or
-mpirun, too: then each rank uses every n-th batch, and the gradients are means over the ranks.
+CONFIG is a YAML file that both sides read. A classifier is MindCV's ResNet, as MindOCR contains it,
+or with `stem: mindspore` the ResNet-50 of MindSpore's tutorial; the other networks come from
+MindOCR's build_model() and build_loss(). `train` runs under msrun or mpirun, too: then each rank uses
+every n-th batch, and the gradients are means over the ranks.
+
+`eval` reads the pictures by itself: MindOCR's data pipeline, postprocessing and metrics, or
+MindSpore's transforms of CIFAR-10's test_batch.bin. It prints the line that MindOCR's tools/eval.py logs.
 """
 import os
 import re
@@ -69,6 +74,10 @@ def read_config(path, overrides=(), batch_size=None):
 def build(config):
     model = config["model"]
     ms.set_seed(config["system"]["seed"])
+    if model["type"] == "cls" and model["backbone"].get("stem") == "mindspore":
+        import tutorial_resnet
+
+        return tutorial_resnet.ResNet50(model["head"]["num_classes"])
     if model["type"] == "cls":
         from mindocr.models.backbones.mindcv_models import resnet
 
@@ -145,6 +154,64 @@ def train(config_path, weights, folder, steps, lr, out, *overrides):
     print(f"ms {statistics.median(times):.1f}")
 
 
+def cifar10_test(config):
+    """The test images as MindSpore's tutorial transforms them; sizes and constants from CONFIG."""
+    from mindspore.dataset import NumpySlicesDataset, transforms, vision
+
+    section = config["eval"]
+    steps = {name: options for step in section["dataset"]["transform_pipeline"]
+             for name, options in step.items()}
+    size = steps["Resize"]["size"]
+    operations = [vision.Resize((size, size)), vision.Rescale(1 / 255, 0),
+                  vision.Normalize(steps["Normalize"]["mean"], steps["Normalize"]["std"]),
+                  vision.HWC2CHW()]
+    # MindSpore's own reader refuses files with less than 10,000 records.
+    records = np.fromfile(f"{section['dataset']['data_dir']}/test_batch.bin", np.uint8)
+    records = records.reshape(-1, 3073)
+    pixels = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    images = NumpySlicesDataset((pixels, records[:, 0]), ["image", "label"], shuffle=False)
+    images = images.map(transforms.TypeCast(ms.int32), "label").map(operations, "image")
+    return images.batch(section["loader"]["batch_size"])
+
+
+def evaluate_classifier(config, network):
+    right = total = 0
+    for image, label in cifar10_test(config).create_tuple_iterator(num_epochs=1):
+        answer = network(image).asnumpy().argmax(1)
+        right += int((answer == label.asnumpy()).sum())
+        total += len(answer)
+    return {"acc": right / total}
+
+
+def evaluate_text(config, network):
+    """As MindOCR's tools/eval.py does."""
+    from mindocr.data import build_dataset
+    from mindocr.metrics import build_metric
+    from mindocr.postprocess import build_postprocess
+    from mindocr.utils.evaluator import Evaluator
+
+    section = config["eval"]["dataset"]
+    columns = section["output_columns"]
+    inputs, labels = section.pop("net_input_column_index"), section.pop("label_column_index")
+    loader = build_dataset(section, config["eval"]["loader"], is_train=False, refine_batch_size=True)
+    evaluator = Evaluator(network, loader, postprocessor=build_postprocess(config["postprocess"]),
+                          metrics=[build_metric(config["metric"])], loader_output_columns=columns,
+                          input_indices=inputs, label_indices=labels, num_epochs=1)
+    return evaluator.eval()
+
+
+def evaluate(config_path, weights, *overrides):
+    config = read_config(config_path, overrides)
+    network = build(config)
+    missing, unused = ms.load_param_into_net(network, ms.load_checkpoint(weights), strict_load=True)
+    if missing or unused:
+        sys.exit(f"{weights}: no {missing}, and no use for {unused}")
+    network.set_train(False)
+    classifies = config["model"]["type"] == "cls"
+    figures = (evaluate_classifier if classifies else evaluate_text)(config, network)
+    print(f"Performance: {figures}")
+
+
 def main():
     command, *words = sys.argv[1:] or [""]
     if command == "init":
@@ -155,6 +222,8 @@ def main():
                   os.path.splitext(weights)[0] + ".safetensors")
     elif command == "train":
         train(*words)
+    elif command == "eval":
+        evaluate(*words)
     else:
         sys.exit(__doc__)
 
