@@ -1,0 +1,160 @@
+// Training on pictures in files.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
+
+#include "lockstep/data/cifar10.h"
+#include "tests/train/program/program.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The configuration of the tests, with other data.
+std::string config_with(const std::string& train, const std::string& eval) {
+  std::string text = kConfig;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("    data_dir: data\n", train);
+  replace("  dataset:\n    transform_pipeline: [{NormalizeImage: }]",
+          "  dataset:\n" + eval + "    transform_pipeline: [{NormalizeImage: }]");
+  return text;
+}
+
+class PicturesProgram : public Program {
+ protected:
+  /// A record as a PNG file.
+  void write_record(const Cifar10& data, int64_t index, const fs::path& path) const {
+    const auto planes = data.image(index);
+    cv::Mat picture(32, 32, CV_8UC3);
+    for (size_t i = 0; i < 1024; ++i) {
+      for (size_t c = 0; c < 3; ++c) picture.data[i * 3 + 2 - c] = planes[c * 1024 + i];
+    }
+    fs::create_directories(path.parent_path());
+    ASSERT_TRUE(cv::imwrite(path.string(), picture)) << path;
+  }
+
+  /// The records in their order, and a list of them.
+  void write_list(Split split, const std::string& name) const {
+    const Cifar10 data = Cifar10::load(folder_ / "data", split);
+    std::string list = "path,label\n";
+    for (int64_t i = 0; i < data.size(); ++i) {
+      const std::string file = fmt::format("{}/{:05}.png", name, i);
+      write_record(data, i, folder_ / "png" / file);
+      list += fmt::format("{},{}\n", file, data.label(i));
+    }
+    write_file_atomically(folder_ / (name + ".csv"), std::string_view(list));
+  }
+
+  void write_class_folders(Split split, const std::string& name) const {
+    const Cifar10 data = Cifar10::load(folder_ / "data", split);
+    for (int64_t i = 0; i < data.size(); ++i) {
+      write_record(
+          data, i,
+          folder_ / name / fmt::format("kind{}", data.label(i)) / fmt::format("{:05}.png", i));
+    }
+  }
+
+  void configure(const std::string& train, const std::string& eval) const {
+    write_file_atomically(folder_ / "c.yaml", std::string_view(config_with(train, eval)));
+  }
+
+  /// Number and exact loss of each step.
+  std::vector<std::string> steps_of(const std::string& folder) const {
+    std::vector<std::string> steps;
+    for (const auto& record : read_metrics(folder_ / folder / "metrics.jsonl")) {
+      if (record.kind != "train") continue;
+      steps.push_back(fmt::format("{} {:a}", record.step, record.value("loss").value_or(-1)));
+    }
+    return steps;
+  }
+
+  /// Each value of the last evaluation that does not depend on time, exactly.
+  std::string evaluation_of(const std::string& folder) const {
+    const auto last = read_metrics(folder_ / folder / "metrics.jsonl").back();
+    EXPECT_EQ(last.kind, "eval");
+    return fmt::format("{:a} {:a} {:a}", last.value("loss").value_or(-1),
+                       last.value("acc").value_or(-1), last.value("samples").value_or(-1));
+  }
+};
+
+TEST_F(PicturesProgram, PngFilesTrainToTheBitsOfTheBinaryFiles) {
+  const std::string args = "-o scheduler.num_epochs=2 ";
+  const auto records = train(args + "train.ckpt_save_dir=records", 2);
+  ASSERT_EQ(records.status, 0) << records.err;
+  write_list(Split::kTrain, "train");
+  write_list(Split::kTest, "test");
+  configure("    type: ImageListDataset\n    data_dir: png\n    label_file: train.csv\n",
+            "    type: ImageListDataset\n    data_dir: png\n    label_file: test.csv\n");
+  const auto pictures = train(args + "train.ckpt_save_dir=pictures train.loader.num_workers=2", 2);
+  ASSERT_EQ(pictures.status, 0) << pictures.err;
+  const auto steps = steps_of("records");
+  EXPECT_EQ(steps.size(), 12u);
+  EXPECT_EQ(steps_of("pictures"), steps);
+  EXPECT_EQ(evaluation_of("pictures"), evaluation_of("records"));
+}
+
+TEST_F(PicturesProgram, AFolderOfClassesTrainsResumesAndCountsFaults) {
+  write_class_folders(Split::kAll, "kinds");
+  fs::create_directories(folder_ / "kinds/kind_none");
+  configure("    type: ImageFolderDataset\n    data_dir: kinds\n    held_out: 5\n",
+            "    type: ImageFolderDataset\n    held_out: 5\n");
+  const std::string args = "-o model.head.num_classes=11 scheduler.num_epochs=1 ";
+  const auto whole = train(args + "train.ckpt_save_dir=whole");
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  EXPECT_NE(whole.out.find("kinds: no picture of 1 class: kind_none"), std::string::npos)
+      << whole.out;
+  const auto begun = train(args + "train.ckpt_save_dir=parts train.max_steps=5");
+  ASSERT_EQ(begun.status, 0) << begun.err;
+  const auto rest = train(args + "train.ckpt_save_dir=parts model.resume=True");
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  const auto steps = steps_of("whole");
+  EXPECT_EQ(steps.size(), 12u);
+  EXPECT_EQ(steps_of("parts"), steps);
+  EXPECT_EQ(evaluation_of("parts"), evaluation_of("whole"));
+
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "kinds/kind3")) {
+    fs::resize_file(entry.path(), 60);
+  }
+  const auto damaged = train("--eval " + args + "train.ckpt_save_dir=whole");
+  ASSERT_EQ(damaged.status, 0) << damaged.err;
+  EXPECT_NE(damaged.out.find(" cannot be used: kinds/kind3/"), std::string::npos) << damaged.out;
+  const auto replaced = train(args + "train.ckpt_save_dir=replaced system.val_while_train=False");
+  ASSERT_EQ(replaced.status, 0) << replaced.err;
+  EXPECT_NE(replaced.out.find(") stands in its place"), std::string::npos) << replaced.out;
+}
+
+TEST_F(PicturesProgram, FaultsOfTheDataAreOneLine) {
+  write_class_folders(Split::kTest, "kinds");
+  configure("    type: ImageFolderDataset\n    data_dir: kinds\n",
+            "    type: ImageFolderDataset\n    data_dir: other\n");
+  const auto missing = train("-o train.max_steps=1");
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_NE(missing.err.find("no folder other"), std::string::npos) << missing.err;
+  const auto planned = train("--check");
+  EXPECT_EQ(planned.status, 0) << planned.err;
+  EXPECT_NE(planned.out.find("to evaluate: "), std::string::npos) << planned.out;
+
+  fs::create_directories(folder_ / "other/kind12");
+  const auto foreign = train("-o train.max_steps=1");
+  EXPECT_EQ(foreign.status, 2);
+  EXPECT_NE(foreign.err.find("other/kind12: training has no class 'kind12', did you mean 'kind1'?"),
+            std::string::npos)
+      << foreign.err;
+  const auto few = train("-o train.max_steps=1 model.head.num_classes=3");
+  EXPECT_EQ(few.status, 2);
+  EXPECT_NE(few.err.find("the data have 10 classes, model.head.num_classes is 3"),
+            std::string::npos)
+      << few.err;
+  const auto mixed = train("-o train.max_steps=1 eval.dataset.type=Cifar10Dataset");
+  EXPECT_EQ(mixed.status, 2);
+  EXPECT_NE(mixed.err.find("their classes have other numbers"), std::string::npos) << mixed.err;
+}
+
+}  // namespace
+}  // namespace lockstep
