@@ -35,10 +35,12 @@ if(LOCKSTEP_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)  # the layers too: coverage guides the fuzzer
 endif()
 
+option(LOCKSTEP_WERROR "Warnings are errors" ON)
 # Warnings as errors, and lock annotations with clang.
 function(lockstep_options target)
   target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+    -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+    $<$<BOOL:${LOCKSTEP_WERROR}>:-Werror>
     # g++ 12 warns of "text" + std::string at -O2 (its bug 105651).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
     $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)

@@ -16,6 +16,14 @@ macro(lockstep_find_torch)
     list(PREPEND CMAKE_PREFIX_PATH ${lockstep_torch_prefix})
     if(EXISTS ${lockstep_torch_prefix}/lib/libtorch_cuda.so)
       lockstep_find_cuda_toolkit()
+      # A small toolkit lacks NVRTC, which libtorch's targets link, and which is beside the package.
+      find_library(CUDA_nvrtc_LIBRARY nvrtc PATHS ${CUDA_TOOLKIT_ROOT_DIR}/lib64
+        ${CUDA_TOOLKIT_ROOT_DIR}/lib ${CUDA_TOOLKIT_ROOT_DIR}/targets/x86_64-linux/lib NO_DEFAULT_PATH)
+      file(GLOB nvrtc ${lockstep_torch_prefix}/../nvidia/*/lib/libnvrtc.so.*)
+      if(nvrtc AND NOT CUDA_nvrtc_LIBRARY)
+        list(GET nvrtc 0 CUDA_nvrtc_LIBRARY)
+        set(CUDA_nvrtc_LIBRARY ${CUDA_nvrtc_LIBRARY} CACHE FILEPATH "NVRTC, for a libtorch with CUDA" FORCE)
+      endif()
       # No source here is CUDA's. Unset, libtorch's configuration compiles a program to find GPUs.
       if(NOT DEFINED TORCH_CUDA_ARCH_LIST AND NOT DEFINED ENV{TORCH_CUDA_ARCH_LIST})
         set(TORCH_CUDA_ARCH_LIST 9.0)
@@ -34,7 +42,7 @@ function(lockstep_forget_other_torch)
   # Not at the first configuration: then these are what the user has given.
   if(DEFINED LOCKSTEP_TORCH_BEFORE AND NOT "${LOCKSTEP_TORCH}" STREQUAL "${LOCKSTEP_TORCH_BEFORE}")
     foreach(found Torch_DIR Caffe2_DIR TORCH_LIBRARY c10_LIBRARY kineto_LIBRARY C10_CUDA_LIBRARY
-                  LOCKSTEP_GLOO_HEADERS LOCKSTEP_NCCL_HEADERS CUDA_TOOLKIT_ROOT_DIR)
+                  LOCKSTEP_GLOO_HEADERS LOCKSTEP_NCCL_HEADERS CUDA_TOOLKIT_ROOT_DIR CUDA_nvrtc_LIBRARY)
       unset(${found} CACHE)
     endforeach()
   endif()

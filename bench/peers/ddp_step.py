@@ -1,11 +1,12 @@
 """A training step of PyTorch: alone, or with DistributedDataParallel over Gloo.
 
-    RANK=r WORLD_SIZE=n MASTER_ADDR=... MASTER_PORT=... ddp_step.py MODEL MODE STEPS WARM
+    RANK=r WORLD_SIZE=n MASTER_ADDR=... MASTER_PORT=... ddp_step.py MODEL MODE STEPS WARM [DEVICE]
 
 MODEL: resnet50 (CIFAR stem, batch 32), mlp3m (batch 64), mlp50m (batch 16) or transformer25m (12
 layers, batch 8 of 32 tokens); they are those of `lockstep bench ddp`, which does the same steps.
 MODE: `independent` trains without communication; `ddp` has the defaults; `ddp:view` keeps
 gradients in the buckets, `ddp:static` also promises an unchanging graph, `ddp:whole` has one bucket.
+DEVICE: cpu (default), or cuda:0, which all ranks share, with batches eight times as large.
 Prints one line; step_med_ms is the median step in milliseconds.
 """
 
@@ -100,20 +101,27 @@ def main():
     name, mode, steps, warm = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    device = torch.device(sys.argv[5] if len(sys.argv) > 5 else "cpu")
     make, shape = MODELS[name]
-    model = make()
+    if device.type == "cuda":
+        shape = (8 * shape[0], *shape[1:])
+    model = make().to(device)
     # Independent ranks form a group too, to begin together.
     torch.distributed.init_process_group("gloo")
     if mode != "independent":
         model = nn.parallel.DistributedDataParallel(model, **SETTINGS[mode])
     optimizer = torch.optim.SGD(model.parameters(), 0.01, 0.9)
-    inputs, labels = torch.randn(shape), torch.randint(0, 10, shape[:1])
+    inputs = torch.randn(shape).to(device)
+    labels = torch.randint(0, 10, shape[:1]).to(device)
+    ended = torch.cuda.synchronize if device.type == "cuda" else lambda: None
 
     def step():
+        ended()
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         nn.functional.cross_entropy(model(inputs), labels).backward()
         optimizer.step()
+        ended()
         return time.perf_counter() - begin
 
     for _ in range(warm):
