@@ -5,14 +5,40 @@
 #include <opencv2/imgproc.hpp>
 
 #include "lockstep/data/cifar10.h"
+#include "lockstep/error.h"
 #include "lockstep/predict/outcomes.h"
+#include "lockstep/train/picture_data.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep {
 namespace {
 
-std::vector<ocr::Transform> decode_to_rgb() {
-  return {ocr::DecodeImage{.img_mode = ocr::ImageMode::kRgb}};
+using AnyTransform = std::variant<ImageTransform, PicturePipeline>;
+
+AnyTransform transform_of(const Config& config) {
+  const DatasetConfig& dataset = picture_dataset(config);
+  if (!config.train.dataset.has_picture_files()) {
+    return make_image_transform(dataset, Cifar10::kShape, 0);
+  }
+  PicturePipeline pipeline = make_picture_pipeline(dataset, 0);
+  if (pipeline.output()) return pipeline;
+  throw Error(ErrorCode::kInvalidArgument,
+              dataset.where +
+                  ": to predict, transform_pipeline needs Resize [height, width] or "
+                  "CenterCrop");
+}
+
+/// As the training data were decoded: read_picture() ignores EXIF's orientation.
+std::vector<ocr::Transform> decode_to_rgb(const AnyTransform& transform) {
+  return {
+      ocr::DecodeImage{.img_mode = ocr::ImageMode::kRgb,
+                       .ignore_orientation = std::holds_alternative<PicturePipeline>(transform)}};
+}
+
+/// (3, H, W), not initialised.
+cv::Mat planes_for(int height, int width) {
+  const int extents[] = {3, height, width};
+  return {3, extents, CV_32F};
 }
 
 cv::Mat resized(const cv::Mat& picture, const ImageShape& shape) {
@@ -40,20 +66,28 @@ std::vector<uint8_t> planes_of(const cv::Mat& picture, const ImageShape& shape) 
 
 Classifier::Classifier(const PredictStage& stage, c10::Device device)
     : network_(stage, device),
-      decode_(decode_to_rgb(), 0, false),
-      transform_(make_image_transform(picture_dataset(stage.config), Cifar10::kShape, 0)),
+      transform_(transform_of(stage.config)),
+      decode_(decode_to_rgb(transform_), 0, false),
       names_(class_names(stage.config)),
       batch_(static_cast<size_t>(picture_loader(stage.config).batch_size)) {}
 
 ocr::Sample Classifier::load(const std::filesystem::path& picture) const {
   ocr::Sample sample = load_picture(decode_, picture);
-  const auto bytes = planes_of(resized(sample.image, transform_.input()), transform_.input());
-  const ImageShape shape = transform_.output();
-  const int extents[] = {static_cast<int>(shape.channels), static_cast<int>(shape.height),
-                         static_cast<int>(shape.width)};
-  sample.image = cv::Mat(3, extents, CV_32F);
-  transform_.apply(bytes, 0, 0, {sample.image.ptr<float>(), static_cast<size_t>(shape.numel())});
+  std::visit([&](const auto& transform) { to_input(transform, sample); }, transform_);
   return sample;
+}
+
+void Classifier::to_input(const ImageTransform& transform, ocr::Sample& sample) const {
+  const auto bytes = planes_of(resized(sample.image, transform.input()), transform.input());
+  const ImageShape shape = transform.output();
+  sample.image = planes_for(static_cast<int>(shape.height), static_cast<int>(shape.width));
+  transform.apply(bytes, 0, 0, {sample.image.ptr<float>(), static_cast<size_t>(shape.numel())});
+}
+
+void Classifier::to_input(const PicturePipeline& pipeline, ocr::Sample& sample) const {
+  const MadePicture made = pipeline.apply(sample.image, 0, 0);
+  sample.image = planes_for(made.pixels.rows, made.pixels.cols);
+  pipeline.write(made, sample.image.ptr<float>());
 }
 
 std::vector<std::string> Classifier::lines(const Samples& pictures) {

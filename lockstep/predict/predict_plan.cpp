@@ -6,6 +6,8 @@
 #include <fstream>
 
 #include "lockstep/data/cifar10.h"
+#include "lockstep/data/pictures/folder.h"
+#include "lockstep/data/pictures/list.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
 
@@ -151,6 +153,29 @@ fs::path output_of(const PredictOptions& options, const PredictStage& first) {
   return first.config.predict ? first.config.predict->output_save_dir : fs::path("output");
 }
 
+std::vector<std::string> names_of_cifar10(const DatasetConfig& train) {
+  std::ifstream lines(find_cifar10(train.data_dirs.front()) / "batches.meta.txt");
+  std::vector<std::string> names;
+  for (std::string name; std::getline(lines, name);) {
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> names_of_pictures(const Config& config) {
+  const DatasetConfig& train = config.train.dataset;
+  const fs::path& folder = train.data_dirs.front();
+  try {
+    if (train.type == "ImageFolderDataset") return folder_classes(folder).names;
+    return read_list(train.label_files.front(), {folder, config.model.head.num_classes, {}})
+        .classes()
+        .names;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    return {};  // weights may be used where the data are not
+  }
+}
+
 }  // namespace
 
 std::string PredictPlan::result_file() const {
@@ -199,12 +224,11 @@ std::vector<std::string> class_names(const Config& config) {
                             names.size(), count));
   }
   if (!names.empty()) return names;
-  const auto& dirs = config.train.dataset.data_dirs;  // none for a registered data set
-  std::ifstream lines;
-  if (!dirs.empty()) lines.open(find_cifar10(dirs.front()) / "batches.meta.txt");
-  for (std::string name; names.size() < count && std::getline(lines, name);) {
-    if (!name.empty()) names.push_back(name);
+  const DatasetConfig& train = config.train.dataset;
+  if (!train.own) {
+    names = train.has_picture_files() ? names_of_pictures(config) : names_of_cifar10(train);
   }
+  names.resize(std::min(names.size(), count));
   while (names.size() < count) names.push_back(std::to_string(names.size()));
   return names;
 }

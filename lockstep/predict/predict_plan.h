@@ -56,9 +56,10 @@ PredictPlan plan_prediction(const PredictOptions& options);
 /// transforms, or of `eval`. Errors: kInvalidArgument if there is neither.
 const DatasetConfig& picture_dataset(const Config& config);
 
-/// Class names of a classifier: postprocess.label_list, else the first names in batches.meta.txt
-/// beside the training data, else "0", "1", ... Errors: kInvalidArgument if the list's length
-/// differs from model.head.num_classes.
+/// Class names of a classifier: postprocess.label_list, else those of the training data if these
+/// are there (the first names in batches.meta.txt, or those of a data set of pictures in files),
+/// else "0", "1", ... Errors: kInvalidArgument if the list's length differs from
+/// model.head.num_classes; those of read_list().
 std::vector<std::string> class_names(const Config& config);
 
 /// Transforms from a picture's file to the network's input: the pipeline of `predict`, or of `eval`

@@ -164,6 +164,29 @@ TEST(ClassNames, AreThoseOfTheListOrOfTheDataOrNumbers) {
             (Names{"airplane", "automobile", "2"}));
 }
 
+TEST(ClassNames, OfPicturesInFilesAreThoseOfTraining) {
+  const TempDir dir;
+  const std::string config = (dir / "cls.yaml").string();
+  write_text(config, testing::cls_yaml());
+  const auto names = [&](const std::string& dataset) {
+    const std::vector<std::string> overrides = {"postprocess.label_list=null",
+                                                "train.dataset={" + dataset + "}"};
+    return class_names(load_config(config, overrides));
+  };
+  using Names = std::vector<std::string>;
+  const std::string folder = "type: ImageFolderDataset, data_dir: " + (dir / "data").string();
+  EXPECT_EQ(names(folder), (Names{"0", "1", "2"})) << "the data are elsewhere";
+  for (const char* name : {"data/dog", "data/cat"}) {
+    std::filesystem::create_directories(dir / name);
+  }
+  EXPECT_EQ(names(folder), (Names{"cat", "dog", "2"}));
+  write_text(dir / "data/x.png", "x");
+  write_text(dir / "l.csv", "x.png,ring\nx.png,arc\n");
+  EXPECT_EQ(names("type: ImageListDataset, data_dir: " + (dir / "data").string() +
+                  ", label_file: " + (dir / "l.csv").string()),
+            (Names{"arc", "ring", "2"}));
+}
+
 TEST(ClassLine, HasTheMostProbableFirst) {
   const std::vector<std::string> names = {"a", "b\"", "c"};
   const std::vector<float> probabilities = {0.25F, 0.5F, 0.25F};
