@@ -88,28 +88,16 @@ Registry<LossFunction>& losses();
 Registry<MetricMaker>& metrics();
 Registry<DatasetMaker>& datasets();
 
-struct NetworkPart {
-  NetworkPart(std::string name, std::string about, std::function<NetworkMaker(Section&)> read) {
-    networks().add({std::move(name), std::move(about), std::move(read), kPartVersion});
+/// An object that registers a part, as in the example above.
+template <typename Made, Registry<Made>& (*kRegistry)()>
+struct RegisteredPart {
+  RegisteredPart(std::string name, std::string about, std::function<Made(Section&)> read) {
+    kRegistry().add({std::move(name), std::move(about), std::move(read), kPartVersion});
   }
 };
-
-struct LossPart {
-  LossPart(std::string name, std::string about, std::function<LossFunction(Section&)> read) {
-    losses().add({std::move(name), std::move(about), std::move(read), kPartVersion});
-  }
-};
-
-struct MetricPart {
-  MetricPart(std::string name, std::string about, std::function<MetricMaker(Section&)> read) {
-    metrics().add({std::move(name), std::move(about), std::move(read), kPartVersion});
-  }
-};
-
-struct DatasetPart {
-  DatasetPart(std::string name, std::string about, std::function<DatasetMaker(Section&)> read) {
-    datasets().add({std::move(name), std::move(about), std::move(read), kPartVersion});
-  }
-};
+using NetworkPart = RegisteredPart<NetworkMaker, networks>;
+using LossPart = RegisteredPart<LossFunction, losses>;
+using MetricPart = RegisteredPart<MetricMaker, metrics>;
+using DatasetPart = RegisteredPart<DatasetMaker, datasets>;
 
 }  // namespace lockstep

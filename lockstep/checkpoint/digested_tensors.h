@@ -29,7 +29,7 @@ FileDigest write_digested(NewFiles& files, const std::filesystem::path& path,
 /// A file of tensors that has the bytes that were saved.
 ///
 /// It is read twice: to check it, through a small buffer, and then into the tensors. The second
-/// time it comes from the page cache, at 20 GB/s. Memory for values that are not checked yet would
+/// time it comes from the page cache. Memory for values that are not checked yet would
 /// cost more: the kernel clears it page by page.
 class CheckedFile {
  public:

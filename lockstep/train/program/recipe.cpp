@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 #include "lockstep/error.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"
