@@ -17,7 +17,7 @@
 #include "lockstep/base/quick_end.h"
 #include "lockstep/comm_hook.h"
 #include "lockstep/error.h"
-#include "lockstep/warm_start.h"
+#include "lockstep/spawn.h"
 #include "lockstep/world.h"
 #include "lockstep/world/identity.h"
 #include "lockstep/world/join/this_process.h"

@@ -11,8 +11,8 @@
 #include "lockstep/base/quick_end.h"
 #include "lockstep/error.h"
 #include "lockstep/predict/run_prediction.h"
+#include "lockstep/spawn.h"
 #include "lockstep/train/warm_up.h"
-#include "lockstep/warm_start.h"
 
 namespace {
 

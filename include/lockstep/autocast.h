@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "lockstep/amp_level.h"
+#include "lockstep/amp_policy.h"
 
 namespace lockstep {
 

@@ -1,14 +1,52 @@
 #pragma once
-// The folders of checkpoints on disk, without their content: see training_checkpoint.h.
+// Checkpoints on disk without their tensors: which to keep, their folders, the progress of a run,
+// and one writer at a time. training_checkpoint.h has the tensors.
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "lockstep/keep_policy.h"
+#include "lockstep/amp_policy.h"
 
 namespace lockstep {
+
+// The choice of checkpoints to keep on disk, apart from their deletion.
+
+enum class Keep {
+  kAll,
+  kLatest,  ///< The newest `count`.
+  kTopK,    ///< The best `count` by metric.
+};
+
+struct KeepPolicy {
+  Keep keep = Keep::kLatest;
+  int count = 5;                 ///< At least 1.
+  bool higher_is_better = true;  ///< For kTopK and for the best checkpoint.
+
+  void validate() const;  ///< Throws kInvalidArgument naming field and value.
+};
+
+/// MindOCR's names: "latest_k", "top_k", "" or "none" (all). Errors: kInvalidArgument.
+Keep parse_keep(std::string_view name);
+
+struct CheckpointEntry {
+  std::string name;  ///< Folder name, e.g. "step_000020".
+  int64_t step = 0;
+  std::optional<double> metric;  ///< None if it was not evaluated or is not a number.
+};
+
+/// The best entry by metric; of equals the one with the higher step. None if no entry has a metric.
+std::optional<CheckpointEntry> best_checkpoint(const std::vector<CheckpointEntry>& entries,
+                                               bool higher_is_better);
+
+/// Names to delete, oldest first. Never the newest (a run resumes from it) and never the best.
+/// kTopK orders by (metric, step); an entry without a metric ranks below all others.
+std::vector<std::string> plan_removal(const std::vector<CheckpointEntry>& entries,
+                                      const KeepPolicy& policy);
 
 /// Parameters and buffers, in each checkpoint's folder.
 inline constexpr const char* kModelFile = "model.safetensors";
@@ -37,5 +75,140 @@ bool has_checkpoint(const std::filesystem::path& path);
 /// The file of weights behind `path`: `path` itself, or in a checkpoint's folder (see
 /// find_checkpoint()) kModelFile; with `averaged` kEmaFile, if it exists.
 std::filesystem::path weights_in(const std::filesystem::path& path, bool averaged);
+
+// The progress of a training run, apart from its tensors: the content of a checkpoint's state.json.
+
+/// One evaluation's value of the metric that ranks checkpoints.
+struct MetricPoint {
+  int64_t epoch = 0;
+  int64_t step = 0;
+  double value = 0;
+
+  bool operator==(const MetricPoint&) const = default;
+};
+
+struct TrainingState {
+  static constexpr int kFormat = 3;  ///< Raised when old programs could misread new files.
+
+  std::string model;           ///< Name of the network; load refuses another one.
+  int64_t epoch = 0;           ///< Epochs completed.
+  int64_t step = 0;            ///< Optimizer steps done since the start of training.
+  int64_t batch_in_epoch = 0;  ///< Batches that a rank has taken of the current epoch; 0 at its
+                               ///< end.
+  /// Samples taken of the current epoch, over all ranks; 0 only at its end. They are the first ones
+  /// of its order (see DistributedSampler).
+  int64_t epoch_samples = 0;
+  /// Ranks or batches changed within the current epoch: its steps differ from those of a whole one.
+  bool dealt_anew = false;
+  double epoch_loss = 0;      ///< Sum of the losses of those batches.
+  double epoch_seconds = 0;   ///< Time for them, over all runs that did a part.
+  int64_t samples = 0;        ///< Training samples consumed so far, over all ranks.
+  int64_t schedule_step = 0;  ///< Position in the learning-rate schedule.
+  /// Batches whose optimizer step was skipped because gradients overflowed: they have no place in
+  /// the schedule.
+  int64_t dropped_batches = 0;
+  std::optional<LossScaleState> loss_scale;  ///< None without a loss scaler.
+  uint64_t seed = 0;
+  int world_size = 1;
+  int virtual_ranks = 1;
+
+  std::string metric;  ///< Name of the metric behind the fields below; empty: none.
+  bool higher_is_better = true;
+  std::optional<double> metric_value;  ///< Of these weights; none when not evaluated.
+  std::optional<MetricPoint> best;     ///< Of the run so far.
+  std::vector<MetricPoint> history;    ///< Every evaluation, in order.
+
+  std::string rng;  ///< State of libtorch's CPU generator, raw bytes (see rng_bytes()); may be "".
+
+  bool operator==(const TrainingState&) const = default;
+};
+
+/// The epoch of the weights, from 1: the current one, or at its end the last one.
+int64_t epoch_of(const TrainingState& state);
+
+/// Adds an evaluation's value to metric_value, history and best. Returns whether it is the best so
+/// far: strictly better than all before, and a number.
+bool record_metric(TrainingState& state, double value);
+
+/// Ranks checkpoints by metric `name` from now on. If the metric is a new one, its values cannot be
+/// compared with the old: metric_value, best and history are dropped.
+void rank_by(TrainingState& state, const std::string& name, bool higher_is_better);
+
+/// Length and digest of a file of the checkpoint, to detect damage.
+struct FileDigest {
+  int64_t bytes = 0;
+  std::string kind;  ///< "poly1305", or "sha256" as in format 2.
+  std::string hex;
+
+  bool operator==(const FileDigest&) const = default;
+};
+
+// One writer at a time in a folder of results, even if an earlier writer is disconnected or stopped
+// and is unaware of its replacement.
+//
+// A restarted job is generation 2, 3, ... Its writer leaves DIR/.writer-JOB-G, then removes
+// unfinished work of earlier generations, and only then looks for a checkpoint to resume from.
+// After a writer fills a hidden folder, and before it gives the folder its name, it checks that no
+// newer generation has left its mark. So either an older writer named its folder before the newer
+// one looked, or its hidden folder is gone and rename fails.
+//
+// A mark holds the token of its generation. If a job splits into partitions, each may start a
+// generation of the same number: the first to leave its mark stays.
+
+/// A writing process, as encoded in hidden names:
+/// ".step_000020.tmp-JOB+3+HOST+NAMESPACE+PID+START".
+struct WriterName {
+  std::string job;         ///< Eight hex digits of the job's id; "none" outside of jobs.
+  int64_t generation = 0;  ///< 0 outside of jobs.
+  std::string host;        ///< Its name.
+  uint64_t pid_space = 0;  ///< Its pid namespace and boot, mixed: the scope of `pid`.
+  int64_t pid = 0;
+  uint64_t start = 0;  ///< Start time of that process, in the kernel's ticks: pids are reused.
+
+  bool operator==(const WriterName&) const = default;
+  std::string text() const;
+  /// Nothing for other texts. Ignores the part from a '.' on.
+  static std::optional<WriterName> parse(const std::string& text);
+  /// This process.
+  static WriterName own(const std::string& job_id = "", int64_t generation = 0);
+};
+
+/// Whether `own` may remove unfinished work of `writer`. True if that is of an earlier generation
+/// of the same job, or if its process on this host has ended. Files of another host's process stay,
+/// because nothing shows whether it still runs.
+bool is_left_over(const WriterName& writer, const WriterName& own);
+
+/// A value; copies are the same writer.
+class WriterFence {
+ public:
+  /// For a program outside of jobs: nothing is newer.
+  WriterFence() : name_(WriterName::own()) {}
+  /// Leaves the mark of a generation (from 1) of a job in `dir`, which exists, and removes the
+  /// marks of earlier ones. Generation 1 begins a job: it removes all marks but those of its own
+  /// launch. `token`: "LAUNCH-LEADER", World::generation_token; empty: there is none.
+  /// Errors: kMismatch if a newer generation, or another one of this number, left its mark; kIo.
+  WriterFence(const std::filesystem::path& dir, const std::string& job_id, int64_t generation,
+              std::string token = "");
+
+  /// Makes the constructor's first check, without leaving a mark. A missing folder passes.
+  static void refuse_if_replaced(const std::filesystem::path& dir, const std::string& job_id,
+                                 int64_t generation, const std::string& token);
+
+  /// Errors: kMismatch naming the newer generation. Cost: one listing of the folder, and a read of
+  /// a mark.
+  void check() const;
+  /// Returns ".NAME.tmp-" and this writer.
+  std::string hidden(const std::string& name) const;
+  const WriterName& name() const { return name_; }
+
+ private:
+  bool replaced_by(const std::string& file, int64_t generation, bool begins) const;
+  void look(bool begins) const;
+  void leave_mark() const;
+
+  std::filesystem::path dir_;  // empty: outside of jobs
+  WriterName name_;
+  std::string token_;
+};
 
 }  // namespace lockstep

@@ -8,6 +8,34 @@
 
 namespace lockstep {
 
+// The parts of the time of a data parallel training step.
+
+/// For the last step with averaged gradients, on this rank; times in milliseconds of wall time.
+struct StepTimings {
+  double forward = 0;  ///< forward(), with the broadcast of buffers.
+  /// From the moment backward() reached the model's output to its end, comm_exposed included. If
+  /// forward() returned a user-defined type, it starts at the first gradient.
+  double backward = 0;
+  /// Part of backward in which communication ran while gradients were computed. It is sampled
+  /// whenever a gradient gets ready, so the end of a bucket is noticed up to one gradient late.
+  double comm_hidden = 0;
+  /// Part of backward, at its end, that only waited for communication and slower ranks.
+  double comm_exposed = 0;
+  /// How much earlier than the slowest rank this one had all its gradients. Both times are measured
+  /// from the end of the previous step. 0 on the slowest; 0 everywhere unless
+  /// DdpOptions::measure_wait.
+  double slowest_wait = 0;
+  /// Gradients of at least 1 MiB that were copied because they were outside the averaged memory:
+  /// the program owns their .grad, or another object held that memory.
+  int copied = 0;
+  /// Part of forward that waited for and broadcast rank 0's buffers.
+  double buffers = 0;
+  /// After backward, with virtual ranks: the wait for the buffers of all ranks and their average.
+  double folding = 0;
+
+  StepTimings& operator+=(const StepTimings& other);
+};
+
 /// lockstep::DistributedDataParallel(net, group, {.bucket_cap_mb = 50});
 struct DdpOptions {
   /// Upper bound of a bucket in MiB, greater than 0. Larger buckets make fewer messages; smaller
@@ -29,7 +57,7 @@ struct DdpOptions {
   /// Promises that in every step the same parameters get as many gradients as in the first step, on
   /// all ranks. The loss may then leave parameters out at no cost. A parameter may also get several
   /// gradients in one backward(), even in a nested one, as when activations are recomputed. With
-  /// nested ones visit_tensors() (output_tensors.h) must find the tensors that forward() returns.
+  /// nested ones visit_tensors() must find the tensors that forward() returns.
   /// It looks into tuples, optionals and containers, but not into a user-defined struct. Excludes
   /// find_unused_parameters.
   bool static_graph = false;

@@ -2,17 +2,119 @@
 // The same module on every rank, a part of the batch per rank, gradients averaged.
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "lockstep/ddp_core.h"
-#include "lockstep/output_tensors.h"
+#include "lockstep/ddp_options.h"
 #include "lockstep/process_group.h"
 
+namespace torch::nn {
+class Module;
+}
+
 namespace lockstep {
+
+// Virtual ranks: the parts of a global batch, in a number that does not depend on the number of
+// ranks. They are the leaves of the one tree of additions (see ProcessGroup). So a run with V
+// virtual ranks has the same bits on every number of ranks up to V.
+
+/// Virtual ranks [first, first + count) of `total`: those of one rank.
+struct VirtualRankRange {
+  int first = 0;
+  int count = 1;
+  int total = 1;
+  bool operator==(const VirtualRankRange&) const = default;
+};
+
+/// The virtual ranks of `rank` of `size`: consecutive ones, in the order of the ranks. The first V
+/// mod P ranks have one more than the others. Errors: kInvalidArgument for fewer than one virtual
+/// rank, and for more ranks than virtual ranks.
+VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size);
+
+/// Seeds libtorch's CPU generator, and for a CUDA `device` also that of this thread's current
+/// device, for one virtual rank's forward of one step. So dropout depends on (seed, step, virtual
+/// rank) and neither on the rank nor on earlier draws. Cost: some microseconds.
+void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank,
+                       c10::Device device = c10::kCPU);
+
+// Finds the tensors in the result of a module's forward().
+
+/// Calls visit(tensor) for every tensor in `value`, at any depth. `value` is a tensor, an optional,
+/// a pair or tuple, or a container (also of pairs, so a map). Ignores other types.
+template <class T, class Visit>
+void visit_tensors(const T& value, const Visit& visit) {
+  if constexpr (std::is_convertible_v<const T&, const at::Tensor&>) {
+    visit(static_cast<const at::Tensor&>(value));
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    std::apply([&](const auto&... part) { (visit_tensors(part, visit), ...); }, value);
+  } else if constexpr (requires { value.has_value(), *value; }) {
+    if (value.has_value()) visit_tensors(*value, visit);
+  } else if constexpr (requires { value.begin() != value.end(), *value.begin(); }) {
+    for (const auto& part : value) visit_tensors(part, visit);
+  }
+}
+
+// The part of DistributedDataParallel that does not depend on the module's type. Programs use it
+// through distributed_data_parallel.h.
+
+/// DistributedDataParallel documents the contract of each function.
+class DdpCore {
+ public:
+  static std::unique_ptr<DdpCore> make(std::shared_ptr<torch::nn::Module> module,
+                                       ProcessGroup group, const DdpOptions& options);
+  virtual ~DdpCore() = default;
+  DdpCore(const DdpCore&) = delete;
+  DdpCore& operator=(const DdpCore&) = delete;
+
+  virtual void before_forward() = 0;
+  /// Whether after_forward() uses its argument.
+  virtual bool wants_outputs() const = 0;
+  virtual void after_forward(const std::vector<at::Tensor>& outputs) = 0;
+  virtual std::vector<at::Tensor> parameters() const = 0;
+  virtual void zero_grad() = 0;
+  virtual void train(bool on) = 0;
+  virtual bool is_training() const = 0;
+  virtual StepTimings timings() const = 0;
+
+  virtual std::vector<CommHookState> comm_hook_state() = 0;
+  virtual std::string load_comm_hook_state(const CommHookState& own) = 0;
+
+  virtual const VirtualRankRange& virtual_ranks() const = 0;
+  virtual void enter_virtual_rank(int index) = 0;
+  virtual void leave_virtual_rank() = 0;
+  /// The step failed in a virtual rank.
+  virtual void abandon_virtual_ranks() = 0;
+
+  virtual void begin_join(const JoinOptions& options) = 0;
+  virtual void end_join() = 0;
+  virtual void leave_join() = 0;
+
+ protected:
+  DdpCore() = default;
+  int no_sync_depth_ = 0;
+  friend class NoSync;
+};
+
+/// Suspends the averaging of gradients; see DistributedDataParallel::no_sync().
+class NoSync {
+ public:
+  explicit NoSync(DdpCore& core) : core_(&core) { ++core_->no_sync_depth_; }
+  NoSync(NoSync&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
+  ~NoSync() {
+    if (core_ != nullptr) --core_->no_sync_depth_;
+  }
+  NoSync& operator=(NoSync&&) = delete;
+
+ private:
+  DdpCore* core_;  ///< Null once moved from.
+};
 
 /// Trains `net` on all ranks of `group` as one process would on all their batches together:
 ///

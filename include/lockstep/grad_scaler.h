@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "lockstep/loss_scale.h"
+#include "lockstep/amp_policy.h"
 #include "lockstep/process_group.h"
 
 namespace torch::optim {

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/call_site.h"
 #include "lockstep/deadline.h"
 #include "lockstep/types.h"
 #include "lockstep/world.h"

@@ -13,20 +13,215 @@
 // settings and returns what makes it; the file may then say `network: {name: two_convs, width: 8}`.
 // `lockstep train --list` shows all of them with their settings.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
-
-#include "lockstep/section.h"
 
 namespace at {
 class Tensor;
 }
 
 namespace lockstep {
+
+// The settings of one part of a run, read by name: a mapping of the configuration, such as
+// `model.network` of a YAML file.
+//
+//   int64_t width = 64;
+//   section.read("width", width, {1, 4096}, "channels of the first layer");
+//
+// The variable's initial value is the default, and the last argument is a line for the manual. An
+// absent key gets its default in the file args.yaml, which thus has the effective configuration. A
+// key that no call reads is an error.
+//
+// Errors of every call: kInvalidArgument "FILE:LINE: SECTION.KEY must be ..., not '...'". One
+// thread.
+
+struct Node;
+
+/// A key as its reader describes it.
+struct Setting {
+  std::string section;  ///< Full name, "train.loader".
+  std::string key;
+  std::string kind;      ///< "a number from 0 to 1", "one of top_k, latest_k".
+  std::string fallback;  ///< As the effective file has it; "required" where there is none.
+  std::string about;     ///< One line.
+};
+using Settings = std::vector<Setting>;
+
+/// Both ends are allowed.
+template <typename T>
+struct Range {
+  T lo;
+  T hi;
+};
+
+/// A value and its name in the file.
+template <typename T>
+struct Named {
+  const char* name;
+  T value;
+};
+
+/// Reads keys of one mapping. A copy reads the same mapping, and knows the keys read so far.
+class Section {
+ public:
+  /// Internal. `path` is the section's full name ("train.loader", empty for the whole file). A null
+  /// node becomes an empty mapping; any other node must be a mapping. `settings`, if any, gets a
+  /// record of each key that is read here and in sub-sections.
+  Section(Node& node, std::string path, Settings* settings = nullptr);
+
+  // Each reads `key` into `value`, which keeps its default if the key is absent or null.
+  void read(const std::string& key, bool& value, const std::string& about);
+  void read(const std::string& key, int64_t& value, Range<int64_t> range, const std::string& about);
+  void read(const std::string& key, int& value, Range<int> range, const std::string& about);
+  void read(const std::string& key, double& value, Range<double> range, const std::string& about);
+  void read(const std::string& key, std::string& value, const std::string& about);
+  // Here absent or null is a value of its own.
+  void read(const std::string& key, std::optional<bool>& value, const std::string& about);
+  template <typename T>
+  requires std::is_arithmetic_v<T>
+  void read(const std::string& key, std::optional<T>& value, Range<T> range,
+            const std::string& about);
+  // Lists.
+  void read(const std::string& key, std::vector<int64_t>& value, Range<int64_t> range,
+            const std::string& about);
+  /// A text, or a list of texts.
+  void read(const std::string& key, std::vector<std::string>& value, const std::string& about);
+  /// N numbers.
+  template <typename T, size_t N>
+  void read(const std::string& key, std::array<T, N>& value, Range<double> range,
+            const std::string& about);
+  template <typename T, size_t N>
+  void read(const std::string& key, std::optional<std::array<T, N>>& value, Range<double> range,
+            const std::string& about);
+
+  /// One of `names`.
+  void choose(const std::string& key, std::string& value, const std::vector<std::string>& names,
+              const std::string& about);
+  /// The same for named values; the first name of the default value represents it.
+  template <typename T>
+  void choose(const std::string& key, T& value, const std::vector<Named<T>>& names,
+              const std::string& about);
+
+  /// A number, or a list of numbers; empty if absent. Records nothing.
+  std::vector<double> number_or_list(const std::string& key);
+
+  /// Call it before the key is read: the key must be present. Errors: missing(), with `why`; none
+  /// while settings are recorded.
+  void require(const std::string& key, const std::string& why);
+  /// Records a key that is read by other means; see Setting. No effect without `about`.
+  void record(const std::string& key, const std::string& kind, const std::string& fallback,
+              const std::string& about);
+
+  /// The sub-section, created if absent. Call finish() on it too. Further errors:
+  /// refuse_misspelt().
+  Section section(const std::string& key);
+
+  /// Present, and not null.
+  bool has(const std::string& key) const;
+  /// Present, even if null.
+  bool present(const std::string& key) const;
+  /// Reports a missing key; an unknown key that resembles it is reported first.
+  [[noreturn]] void missing(const std::string& key, const std::string& why) const;
+  /// Errors: an unknown key that resembles `key`.
+  void refuse_misspelt(const std::string& key) const;
+
+  /// A key whose content another reader interprets; null if absent.
+  Node* any(const std::string& key);
+  /// A key that supports only these values ("" stands for null). Any other is an error that ends
+  /// with `why`.
+  void only(const std::string& key, const std::vector<std::string>& values, const std::string& why);
+
+  /// Errors: the first key that is not in `keys`, with the nearest of them. Call it before any key
+  /// is read: a section with a misspelt name is then not reported as missing.
+  void expect(const std::vector<std::string>& keys);
+  /// Errors: the key is present under its old name; the message gives the new one.
+  void refuse_old_name(const std::string& old, const std::string& now) const;
+  /// Errors: the first key that was not read, with the nearest one that was.
+  void finish() const;
+
+  const std::string& path() const { return path_; }
+  Settings* settings() const { return settings_; }
+  /// "train.loader.batch_size".
+  std::string name_of(const std::string& key) const;
+  /// Place of the key, or of the section if the key is missing.
+  std::string where(const std::string& key) const;
+  [[noreturn]] void fail(const std::string& key, const std::string& why) const;
+
+ private:
+  static std::string kind_of(Range<int64_t> range);
+  static std::string kind_of(Range<double> range);
+  static std::string list_kind(size_t count, bool whole, Range<double> range);
+  static std::string shown_list(const std::vector<double>& numbers);
+  Node* value(const std::string& key);
+  std::string text(const std::string& key, const std::string& fallback);
+  std::vector<std::string> texts(const std::string& key);
+  std::string choice(const std::string& key, const std::string& fallback,
+                     const std::vector<std::string>& names, const std::string& about);
+  /// Errors: `numbers`, the value of `key`, are not `count` numbers within the range.
+  void check_list(const std::string& key, const std::vector<double>& numbers, size_t count,
+                  bool whole, Range<double> range);
+  void fill(const std::string& key, Node node);
+  std::string hint(const std::string& key) const;
+  [[noreturn]] void unknown(const std::string& place, const std::string& key,
+                            const std::string& hint) const;
+  [[noreturn]] void wrong(const std::string& key, const Node& node, const std::string& must) const;
+
+  Node* node_;
+  std::string path_;
+  Settings* settings_;
+  std::vector<std::string> known_;
+  std::vector<std::string> required_;
+};
+
+template <typename T>
+void Section::choose(const std::string& key, T& value, const std::vector<Named<T>>& names,
+                     const std::string& about) {
+  std::vector<std::string> texts;
+  std::string fallback;
+  for (const auto& [name, one] : names) {
+    texts.emplace_back(name);
+    if (fallback.empty() && one == value) fallback = name;
+  }
+  const std::string given = choice(key, fallback, texts, about);
+  for (const auto& [name, one] : names) {
+    if (given == name) value = one;
+  }
+}
+
+template <typename T>
+requires std::is_arithmetic_v<T>
+void Section::read(const std::string& key, std::optional<T>& value, Range<T> range,
+                   const std::string& about) {
+  if (has(key)) return read(key, value.emplace(), range, about);
+  any(key);
+  record(key, kind_of(range), "", about);
+}
+
+template <typename T, size_t N>
+void Section::read(const std::string& key, std::array<T, N>& value, Range<double> range,
+                   const std::string& about) {
+  constexpr bool whole = std::is_integral_v<T>;
+  record(key, list_kind(N, whole, range), shown_list({value.begin(), value.end()}), about);
+  const auto numbers = number_or_list(key);
+  if (numbers.empty() && !has(key)) return;
+  check_list(key, numbers, N, whole, range);
+  for (size_t i = 0; i < N; ++i) value[i] = static_cast<T>(numbers[i]);
+}
+
+template <typename T, size_t N>
+void Section::read(const std::string& key, std::optional<std::array<T, N>>& value,
+                   Range<double> range, const std::string& about) {
+  if (has(key)) return read(key, value.emplace(), range, about);
+  any(key);
+  record(key, list_kind(N, std::is_integral_v<T>, range), "", about);
+}
 
 class BatchMaker;
 class Metric;

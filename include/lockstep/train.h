@@ -1,24 +1,143 @@
 #pragma once
-// Everything for a program that trains a network of its own with Lockstep's trainer, and keeps the
-// whole command line of `lockstep train`: link lockstep::train.
+// Everything for a program that trains a network of its own with Lockstep's trainer: with the whole
+// command line of `lockstep train`, or by a Recipe without a file. Link lockstep::train.
 //
 //   #include <lockstep/train.h>
 //
-//   const lockstep::NetworkPart kTwoConvs("two_convs", "...", [](lockstep::Section& settings)
-//   {...});
+//   const lockstep::NetworkPart kTwoConvs("two_convs", "...", read_two_convs);
 //
 //   int main(int argc, char** argv) { return lockstep::train_main(argc, argv); }
 //
 // The program runs on one process or, under any launcher, on many.
 
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "lockstep/batch.h"
-#include "lockstep/metric.h"
 #include "lockstep/model.h"
-#include "lockstep/recipe.h"
 #include "lockstep/registry.h"
-#include "lockstep/section.h"
+#include "lockstep/world.h"
+
+namespace torch::nn {
+class Module;
+}
+namespace torch::optim {
+class Optimizer;
+}
 
 namespace lockstep {
+
+// What an evaluation computes. Each rank adds up its own samples, and the sums of all ranks, added,
+// give the result: it is exact on any number of ranks.
+//
+//   class Error final : public lockstep::Metric {
+//     std::vector<std::string> metric_names() const override { return {"error"}; }
+//     size_t num_sums() const override { return 2; }
+//     std::vector<double> sums(const lockstep::Tensors& outputs,
+//                              const lockstep::Batch& batch) override;
+//     lockstep::EvalResult result(std::span<const double> sums) override;
+//   };
+
+/// The result of an evaluation.
+struct EvalResult {
+  int64_t samples = 0;
+  std::optional<double> loss{};  ///< Mean over samples, of those metrics that compute it.
+  /// By name, in the order of result.log: those of Metric::metric_names().
+  std::vector<std::pair<std::string, double>> metrics{};
+  double seconds = 0;
+  /// Samples that could not be evaluated, of all ranks.
+  int64_t faults = 0;
+  std::vector<std::string> lines{};  ///< For the log, of this rank.
+
+  /// Errors: kInvalidArgument naming the known metrics.
+  double metric(const std::string& name) const;
+};
+
+/// One per rank; not thread-safe.
+class Metric {
+ public:
+  virtual ~Metric() = default;
+
+  /// In the order of result.log. metric.main_indicator selects the one that ranks checkpoints:
+  /// higher is better.
+  virtual std::vector<std::string> metric_names() const = 0;
+  /// Number of entries of sums().
+  virtual size_t num_sums() const = 0;
+  /// Sums over the first batch.valid samples of a batch (may be 0). Adding the sums of two sets of
+  /// samples, entry by entry, gives those of both. `outputs`: of the network in evaluation,
+  /// float32, on the CPU.
+  virtual std::vector<double> sums(const Tensors& outputs, const Batch& batch) = 0;
+  /// The result, without the time.
+  virtual EvalResult result(std::span<const double> sums) = 0;
+};
+
+// Training from C++, without a file: a recipe holds network, data and loss, and train() runs it as
+// `lockstep train` would, on one process or on many.
+//
+//   lockstep::Recipe recipe;
+//   recipe.network = [](int64_t) { return std::make_shared<Net>(); };
+//   recipe.data = [](const lockstep::DatasetUse& use) { return std::make_unique<Points>(use); };
+//   recipe.loss = my_loss;
+//   recipe.settings = {"scheduler.lr=0.01", "scheduler.num_epochs=9"};
+//   return lockstep::train(recipe, lockstep::World::join());
+
+/// A micro-step that is done. Numbers are means over the ranks.
+struct StepFacts {
+  int64_t epoch = 1;          ///< From 1.
+  int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.
+  int64_t steps_per_epoch = 1;
+  int64_t optimizer_steps = 0;  ///< Of the whole run so far.
+  double loss = 0;
+  double lr = 0;
+};
+
+/// Called on every rank, at the same points of the run. An exception ends the run.
+struct RecipeEvents {
+  std::function<void(int64_t epoch)> on_epoch_begin{};
+  /// The gradients are averaged over the ranks; clipping and the optimizer's step come next. What
+  /// it changes must be the same on all ranks.
+  std::function<void(Model& network)> before_update{};
+  std::function<void(const StepFacts& step)> on_step{};
+  std::function<void(int64_t epoch, double loss)> on_epoch{};
+  std::function<void(const EvalResult& result)> on_evaluation{};
+  std::function<void()> on_end{};  ///< Not after an error.
+  std::function<void(const std::string& why)> on_error{};
+};
+
+/// Makes an optimizer for the parameters of `network` that need a gradient. Groups may have rates
+/// of their own: each follows the schedule, in proportion to scheduler.lr. Checkpoints hold the
+/// state of libtorch's optimizers (training_checkpoint.h).
+using OptimizerMaker =
+    std::function<std::unique_ptr<torch::optim::Optimizer>(torch::nn::Module& network)>;
+
+struct Recipe {
+  std::string name = "recipe";  ///< In logs, checkpoints and the default folder of results.
+  NetworkMaker network;
+  DatasetMaker data;                   ///< Called for training, and for evaluation if there is one.
+  LossFunction loss{};                 ///< Default: cross entropy of the first target.
+  MetricMaker metric{};                ///< Default: accuracy of the first target.
+  std::string main_indicator = "acc";  ///< Of the metric: ranks the checkpoints.
+  int64_t num_classes = 0;             ///< For `network` and `metric`.
+  OptimizerMaker optimizer{};          ///< Default: that of the settings.
+  RecipeEvents events{};
+  /// "key=value" as after -o of `lockstep train`; the keys stand in docs/reference/settings.md.
+  /// Evaluation: "system.val_while_train=True". Defaults beside those of the page:
+  /// train.ckpt_save_dir=out/NAME, train.loader.batch_size=32, eval.loader.batch_size=32.
+  std::vector<std::string> settings{};
+};
+
+/// Collective. Trains as the recipe says. Returns the process's exit status: 0, or 128 + the signal
+/// that ended the run early. Errors: kInvalidArgument naming the setting, or the missing part of
+/// the recipe; those of training.
+int train(const Recipe& recipe, World world);
 
 /// `lockstep train`, and with --eval as the first word `lockstep eval`: the body of main(). Call it
 /// first there, as warm_start() demands. Returns the exit status: 0; 2 for bad input; 1 for other

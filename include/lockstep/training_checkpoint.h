@@ -12,7 +12,7 @@
 // rename. So at every instant the old or the new checkpoint is complete. Remains of a crash
 // (".step_000020.tmp-WRITER") are never read. The next save on that host, or the job's next
 // generation, removes them. One process writes (rank 0); of a restarted job only the newest
-// generation's, see writer_fence.h.
+// generation's, see WriterFence.
 
 #include <filesystem>
 #include <functional>
@@ -21,11 +21,7 @@
 #include <string>
 
 #include "lockstep/checkpoint_folder.h"
-#include "lockstep/keep_policy.h"
-#include "lockstep/safetensors.h"
-#include "lockstep/training_state.h"
 #include "lockstep/weights.h"
-#include "lockstep/writer_fence.h"
 
 namespace torch::nn {
 class Module;

@@ -1,18 +1,60 @@
 #pragma once
-// Weights from files of any origin: MindSpore's .ckpt, PyTorch's .pth, safetensors. The content
-// determines the format, not the file's name.
+// Named tensors in files: safetensors, those of a module, and weights of any origin (MindSpore's
+// .ckpt, PyTorch's .pth). The content determines the format, not the file's name.
+
+#include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
-
-#include "lockstep/safetensors.h"
 
 namespace torch::nn {
 class Module;
 }
 
 namespace lockstep {
+
+// Named tensors in a safetensors file, readable from Python, Rust, JavaScript and others.
+
+using StoredMetadata = std::map<std::string, std::string>;
+using TensorMap = std::map<std::string, at::Tensor>;
+
+/// Replaces `path` by a file with these tensors, completely or not at all. Equal tensors and
+/// metadata give equal bytes. Tensors may lie on any device, with any strides; they are copied to
+/// the host one at a time. Each of several tensors that share memory is written whole.
+/// Cost: one pass over the bytes, no second copy of contiguous host tensors.
+/// Errors: kInvalidArgument naming tensor and dtype (none: undefined), kIo (disk full among
+/// others). The format has no quantized types, and of the complex types only complex64.
+void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
+                  const StoredMetadata& metadata = {});
+
+struct LoadedTensors {
+  TensorMap tensors;  ///< On the CPU, each owning its memory.
+  StoredMetadata metadata;
+};
+
+/// Reads a whole file. The header is checked against the file's size first, so no more memory than
+/// that is allocated.
+/// Errors: kNotFound, kCorrupt (file, tensor and offset), kInvalidArgument for a dtype that
+/// libtorch does not have.
+LoadedTensors load_tensors(const std::filesystem::path& path);
+
+// Parameters and buffers of a network as named tensors, under PyTorch's names
+// ("layer1.0.bn1.bias").
+
+/// All parameters and buffers; the tensors are the module's own, not copies.
+TensorMap module_tensors(const torch::nn::Module& module);
+
+/// Makes the checks of load_module(). Errors: as load_module().
+void check_module(const torch::nn::Module& module, const TensorMap& tensors,
+                  const std::string& file);
+
+/// Copies values into the module's own tensors. The tensors stay in place, so gradients, optimizers
+/// and DDP remain valid. Checks everything before the first copy.
+/// Errors, nothing changed: kCorrupt naming `file` and tensor: missing, not of this network, other
+/// shape, other dtype.
+void load_module(torch::nn::Module& module, const TensorMap& tensors, const std::string& file);
 
 /// All tensors under the file's own names, on the CPU, each owning its memory.
 /// Errors: kCorrupt naming file and tensor, kNotFound, kInvalidArgument for a dtype that libtorch

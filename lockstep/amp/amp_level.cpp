@@ -1,4 +1,4 @@
-#include "lockstep/amp_level.h"
+#include "lockstep/amp_policy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

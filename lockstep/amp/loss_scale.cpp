@@ -1,4 +1,4 @@
-#include "lockstep/loss_scale.h"
+#include "lockstep/amp_policy.h"
 
 #include <fmt/format.h>
 

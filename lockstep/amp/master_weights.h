@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/amp_level.h"
+#include "lockstep/amp_policy.h"
 
 namespace lockstep {
 

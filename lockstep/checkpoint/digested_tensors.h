@@ -1,5 +1,5 @@
 #pragma once
-// The files of tensors in a checkpoint (see safetensors.h), with their digests.
+// The files of tensors in a checkpoint (see weights.h), with their digests.
 
 #include <filesystem>
 #include <memory>
@@ -10,8 +10,8 @@
 #include "lockstep/base/new_file.h"
 #include "lockstep/checkpoint/byte_source.h"
 #include "lockstep/checkpoint/safetensors_format.h"
-#include "lockstep/safetensors.h"
-#include "lockstep/training_state.h"
+#include "lockstep/checkpoint_folder.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 

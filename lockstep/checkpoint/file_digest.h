@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lockstep/base/hash.h"
-#include "lockstep/training_state.h"
+#include "lockstep/checkpoint_folder.h"
 
 namespace lockstep {
 

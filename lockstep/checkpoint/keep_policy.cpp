@@ -1,4 +1,4 @@
-#include "lockstep/keep_policy.h"
+#include "lockstep/checkpoint_folder.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/checkpoint/weight_names.h"
 #include "lockstep/error.h"
-#include "lockstep/module_state.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 namespace {

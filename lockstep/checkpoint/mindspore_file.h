@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "lockstep/safetensors.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "lockstep/module_state.h"
+#include "lockstep/weights.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "lockstep/safetensors.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "lockstep/safetensors.h"
+#include "lockstep/weights.h"
 
 #include <ATen/Functions.h>
 

@@ -1,13 +1,13 @@
 #pragma once
 // Operations that change a folder of checkpoints, whole or not at all. Each takes the fence of its
-// writer (see writer_fence.h) and checks it just before it creates or removes a name. So each may
+// writer (see WriterFence) and checks it just before it creates or removes a name. So each may
 // also fail with kMismatch.
 
 #include <filesystem>
 #include <functional>
 #include <string>
 
-#include "lockstep/writer_fence.h"
+#include "lockstep/checkpoint_folder.h"
 
 namespace lockstep {
 

@@ -16,7 +16,7 @@
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
-#include "lockstep/module_state.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "lockstep/training_state.h"
+#include "lockstep/checkpoint_folder.h"
 
 namespace lockstep {
 

@@ -13,7 +13,6 @@
 #include "lockstep/checkpoint/weight_table.h"
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/error.h"
-#include "lockstep/module_state.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/writer_fence.h"
+#include "lockstep/checkpoint_folder.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/call_site.h"
 #include "lockstep/comm/exchange.h"
 #include "lockstep/comm/letters.h"
 #include "lockstep/deadline.h"

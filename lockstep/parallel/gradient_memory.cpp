@@ -14,7 +14,6 @@
 
 #include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/shared_tensor.h"
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/staging.h"
 

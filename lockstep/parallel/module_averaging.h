@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/ddp_core.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "lockstep/parallel/join.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/pass_clock.h"

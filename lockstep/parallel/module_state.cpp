@@ -17,7 +17,6 @@
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/buckets.h"
-#include "lockstep/shared_tensor.h"
 #include "lockstep/tensor/dtype.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "lockstep/step_timings.h"
+#include "lockstep/ddp_options.h"
 
 namespace lockstep {
 

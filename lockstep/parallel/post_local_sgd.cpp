@@ -1,4 +1,4 @@
-#include "lockstep/post_local_sgd.h"
+#include "lockstep/comm_hook.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>

@@ -17,7 +17,6 @@
 #include "lockstep/collectives.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/comm_hook_state.h"
-#include "lockstep/shared_tensor.h"
 
 namespace lockstep {
 namespace {

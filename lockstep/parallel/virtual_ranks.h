@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lockstep/comm/reduce_tree.h"
-#include "lockstep/virtual_ranks.h"
+#include "lockstep/distributed_data_parallel.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/amp_level.h"
+#include "lockstep/amp_policy.h"
 #include "lockstep/models/model.h"
 #include "lockstep/ocr/postprocess/ctc_path.h"
 #include "lockstep/ocr/postprocess/db.h"

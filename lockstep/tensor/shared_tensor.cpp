@@ -1,4 +1,4 @@
-#include "lockstep/shared_tensor.h"
+#include "lockstep/collectives.h"
 
 #include <ATen/ops/from_blob.h>
 #include <fmt/format.h>

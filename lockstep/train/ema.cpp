@@ -10,7 +10,7 @@
 
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/error.h"
-#include "lockstep/module_state.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/safetensors.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 

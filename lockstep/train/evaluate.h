@@ -7,15 +7,15 @@
 #include <span>
 #include <string>
 
-#include "lockstep/amp_level.h"
+#include "lockstep/amp_policy.h"
 #include "lockstep/data/batch_source.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/error.h"
 #include "lockstep/model.h"
 #include "lockstep/observe/progress.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/task/task.h"
-#include "lockstep/virtual_ranks.h"
 
 namespace lockstep {
 

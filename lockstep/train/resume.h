@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/checkpoint_folder.h"
 #include "lockstep/parallel/comm_hook_state.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/world.h"
-#include "lockstep/writer_fence.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/recipe.h"
+#include "lockstep/train.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/world.h"
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
+#include "lockstep/checkpoint_folder.h"
 #include "lockstep/data/batch_source.h"
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/distributed_sampler.h"
@@ -26,7 +27,6 @@
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/task/task.h"
-#include "lockstep/training_state.h"
 
 namespace lockstep {
 

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/keep_policy.h"
-#include "lockstep/safetensors.h"
-#include "lockstep/writer_fence.h"
+#include "lockstep/checkpoint_folder.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 

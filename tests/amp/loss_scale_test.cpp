@@ -1,4 +1,4 @@
-#include "lockstep/loss_scale.h"
+#include "lockstep/amp_policy.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/amp_level.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {

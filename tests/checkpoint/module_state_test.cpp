@@ -1,4 +1,4 @@
-#include "lockstep/module_state.h"
+#include "lockstep/weights.h"
 
 #include <gtest/gtest.h>
 

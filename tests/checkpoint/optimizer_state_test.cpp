@@ -8,7 +8,7 @@
 #include <torch/optim/sgd.h>
 
 #include "lockstep/checkpoint/named_state.h"
-#include "lockstep/module_state.h"
+#include "lockstep/weights.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
 

@@ -1,5 +1,5 @@
-#include "lockstep/safetensors.h"
 #include "lockstep/checkpoint/safetensors_format.h"
+#include "lockstep/weights.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,6 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/file_digest.h"
-#include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint_folder.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"

@@ -8,7 +8,7 @@
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/checkpoint/training_state_format.h"
-#include "lockstep/module_state.h"
+#include "lockstep/weights.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"

@@ -1,4 +1,4 @@
-#include "lockstep/training_state.h"
+#include "lockstep/checkpoint_folder.h"
 
 #include "lockstep/checkpoint/training_state_format.h"
 

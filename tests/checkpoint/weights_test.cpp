@@ -8,7 +8,6 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/mindspore_file.h"
-#include "lockstep/module_state.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"

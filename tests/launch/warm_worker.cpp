@@ -14,7 +14,7 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
-#include "lockstep/warm_start.h"
+#include "lockstep/spawn.h"
 #include "lockstep/world.h"
 #include "lockstep/world/cpu_topology.h"
 

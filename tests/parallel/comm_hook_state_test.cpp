@@ -9,10 +9,10 @@
 
 #include <array>
 
+#include "lockstep/comm_hook.h"
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/parallel/int8_hook.h"
 #include "lockstep/parallel/power_sgd.h"
-#include "lockstep/post_local_sgd.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

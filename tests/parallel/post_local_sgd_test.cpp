@@ -1,4 +1,4 @@
-#include "lockstep/post_local_sgd.h"
+#include "lockstep/comm_hook.h"
 
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>

@@ -8,7 +8,6 @@
 
 #include "lockstep/collectives.h"
 #include "lockstep/error.h"
-#include "lockstep/shared_tensor.h"
 #include "lockstep/tensor/tensor_arena.h"
 #include "tests/support/ranks.h"
 

@@ -1,6 +1,6 @@
 // Training from C++ with a recipe.
 
-#include "lockstep/recipe.h"
+#include "lockstep/train.h"
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "lockstep/model.h"
-#include "lockstep/safetensors.h"
+#include "lockstep/weights.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 

@@ -32,7 +32,6 @@
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
-#include "lockstep/safetensors.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 #include "lockstep/weights.h"

@@ -15,8 +15,8 @@
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/call_site.h"
 #include "lockstep/comm/flight/layout.h"
+#include "lockstep/types.h"
 
 namespace lockstep {
 

@@ -1,6 +1,6 @@
 #pragma once
 // Starts workers: each by itself, or forked from one process of a program that calls warm_start()
-// (warm_start.h).
+// (spawn.h).
 
 #include <signal.h>
 #include <sys/types.h>

@@ -6,12 +6,12 @@
 #include <chrono>
 
 #include "lockstep/error.h"
-#include "lockstep/module_state.h"
 #include "lockstep/progress.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/disk_work.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/training_checkpoint.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 namespace {

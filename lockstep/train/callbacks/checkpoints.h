@@ -11,8 +11,8 @@
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/checkpoint/background_writer.h"
+#include "lockstep/checkpoint_folder.h"
 #include "lockstep/deadline.h"
-#include "lockstep/keep_policy.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/train/weight_files.h"

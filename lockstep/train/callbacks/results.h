@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/checkpoint_folder.h"
 #include "lockstep/observe/metrics.h"
 #include "lockstep/observe/result_log.h"
 #include "lockstep/train/trainer.h"
-#include "lockstep/writer_fence.h"
 
 namespace lockstep {
 

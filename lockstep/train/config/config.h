@@ -18,8 +18,7 @@
 #include <variant>
 #include <vector>
 
-#include "lockstep/amp_level.h"
-#include "lockstep/loss_scale.h"
+#include "lockstep/amp_policy.h"
 #include "lockstep/models/spec/loss_config.h"
 #include "lockstep/models/spec/model_spec.h"
 #include "lockstep/ocr/data/options.h"
@@ -311,7 +310,7 @@ struct Config {
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
 /// The same for a tree, which becomes Config::effective. `settings`, if any, gets a record of each
-/// key that was read; see section.h.
+/// key that was read; see registry.h.
 Config read_config(Node tree, std::vector<Setting>* settings = nullptr);
 
 /// Whether steps that overflow are skipped: with system.drop_overflow_update, and always with a

@@ -1,4 +1,4 @@
-#include "lockstep/section.h"
+#include "lockstep/registry.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 #pragma once
 // One reader per section of the file. Private to this folder.
 
-#include "lockstep/section.h"
+#include "lockstep/registry.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {

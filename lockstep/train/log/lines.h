@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/ddp_options.h"
 #include "lockstep/observe/rank_waits.h"
-#include "lockstep/step_timings.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {

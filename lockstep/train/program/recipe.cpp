@@ -1,4 +1,4 @@
-#include "lockstep/recipe.h"
+#include "lockstep/train.h"
 
 #include <fmt/format.h>
 

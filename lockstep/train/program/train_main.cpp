@@ -14,13 +14,13 @@
 #include "lockstep/base/options.h"
 #include "lockstep/base/quick_end.h"
 #include "lockstep/error.h"
+#include "lockstep/spawn.h"
 #include "lockstep/train.h"
 #include "lockstep/train/config/dictionaries.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/program/plugin.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"
-#include "lockstep/warm_start.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/batch.h"
-#include "lockstep/metric.h"
+#include "lockstep/train.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {

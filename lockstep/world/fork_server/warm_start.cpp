@@ -1,4 +1,4 @@
-#include "lockstep/warm_start.h"
+#include "lockstep/spawn.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
-#include "lockstep/section.h"
+#include "lockstep/registry.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"

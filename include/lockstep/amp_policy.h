@@ -1,11 +1,30 @@
 #pragma once
-// The factor on losses before backward(), so that small gradients do not vanish in a 16-bit type: a
-// state machine without tensors. Its state is part of a checkpoint.
+// The levels of mixed precision, under the names that Apex gave them and MindOCR took over.
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace lockstep {
+
+/// The operations that compute in a 16-bit type. Weights, optimizer state, loss and checkpoints are
+/// float32 at every level.
+enum class AmpLevel : uint8_t {
+  kO0,  ///< None.
+  kO1,  ///< Those that libtorch's autocast lists: convolutions and matrix products.
+  kO2,  ///< All but batch norm, whose scales, shifts and statistics stay float32.
+  kO3,  ///< All. As in MindOCR the optimizer still updates float32 weights; Apex's O3 keeps none.
+};
+
+/// "O0" ... "O3".
+const std::vector<std::string>& amp_level_names();
+const std::string& to_string(AmpLevel level);
+/// Errors: kInvalidArgument naming the known ones.
+AmpLevel parse_amp_level(const std::string& name);
+
+// The factor on losses before backward(), so that small gradients do not vanish in a 16-bit type: a
+// state machine without tensors. Its state is part of a checkpoint.
 
 /// Static: always init_scale. Dynamic: PyTorch's GradScaler (with its names) and MindSpore's
 /// DynamicLossScaleUpdateCell, which differ only in `min_scale`. MindSpore's scale_factor f is
