@@ -2,6 +2,8 @@
 
 #include <sys/eventfd.h>
 
+#include <utility>
+
 #include "lockstep/launch/job/json_members.h"
 #include "lockstep/launch/rendezvous/keys.h"
 
@@ -227,6 +229,11 @@ void AgentStatus::change_ports(int store_port, int torch_port) {
   MutexLock lock(mutex_);
   offer_.store_port = store_port;
   offer_.torch_port = torch_port;
+}
+
+bool AgentStatus::change_leader(const std::string& id) {
+  MutexLock lock(mutex_);
+  return std::exchange(offer_.leader, id) != id;
 }
 
 JoinRequest AgentStatus::offer() const {

@@ -45,6 +45,8 @@ class AgentStatus {
   void end(const JobEnd& end);
   void fail(const Error& error);
   void change_ports(int store_port, int torch_port);
+  /// Whether the offer names another leader than before.
+  bool change_leader(const std::string& id);
 
   /// Repeats a failed() that could not be written: a store that was only slow must still learn of
   /// it. Errors: those of the store.

@@ -43,10 +43,11 @@ struct MembershipRules {
   std::chrono::milliseconds batch{1000};      ///< From a newcomer to its generation.
   std::chrono::milliseconds say_after{5000};  ///< Until missing nodes are named, and again.
   std::string run_id;
-  std::string token;  ///< This leader's part of generation_token().
-  std::string mark;   ///< secret_mark() of this job.
-  std::string place;  ///< Where agents meet, for messages.
-  std::string role;   ///< The leader's own role, and the program of that role's ranks.
+  std::string token;   ///< This leader's part of generation_token().
+  std::string mark;    ///< secret_mark() of this job.
+  std::string leader;  ///< The id of the leading agent.
+  std::string place;   ///< Where agents meet, for messages.
+  std::string role;    ///< The leader's own role, and the program of that role's ranks.
   std::string program;
 
   /// Whether a job that lost a node waits for another one.
@@ -61,9 +62,10 @@ struct MembershipState {
     int64_t generation = 0;  ///< The last one it was part of.
     int node_rank = -1;      ///< Its rank there.
     NodeWork work = NodeWork::kIdle;
+    bool alive = false;  ///< Known to be: it wrote its offer for this leader.
 
     bool busy() const { return work == NodeWork::kBusy; }
-    bool usable() const { return !busy() && offer.leaving == 0; }
+    bool usable() const { return alive && !busy() && offer.leaving == 0; }
   };
   /// Kept so that no event has to visit all agents.
   struct Counts {

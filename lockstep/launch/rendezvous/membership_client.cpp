@@ -112,6 +112,7 @@ MembershipRules MembershipClient::rules() const {
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
   rules.token = make_token_part();
   rules.mark = secret_mark(secret_, options_.wire);
+  rules.leader = status_->id();
   rules.place = place_->name();
   const JoinRequest own = offer_from_json(to_json(status_->offer()));  // texts cut as others'
   rules.role = own.role;
@@ -198,6 +199,8 @@ void MembershipClient::hear(const Store::Changes& changes) {
   } else if (leader_) {
     leader_->take(changes.changes);
   }
+  const std::string& leader = news_->leader();
+  if (!leader.empty() && status_->change_leader(leader) && offered_) give_sign();
   offer_if_open();
   follow();
 }

@@ -56,6 +56,9 @@ struct JoinRequest {
   int failures_in_a_row = 0;
   NodeWork work = NodeWork::kIdle;
   int leaving = 0;  ///< The signal by which the user ends this node; 0: none.
+  /// The leader that the agent knew when it wrote this. A new leader counts only agents that wrote
+  /// since they know it: the key of a killed agent lasts for its time to live.
+  std::string leader;
 
   bool operator==(const JoinRequest&) const = default;
 };

@@ -108,6 +108,28 @@ TEST(MembershipClient, WhoDoesNotLeadAnyMoreDecidesNothing) {
   EXPECT_TRUE(others->list(keys::kPlans, in_time()).empty()) << "there is another leader";
 }
 
+TEST(MembershipClient, AnAgentWritesAgainForEachNewLeader) {
+  const auto store = make_memory_store();
+  const auto others = make_memory_client(store);
+  others->set(keys::kLeader, "first", in_time());
+  TakingPart agent(two_nodes(1h), store);
+  const auto appoint = [&](const std::string& leader) {
+    others->set(keys::kLeader, leader, in_time());
+    JobRecord forming;
+    forming.by = leader;
+    others->set(keys::kRecord, to_json(forming), in_time());
+    // A heartbeat would come only in an hour.
+    while (offer_from_json(others->get(keys::agent("me"), in_time())).leader != leader) {
+      ASSERT_EQ(agent.ended.wait_for(1ms), std::future_status::timeout);
+    }
+  };
+  appoint("first");
+  appoint("second");
+  agent.participant.stop();
+  others->set(keys::kLeader, "third", in_time());  // wakes it
+  agent.ended.get();
+}
+
 /// Answers nothing while it hangs.
 class HangingStore final : public RequestStore {
  public:

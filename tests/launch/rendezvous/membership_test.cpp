@@ -640,6 +640,32 @@ TEST(Membership, WhatIsLeftOfAJobThatWasKilledIsNoPartOfTheNext) {
   EXPECT_EQ(job.record.restart_count, 1);
 }
 
+// Its last word was that it has no workers, so nothing in its offer tells that it is dead.
+TEST(Membership, AnAgentThatWroteForAnEarlierLeaderIsCountedOnceItHasWrittenAgain) {
+  MembershipRules rules = nodes(2, 2, 3);
+  rules.leader = "a";
+  const auto by_now = [](JoinRequest* offer) { offer->leader = "a"; };
+  SimulatedJob job(rules);
+  job.come("old", had(1, NodeWork::kIdle));
+  job.come("a", by_now);
+  job.pass(10s);
+  EXPECT_FALSE(job.running()) << "its key may be left of a killed agent";
+  job.lose("old");
+  job.come("b", by_now);
+  EXPECT_EQ(job.ranks(), "a0 b1");
+  EXPECT_EQ(job.record.restart_count, 0);
+
+  SimulatedJob other(rules);
+  other.come("c", had(1, NodeWork::kIdle));
+  other.come("a", by_now);
+  other.come("c", [](JoinRequest* offer) {
+    had(1, NodeWork::kIdle)(offer);
+    offer->leader = "a";
+  });
+  EXPECT_EQ(other.ranks(), "a0 c1");
+  EXPECT_EQ(other.record.restart_count, 2) << "the job of c goes on";
+}
+
 TEST(Membership, AfterAKilledJobTheLastCallIsWaitedForAsInAnyFirstGeneration) {
   SimulatedJob job(nodes(1, 3));
   job.come("old", had(0, NodeWork::kBusy));
