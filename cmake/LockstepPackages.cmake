@@ -49,10 +49,6 @@ macro(lockstep_find_for_TORCH)
   endif()
 endmacro()
 
-macro(lockstep_find_for_LAUNCHER)
-  lockstep_find(CLI11 libcli11-dev)
-endmacro()
-
 # Only curl's header: store/etcd/http.cpp loads the library when it is needed.
 macro(lockstep_find_for_ETCD)
   lockstep_find_header(LOCKSTEP_CURL_INCLUDE curl/curl.h libcurl4-openssl-dev)
@@ -108,7 +104,6 @@ macro(lockstep_find_for_NCCL)
 endmacro()
 
 macro(lockstep_find_for_DATA)
-  lockstep_find(CLI11 libcli11-dev)
   lockstep_find(yaml-cpp libyaml-cpp-dev)
   lockstep_find(CURL libcurl4-openssl-dev)
   lockstep_find(LibArchive libarchive-dev)

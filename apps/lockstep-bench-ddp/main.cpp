@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
-#include "apps/command_line.h"
 #include "apps/lockstep-bench-ddp/measure.h"
 #include "apps/lockstep-bench-ddp/models.h"
 #include "apps/lockstep-bench-ddp/ranks.h"
-#include "lockstep/base/arguments.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/options.h"
 #include "lockstep/base/output_file.h"
 #include "lockstep/base/quick_end.h"
 #include "lockstep/comm_hook.h"
@@ -33,7 +33,7 @@ struct Options {
   MeasureSpec spec{.model = "resnet50"};
   std::string mode = "ddp";
   int ranks = 2;
-  bool ranks_given = false;
+  bool ranks_given = false, help = false;
   std::string json_path;
 };
 
@@ -80,43 +80,64 @@ json summary(const Options& options, const std::vector<std::string>& results) {
   return row;
 }
 
-int parse(int argc, char** argv, Options& options) {
-  CLI::App app(
-      "Time of a training step of ranks that this command starts here, or of those that a launcher "
-      "has started, this process being one.",
-      "lockstep bench ddp");
-  app.add_option("--model", options.spec.model, "the network")
-      ->capture_default_str()
-      ->check(CLI::IsMember(lockstep::bench::model_names()));
-  app.add_option("--mode", options.mode,
-                 "ddp: gradients averaged; independent: without communication, the bound")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"ddp", "independent"}));
-  const auto* const ranks = app.add_option("--ranks", options.ranks, "processes, one thread each")
-                                ->capture_default_str()
-                                ->check(CLI::Range(1, 1024));
-  app.add_option("--steps", options.spec.steps, "measured steps; default: by model")
-      ->check(CLI::Range(1, 1000000));
-  app.add_option("--warmup", options.spec.warmup, "steps before; default: by model")
-      ->check(CLI::Range(0, 1000000));
-  app.add_option("--bucket-cap-mb,--bucket_cap_mb", options.spec.bucket_cap_mb,
-                 "bound of a gradient bucket, MiB")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_option("--comm-hook,--comm_hook", options.spec.comm_hook, "how gradients travel")
-      ->capture_default_str()
-      ->check(CLI::IsMember(lockstep::comm_hook_names()));
-  app.add_option("--virtual-ranks,--virtual_ranks", options.spec.virtual_ranks,
-                 "parts of the global batch, dealt to the ranks; 0: one a rank")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--json", options.json_path, "write the result to this file")->type_name("FILE");
-  if (const auto status =
-          lockstep::app::parse_command_line(app, lockstep::reversed_arguments(argc, argv)))
-    return *status;
-  options.spec.distributed = options.mode == "ddp";
-  options.ranks_given = ranks->count() > 0;
-  return -1;
+const std::vector<std::string> kModes = {"ddp", "independent"};
+
+lockstep::OptionGroup<Options> ddp_options() {
+  using R = Options;
+  using Text = const std::string&;
+  using lockstep::one_of;
+  using lockstep::OptionKind;
+  using lockstep::parse_int;
+  return {
+      "",
+      {{"model", 0, OptionKind::kValue, "NAME",
+        "the network: resnet50, mlp3m, mlp50m or transformer25m (default resnet50)",
+        [](R& options, Text value, Text what) {
+          options.spec.model = one_of(lockstep::bench::model_names(), value, what);
+        }},
+       {"mode", 0, OptionKind::kValue, "NAME",
+        "ddp: gradients averaged; independent: without communication, the bound (default ddp)",
+        [](R& options, Text value, Text what) { options.mode = one_of(kModes, value, what); }},
+       {"ranks", 0, OptionKind::kValue, "N", "processes, one thread each (1 to 1024; default 2)",
+        [](R& options, Text value, Text what) {
+          options.ranks = static_cast<int>(parse_int(value, 1, 1024, what));
+          options.ranks_given = true;
+        }},
+       {"steps", 0, OptionKind::kValue, "N", "measured steps (default: by model)",
+        [](R& options, Text value, Text what) {
+          options.spec.steps = static_cast<int>(parse_int(value, 1, 1000000, what));
+        }},
+       {"warmup", 0, OptionKind::kValue, "N", "steps before (default: by model)",
+        [](R& options, Text value, Text what) {
+          options.spec.warmup = static_cast<int>(parse_int(value, 0, 1000000, what));
+        }},
+       {"bucket_cap_mb", 0, OptionKind::kValue, "X",
+        "bound of a gradient bucket, MiB (above 0; default 25)",
+        [](R& options, Text value, Text what) {
+          options.spec.bucket_cap_mb = lockstep::parse_real(value, 1e-6, 1e6, what);
+        }},
+       {"comm_hook", 0, OptionKind::kValue, "NAME",
+        "how gradients travel: none, auto, fp16, bf16, int8 or powersgd (default none)",
+        [](R& options, Text value, Text what) {
+          options.spec.comm_hook = one_of(lockstep::comm_hook_names(), value, what);
+        }},
+       {"virtual_ranks", 0, OptionKind::kValue, "N",
+        "parts of the global batch, dealt to the ranks; 0: one a rank (default 0)",
+        [](R& options, Text value, Text what) {
+          options.spec.virtual_ranks = static_cast<int>(parse_int(value, 0, 1 << 20, what));
+        }},
+       {"json", 0, OptionKind::kValue, "FILE", "write the result to this file",
+        lockstep::set_text<&R::json_path>},
+       lockstep::help_option<R>()}};
+}
+
+int print_help() {
+  return lockstep::print_help(
+      {{{"lockstep bench ddp [OPTIONS]", ""}},
+       "Time of a training step of ranks that this command starts here, or of those that a "
+       "launcher has started, this process being one.",
+       {help_group(ddp_options())},
+       ""});
 }
 
 void report(const Options& options, const json& row) {
@@ -160,7 +181,10 @@ void run_launched(Options options) {
 
 int body(int argc, char** argv) {
   Options options;
-  if (const int status = parse(argc, argv, options); status >= 0) return status;
+  lockstep::read_only_options({argv + 1, argv + argc}, ddp_options().options, "lockstep bench ddp",
+                              options);
+  if (options.help) return print_help();
+  options.spec.distributed = options.mode == "ddp";
   if (!options.json_path.empty()) lockstep::check_output_file(options.json_path);
   lockstep::warn_if_busy();
   if (lockstep::is_launched()) {

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
-#include "apps/command_line.h"
-#include "lockstep/base/arguments.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/options.h"
 #include "lockstep/data/fetch/transfer_bar.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/convert/convert.h"
@@ -15,29 +12,41 @@ namespace {
 
 using namespace lockstep;
 
-void add_options(CLI::App& app, ocr::ConvertOptions& options) {
-  app.add_option("-d,--dataset_name", options.dataset_name, "ic15, totaltext, td500 and others")
-      ->capture_default_str();
-  app.add_option("-t,--task", options.task, "det, rec or rec_lmdb")->capture_default_str();
-  app.add_option("-i,--image_dir", options.image_dir, "folder of the pictures")
-      ->type_name("DIR")
-      ->capture_default_str();
-  app.add_option("-l,--label_dir", options.label_dir, "folder of the labels, or their one file")
-      ->type_name("PATH");
-  app.add_option("-o,--output_path", options.output_path,
-                 "without it, beside the labels: {last of image_dir}_{task}_gt.txt")
-      ->type_name("FILE");
-  app.add_option("--path_mode", options.path_mode, "pictures' names alone (relative), or abs")
-      ->capture_default_str();
-  app.add_option("--split", options.split, "for sets that have several in one file");
+struct Request : ocr::ConvertOptions {
+  bool help = false;
+};
+
+OptionGroup<Request> convert_options() {
+  using R = Request;
+  constexpr auto kValue = OptionKind::kValue;
+  return {
+      "",
+      {{"dataset_name", 'd', kValue, "NAME", "ic15, totaltext, td500 and others (default ic15)",
+        set_text<&R::dataset_name>},
+       {"task", 't', kValue, "NAME", "det, rec or rec_lmdb (default det)", set_text<&R::task>},
+       {"image_dir", 'i', kValue, "DIR", "folder of the pictures (default ./ic15/det/images/)",
+        set_text<&R::image_dir>},
+       {"label_dir", 'l', kValue, "PATH", "folder of the labels, or their one file",
+        set_text<&R::label_dir>},
+       {"output_path", 'o', kValue, "FILE",
+        "without it, beside the labels: {last of image_dir}_{task}_gt.txt",
+        set_text<&R::output_path>},
+       {"path_mode", 0, kValue, "NAME",
+        "pictures' names alone (relative), or abs (default relative)", set_text<&R::path_mode>},
+       {"split", 0, kValue, "NAME", "for sets that have several in one file", set_text<&R::split>},
+       help_option<R>()}};
 }
 
 int body(int argc, char** argv) {
-  CLI::App app("Writes MindOCR's label files for published data sets.", "lockstep convert");
-  ocr::ConvertOptions options;
-  add_options(app, options);
-  if (const auto status = app::parse_command_line(app, reversed_arguments(argc, argv)))
-    return *status;
+  Request options;
+  read_only_options({argv + 1, argv + argc}, convert_options().options, "lockstep convert",
+                    options);
+  if (options.help) {
+    return print_help({{{"lockstep convert [OPTIONS]", ""}},
+                       "Writes MindOCR's label files for published data sets.",
+                       {help_group(convert_options())},
+                       ""});
+  }
   ocr::ConvertResult result;
   {
     TransferBar bar("convert", 2, format_count);

@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
 
-#include "apps/command_line.h"
-#include "lockstep/base/arguments.h"
+#include "lockstep/base/options.h"
 #include "lockstep/data/fetch/transfer_bar.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/synth/write_synth.h"
@@ -14,6 +13,8 @@
 namespace {
 
 using namespace lockstep;
+
+constexpr int64_t kMaxPictures = 1'000'000'000;
 
 /// "640x480". Errors: kInvalidArgument.
 cv::Size parse_size(const std::string& text) {
@@ -26,33 +27,49 @@ cv::Size parse_size(const std::string& text) {
               fmt::format("--size {}: must be WIDTHxHEIGHT, such as 640x640", text));
 }
 
-void add_options(CLI::App& app, ocr::SynthOptions& options, std::string& size) {
-  app.add_option("--det", options.det, "scenes for text detection")->capture_default_str();
-  app.add_option("--rec", options.rec, "words for text recognition")->capture_default_str();
-  app.add_option("--test_share,--test-share", options.test_share, "as many more for testing")
-      ->capture_default_str();
-  app.add_option("-o,--output,--dir", options.output, "folder to make")
-      ->type_name("DIR")
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "equal seeds, equal pictures")->capture_default_str();
-  app.add_option("--size", size, "pixels of a scene, WIDTHxHEIGHT")
-      ->type_name("WxH")
-      ->capture_default_str();
-  app.add_option("--difficulty", options.difficulty, "easy, normal or hard")->capture_default_str();
-  app.add_option("--fonts", options.fonts, "folder of fonts; without it, the system's")
-      ->type_name("DIR");
-  app.add_option("--threads", options.threads, "0: one a core")->capture_default_str();
+struct Request : ocr::SynthOptions {
+  bool help = false;
+};
+
+OptionGroup<Request> synth_options() {
+  using R = Request;
+  using Text = const std::string&;
+  constexpr auto kValue = OptionKind::kValue;
+  return {
+      "",
+      {{"det", 0, kValue, "N", "scenes for text detection (default 0)",
+        set_whole<&R::det, 0, kMaxPictures>},
+       {"rec", 0, kValue, "N", "words for text recognition (default 0)",
+        set_whole<&R::rec, 0, kMaxPictures>},
+       {"test_share", 0, kValue, "X", "as many more for testing (0 to 1; default 0.1)",
+        [](R& request, Text value, Text what) {
+          request.test_share = parse_real(value, 0, 1, what);
+        }},
+       {"output", 'o', kValue, "DIR", "folder to make (default data/synth-ocr)",
+        set_text<&R::output>},
+       {"dir", 0, kValue, "DIR", "", set_text<&R::output>},
+       {"seed", 0, kValue, "N", "equal seeds, equal pictures (default 0)",
+        set_whole<&R::seed, 0, INT64_MAX>},
+       {"size", 0, kValue, "WxH", "pixels of a scene, WIDTHxHEIGHT (default 640x640)",
+        [](R& request, Text value, Text) { request.scene_size = parse_size(value); }},
+       {"difficulty", 0, kValue, "NAME", "easy, normal or hard (default normal)",
+        set_text<&R::difficulty>},
+       {"fonts", 0, kValue, "DIR", "folder of fonts; without it, the system's",
+        set_text<&R::fonts>},
+       {"threads", 0, kValue, "N", "0: one a core (default 0)", set_whole<&R::threads, 0, 1024>},
+       help_option<R>()}};
 }
 
 int body(int argc, char** argv) {
-  CLI::App app("Draws pictures with text, and MindOCR's label files for them.",
-               "lockstep data synth-ocr");
-  ocr::SynthOptions options;
-  std::string size = "640x640";
-  add_options(app, options, size);
-  if (const auto status = app::parse_command_line(app, reversed_arguments(argc, argv)))
-    return *status;
-  options.scene_size = parse_size(size);
+  Request options;
+  read_only_options({argv + 1, argv + argc}, synth_options().options, "lockstep data synth-ocr",
+                    options);
+  if (options.help) {
+    return print_help({{{"lockstep data synth-ocr [OPTIONS]", ""}},
+                       "Draws pictures with text, and MindOCR's label files for them.",
+                       {help_group(synth_options())},
+                       ""});
+  }
   ocr::SynthResult result;
   {
     TransferBar bar("synth-ocr", 2, format_count);

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 
-#include "apps/command_line.h"
-#include "lockstep/base/arguments.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/base/options.h"
 #include "lockstep/data/pictures/recipe.h"
 #include "lockstep/error.h"
 
@@ -17,13 +15,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void add_options(CLI::App& app, fs::path& folder, fs::path& output) {
-  app.add_option("FOLDER", folder,
-                 "a sub-folder of pictures for each class; or these below FOLDER/train and "
-                 "FOLDER/val")
-      ->required();
-  app.add_option("-o,--output", output, "file to write; without it, runs/FOLDER.yaml")
-      ->type_name("FILE");
+struct Request {
+  fs::path output;
+  bool help = false;
+};
+
+OptionGroup<Request> images_options() {
+  using R = Request;
+  return {"",
+          {{"output", 'o', OptionKind::kValue, "FILE",
+            "file to write; without it, runs/FOLDER.yaml", set_text<&R::output>},
+           help_option<R>()}};
+}
+
+int print_images_help() {
+  return print_help({{{"lockstep data images FOLDER [OPTIONS]", ""}},
+                     "Writes a configuration that trains on a folder of pictures.",
+                     {{"",
+                       {{"FOLDER",
+                         "a sub-folder of pictures for each class; or these below FOLDER/train "
+                         "and FOLDER/val"}}},
+                      help_group(images_options())},
+                     ""});
 }
 
 /// The folder's own name, also of "photos/", "." and "..".
@@ -50,11 +63,15 @@ std::string summary_of(const FolderFacts& facts, const RecipeChoice& choice,
 }  // namespace
 
 int write_recipe(int argc, char** argv) {
-  CLI::App app("Writes a configuration that trains on a folder of pictures.",
-               "lockstep data images");
-  fs::path folder, output;
-  add_options(app, folder, output);
-  if (const auto status = parse_command_line(app, reversed_arguments(argc, argv))) return *status;
+  const std::string verb = "lockstep data images";
+  Request request;
+  auto words = read_request({argv + 1, argv + argc}, images_options().options, verb, request);
+  if (request.help) return print_images_help();
+  if (words.empty()) throw Error(ErrorCode::kInvalidArgument, verb + ": which FOLDER?");
+  const fs::path folder = words[0];
+  words.erase(words.begin());
+  refuse_rest(words, names_of(images_options().options), verb);
+  fs::path output = request.output;
   if (output.empty()) output = fs::path("runs") / (name_of(folder) + ".yaml");
   if (fs::exists(output)) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
 
-#include "apps/command_line.h"
 #include "apps/lockstep-data/images.h"
 #include "apps/lockstep/verbs.h"
-#include "lockstep/base/arguments.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/options.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/prepare.h"
@@ -21,28 +20,50 @@ namespace {
 
 using namespace lockstep;
 
+/// A terabyte of pictures.
+constexpr int64_t kMaxRecords = 300'000'000;
+
 const std::vector<std::string> kDataSets = {"cifar10", "images", "synth-ocr"};
 
-void add_options(CLI::App& app, std::string& name, PrepareOptions& options) {
-  app.add_option("SET", name,
-                 "cifar10: CIFAR-10 in binary form; the existing files, else a download, else a "
-                 "generated stand-in. synth-ocr: drawn pictures with text, see "
-                 "lockstep data synth-ocr --help. images: a configuration for your own "
-                 "pictures, see lockstep data images --help")
-      ->required();
-  app.add_option("--dir", options.dir, "folder of the data set")
-      ->type_name("DIR")
-      ->capture_default_str();
-  app.add_flag("--generate", options.generate, "draw a stand-in, do not use the network");
-  app.add_option("--records", options.stand_in.train_records,
-                 "training records of the stand-in; a fifth as many for testing")
-      ->capture_default_str();
-  app.add_option("--seed", options.stand_in.seed, "seed of the stand-in")->capture_default_str();
-  app.add_option("--url", options.url, "archive to download; then there is no stand-in")
-      ->type_name("URL");
-  app.add_option("--md5", options.md5, "checksum of that archive")
-      ->type_name("HEX")
-      ->needs("--url");
+struct Request : PrepareOptions {
+  bool help = false;
+};
+
+OptionGroup<Request> data_options() {
+  using R = Request;
+  using Text = const std::string&;
+  constexpr auto kValue = OptionKind::kValue;
+  return {"",
+          {{"dir", 0, kValue, "DIR", "folder of the data set (default data/cifar10)",
+            set_text<&R::dir>},
+           {"generate", 0, OptionKind::kFlag, "", "draw a stand-in, do not use the network",
+            set_flag<&R::generate>},
+           {"records", 0, kValue, "N",
+            "training records of the stand-in; a fifth as many for testing (default 10000)",
+            [](R& request, Text value, Text what) {
+              request.stand_in.train_records = parse_int(value, 0, kMaxRecords, what);
+            }},
+           {"seed", 0, kValue, "N", "seed of the stand-in (default 0)",
+            [](R& request, Text value, Text what) {
+              request.stand_in.seed = static_cast<uint64_t>(parse_int(value, 0, INT64_MAX, what));
+            }},
+           {"url", 0, kValue, "URL", "archive to download; then there is no stand-in",
+            set_text<&R::url>},
+           {"md5", 0, kValue, "HEX", "checksum of that archive (with --url)", set_text<&R::md5>},
+           help_option<R>()}};
+}
+
+int print_data_help() {
+  return print_help({{{"lockstep data SET [OPTIONS]", ""}},
+                     "Gets a data set onto this machine.",
+                     {{"",
+                       {{"SET",
+                         "cifar10: CIFAR-10 in binary form; the existing files, else a download, "
+                         "else a generated stand-in. synth-ocr: drawn pictures with text, see "
+                         "lockstep data synth-ocr --help. images: a configuration for your own "
+                         "pictures, see lockstep data images --help"}}},
+                      help_group(data_options())},
+                     ""});
 }
 
 void require_known(const std::string& name) {
@@ -76,13 +97,20 @@ int body(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "images") {
     return app::write_recipe(argc - 1, argv + 1);
   }
-  CLI::App app("Gets a data set onto this machine.", "lockstep data");
-  std::string name;
-  PrepareOptions options;
-  add_options(app, name, options);
-  if (const auto status = app::parse_command_line(app, reversed_arguments(argc, argv)))
-    return *status;
-  require_known(name);
+  Request options;
+  const std::string verb = "lockstep data";
+  auto sets = read_request({argv + 1, argv + argc}, data_options().options, verb, options);
+  if (options.help) return print_data_help();
+  if (sets.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("which data set? {}", fmt::join(kDataSets, ", ")));
+  }
+  require_known(sets[0]);
+  sets.erase(sets.begin());
+  refuse_rest(sets, names_of(data_options().options), verb);
+  if (options.url.empty() && !options.md5.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "--md5 requires --url");
+  }
   options.stand_in.test_records = std::max<int64_t>(options.stand_in.train_records / 5, 10);
   get_cifar10(options);
   return 0;

@@ -1,13 +1,11 @@
 // lockstep predict: classifies pictures, or finds and reads text in them. One process of a run,
 // alone or under any launcher that World::join() detects.
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
-#include "apps/command_line.h"
-#include "lockstep/base/arguments.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/options.h"
 #include "lockstep/base/quick_end.h"
 #include "lockstep/error.h"
 #include "lockstep/predict/run_prediction.h"
@@ -16,48 +14,69 @@
 
 namespace {
 
-void declare(CLI::App& app, lockstep::PredictOptions& options) {
-  app.add_option("-c,--config", options.config,
-                 "YAML file of a classifier, a detector or a recogniser")
-      ->type_name("FILE");
-  app.add_option(
-         "-i,--input", options.input,
-         "a picture, or a folder of .jpg, .jpeg and .png; default: predict.dataset.data_dir")
-      ->type_name("PATH");
-  app.add_option("--det", options.det,
-                 "the detector's YAML file, weights (.ckpt, .pth, .safetensors), or both")
-      ->expected(1, 2)
-      ->type_name("FILE");
-  app.add_option("--rec", options.rec, "the same for the recogniser, which reads the regions found")
-      ->expected(1, 2)
-      ->type_name("FILE");
-  app.add_option("--cls", options.cls, "the same for a classifier, which works alone")
-      ->expected(1, 2)
-      ->type_name("FILE");
-  app.add_option("--output", options.output,
-                 "folder for results and pictures; default: predict.output_save_dir, else output")
-      ->type_name("DIR");
-  app.add_option("--drop_score", options.drop_score,
-                 "least confidence of a text, with both networks")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  app.add_flag_callback(
-      "--no-draw", [&options] { options.draw = false; }, "write no pictures, the lines alone");
-  app.add_option("-o,--opt", options.overrides, "values that replace those of the YAML files")
-      ->type_name("key.sub=value ...");
+using namespace lockstep;
+
+struct Request : PredictOptions {
+  bool help = false;
+};
+
+/// Of a network: its YAML file, its weights, or both.
+template <auto kMember>
+constexpr auto add_file = [](Request& request, const std::string& value, const std::string& what) {
+  if ((request.*kMember).size() == 2) {
+    throw Error(ErrorCode::kInvalidArgument,
+                what + " takes a YAML file and a file of weights, and no third: " + value);
+  }
+  (request.*kMember).push_back(value);
+};
+
+OptionGroup<Request> predict_options() {
+  using R = Request;
+  using Text = const std::string&;
+  constexpr auto kValue = OptionKind::kValue;
+  constexpr auto kWords = OptionKind::kWords;
+  return {"",
+          {{"config", 'c', kValue, "FILE", "YAML file of a classifier, a detector or a recogniser",
+            set_text<&R::config>},
+           {"input", 'i', kValue, "PATH",
+            "a picture, or a folder of .jpg, .jpeg and .png; default: predict.dataset.data_dir",
+            set_text<&R::input>},
+           {"det", 0, kWords, "FILE",
+            "the detector's YAML file, weights (.ckpt, .pth, .safetensors), or both",
+            add_file<&R::det>},
+           {"rec", 0, kWords, "FILE", "the same for the recogniser, which reads the regions found",
+            add_file<&R::rec>},
+           {"cls", 0, kWords, "FILE", "the same for a classifier, which works alone",
+            add_file<&R::cls>},
+           {"output", 0, kValue, "DIR",
+            "folder for results and pictures; default: predict.output_save_dir, else output",
+            set_text<&R::output>},
+           {"drop_score", 0, kValue, "X",
+            "least confidence of a text, with both networks (0 to 1; default 0.5)",
+            [](R& request, Text value, Text what) {
+              request.drop_score = parse_real(value, 0, 1, what);
+            }},
+           {"no_draw", 0, OptionKind::kFlag, "", "write no pictures, the lines alone",
+            [](R& request, Text, Text) { request.draw = false; }},
+           {"opt", 'o', kWords, "key.sub=value ...", "values that replace those of the YAML files",
+            [](R& request, Text value, Text) { request.overrides.push_back(value); }},
+           help_option<R>()}};
 }
 
 int run(int argc, char** argv) {
-  lockstep::PredictOptions options;
-  CLI::App app("Classify pictures, or find and read text in them.", "lockstep predict");
-  declare(app, options);
-  if (const auto status =
-          lockstep::app::parse_command_line(app, lockstep::reversed_arguments(argc, argv)))
-    return *status;
-  const auto plan = lockstep::plan_prediction(options);
-  const auto world = lockstep::World::join();
-  if (world.size > 1) lockstep::set_log_name("rank " + std::to_string(world.rank));
-  return lockstep::run_prediction(plan, world);
+  Request options;
+  read_only_options({argv + 1, argv + argc}, predict_options().options, "lockstep predict",
+                    options);
+  if (options.help) {
+    return print_help({{{"lockstep predict [OPTIONS]", ""}},
+                       "Classify pictures, or find and read text in them.",
+                       {help_group(predict_options())},
+                       ""});
+  }
+  const auto plan = plan_prediction(options);
+  const auto world = World::join();
+  if (world.size > 1) set_log_name("rank " + std::to_string(world.rank));
+  return run_prediction(plan, world);
 }
 
 }  // namespace

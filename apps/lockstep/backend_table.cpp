@@ -61,8 +61,7 @@ int print_backends(const std::vector<BackendReport>& reports,
                    const std::vector<std::string>& args) {
   BackendsRequest request;
   const auto options = backends_options().options;
-  refuse_rest(read_request(args, options, "lockstep doctor backends", request), names_of(options),
-              "lockstep doctor backends");
+  read_only_options(args, options, "lockstep doctor backends", request);
   if (request.help) return print_help(backends_help());
   std::fputs((request.json ? as_json(reports) : as_table(reports)).c_str(), stdout);
   return 0;

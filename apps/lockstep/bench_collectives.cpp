@@ -1,14 +1,13 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "apps/command_line.h"
 #include "apps/lockstep/collectives_bench.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/counted.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/options.h"
 #include "lockstep/base/output_file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/backends.h"
@@ -103,38 +102,75 @@ int run_launched(CollectivesBench bench, bool ranks_given, const std::string& js
   return 0;
 }
 
+struct Request {
+  CollectivesBench bench;
+  std::string sizes = "4:256M", json_file;
+  bool ranks_given = false, help = false;
+};
+
+const std::vector<std::string> kMemories = {"own", "user"};
+
+OptionGroup<Request> bench_options() {
+  using R = Request;
+  using Text = const std::string&;
+  constexpr auto kValue = OptionKind::kValue;
+  return {
+      "",
+      {{"op", 0, kValue, "NAME",
+        "operation: all_reduce, all_gather, reduce_scatter, broadcast, barrier or send (default "
+        "all_reduce)",
+        [](R& request, Text value, Text what) {
+          request.bench.op = one_of(bench_ops(), value, what);
+        }},
+       {"ranks", 0, kValue, "N", "processes to start (1 to 256; default 2)",
+        [](R& request, Text value, Text what) {
+          request.bench.ranks = static_cast<int>(parse_int(value, 1, 256, what));
+          request.ranks_given = true;
+        }},
+       {"backend", 0, kValue, "NAME", "back end, or auto (default native)",
+        [](R& request, Text value, Text) { request.bench.backend = value; }},
+       {"memory", 0, kValue, "NAME", "own: the back end's; user: ordinary memory (default own)",
+        [](R& request, Text value, Text what) {
+          request.bench.memory = one_of(kMemories, value, what);
+        }},
+       {"sizes", 0, kValue, "LIST", "FROM:TO doubling, or a list: 25M,64M (default 4:256M)",
+        set_text<&R::sizes>},
+       {"seconds", 0, kValue, "X", "time for each size (0.01 to 600; default 0.4)",
+        [](R& request, Text value, Text what) {
+          request.bench.seconds = parse_real(value, 0.01, 600, what);
+        }},
+       {"rounds", 0, kValue, "N", "at least so many for each size (1 to 1000000; default 9)",
+        [](R& request, Text value, Text what) {
+          request.bench.rounds = static_cast<int>(parse_int(value, 1, 1'000'000, what));
+        }},
+       {"json", 0, kValue, "FILE", "also write the results to this file", set_text<&R::json_file>},
+       help_option<R>()}};
+}
+
+int print_bench_help() {
+  return print_help(
+      {{{"lockstep bench collectives [OPTIONS]", ""}},
+       "Time collectives between ranks that this command starts here, or between the ranks that a "
+       "launcher has started, this process being one.",
+       {help_group(bench_options())},
+       ""});
+}
+
 }  // namespace
 
 int bench_collectives(const std::vector<std::string>& args) {
-  CollectivesBench bench;
-  std::string sizes = "4:256M";
-  std::string json_file;
-  CLI::App app(
-      "Time collectives between ranks that this command starts here, or between the ranks that a "
-      "launcher has started, this process being one.",
-      "lockstep bench collectives");
-  app.add_option("--op", bench.op, "operation")->check(CLI::IsMember(bench_ops()));
-  const auto* const ranks =
-      app.add_option("--ranks", bench.ranks, "processes to start")->check(CLI::Range(1, 256));
-  app.add_option("--backend", bench.backend, "back end, or auto");
-  app.add_option("--memory", bench.memory, "own: the back end's; user: ordinary memory")
-      ->check(CLI::IsMember({"own", "user"}));
-  app.add_option("--sizes", sizes, "FROM:TO doubling, or a list: 4:256M, 25M,64M")
-      ->type_name("LIST");
-  app.add_option("--seconds", bench.seconds, "time for each size")->check(CLI::Range(0.01, 600.0));
-  app.add_option("--rounds", bench.rounds, "at least so many for each size")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--json", json_file, "also write the results to this file")->type_name("FILE");
-  const std::vector<std::string> reversed(args.rbegin(), args.rend());
-  if (const auto status = parse_command_line(app, reversed)) return *status;
-  bench.sizes = parse_sizes(sizes);
-  if (!json_file.empty()) check_output_file(json_file);
+  Request request;
+  read_only_options(args, bench_options().options, "lockstep bench collectives", request);
+  if (request.help) return print_bench_help();
+  CollectivesBench& bench = request.bench;
+  bench.sizes = parse_sizes(request.sizes);
+  if (!request.json_file.empty()) check_output_file(request.json_file);
   hand_over_to_libtorch(bench.backend, args);
   choose_backend(bench.backend, GroupSpec{});  // refuses an unknown name before anything starts
   warn_if_busy();
-  if (is_launched()) return run_launched(bench, ranks->count() > 0, json_file);
+  if (is_launched()) return run_launched(bench, request.ranks_given, request.json_file);
   print_head(bench);
-  Report report(bench, json_file);
+  Report report(bench, request.json_file);
   return run_collectives_bench(
       bench, [&](const CollectivesResult& result) { report.add(result); },
       [&] { report.finish(); });

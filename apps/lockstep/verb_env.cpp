@@ -65,8 +65,7 @@ constexpr std::chrono::seconds kPmiLimit{5};
 int verb_env(const std::vector<std::string>& args) {
   EnvRequest request;
   const auto options = env_options().options;
-  refuse_rest(read_request(args, options, "lockstep env", request), names_of(options),
-              "lockstep env");
+  read_only_options(args, options, "lockstep env", request);
   if (request.help) return print_help(env_help());
   const EnvFacts facts{with_pmi_port(this_environment(), Deadline::after(kPmiLimit)),
                        usable_cores()};

@@ -30,6 +30,17 @@ int64_t parse_int(std::string_view text, int64_t lo, int64_t hi, std::string_vie
   return value;
 }
 
+double parse_real(std::string_view text, double lo, double hi, std::string_view what) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, value);
+  if (failure != std::errc() || stop != end || !(value >= lo && value <= hi)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: '{}' is not a number from {} to {}", what, text, lo, hi));
+  }
+  return value;
+}
+
 bool parse_yes(std::string_view text, std::string_view variable) {
   if (text == "1" || text == "0") return text == "1";
   throw Error(ErrorCode::kInvalidArgument,

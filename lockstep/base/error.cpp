@@ -69,7 +69,10 @@ std::string_view without_frames(std::string_view what) {
 
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) noexcept {
   const auto say = [&](const char* what) {
-    const auto text = without_frames(what);
+    auto text = without_frames(what);
+    // Errors of a command line begin with the verb, which is this program.
+    const std::string named = std::string(program) + ": ";
+    if (text.starts_with(named)) text = text.substr(named.size());
     std::fprintf(stderr, "%.*s: error: %.*s\n", static_cast<int>(program.size()), program.data(),
                  static_cast<int>(text.size()), text.data());
   };

@@ -1,6 +1,7 @@
 #include "lockstep/base/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -106,6 +107,10 @@ class Reader {
     } else {
       given_.options.push_back({option.name, words_[++next_], what});
     }
+    while (option.kind == OptionKind::kWords && next_ + 1 < words_.size() &&
+           !words_[next_ + 1].starts_with('-')) {
+      given_.options.push_back({option.name, words_[++next_], what});
+    }
   }
 
   const std::vector<std::string>& words_;
@@ -131,6 +136,14 @@ void refuse_rest(const std::vector<std::string>& rest, std::span<const OptionNam
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{}: unexpected word '{}' (there are: {}){}", verb, rest[0],
                           fmt::join(known, ", "), did_you_mean("--" + rest[0], known)));
+}
+
+const std::string& one_of(const std::vector<std::string>& names, const std::string& value,
+                          const std::string& what) {
+  if (std::find(names.begin(), names.end(), value) != names.end()) return value;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: '{}' is none of {}{}", what, value, fmt::join(names, ", "),
+                          did_you_mean(value, names)));
 }
 
 std::string long_option(std::string_view name) {

@@ -3,11 +3,14 @@
 // As torchrun's: `-` and `_` are the same in a name, and values follow a space or `=`. As mpirun's:
 // a long name may have one dash.
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "lockstep/base/env.h"
 #include "lockstep/base/help_text.h"
 
 namespace lockstep {
@@ -15,8 +18,9 @@ namespace lockstep {
 enum class OptionKind {
   kValue,
   kFlag,
-  kList,  ///< As often as wanted; a value a line.
-  kPair,  ///< Two words follow, and mean nothing here.
+  kList,   ///< As often as wanted; a value a line.
+  kWords,  ///< As kList, and the words up to the next option are values of it, too.
+  kPair,   ///< Two words follow, and mean nothing here.
 };
 
 /// Request: what the options of the verb are read into.
@@ -47,6 +51,17 @@ constexpr auto set_flag =
 template <auto kMember>
 constexpr auto set_text =
     [](auto& request, const std::string& value, const std::string&) { request.*kMember = value; };
+
+/// A number within bounds, as the member's type.
+template <auto kMember, int64_t kLo, int64_t kHi>
+constexpr auto set_whole = [](auto& request, const std::string& value, const std::string& what) {
+  using Number = std::remove_reference_t<decltype(request.*kMember)>;
+  request.*kMember = static_cast<Number>(parse_int(value, kLo, kHi, what));
+};
+
+/// `value`, which must be one of `names`. Errors: kInvalidArgument naming `what` and all names.
+const std::string& one_of(const std::vector<std::string>& names, const std::string& value,
+                          const std::string& what);
 
 template <class Request>
 Option<Request> help_option() {
@@ -125,6 +140,16 @@ std::vector<std::string> read_request(const std::vector<std::string>& words,
     }
   }
   return std::move(given.rest);
+}
+
+/// The same for a verb without other words. Errors: those of read_request() and refuse_rest(); none
+/// of the latter with --help.
+template <class Request>
+void read_only_options(const std::vector<std::string>& words,
+                       const std::vector<Option<Request>>& options, const std::string& verb,
+                       Request& request) {
+  const auto rest = read_request(words, options, verb, request);
+  if (!request.help) refuse_rest(rest, names_of(options), verb);
 }
 
 }  // namespace lockstep

@@ -53,5 +53,14 @@ TEST(ParseInt, TakesWholeNumbersOnly) {
     EXPECT_THROW(parse_int(text, -5, INT64_MAX, "x"), Error) << text;
 }
 
+TEST(ParseReal, NumbersKeepToTheirRange) {
+  EXPECT_EQ(parse_real("0.25", 0, 1, "x"), 0.25);
+  EXPECT_EQ(parse_real("1e-2", 0, 1, "x"), 0.01);
+  EXPECT_EQ(message_of([] { parse_real("2", 0, 1, "--share"); }),
+            "--share: '2' is not a number from 0 to 1");
+  for (const char* text : {"", " 1", "1s", "0,5", "nan", "inf", "1e999"})
+    EXPECT_THROW(parse_real(text, 0, 1e300, "x"), Error) << text;
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -49,6 +49,9 @@ TEST(RunMain, PrintsOneLineForErrors) {
   const auto ours = [](int, char**) -> int { throw Error(ErrorCode::kNotFound, "no x"); };
   EXPECT_EQ(run(ours, &said), 2);
   EXPECT_EQ(said, "tool: error: no x\n");
+  const auto named = [](int, char**) -> int { throw Error(ErrorCode::kNotFound, "tool: no x"); };
+  EXPECT_EQ(run(named, &said), 2);
+  EXPECT_EQ(said, "tool: error: no x\n");
   const auto foreign = [](int, char**) -> int { throw std::runtime_error("odd"); };
   EXPECT_EQ(run(foreign, &said), 1);
   EXPECT_EQ(said, "tool: error: odd\n");

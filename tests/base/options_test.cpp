@@ -63,6 +63,44 @@ TEST(Options, OtherWordsMayStandBetweenThem) {
   EXPECT_EQ(request.log_dir, "");
 }
 
+TEST(Options, ValuesAreCheckedByTheirBoundsAndNames) {
+  struct Numbers {
+    int ranks = 2;
+    std::vector<std::string> files;
+    bool help = false;
+  };
+  const std::vector<Option<Numbers>> table = {
+      {"ranks", 'n', OptionKind::kValue, "N", "", set_whole<&Numbers::ranks, 1, 8>},
+      {"files", 0, OptionKind::kWords, "FILE", "",
+       [](Numbers& numbers, const std::string& value, const std::string&) {
+         numbers.files.push_back(value);
+       }},
+      help_option<Numbers>()};
+  Numbers numbers;
+  read_only_options({"--files", "a", "b", "-n", "8", "--files=c", "d"}, table, "verb", numbers);
+  EXPECT_EQ(numbers.ranks, 8);
+  EXPECT_EQ(numbers.files, (Words{"a", "b", "c", "d"}));
+  const auto refusal = [&](const Words& words) -> std::string {
+    try {
+      read_only_options(words, table, "verb", numbers);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal({"-n", "9"}), "-n: '9' is not a whole number from 1 to 8");
+  EXPECT_EQ(refusal({"-n", "2", "c"}),
+            "verb: unexpected word 'c' (there are: --ranks, --files, --help)");
+  EXPECT_EQ(refusal({"c", "--help"}), "") << "--help is printed whatever else there is";
+  EXPECT_EQ(one_of({"own", "user"}, "own", "--memory"), "own");
+  try {
+    one_of({"own", "user"}, "usr", "--memory");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "--memory: 'usr' is none of own, user, did you mean 'user'?");
+  }
+}
+
 TEST(Options, OfACommandTheFirstWordEndsThem) {
   const auto names = names_of(options());
   const auto given = read_option_words({"-f", "program", "-f", "--", "x"}, names, "lockstep verb",

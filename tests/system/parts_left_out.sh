@@ -33,7 +33,7 @@ refused "LOCKSTEP_WITH_DATA is ON and needs yaml-cpp (Debian: libyaml-cpp-dev)" 
 # The core alone, here also without libtorch: its build takes a minute. None of these packages is
 # searched for.
 hidden=()
-for package in Torch yaml-cpp CURL LibArchive CLI11 MPI; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
+for package in Torch yaml-cpp CURL LibArchive MPI; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
 off=()
 for part in TORCH LAUNCHER DOCTOR ETCD MPI GLOO NCCL DATA RECIPES; do off+=("-DLOCKSTEP_WITH_$part=OFF"); done
 rm -f "$build/CMakeCache.txt"

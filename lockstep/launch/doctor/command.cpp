@@ -57,14 +57,6 @@ std::vector<std::string> parse_hosts(const std::string& list) {
   return hosts;
 }
 
-double parse_seconds(const std::string& text, double most, const char* option) {
-  char* end = nullptr;
-  const double seconds = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(seconds >= 0) || seconds > most)
-    refuse_doctor(fmt::format("{} '{}': seconds from 0 to {}", option, text, most));
-  return seconds;
-}
-
 OptionGroup<DoctorRequest> doctor_options() {
   using R = DoctorRequest;
   using Text = const std::string&;
@@ -98,13 +90,13 @@ OptionGroup<DoctorRequest> doctor_options() {
         [](R& request, Text value, Text) { request.examine.hccn_conf = value; }},
        {"seconds", 0, kValue, "S",
         "how long each pair's bandwidth is measured (default 0.2); 0: not at all",
-        [](R& request, Text value, Text) {
-          request.examine.seconds = parse_seconds(value, 60, "--seconds");
+        [](R& request, Text value, Text what) {
+          request.examine.seconds = parse_real(value, 0, 60, what);
         }},
        {"timeout", 0, kValue, "S", "for each answer of a host (default 60)",
-        [](R& request, Text value, Text) {
+        [](R& request, Text value, Text what) {
           request.examine.timeout = std::chrono::milliseconds(
-              static_cast<int64_t>(1000 * parse_seconds(value, 3600, "--timeout")));
+              static_cast<int64_t>(1000 * parse_real(value, 0, 3600, what)));
         }},
        {"json", 0, kFlag, "", "for programs", set_flag<&R::json>},
        {"probe", 0, kFlag, "", "", set_flag<&R::probe>},

@@ -3,8 +3,8 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/job/run_option_values.h"
 
-// Not CLI11: torchrun's command line has two spellings of every name, ends at the first positional
-// word and takes defaults from PET_ variables. And this program must start in a millisecond.
+// As torchrun's: two spellings of every name, an end at the first positional word, and defaults
+// from PET_ variables.
 
 namespace lockstep {
 namespace {

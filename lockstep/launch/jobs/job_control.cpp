@@ -103,8 +103,7 @@ std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std:
 
 int ps_command(const std::vector<std::string>& words, const FindRanks& find) {
   PsRequest request;
-  refuse_rest(read_request(words, ps_options().options, "lockstep ps", request),
-              names_of(ps_options().options), "lockstep ps");
+  read_only_options(words, ps_options().options, "lockstep ps", request);
   if (request.help) return print_help(ps_help());
   auto jobs = running_jobs(WithoutProc::kAllThatHoldTheirLocks);
   const auto others = other_jobs_here(find, jobs);

@@ -45,8 +45,8 @@ const OptionGroup<TrainRequest>& train_options() {
       "",
       {{"config", 'c', OptionKind::kValue, "FILE",
         "YAML file, e.g. configs/cls/resnet/...yaml (needed)", set_text<&R::config>},
-       {"opt", 'o', OptionKind::kList, "key.sub=value ...", "values that replace those of the file",
-        add_text<&R::overrides>},
+       {"opt", 'o', OptionKind::kWords, "key.sub=value ...",
+        "values that replace those of the file", add_text<&R::overrides>},
        {"check", 0, OptionKind::kFlag, "",
         "only check the file; print configuration and plan of the run (not with --eval)",
         set_flag<&R::check>},
@@ -86,17 +86,6 @@ std::string verb_of(int argc, char** argv) {
   return ready ? "lockstep train" : program;
 }
 
-/// Words after those of -o are values, too, as in MindOCR: -o a=1 b=2.
-void take_rest(const std::vector<std::string>& rest, TrainRequest& request,
-               const std::string& verb) {
-  std::vector<std::string> unknown;
-  for (const auto& word : rest) {
-    const bool value = !request.overrides.empty() && word.find('=') != std::string::npos;
-    (value ? request.overrides : unknown).push_back(word);
-  }
-  refuse_rest(unknown, names_of(train_options().options), verb);
-}
-
 TrainRequest read_train_request(const std::vector<std::string>& words, const std::string& verb) {
   TrainRequest request;
   auto rest = read_request(words, train_options().options, verb, request);
@@ -106,7 +95,7 @@ TrainRequest read_train_request(const std::vector<std::string>& words, const std
     if (!rest.empty()) request.list = rest[0];
     return request;
   }
-  take_rest(rest, request, verb);
+  refuse_rest(rest, names_of(train_options().options), verb);
   if (request.check && request.eval) {
     throw Error(ErrorCode::kInvalidArgument, verb + ": --check does not go with --eval");
   }
@@ -116,20 +105,9 @@ TrainRequest read_train_request(const std::vector<std::string>& words, const std
   return request;
 }
 
-/// run_main() names the verb, which errors of the command line begin with, too.
-TrainRequest read_command_line(int argc, char** argv, const std::string& verb) {
-  try {
-    return read_train_request({argv + 1, argv + argc}, verb);
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    const std::string named = verb + ": ";
-    throw Error(error.code(), text.starts_with(named) ? text.substr(named.size()) : text);
-  }
-}
-
 int run(int argc, char** argv) {
   const std::string verb = verb_of(argc, argv);
-  const auto request = read_command_line(argc, argv, verb);
+  const auto request = read_train_request({argv + 1, argv + argc}, verb);
   if (request.help) return print_help(train_help(verb, is_eval(argc, argv)));
   for (const auto& plugin : request.plugins) load_plugin(plugin);
   if (request.lists) {

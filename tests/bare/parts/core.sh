@@ -5,7 +5,7 @@ part_core() {
   make_machine
   in_machine root 'scripts/setup.sh core && cmake --preset core && nice cmake --build build/core && cmake --install build/core --prefix /opt/lockstep' 2>&1 |
     sed -u 's/^/    /' || fail bare "the core cannot be built alone"
-  packages=$(chroot "$machine" dpkg-query -W -f '${Package}\n' | grep -E '^(libopencv.*-dev|libyaml-cpp.*|libcurl4.*-dev|libarchive-dev|libcli11-dev|libgtest-dev)$' || true)
+  packages=$(chroot "$machine" dpkg-query -W -f '${Package}\n' | grep -E '^(libopencv.*-dev|libyaml-cpp.*|libcurl4.*-dev|libarchive-dev|libgtest-dev)$' || true)
   [ -z "$packages" ] || fail bare "the core brought packages of other parts: $(echo $packages)"
   cp -r tests/system/outside_components "$machine/home/ada/project"
   cp examples/five_lines.cpp "$machine/home/ada/project/"
