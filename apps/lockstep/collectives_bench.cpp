@@ -45,7 +45,7 @@ class RankBench {
   /// `ceiling`: null to measure none.
   RankBench(const CollectivesBench& bench, ProcessGroup& group, MemoryCeiling* ceiling,
             int64_t bytes)
-      : bench_(bench), group_(group), ceiling_(ceiling) {
+      : bench_(bench), group_(group), ceiling_(ceiling), operate_(operation()) {
     const int64_t ranks = group.size();
     part_ = std::max<int64_t>(bytes / 4 / ranks, 1);
     count_ = splits() ? part_ * ranks : bytes / 4;
@@ -54,7 +54,7 @@ class RankBench {
   }
 
   CollectivesResult run() {
-    for (int i = 0; i < 3; ++i) operate();
+    for (int i = 0; i < 3; ++i) operate_();
     const int fitting = static_cast<int>(std::min(bench_.seconds / 20 / round(1), 1e6));
     const int repeats = bench_.steady ? most_repeats() : std::clamp(fitting, 1, most_repeats());
     std::vector<double> times;
@@ -83,22 +83,22 @@ class RankBench {
     return user_.emplace_back(static_cast<size_t>(count)).data();
   }
 
-  void operate() {
+  /// Chosen once: a comparison of names would cost a good part of a barrier.
+  std::function<void()> operation() {
     constexpr DType kType = DType::kFloat32;
     constexpr ReduceOp kSum = ReduceOp::kSum;
     if (bench_.op == "all_reduce") {
-      group_.all_reduce(in_, count_, kType, kSum).wait();
-    } else if (bench_.op == "broadcast") {
-      group_.broadcast(in_, count_, kType, 0).wait();
-    } else if (bench_.op == "all_gather") {
-      group_.all_gather(in_, out_, part_, kType).wait();
-    } else if (bench_.op == "reduce_scatter") {
-      group_.reduce_scatter(in_, out_, part_, kType, kSum).wait();
-    } else if (sends()) {
-      ping_pong();
-    } else {
-      group_.barrier();
+      return [this] { group_.all_reduce(in_, count_, kType, kSum).wait(); };
     }
+    if (bench_.op == "broadcast") return [this] { group_.broadcast(in_, count_, kType, 0).wait(); };
+    if (bench_.op == "all_gather") {
+      return [this] { group_.all_gather(in_, out_, part_, kType).wait(); };
+    }
+    if (bench_.op == "reduce_scatter") {
+      return [this] { group_.reduce_scatter(in_, out_, part_, kType, kSum).wait(); };
+    }
+    if (sends()) return [this] { ping_pong(); };
+    return [this] { group_.barrier(); };
   }
 
   /// A letter in each direction, between ranks 0 and 1, 2 and 3, and so on.
@@ -137,7 +137,7 @@ class RankBench {
   double round(int repeats) {
     group_.barrier();
     const auto start = Clock::now();
-    for (int i = 0; i < repeats; ++i) operate();
+    for (int i = 0; i < repeats; ++i) operate_();
     const int calls = repeats * (sends() ? 2 : 1);
     return slowest(std::chrono::duration<double>(Clock::now() - start).count() / calls);
   }
@@ -173,6 +173,7 @@ class RankBench {
   float* out_ = nullptr;
   std::vector<std::shared_ptr<SharedBuffer>> shared_;
   std::vector<std::vector<float>> user_;
+  const std::function<void()> operate_;
 };
 
 void measure(const CollectivesBench& bench, ProcessGroup& group, MemoryCeiling* ceiling,

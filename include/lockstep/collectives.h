@@ -17,14 +17,19 @@
 // PyTorch's NCCL. Only send() and recv() wait for their copies.
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "lockstep/process_group.h"
 
 namespace lockstep {
+
+/// ProcessGroup::device(), as libtorch's type; nothing: the group uses no device's memory in place.
+std::optional<c10::Device> device_of(const ProcessGroup& group);
 
 /// Replaces `tensor`, on every rank, by the element-wise reduction over all ranks.
 Work all_reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op,

@@ -19,6 +19,8 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
 
   static Deadline after(Clock::duration budget);
+  /// The same; `now` becomes the clock's reading, for a caller that needs it too.
+  static Deadline after(Clock::duration budget, Clock::time_point& now);
   static Deadline at(Clock::time_point when);
 
   bool passed() const;

@@ -10,6 +10,12 @@ Deadline Deadline::after(Clock::duration budget) {
   return Deadline(this_moment().own() + budget);
 }
 
+Deadline Deadline::after(Clock::duration budget, Clock::time_point& now) {
+  const Moment moment = this_moment();
+  now = moment.now;
+  return Deadline(moment.own() + budget);
+}
+
 Deadline Deadline::at(Clock::time_point when) {
   return Deadline(when - this_moment().missed);
 }

@@ -49,17 +49,21 @@ class GroupCore : private Family::Member {
                   Body body) {
     throw_if_failed();
     const bool async = options.async;
-    const Waiting waiting{Deadline::after(spec_.timeout), !async, site, options.on_device,
-                          options.order};
+    Deadline::Clock::time_point now;
+    Waiting waiting{Deadline::after(spec_.timeout, now), !async, site, options.on_device,
+                    options.order};
     if (async || bytes > kInlineBytes) {
       if (used_by_.load(std::memory_order_acquire) != nullptr) throw_in_use(call, site);
       return Work(collectives_->push(
           [this, waiting, body = std::move(body)]() mutable { guarded(body, waiting); }));
     }
     const InUse in_use(*this, call, site);
-    collectives_->wait_idle();
+    if (collectives_->idle()) {
+      waiting.began = now;
+    } else {
+      collectives_->wait_idle();
+    }
     try {
-      throw_if_failed();
       guarded(body, waiting);
       return Work();
     } catch (const Error& error) {

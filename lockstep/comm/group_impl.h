@@ -37,6 +37,9 @@ struct Waiting {
   CallSite site = {};      ///< Where the program made the call.
   bool on_device = false;  ///< CollectiveOptions::on_device; true only if GroupImpl has a device().
   std::shared_ptr<DeviceOrder> order = {};  ///< CollectiveOptions::order.
+  /// When the call began, for the flight recorder; the epoch: it begins now. A reading of the clock
+  /// is a tenth of a barrier, and the deadline needs one.
+  Deadline::Clock::time_point began = {};
 };
 
 /// One group as a back end sees it. Equal on all members but for `rank`.

@@ -138,6 +138,11 @@ Work all_reduce_as_one(ProcessGroup& group, std::span<const at::Tensor> tensors,
 
 }  // namespace
 
+std::optional<c10::Device> device_of(const ProcessGroup& group) {
+  if (group.device().empty()) return std::nullopt;
+  return c10::Device(group.device());
+}
+
 Work all_reduce(ProcessGroup& group, const at::Tensor& tensor, ReduceOp op,
                 const CollectiveOptions& options, CallSite site) {
   const DType dtype = checked("all_reduce", tensor);

@@ -8,11 +8,6 @@
 
 namespace lockstep {
 
-std::optional<c10::Device> device_of(const ProcessGroup& group) {
-  if (group.device().empty()) return std::nullopt;
-  return c10::Device(group.device());
-}
-
 bool stay_on_device(const ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op) {
   const auto device = device_of(group);
   if (!device || op == ReduceOp::kPremulSum) return false;

@@ -12,13 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/collectives.h"
 #include "lockstep/process_group.h"
 #include "lockstep/tensor/device/stream_order.h"
 
 namespace lockstep {
-
-/// The device of which `group` takes tensors in place; nothing: none.
-std::optional<c10::Device> device_of(const ProcessGroup& group);
 
 /// True if `group` can reduce or move the defined ones of `tensors` in place. The same on all ranks
 /// if either all ranks' tensors are on their devices (ProcessGroup::device()), or none.

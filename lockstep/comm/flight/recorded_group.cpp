@@ -128,7 +128,9 @@ class RecordedGroup : public GroupImpl {
     Entry(RecordedGroup& group, const Waiting& waiting, const char* call, int64_t count,
           DType dtype, int peer, int64_t bytes)
         : Entry(group.ring_, {call, group.group_, ++group.sequence_, count, bytes,
-                              static_cast<uint8_t>(dtype), peer, waiting.site, waiting.spin}) {}
+                              static_cast<uint8_t>(dtype), peer, waiting.site, waiting.spin,
+                              std::chrono::nanoseconds(waiting.began.time_since_epoch()).count()}) {
+    }
     Entry(RecordedGroup& group, const Waiting& waiting, const char* call, const Envelope& letter,
           int peer)
         : Entry(group.ring_, group.operation(call, letter, peer, waiting.site)) {}

@@ -216,7 +216,7 @@ uint64_t FlightRing::enter(const Operation& operation) {
   event.sequence = operation.sequence;
   event.count = operation.count;
   event.bytes = operation.bytes;
-  event.entered_ns = clock_ns(CLOCK_MONOTONIC);
+  event.entered_ns = operation.entered_ns != 0 ? operation.entered_ns : clock_ns(CLOCK_MONOTONIC);
   event.left_ns = 0;
   event.peer = operation.peer;
   event.waits = operation.waits ? 1 : 0;

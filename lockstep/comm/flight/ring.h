@@ -90,6 +90,7 @@ class FlightRing {
     int32_t peer;
     CallSite site = {};
     bool waits = false;
+    int64_t entered_ns = 0;  ///< On the steady clock; 0: now.
   };
   /// Returns the event's number, for leave().
   uint64_t enter(const Operation& operation);
