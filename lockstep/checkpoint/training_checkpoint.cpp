@@ -12,6 +12,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/new_file.h"
 #include "lockstep/checkpoint/digested_tensors.h"
+#include "lockstep/checkpoint/host_copies.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint/training_state_format.h"
@@ -39,14 +40,6 @@ void write_parts(const fs::path& folder, const CheckpointContent& content) {
   for (const auto& [file, extra] : content.extra) save(file, extra.tensors, extra.metadata);
   files.write(folder / kStateFile, encode_training_state(content.state, digests));
   files.sync();
-}
-
-TensorMap copy_tensors(const TensorMap& tensors) {
-  TensorMap copies;
-  for (const auto& [name, tensor] : tensors) {
-    copies.emplace(name, tensor.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
-  }
-  return copies;
 }
 
 /// Sets the links and deletes checkpoints that are not kept. Checkpoints of later steps come from a
@@ -139,13 +132,13 @@ void fill(torch::nn::Module& model, torch::optim::Optimizer& optimizer, Undamage
 CheckpointContent copy_content(const torch::nn::Module& model,
                                const torch::optim::Optimizer& optimizer, const TrainingState& state,
                                const ExtraFiles& extra) {
-  CheckpointContent content{copy_tensors(module_tensors(model)),
-                            copy_tensors(optimizer_tensors(model, optimizer)),
+  CheckpointContent content{host_copies(module_tensors(model)),
+                            host_copies(optimizer_tensors(model, optimizer)),
                             optimizer_kind(optimizer),
                             state,
                             {}};
   for (const auto& [file, one] : extra) {
-    content.extra[file] = {copy_tensors(one.tensors), one.metadata};
+    content.extra[file] = {host_copies(one.tensors), one.metadata};
   }
   return content;
 }
