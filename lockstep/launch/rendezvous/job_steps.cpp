@@ -16,6 +16,7 @@ void count_agent(MembershipState* state, const MembershipState::Agent& agent, in
   counts.usable += agent.usable() ? by : 0;
   counts.spares += agent.usable() && !agent.member ? by : 0;
   counts.busy += agent.busy() ? by : 0;
+  counts.doubtful += agent.doubtful() ? by : 0;
   counts.members += agent.member ? by : 0;
   counts.done += agent.member && agent.work == NodeWork::kDone ? by : 0;
 }
@@ -69,7 +70,7 @@ void try_to_form(MembershipState* state, JobTime now, MemberActions* actions) {
     return;
   }
   if (!state->enough_since) state->enough_since = now;
-  if (state->counts.busy > 0 || now < forms_at(*state, *state->enough_since)) return;
+  if (!state->counts.settled() || now < forms_at(*state, *state->enough_since)) return;
   PublishPlans plans = make_generation(state);
   state->counts = {};
   for (const auto& [id, agent] : state->agents) count_agent(state, agent);

@@ -303,7 +303,7 @@ std::optional<JobTime> act_at(const MembershipState& state) {
     return std::min(state.say_at, state.forming_since + rules.join_timeout);
   }
   // Workers that are still being ended have priority over the grace.
-  if (state.counts.busy > 0 || !state.enough_since) return std::nullopt;
+  if (!state.counts.settled() || !state.enough_since) return std::nullopt;
   return forms_at(state, *state.enough_since);
 }
 

@@ -66,6 +66,8 @@ struct MembershipState {
 
     bool busy() const { return work == NodeWork::kBusy; }
     bool usable() const { return alive && !busy() && offer.leaving == 0; }
+    /// It took part in the job that goes on, unless it is dead: then its key is gone soon.
+    bool doubtful() const { return !alive && generation > 0; }
   };
   /// Kept so that no event has to visit all agents.
   struct Counts {
@@ -74,6 +76,11 @@ struct MembershipState {
     int busy = 0;     ///< Have workers.
     int members = 0;  ///< Take part in the present generation and are here.
     int done = 0;     ///< Members whose workers have all ended well.
+    int doubtful = 0;
+
+    /// No generation begins beside earlier workers, or before it is known whether an agent that may
+    /// have had them is alive.
+    bool settled() const { return busy == 0 && doubtful == 0; }
   };
   MembershipRules rules;
   JobRecord::State state = JobRecord::State::kForming;
