@@ -13,8 +13,6 @@
 
 namespace lockstep {
 
-enum class Split { kTrain, kTest, kAll };  ///< kAll: the training files, then the test file.
-
 class Cifar10 final : public ImageDataset {
  public:
   static constexpr int64_t kClasses = 10;
@@ -58,7 +56,7 @@ int64_t count_cifar10(const std::filesystem::path& dir, Split split);
 std::string missing_cifar10_warning(const std::filesystem::path& dir, Split split);
 
 /// "data_batch_1.bin" .., "test_batch.bin", or both.
-const std::vector<std::string>& cifar10_files(Split split);
+std::vector<std::string> cifar10_files(Split split);
 
 /// `dir`, or its sub-folder cifar-10-batches-bin if only that holds one of the files of either
 /// split; empty if neither does. Errors: kIo if `dir` exists but cannot be read.

@@ -8,6 +8,8 @@
 
 namespace lockstep {
 
+enum class Split { kTrain, kTest, kAll };  ///< kAll: the training images, then the test images.
+
 struct ImageShape {
   int64_t channels = 3;
   int64_t height = 0;

@@ -229,9 +229,14 @@ ByteTables byte_tables(const Normalize* normalize, int64_t channels) {
   return tables;
 }
 
-ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed)
+ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed,
+                               int64_t channels)
     : steps_(std::move(steps)), input_(input), sampled_(input), output_(input), seed_(seed) {
   check_order(steps_);
+  if (channels != 0 && input.channels != 1 && channels != input.channels) {
+    refuse(fmt::format("images of {} channels cannot become {}", input.channels, channels));
+  }
+  if (channels != 0) sampled_.channels = output_.channels = channels;
   for (const auto& step : steps_) {
     if (const auto* crop = std::get_if<RandomCrop>(&step)) {
       check_crop(*crop, input);
@@ -244,7 +249,7 @@ ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, u
     }
   }
   const auto* normalize = steps_.empty() ? nullptr : std::get_if<Normalize>(&steps_.back());
-  tables_ = byte_tables(normalize, input.channels);
+  tables_ = byte_tables(normalize, output_.channels);
 }
 
 void ImageTransform::apply(std::span<const uint8_t> image, int64_t epoch, int64_t index,
@@ -278,7 +283,7 @@ void ImageTransform::sample(std::span<const uint8_t> image, int64_t epoch, int64
       copy_row(plane + from * input_.width, window.columns, columns, table, row);
       std::fill(row + columns.second, row + sampled_.width, table[0]);
     }
-    plane += input_.height * input_.width;
+    if (input_.channels > 1) plane += input_.height * input_.width;  // else it is each channel's
   }
 }
 

@@ -72,7 +72,10 @@ class ImageTransform {
   /// Errors: kInvalidArgument if a step cannot follow another, a crop is larger than the padded
   /// image, or a list has not one number per channel. Normalize is the last step; there is at most
   /// one RandomCrop and one Resize, and no random step after Resize.
-  ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed);
+  ///
+  /// `channels`: of the output; a grey image may become three equal ones. 0: those of the input.
+  ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed,
+                 int64_t channels = 0);
 
   ImageShape input() const { return input_; }
   ImageShape output() const { return output_; }

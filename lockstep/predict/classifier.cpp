@@ -15,10 +15,15 @@ namespace {
 
 using AnyTransform = std::variant<ImageTransform, PicturePipeline>;
 
+/// Those of a registered data set are unknown; CIFAR-10's shape stands for them.
+ImageShape shape_of_images(const DatasetConfig& train) {
+  return train.own ? Cifar10::kShape : small_images_of(train).shape;
+}
+
 AnyTransform transform_of(const Config& config) {
   const DatasetConfig& dataset = picture_dataset(config);
   if (!config.train.dataset.has_picture_files()) {
-    return make_image_transform(dataset, Cifar10::kShape, 0);
+    return make_image_transform(dataset, shape_of_images(config.train.dataset), 0);
   }
   PicturePipeline pipeline = make_picture_pipeline(dataset, 0);
   if (pipeline.output()) return pipeline;
@@ -50,7 +55,7 @@ cv::Mat resized(const cv::Mat& picture, const ImageShape& shape) {
   return result;
 }
 
-/// (H, W, C) to (C, H, W).
+/// (H, W, C) to (C, H, W), or to one grey plane.
 std::vector<uint8_t> planes_of(const cv::Mat& picture, const ImageShape& shape) {
   std::vector<uint8_t> bytes(static_cast<size_t>(shape.numel()));
   const auto of_plane = static_cast<size_t>(shape.height * shape.width);
@@ -58,7 +63,11 @@ std::vector<uint8_t> planes_of(const cv::Mat& picture, const ImageShape& shape) 
   for (size_t c = 0; c < static_cast<size_t>(shape.channels); ++c) {
     planes.emplace_back(picture.size(), CV_8U, bytes.data() + c * of_plane);
   }
-  cv::split(picture, planes);
+  if (shape.channels == 1) {
+    cv::cvtColor(picture, planes[0], cv::COLOR_RGB2GRAY);
+  } else {
+    cv::split(picture, planes);
+  }
   return bytes;
 }
 

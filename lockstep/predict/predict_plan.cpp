@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
-#include "lockstep/data/cifar10.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/list.h"
+#include "lockstep/data/small_images.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
 
@@ -153,13 +152,8 @@ fs::path output_of(const PredictOptions& options, const PredictStage& first) {
   return first.config.predict ? first.config.predict->output_save_dir : fs::path("output");
 }
 
-std::vector<std::string> names_of_cifar10(const DatasetConfig& train) {
-  std::ifstream lines(find_cifar10(train.data_dirs.front()) / "batches.meta.txt");
-  std::vector<std::string> names;
-  for (std::string name; std::getline(lines, name);) {
-    if (!name.empty()) names.push_back(name);
-  }
-  return names;
+std::vector<std::string> names_of_small_images(const DatasetConfig& train) {
+  return small_images(train.type, train.coarse).class_names(train.data_dirs.front());
 }
 
 std::vector<std::string> names_of_pictures(const Config& config) {
@@ -226,7 +220,7 @@ std::vector<std::string> class_names(const Config& config) {
   if (!names.empty()) return names;
   const DatasetConfig& train = config.train.dataset;
   if (!train.own) {
-    names = train.has_picture_files() ? names_of_pictures(config) : names_of_cifar10(train);
+    names = train.has_picture_files() ? names_of_pictures(config) : names_of_small_images(train);
   }
   names.resize(std::min(names.size(), count));
   while (names.size() < count) names.push_back(std::to_string(names.size()));

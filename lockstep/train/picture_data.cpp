@@ -50,11 +50,15 @@ void check_same_kind(const Config& config) {
   const DatasetConfig& train = config.train.dataset;
   const DatasetConfig& eval = config.eval->dataset;
   const bool same_files = train.has_picture_files() == eval.has_picture_files();
-  if (same_files && train.own.has_value() == eval.own.has_value()) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{}: eval.dataset.type is {}, train.dataset.type is {}: their classes "
-                          "have other numbers",
-                          eval.where, eval.type, train.type));
+  const bool both_own = train.own && eval.own;
+  const bool same_images = train.type == eval.type && train.coarse == eval.coarse;
+  if (both_own || (same_files && (train.has_picture_files() || same_images))) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: eval.dataset.type is {}{}, train.dataset.type is {}{}: their classes "
+                  "have other numbers",
+                  eval.where, eval.type, eval.coarse ? " with coarse labels" : "", train.type,
+                  train.coarse ? " with coarse labels" : ""));
 }
 
 PictureClasses picture_classes(const Config& config) {

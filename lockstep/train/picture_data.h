@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// Errors: kInvalidArgument if only one of train.dataset and eval.dataset is of pictures in files:
-/// their classes would have other numbers.
+/// Errors: kInvalidArgument if train.dataset and eval.dataset are of different kinds (pictures in
+/// files, each type of small images, registered ones): their classes would have other numbers.
 void check_same_kind(const Config& config);
 
 /// The classes of the training data, which those of evaluation must have, too. A folder's files are

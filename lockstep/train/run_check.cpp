@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "lockstep/base/log.h"
-#include "lockstep/data/cifar10.h"
 #include "lockstep/error.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/weights.h"
@@ -24,10 +23,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kOfficialImagesOfAFile = 10000;
-
-int64_t count_records(const DatasetConfig& config) {
-  return count_cifar10(config.data_dirs.front(), split_of(config));
+int64_t count_images(const DatasetConfig& config) {
+  return small_images_of(config).count(config.data_dirs.front(), split_of(config));
 }
 
 /// The plan's inputs from the data.
@@ -38,22 +35,20 @@ struct TrainData {
 };
 
 TrainData check_images(const Config& config) {
-  check_classes(Cifar10::kClasses, config.model.head.num_classes);
+  const SmallImages& images = small_images_of(config.train.dataset);
+  check_classes(images.num_classes, config.model.head.num_classes);
   TrainData data;
   data.image_elements =
-      make_image_transform(config.train.dataset, Cifar10::kShape, config.system.seed)
-          .output()
-          .numel();
+      make_image_transform(config.train.dataset, images.shape, config.system.seed).output().numel();
   if (config.eval) {
     check_same_kind(config);
-    make_image_transform(config.eval->dataset, Cifar10::kShape, config.system.seed);
-    count_records(config.eval->dataset);
+    make_image_transform(config.eval->dataset, images.shape, config.system.seed);
+    count_images(config.eval->dataset);
   }
-  const int64_t records = count_records(config.train.dataset);
-  const auto files = static_cast<int64_t>(cifar10_files(split_of(config.train.dataset)).size());
-  data.samples =
-      samples_used(config.train.dataset, records > 0 ? records : files * kOfficialImagesOfAFile);
-  if (records == 0) data.note = ", the official number: the data are not there yet";
+  const int64_t count = count_images(config.train.dataset);
+  const int64_t official = images.official_count(split_of(config.train.dataset));
+  data.samples = samples_used(config.train.dataset, count > 0 ? count : official);
+  if (count == 0) data.note = ", the official number: the data are not there yet";
   return data;
 }
 

@@ -158,7 +158,7 @@ void warn_of_data(TrainingLog& log, const Config& config) {
   for (const auto& line : missing_files(config, config.system.val_while_train)) {
     log.write(Severity::kWarning, kDataLogger, line);
   }
-  if (config.train.dataset.own) return;
+  if (config.train.dataset.own || config.train.dataset.type != "Cifar10Dataset") return;
   const auto data_dir = find_cifar10(config.train.dataset.data_dirs.front());
   if (is_stand_in(data_dir)) log.write(Severity::kWarning, kDataLogger, stand_in_warning(data_dir));
 }

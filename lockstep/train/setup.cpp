@@ -9,7 +9,6 @@
 
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint/file_digest.h"
-#include "lockstep/data/cifar10.h"
 #include "lockstep/data/image_batch.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
@@ -59,6 +58,10 @@ std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model) {
   return std::make_unique<MasterWeights>(model, level, low_precision(device));
 }
 
+const SmallImages& small_images_of(const DatasetConfig& config) {
+  return small_images(config.type, config.coarse);
+}
+
 ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed) {
   std::vector<Transform> steps;
   std::string where;
@@ -68,7 +71,7 @@ ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shap
       steps.push_back(make_transform({item.name, item.args}));
     }
     if (!config.transforms.empty()) where = config.transforms.front().where + ": ";
-    return ImageTransform(std::move(steps), shape, static_cast<uint64_t>(seed));
+    return ImageTransform(std::move(steps), shape, static_cast<uint64_t>(seed), config.channels);
   } catch (const Error& error) {
     throw Error(error.code(), where + error.what());
   }
@@ -89,7 +92,7 @@ std::vector<std::string> missing_files(const Config& config, bool with_eval) {
   std::vector<std::string> lines;
   const auto look = [&](const DatasetConfig& dataset) {
     if (dataset.own || dataset.has_picture_files()) return;
-    auto line = missing_cifar10_warning(dataset.data_dirs.front(), split_of(dataset));
+    auto line = small_images_of(dataset).missing(dataset.data_dirs.front(), split_of(dataset));
     if (!line.empty()) lines.push_back(std::move(line));
   };
   look(config.train.dataset);
@@ -120,9 +123,9 @@ LoaderOptions loader_options(const LoaderConfig& config, int parts, int max_work
   return options;
 }
 
-std::shared_ptr<const Cifar10> load_cifar10(const Config& config, const DatasetConfig& dataset) {
-  auto data =
-      std::make_shared<const Cifar10>(Cifar10::load(dataset.data_dirs.front(), split_of(dataset)));
+std::shared_ptr<const ImageDataset> load_images(const Config& config,
+                                                const DatasetConfig& dataset) {
+  auto data = small_images_of(dataset).load(dataset.data_dirs.front(), split_of(dataset));
   check_classes(data->num_classes(), config.model.head.num_classes);
   return data;
 }
@@ -203,7 +206,7 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
     parts.notes = index->notes();
     maker = make_picture_batches(config, training, index);
   } else if (images) {
-    const auto data = load_cifar10(config, dataset);
+    const auto data = load_images(config, dataset);
     used = samples_used(dataset, data->size());
     maker = image_batches(data, make_image_transform(dataset, data->shape(), seed));
   } else {

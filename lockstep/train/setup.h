@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
-#include "lockstep/data/cifar10.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/data/small_images.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/models/build_model.h"
@@ -30,6 +30,10 @@ ModelConfig without_pretrained(ModelConfig config);
 /// For levels O2 and O3, which cast the model; null for others.
 std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model);
 
+/// The data set of small images that `config` selects: neither a registered one nor files of
+/// pictures.
+const SmallImages& small_images_of(const DatasetConfig& config);
+
 /// Errors: kInvalidArgument, with the place of the item in the configuration.
 ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed);
 
@@ -40,7 +44,7 @@ int64_t samples_used(const DatasetConfig& dataset, int64_t size);
 Split split_of(const DatasetConfig& dataset);
 
 /// For a classifier: one line for each section with missing files; `eval` too, if requested and
-/// present. See missing_cifar10_warning().
+/// present. See SmallImages::missing.
 std::vector<std::string> missing_files(const Config& config, bool with_eval);
 
 /// Errors: kInvalidArgument if the data have more classes than the model.

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "lockstep/data/cifar10.h"
+#include "lockstep/data/dataset.h"
 #include "lockstep/data/pictures/index.h"
 
 namespace lockstep {

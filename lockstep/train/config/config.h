@@ -33,7 +33,7 @@ namespace lockstep {
 // `dataset:` and `loader:` of a configuration.
 
 /// One item of a classifier's transform_pipeline: those of lockstep/data/transforms.h for
-/// Cifar10Dataset, of lockstep/data/pictures/steps.h for pictures in files. ToCHWImage is accepted
+/// small images, of lockstep/data/pictures/steps.h for pictures in files. ToCHWImage is accepted
 /// and left out: images are in that order anyway.
 struct TransformConfig {
   std::string name;
@@ -42,23 +42,26 @@ struct TransformConfig {
 };
 
 struct DatasetConfig {
-  /// Cifar10Dataset, ImageFolderDataset, ImageListDataset; DetDataset, SynthTextDataset;
-  /// RecDataset, LMDBDataset; for `predict` PredictDataset.
+  /// Those of small_image_types(), ImageFolderDataset, ImageListDataset; DetDataset,
+  /// SynthTextDataset; RecDataset, LMDBDataset; for `predict` PredictDataset.
   std::string type = "Cifar10Dataset";
   std::string dataset_root;  ///< As written, for the log.
   /// dataset_root joined, unless absolute. At least one, except for `predict`. The classifier's
   /// have one; in `eval` its default is that of `train`.
   std::vector<std::filesystem::path> data_dirs;
-  /// The same; as many as data_dirs. Empty for Cifar10Dataset, ImageFolderDataset, LMDBDataset and
+  /// The same; as many as data_dirs. Empty for small images, ImageFolderDataset, LMDBDataset and
   /// PredictDataset.
   std::vector<std::filesystem::path> label_files;
   /// One for each of data_dirs: the leading round(n * ratio) of its n records. With `shuffle`
   /// MindOCR's types draw as many at random.
   std::vector<double> sample_ratios = {1.0};
   bool shuffle = false;  ///< Of the records when they are read; loader.shuffle applies per epoch.
-  /// Cifar10Dataset, ImageFolderDataset: "train", "test" or "all"; default by section.
+  /// Small images, ImageFolderDataset: "train", "test" or "all"; default by section.
   std::string usage;
   int64_t held_out = 0;  ///< ImageFolderDataset: see FolderOptions.
+  bool coarse = false;   ///< Cifar100Dataset: the 20 groups are the classes.
+  /// Of the network's input; 0: those of the data. MnistDataset, FashionMnistDataset: 3 or 1.
+  int64_t channels = 0;
   bool has_picture_files() const {
     return type == "ImageFolderDataset" || type == "ImageListDataset";
   }

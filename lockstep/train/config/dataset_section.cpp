@@ -19,8 +19,8 @@ struct TransformKey {
 };
 using TransformKeys = std::map<std::string, std::vector<TransformKey>>;
 
-/// Of Cifar10Dataset. For the last two, MindOCR's flags about channels are only checked.
-const TransformKeys kCifar10Transforms = {
+/// Of small images. For the last two, MindOCR's flags about channels are only checked.
+const TransformKeys kSmallImageTransforms = {
     {"RandomCrop", {{"size"}, {"padding"}}},
     {"RandomHorizontalFlip", {{"prob"}}},
     {"Resize", {{"size"}}},
@@ -137,18 +137,27 @@ std::vector<fs::path> read_paths(Section& section, const std::string& key,
   return paths;
 }
 
-void read_cifar10(Section& section, DatasetConfig& config, bool training) {
+/// Cifar10Dataset, Cifar100Dataset, MnistDataset and FashionMnistDataset.
+void read_small_images(Section& section, DatasetConfig& config, bool training) {
   std::string dir;
   section.read("data_dir", dir, "a folder; in `eval` that of `train` unless given");
   config.data_dirs = {config.dataset_root.empty() || dir.empty()
                           ? fs::path(dir)
                           : config.dataset_root / fs::path(dir)};
-  section.only("label_file", {""}, "the records of Cifar10Dataset hold their labels");
+  section.only("label_file", {""}, fmt::format("{} has its labels in its files", config.type));
+  if (config.type == "Cifar100Dataset") {
+    section.choose("labels", config.coarse, {{"fine", false}, {"coarse", true}},
+                   "100 classes, or 20 groups of them");
+  } else if (config.type.ends_with("MnistDataset")) {
+    config.channels = 3;
+    section.choose("channels", config.channels, {{"3", int64_t{3}}, {"1", int64_t{1}}},
+                   "of the network's input; 3: equal ones, for the networks of the zoo");
+  }
   config.usage = training ? "train" : "test";
   section.choose("usage", config.usage, {"train", "test", "all"},
                  "which images; all: training and test images");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1}, "part of the records");
-  config.transforms = read_pipeline(section, training, kCifar10Transforms);
+  config.transforms = read_pipeline(section, training, kSmallImageTransforms);
   accept_columns(section);
 }
 
@@ -276,7 +285,8 @@ void read_ocr_dataset(Section& section, DatasetConfig& config, ModelType type, D
 std::vector<std::string> types_of(ModelType type, DataUse use) {
   if (use == DataUse::kPredict) return {"PredictDataset"};
   if (type == ModelType::kCls) {
-    return {"Cifar10Dataset", "ImageFolderDataset", "ImageListDataset"};
+    return {"Cifar10Dataset",      "Cifar100Dataset",    "MnistDataset",
+            "FashionMnistDataset", "ImageFolderDataset", "ImageListDataset"};
   }
   if (type == ModelType::kDet) return {"DetDataset", "SynthTextDataset"};
   return {"RecDataset", "LMDBDataset"};
@@ -318,7 +328,7 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   if (cls && use == DataUse::kPredict) {
     read_pictures(section, config);
   } else if (cls) {
-    const auto read = config.type == "Cifar10Dataset" ? read_cifar10 : read_picture_files;
+    const auto read = config.has_picture_files() ? read_picture_files : read_small_images;
     read(section, config, use == DataUse::kTrain);
   } else {
     read_ocr_dataset(section, config, type, use);

@@ -93,7 +93,8 @@ TEST(OwnParts, ErrorsNameWhatThereIsAndTheNearest) {
             "twice, not 'smal_net', did you mean 'small_net'?");
   EXPECT_EQ(refusal_of("train.dataset.type=point"),
             "-o train.dataset.type=point: train.dataset.type must be one of Cifar10Dataset, "
-            "ImageFolderDataset, ImageListDataset, points, not 'point', did you mean 'points'?");
+            "Cifar100Dataset, MnistDataset, FashionMnistDataset, ImageFolderDataset, "
+            "ImageListDataset, points, not 'point', did you mean 'points'?");
   EXPECT_EQ(refusal_of("model.network.widht=3"),
             "-o model.network.widht=3: unknown key 'model.network.widht', did you mean 'width'?");
   EXPECT_EQ(refusal_of("model.network.width=65"),

@@ -79,7 +79,7 @@ TEST(PictureConfig, MissingKeysAreNamed) {
                 .find("label_file cannot be 'x.csv': the sub-folders are the labels"),
             std::string::npos);
   EXPECT_NE(fault_with({"train.dataset.type=ImageFolder"})
-                .find("Cifar10Dataset, ImageFolderDataset, ImageListDataset, not 'ImageFolder'"),
+                .find("MnistDataset, ImageFolderDataset, ImageListDataset, not 'ImageFolder'"),
             std::string::npos);
 }
 
@@ -107,6 +107,28 @@ TEST(PictureConfig, TransformsAreTorchvisions) {
   EXPECT_NE(eval_fault("{CentreCrop: {size: 8}}").find("did you mean 'CenterCrop'?"),
             std::string::npos);
   EXPECT_NE(eval_fault("{CenterCrop: {sise: 8}}").find("did you mean 'size'?"), std::string::npos);
+}
+
+TEST(PictureConfig, SmallImagesHaveTheirOwnKeys) {
+  const Config cifar = read_pictures(
+      {"train.dataset={type: Cifar100Dataset, data_dir: d, labels: coarse}",
+       "eval.dataset={type: Cifar100Dataset, labels: coarse}", "model.head.num_classes=20"});
+  EXPECT_TRUE(cifar.train.dataset.coarse);
+  EXPECT_EQ(cifar.train.dataset.channels, 0);
+  EXPECT_EQ(cifar.eval->dataset.data_dirs, cifar.train.dataset.data_dirs);
+  const Config mnist = read_pictures({"train.dataset={type: MnistDataset, data_dir: d}",
+                                      "eval.dataset={type: MnistDataset, channels: 1}"});
+  EXPECT_EQ(mnist.train.dataset.channels, 3);
+  EXPECT_EQ(mnist.eval->dataset.channels, 1);
+  EXPECT_NE(fault_with({"train.dataset={type: FashionMnistDataset, data_dir: d, channels: 2}"})
+                .find("channels must be one of 3, 1, not '2'"),
+            std::string::npos);
+  EXPECT_NE(fault_with({"train.dataset={type: Cifar100Dataset, data_dir: d, labels: courses}"})
+                .find("did you mean 'coarse'?"),
+            std::string::npos);
+  EXPECT_NE(fault_with({"train.dataset={type: MnistDataset, data_dir: d, label_file: x}"})
+                .find("MnistDataset has its labels in its files"),
+            std::string::npos);
 }
 
 TEST(PictureConfig, Cifar10KeepsItsOwnTransforms) {

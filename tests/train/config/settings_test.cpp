@@ -191,6 +191,9 @@ Reading place(Setting setting, const Node& effective) {
 std::vector<std::pair<const char*, std::vector<std::string>>> variants() {
   std::vector<std::pair<const char*, std::vector<std::string>>> all = {
       {kAllOfClassification, {"loss_scaler={type: static, loss_scale: 1}"}},
+      {kAllOfClassification, {"train.dataset.type=Cifar100Dataset"}},
+      {kAllOfClassification, {"train.dataset.type=MnistDataset"}},
+      {kAllOfClassification, {"train.dataset.type=FashionMnistDataset"}},
       {kAllOfPictures, {}},
       {kAllOfPictures, {"eval.dataset.type=ImageFolderDataset", "eval.dataset.label_file=null"}},
       {kAllOfDetection, {}},

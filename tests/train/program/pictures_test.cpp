@@ -129,6 +129,70 @@ TEST_F(PicturesProgram, AFolderOfClassesTrainsResumesAndCountsFaults) {
   EXPECT_NE(replaced.out.find(") stands in its place"), std::string::npos) << replaced.out;
 }
 
+std::string big_endian(uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
+  return bytes;
+}
+
+/// MNIST's two files of a part, with drawn digits.
+void write_mnist(const fs::path& folder, const std::string& part, uint32_t count) {
+  fs::create_directories(folder);
+  std::string images = big_endian(0x803) + big_endian(count) + big_endian(28) + big_endian(28);
+  std::string labels = big_endian(0x801) + big_endian(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    labels += static_cast<char>(i % 10);
+    for (uint32_t at = 0; at < 784; ++at) images += static_cast<char>(at * (i % 10 + 1) + i);
+  }
+  write_file_atomically(folder / (part + "-images-idx3-ubyte"), std::string_view(images));
+  write_file_atomically(folder / (part + "-labels-idx1-ubyte"), std::string_view(labels));
+}
+
+TEST_F(PicturesProgram, SmallImagesOfOtherFilesTrain) {
+  write_mnist(folder_ / "mnist", "train", 32);
+  write_mnist(folder_ / "mnist", "t10k", 10);
+  const std::string mnist =
+      "-o train.dataset.type=MnistDataset eval.dataset.type=MnistDataset "
+      "train.dataset.data_dir=mnist scheduler.num_epochs=1 parallel.virtual_ranks=2 ";
+  for (const int ranks : {1, 2}) {
+    const auto done = train(mnist + fmt::format("train.ckpt_save_dir=mnist{}", ranks), ranks);
+    ASSERT_EQ(done.status, 0) << done.err;
+  }
+  EXPECT_EQ(steps_of("mnist1").size(), 2u);
+  EXPECT_EQ(steps_of("mnist2"), steps_of("mnist1"));
+  EXPECT_EQ(evaluation_of("mnist2"), evaluation_of("mnist1"));
+
+  std::string records;
+  for (int i = 0; i < 16; ++i) {
+    records += static_cast<char>(i);
+    records += static_cast<char>(5 * i);
+    records += std::string(3072, static_cast<char>(16 * i));
+  }
+  fs::create_directories(folder_ / "hundred");
+  for (const char* name : {"train.bin", "test.bin"}) {
+    write_file_atomically(folder_ / "hundred" / name, std::string_view(records));
+  }
+  const std::string hundred =
+      "-o train.dataset.type=Cifar100Dataset train.dataset.data_dir=hundred "
+      "eval.dataset.type=Cifar100Dataset scheduler.num_epochs=1 model.head.num_classes=100 ";
+  EXPECT_EQ(train(hundred + "train.ckpt_save_dir=fine").status, 0);
+  const auto mixed = train(hundred + "train.dataset.labels=coarse");
+  EXPECT_EQ(mixed.status, 2);
+  EXPECT_NE(
+      mixed.err.find("train.dataset.type is Cifar100Dataset with coarse labels: their classes "
+                     "have other numbers"),
+      std::string::npos)
+      << mixed.err;
+
+  fs::resize_file(folder_ / "mnist/t10k-labels-idx1-ubyte", 15);
+  const auto cut = train(mnist + "train.ckpt_save_dir=cut");
+  EXPECT_EQ(cut.status, 2);
+  EXPECT_NE(cut.err.find("mnist/t10k-labels-idx1-ubyte: 7 bytes behind its header, which says 10: "
+                         "the file is cut short"),
+            std::string::npos)
+      << cut.err;
+}
+
 TEST_F(PicturesProgram, FaultsOfTheDataAreOneLine) {
   write_class_folders(Split::kTest, "kinds");
   configure("    type: ImageFolderDataset\n    data_dir: kinds\n",
