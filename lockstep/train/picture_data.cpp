@@ -89,7 +89,7 @@ PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed
     std::vector<PictureStep> steps;
     for (const auto& item : dataset.transforms) {
       where = item.where + ": ";
-      steps.push_back(make_picture_step({item.name, item.args}));
+      if (!is_mixing(item.name)) steps.push_back(make_picture_step({item.name, item.args}));
     }
     if (!dataset.transforms.empty()) where = dataset.transforms.front().where + ": ";
     return PicturePipeline(std::move(steps), static_cast<uint64_t>(seed));

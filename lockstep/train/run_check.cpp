@@ -140,6 +140,7 @@ TrainData check_text(const Config& config) {
 }
 
 TrainData check_data(const Config& config) {
+  make_mixing(config.train.dataset);
   if (config.train.dataset.own) return check_own_data(config);
   if (config.train.dataset.has_picture_files()) return check_pictures(config);
   return config.model.type == ModelType::kCls ? check_images(config) : check_text(config);

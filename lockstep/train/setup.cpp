@@ -10,6 +10,7 @@
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/data/image_batch.h"
+#include "lockstep/data/mixed_batch.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/picture_data.h"
@@ -68,13 +69,26 @@ ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shap
   try {
     for (const auto& item : config.transforms) {
       where = item.where + ": ";
-      steps.push_back(make_transform({item.name, item.args}));
+      if (!is_mixing(item.name)) steps.push_back(make_transform({item.name, item.args}));
     }
     if (!config.transforms.empty()) where = config.transforms.front().where + ": ";
     return ImageTransform(std::move(steps), shape, static_cast<uint64_t>(seed), config.channels);
   } catch (const Error& error) {
     throw Error(error.code(), where + error.what());
   }
+}
+
+Mixing make_mixing(const DatasetConfig& config) {
+  Mixing mixing;
+  for (const auto& item : config.transforms) {
+    if (!is_mixing(item.name)) continue;
+    try {
+      add_mixing({item.name, item.args}, mixing);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", item.where, error.what()));
+    }
+  }
+  return mixing;
 }
 
 int64_t samples_used(const DatasetConfig& dataset, int64_t size) {
@@ -215,6 +229,12 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
     parts.notes = samples->notes();
     maker = text_batches(samples, text_columns(config.model.type, training),
                          static_cast<uint64_t>(seed));
+  }
+  if (const Mixing mixing = make_mixing(dataset); mixing.any()) {
+    maker = mixed_batches(std::move(maker), {.mixing = mixing,
+                                             .seed = static_cast<uint64_t>(seed),
+                                             .parts = virtual_ranks.count,
+                                             .num_classes = config.model.head.num_classes});
   }
   parts.loader = std::make_unique<Loader>(std::move(maker), options);
   if (loader.num_workers > max_workers) {

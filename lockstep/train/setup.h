@@ -9,6 +9,7 @@
 #include "lockstep/amp/master_weights.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/data/mixing.h"
 #include "lockstep/data/small_images.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/distributed_sampler.h"
@@ -36,6 +37,9 @@ const SmallImages& small_images_of(const DatasetConfig& config);
 
 /// Errors: kInvalidArgument, with the place of the item in the configuration.
 ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed);
+
+/// MixUp and CutMix of transform_pipeline. Errors: as above.
+Mixing make_mixing(const DatasetConfig& config);
 
 /// The number of leading records of `size` that dataset.sample_ratio selects; at least one.
 int64_t samples_used(const DatasetConfig& dataset, int64_t size);

@@ -113,6 +113,24 @@ TEST(Loss, LabelSmoothingByItsFormula) {
       smooth, 1e-6);
 }
 
+TEST(Loss, SharesOfClassesByTheirFormula) {
+  const auto logits = torch::tensor({{1.0f, 2.0f, 4.0f}, {0.5f, 0.0f, -1.0f}});
+  const auto shares = torch::tensor({{0.25f, 0.0f, 0.75f}, {0.0f, 1.0f, 0.0f}});
+  const auto log_p = torch::log_softmax(logits, 1);
+  const double plain = -(shares * log_p).sum().item<double>() / 2;
+  EXPECT_NEAR(classification_loss(logits, shares, {}).item<double>(), plain, 1e-6);
+  const double smooth = 0.9 * plain - 0.1 / 3 * log_p.sum().item<double>() / 2;
+  EXPECT_NEAR(
+      classification_loss(logits, shares, CrossEntropyConfig{.smoothing = 0.1}).item<double>(),
+      smooth, 1e-6);
+  const auto hard = torch::tensor({{0.0f, 0.0f, 1.0f}, {0.0f, 1.0f, 0.0f}});
+  EXPECT_NEAR(classification_loss(logits, hard, {}).item<double>(),
+              classification_loss(logits, torch::tensor({2, 1}), {}).item<double>(), 1e-6);
+  const auto sums = classification_sums({logits}, {shares}, 2, cross_entropy({}));
+  EXPECT_EQ(sums.correct, 1);
+  EXPECT_NEAR(sums.loss, 2 * plain, 1e-6);
+}
+
 TEST(EvalSums, CountsBestAndFiveBestOfValidRows) {
   auto logits = torch::zeros({3, 7});
   logits[0][3] = 1;                                                         // right

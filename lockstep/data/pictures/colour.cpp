@@ -26,12 +26,6 @@ int grey_of(const Pixel& pixel) {
   return (pixel[0] * 19595 + pixel[1] * 38470 + pixel[2] * 7471 + 0x8000) >> 16;
 }
 
-/// From `none` at factor 0 to `full` at factor 1, and beyond.
-uint8_t blended(int none, int full, float factor) {
-  const float value = static_cast<float>(none) + factor * static_cast<float>(full - none);
-  return static_cast<uint8_t>(std::clamp(value, 0.0F, 255.0F));
-}
-
 uint8_t byte_of(double value) {
   return static_cast<uint8_t>(std::clamp(value, 0.0, 255.0));
 }
@@ -92,6 +86,11 @@ double drawn(const std::pair<double, double>& range, Philox& random) {
 }
 
 }  // namespace
+
+uint8_t blended(int none, int full, float factor) {
+  const float value = static_cast<float>(none) + factor * static_cast<float>(full - none);
+  return static_cast<uint8_t>(std::clamp(value, 0.0F, 255.0F));
+}
 
 cv::Mat with_brightness(const cv::Mat& picture, double factor) {
   const auto share = static_cast<float>(factor);

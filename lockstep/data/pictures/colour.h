@@ -1,6 +1,7 @@
 #pragma once
 // Colours of 8-bit RGB pictures, in Pillow's arithmetic.
 
+#include <cstdint>
 #include <opencv2/core.hpp>
 
 #include "lockstep/base/philox.h"
@@ -17,6 +18,9 @@ cv::Mat with_contrast(const cv::Mat& picture, double factor);
 cv::Mat with_saturation(const cv::Mat& picture, double factor);
 /// `turns` of the colour circle, in [-0.5, 0.5], in steps of 1/255.
 cv::Mat with_hue_shift(const cv::Mat& picture, double turns);
+
+/// From `none` at factor 0 to `full` at factor 1, and beyond.
+uint8_t blended(int none, int full, float factor);
 
 cv::Mat jittered(const ColorJitter& jitter, Philox& random, const cv::Mat& picture);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <opencv2/imgproc.hpp>
 
+#include "lockstep/data/pictures/augment.h"
 #include "lockstep/data/pictures/colour.h"
 #include "lockstep/data/pictures/resample.h"
 #include "lockstep/error.h"
@@ -152,6 +153,9 @@ class Applied {
   void operator()(const RandomVerticalFlip& flip) { mirror(flip.prob, 0); }
 
   void operator()(const ColorJitter& jitter) { pixels() = jittered(jitter, random_, pixels()); }
+
+  void operator()(const RandAugment& step) { pixels() = augmented(step, random_, pixels()); }
+  void operator()(const TrivialAugmentWide& step) { pixels() = augmented(step, random_, pixels()); }
 
   void operator()(const Normalize&) {}  // write() does it
 

@@ -103,6 +103,24 @@ PictureStep make_color_jitter(TransformArgs& args) {
   return jitter;
 }
 
+PictureStep make_rand_augment(TransformArgs& args) {
+  RandAugment augment;
+  args.whole("num_ops", augment.num_ops, 0);
+  args.whole("num_magnitude_bins", augment.num_magnitude_bins, 2);
+  args.whole("magnitude", augment.magnitude, 0);
+  if (augment.magnitude >= augment.num_magnitude_bins) {
+    args.fail("magnitude", fmt::format("is {}; it must be below num_magnitude_bins, {}",
+                                       augment.magnitude, augment.num_magnitude_bins));
+  }
+  return augment;
+}
+
+PictureStep make_trivial_augment(TransformArgs& args) {
+  TrivialAugmentWide augment;
+  args.whole("num_magnitude_bins", augment.num_magnitude_bins, 2);
+  return augment;
+}
+
 PictureStep make_random_erasing(TransformArgs& args) {
   RandomErasing erasing;
   read_prob(args, erasing.prob);
@@ -133,6 +151,8 @@ constexpr StepMaker kStepMakers[] = {{"Resize", make_resize_picture},
                                      {"RandomHorizontalFlip", make_horizontal_flip},
                                      {"RandomVerticalFlip", make_vertical_flip},
                                      {"ColorJitter", make_color_jitter},
+                                     {"RandAugment", make_rand_augment},
+                                     {"TrivialAugmentWide", make_trivial_augment},
                                      {"Normalize", step_of<make_normalize>},
                                      {"NormalizeImage", step_of<make_normalize_image>},
                                      {"RandomErasing", make_random_erasing}};

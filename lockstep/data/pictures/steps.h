@@ -51,6 +51,22 @@ struct ColorJitter {
   std::pair<double, double> hue{0, 0};  ///< In [-0.5, 0.5].
 };
 
+/// Operations drawn from a list of 14, all of strength `magnitude`: see augment.h. Draws, for each:
+/// the operation, and the sign of those that have one.
+/// Source: Cubuk et al., "RandAugment", 2019, section 3; torchvision's table.
+struct RandAugment {
+  int64_t num_ops = 2;
+  int64_t magnitude = 9;  ///< In [0, num_magnitude_bins).
+  int64_t num_magnitude_bins = 31;
+};
+
+/// One operation of that list, of any strength in a wider table. Draws: the operation, the strength
+/// of those that have one, the sign.
+/// Source: Mueller and Hutter, "TrivialAugment", ICCV 2021; torchvision's table.
+struct TrivialAugmentWide {
+  int64_t num_magnitude_bins = 31;
+};
+
 /// Fills a random rectangle with `value`, with probability `prob`. The last step, after Normalize,
 /// whose results it does not touch. Draws: one for `prob`, then, up to ten times, area, aspect
 /// ratio, and for a rectangle that fits row and column.
@@ -62,14 +78,15 @@ struct RandomErasing {
   std::array<float, 3> value{};                 ///< Of each channel.
 };
 
-using PictureStep =
-    std::variant<ResizePicture, CenterCrop, RandomCrop, RandomResizedCrop, RandomHorizontalFlip,
-                 RandomVerticalFlip, ColorJitter, Normalize, RandomErasing>;
+using PictureStep = std::variant<ResizePicture, CenterCrop, RandomCrop, RandomResizedCrop,
+                                 RandomHorizontalFlip, RandomVerticalFlip, ColorJitter, RandAugment,
+                                 TrivialAugmentWide, Normalize, RandomErasing>;
 
 /// Resize {size: one number, of the shorter side, or [height, width]}, CenterCrop {size},
 /// RandomCrop {size, padding}, RandomResizedCrop {size, scale, ratio}, RandomHorizontalFlip and
 /// RandomVerticalFlip {prob, or torchvision's p}, ColorJitter {brightness, contrast, saturation,
-/// hue: one number x for [1 - x, 1 + x], of hue [-x, x], or two}, RandomErasing {prob or p, scale,
+/// hue: one number x for [1 - x, 1 + x], of hue [-x, x], or two}, RandAugment {num_ops, magnitude,
+/// num_magnitude_bins}, TrivialAugmentWide {num_magnitude_bins}, RandomErasing {prob or p, scale,
 /// ratio, value: one number or three}, Normalize and NormalizeImage {mean, std} as
 /// transform_names() has them.
 const std::vector<std::string>& picture_step_names();

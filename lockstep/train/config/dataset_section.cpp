@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 
 #include "lockstep/train/config/sections.h"
@@ -19,7 +21,17 @@ struct TransformKey {
 };
 using TransformKeys = std::map<std::string, std::vector<TransformKey>>;
 
-/// Of small images. For the last two, MindOCR's flags about channels are only checked.
+const TransformKeys::value_type kMixUp = {
+    "MixUp",
+    {{"alpha", "a number", "1", "`cls`: of the beta distribution of the shares"},
+     {"prob", "a number from 0 to 1", "1", "`cls`: of being mixed"}}};
+const TransformKeys::value_type kCutMix = {
+    "CutMix",
+    {{"alpha", "a number", "1", "`cls`: of the beta distribution of the shares"},
+     {"prob", "a number from 0 to 1", "1", "`cls`: of being mixed"}}};
+
+/// Of small images. For NormalizeImage and ToCHWImage, MindOCR's flags about channels are only
+/// checked.
 const TransformKeys kSmallImageTransforms = {
     {"RandomCrop", {{"size"}, {"padding"}}},
     {"RandomHorizontalFlip", {{"prob"}}},
@@ -27,6 +39,8 @@ const TransformKeys kSmallImageTransforms = {
     {"Normalize", {{"mean"}, {"std"}}},
     {"NormalizeImage", {{"mean"}, {"std"}}},
     {"ToCHWImage", {}},
+    kMixUp,
+    kCutMix,
 };
 
 constexpr auto kSize = "a whole number, or [height, width]";
@@ -55,6 +69,12 @@ const TransformKeys kPictureTransforms = {
       {"contrast", kJitter, "[1, 1]", "pictures in files: the same"},
       {"saturation", kJitter, "[1, 1]", "pictures in files: the same"},
       {"hue", kJitter, "[0, 0]", "pictures in files: from -x to x turns of the colour circle"}}},
+    {"RandAugment",
+     {{"num_ops", "a whole number", "2", "pictures in files: operations one after another"},
+      {"magnitude", "a whole number", "9", "pictures in files: their strength"},
+      {"num_magnitude_bins", "a whole number", "31", "pictures in files: strengths there are"}}},
+    {"TrivialAugmentWide",
+     {{"num_magnitude_bins", "a whole number", "31", "pictures in files: strengths there are"}}},
     {"RandomErasing",
      {kProb,
       {"p"},
@@ -68,10 +88,15 @@ const TransformKeys kPictureTransforms = {
      {{"mean", "three numbers", "of ImageNet", "pictures in files: of values from 0 to 255"},
       {"std", "three numbers", "of ImageNet", "pictures in files: the same"}}},
     {"ToCHWImage", {}},
+    kMixUp,
+    kCutMix,
 };
 
 bool is_random(const std::string& transform) {
-  return transform.starts_with("Random") || transform == "ColorJitter";
+  constexpr std::array kOthers = {"ColorJitter", "RandAugment", "TrivialAugmentWide", "MixUp",
+                                  "CutMix"};
+  return transform.starts_with("Random") ||
+         std::find(kOthers.begin(), kOthers.end(), transform) != kOthers.end();
 }
 
 void check_channel_flags(Section& args) {

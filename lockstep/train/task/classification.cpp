@@ -20,7 +20,8 @@ Tensors leading(const Tensors& columns, int64_t rows) {
 at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
                                const CrossEntropyConfig& config) {
   constexpr int64_t kIgnoreNone = -100;  // libtorch's default
-  return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, kIgnoreNone,
+  const auto target = labels.is_floating_point() ? labels.to(logits.scalar_type()) : labels;
+  return at::cross_entropy_loss(logits, target, {}, at::Reduction::Mean, kIgnoreNone,
                                 config.smoothing);
 }
 
@@ -31,7 +32,9 @@ ClassificationSums classification_sums(const Tensors& outputs, const Tensors& ta
   const auto counted = leading(targets, valid);
   const int64_t best = std::min<int64_t>(5, rows.front().size(1));
   const auto top = std::get<1>(at::topk(rows.front(), best, 1));  // (valid, best), best first
-  const auto hits = top.eq(counted.front().unsqueeze(1));
+  const auto& target = counted.front();
+  const auto labels = target.is_floating_point() ? target.argmax(1) : target;
+  const auto hits = top.eq(labels.unsqueeze(1));
   ClassificationSums sums;
   sums.samples = static_cast<double>(valid);
   sums.loss = loss(rows, counted).item().toDouble() * sums.samples;

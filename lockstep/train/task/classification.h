@@ -6,6 +6,9 @@ namespace lockstep {
 
 /// Cross entropy of logits (N, K) and labels (N), the mean over the batch. With smoothing s the
 /// target is (1 - s) for the label plus s / K for every class. Returns a scalar.
+///
+/// Labels may also be shares of the classes, (N, K) of floats, as MixUp gives them. With smoothing
+/// they are (1 - s) of the target.
 /// Source: Szegedy et al., CVPR 2016, section 7; torch.nn.CrossEntropyLoss.
 at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
                                const CrossEntropyConfig& config);
@@ -19,14 +22,15 @@ struct ClassificationSums {
 };
 
 /// Of one batch: outputs, of which the first are logits (N, K); targets, of which the first are
-/// labels (N). The first `valid` rows count.
+/// labels (N), or shares (N, K), whose largest is the label. The first `valid` rows count.
 ClassificationSums classification_sums(const Tensors& outputs, const Tensors& targets,
                                        int64_t valid, const LossFunction& loss);
 
 /// classification_loss() of the first target.
 LossFunction cross_entropy(const CrossEntropyConfig& config);
 
-/// One label an image, the first target. Metrics: acc, and top_5 with more than 5 classes.
+/// One label an image, or shares of classes: the first target. Metrics: acc, and top_5 with more
+/// than 5 classes.
 class ClassificationTask final : public Task {
  public:
   ClassificationTask(LossFunction loss, int64_t num_classes)

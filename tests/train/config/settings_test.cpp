@@ -54,9 +54,13 @@ train:
       - RandomHorizontalFlip:
       - RandomVerticalFlip:
       - ColorJitter:
+      - RandAugment:
+      - TrivialAugmentWide:
       - Normalize:
       - NormalizeImage:
       - RandomErasing:
+      - MixUp:
+      - CutMix:
   loader: {batch_size: 32}
 eval:
   dataset: {type: ImageListDataset, data_dir: d, label_file: l.csv}

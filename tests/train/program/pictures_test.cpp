@@ -99,6 +99,28 @@ TEST_F(PicturesProgram, PngFilesTrainToTheBitsOfTheBinaryFiles) {
   EXPECT_EQ(evaluation_of("pictures"), evaluation_of("records"));
 }
 
+TEST_F(PicturesProgram, MixedAndAugmentedPicturesDoNotDependOnRanksOrThreads) {
+  write_class_folders(Split::kAll, "kinds");
+  const std::string folder = "    type: ImageFolderDataset\n    data_dir: kinds\n";
+  configure(folder, folder);
+  const std::string args =
+      "-o scheduler.num_epochs=1 train.max_steps=3 parallel.virtual_ranks=2 "
+      "system.val_while_train=False train.dataset.transform_pipeline=\"[{RandAugment: }, "
+      "{TrivialAugmentWide: }, {NormalizeImage: }, {MixUp: {alpha: 0.4}}, {CutMix: }]\" ";
+  const auto one = train(args + "train.ckpt_save_dir=one train.loader.num_workers=2");
+  ASSERT_EQ(one.status, 0) << one.err;
+  const auto two = train(args + "train.ckpt_save_dir=two", 2);
+  ASSERT_EQ(two.status, 0) << two.err;
+  EXPECT_EQ(steps_of("one").size(), 3u);
+  EXPECT_EQ(steps_of("two"), steps_of("one"));
+  const auto twice = train(
+      "-o train.max_steps=1 train.dataset.transform_pipeline=\"[{NormalizeImage: }, {MixUp: }, "
+      "{MixUp: }]\"");
+  EXPECT_EQ(twice.status, 2);
+  EXPECT_NE(twice.err.find("MixUp may stand in transform_pipeline once"), std::string::npos)
+      << twice.err;
+}
+
 TEST_F(PicturesProgram, AFolderOfClassesTrainsResumesAndCountsFaults) {
   write_class_folders(Split::kAll, "kinds");
   fs::create_directories(folder_ / "kinds/kind_none");
