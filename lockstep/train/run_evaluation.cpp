@@ -42,7 +42,8 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
   facts.num_batches =
       data.loader->num_batches(data.samplers.front().num_samples()) * std::ssize(data.samplers);
   log.info(kEvalLogger, fmt::format("Weights: {}", path.string()));
-  for (const auto& note : data.notes) log.info("lockstep.data", note);
+  for (const auto& note : data.notes) log.info(kDataLogger, note);
+  for (const auto& line : data.warnings) log.write(Severity::kWarning, kDataLogger, line);
   log.info(kEvalLogger, evaluation_banner(config, facts));
   const auto task = make_task(config);
   EvalHooks hooks;
@@ -84,7 +85,7 @@ int run_evaluation(const Config& config, World world) {
   cast_module(*model, level, low_precision(device.type()));
   const auto virtual_ranks = virtual_ranks_of(config, world);
   auto data = make_data(config, virtual_ranks, false, workers_of(world));
-  check_same_samples(0, data.samplers.front().dataset_size(), group);
+  check_same_samples({}, {data.samplers.front().dataset_size(), data.digest}, group);
   make_folder(config.train.ckpt_save_dir);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),
                    world.rank == 0, parse_severity(config.system.log_level), true});

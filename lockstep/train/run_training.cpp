@@ -77,8 +77,8 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
 }
 
 /// Samples of the whole data set.
-int64_t samples_of(const DataParts& data) {
-  return data.samplers.front().dataset_size();
+DataSamples samples_of(const DataParts& data) {
+  return {data.samplers.front().dataset_size(), data.digest};
 }
 
 std::chrono::seconds disk_limit(const Config& config) {
@@ -132,7 +132,8 @@ PreparedFolder prepare_folder(const Config& config, const RunParts& parts, const
 }
 
 void log_loader(TrainingLog& log, const DataParts& data, bool training, const World& world) {
-  for (const auto& note : data.notes) log.info("lockstep.data", note);
+  for (const auto& note : data.notes) log.info(kDataLogger, note);
+  for (const auto& line : data.warnings) log.write(Severity::kWarning, kDataLogger, line);
   const int64_t samples = data.samplers.front().num_samples() * std::ssize(data.samplers);
   log.info("lockstep.data",
            fmt::format("Creating dataloader (training={}) for device {}. Number of data samples: "
@@ -368,7 +369,8 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   RunParts parts;
   do_disk_work(group, "data are indexed and weights are read", disk_limit(config),
                [&] { parts = make_parts(config, world, device, own_results, extras.optimizer); });
-  check_same_samples(samples_of(parts.train), parts.eval ? samples_of(*parts.eval) : 0, group);
+  check_same_samples(samples_of(parts.train), parts.eval ? samples_of(*parts.eval) : DataSamples(),
+                     group);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
   PreparedFolder folder;  // they outlive the trainer, whose callbacks write into them

@@ -84,19 +84,26 @@ void check_same_config(const Config& config, ProcessGroup& group) {
                                                            of_root, ranks_like(digests, 0))));
 }
 
-void check_same_samples(int64_t train, int64_t eval, ProcessGroup& group) {
+void check_same_samples(const DataSamples& train, const DataSamples& eval, ProcessGroup& group) {
   struct Samples {
-    int64_t train;
-    int64_t eval;
+    DataSamples train;
+    DataSamples eval;
   };
+  static_assert(sizeof(Samples) == 4 * sizeof(int64_t));
   const Samples own{train, eval};
   std::vector<Samples> all(static_cast<size_t>(group.size()));
-  group.all_gather(&own, all.data(), 2, DType::kInt64).wait();
-  const auto check = [&](int64_t Samples::*count, const char* what) {
+  group.all_gather(&own, all.data(), 4, DType::kInt64).wait();
+  const auto check = [&](DataSamples Samples::*samples, const char* what) {
     for (size_t rank = 1; rank < all.size(); ++rank) {
-      const int64_t here = all[rank].*count;
-      const int64_t of_root = all[0].*count;
-      if (here == of_root) continue;
+      const int64_t here = (all[rank].*samples).count;
+      const int64_t of_root = (all[0].*samples).count;
+      if (here == of_root && (all[rank].*samples).digest == (all[0].*samples).digest) continue;
+      if (here == of_root) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("the ranks differ: the {} samples of rank {} have other names or "
+                                "labels than those of rank 0; both need copies of the same data",
+                                what, rank));
+      }
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("the ranks differ: rank {} has {} {} samples, rank 0 has {}; is the "
                               "copy of the data of rank {} complete?",

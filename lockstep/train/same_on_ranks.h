@@ -19,11 +19,18 @@ namespace lockstep {
 /// Errors: kInvalidArgument "the ranks differ: scheduler.lr is 0.7 on rank 1, 0.1 on rank 0".
 void check_same_config(const Config& config, ProcessGroup& group);
 
+/// The samples of a whole data set.
+struct DataSamples {
+  int64_t count = 0;    ///< 0 for none.
+  uint64_t digest = 0;  ///< Of their names and labels, where they have names; else 0.
+};
+
 /// Collective, once the data are indexed. An incomplete copy of the data would otherwise lead to a
-/// deadlock, because ranks count different numbers of batches. `train`, `eval`: samples of the
-/// whole data set; 0 for none. Errors: kInvalidArgument "the ranks differ: rank 1 has 170 training
-/// samples, rank 0 has 200; ...".
-void check_same_samples(int64_t train, int64_t eval, ProcessGroup& group);
+/// deadlock, because ranks count different numbers of batches. A copy with other names would give
+/// ranks other pictures under the same number. Errors: kInvalidArgument "the ranks differ: rank 1
+/// has 170 training samples, rank 0 has 200; ...", "the ranks differ: the training samples of rank
+/// 1 have other names or labels than those of rank 0; ...".
+void check_same_samples(const DataSamples& train, const DataSamples& eval, ProcessGroup& group);
 
 // Ranks that trained together end with the same weights, bit by bit; this checks it.
 

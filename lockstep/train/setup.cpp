@@ -217,7 +217,8 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   } else if (dataset.has_picture_files()) {
     const auto index = make_picture_index(config, training);
     used = index->size();
-    parts.notes = index->notes();
+    parts.warnings = index->warnings();
+    parts.digest = index->digest();
     maker = make_picture_batches(config, training, index);
   } else if (images) {
     const auto data = load_images(config, dataset);

@@ -401,13 +401,17 @@ TEST(CheckSameConfig, EveryRankNamesTheKeyTheValuesAndTheRanks) {
 }
 
 TEST(CheckSameSamples, EveryRankNamesWhoHasOthers) {
-  const auto errors = [](const std::vector<std::pair<int64_t, int64_t>>& samples) {
+  struct Both {
+    DataSamples train;
+    DataSamples eval;
+  };
+  const auto errors = [](const std::vector<Both>& samples) {
     std::vector<std::string> said(samples.size());
     testing::run_rank_threads(static_cast<int>(samples.size()), [&](const World& world) {
       const auto rank = static_cast<size_t>(world.rank);
       auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
       try {
-        check_same_samples(samples[rank].first, samples[rank].second, group);
+        check_same_samples(samples[rank].train, samples[rank].eval, group);
       } catch (const Error& error) {
         EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
         said[rank] = error.what();
@@ -416,12 +420,16 @@ TEST(CheckSameSamples, EveryRankNamesWhoHasOthers) {
     return said;
   };
   using Lines = std::vector<std::string>;
-  EXPECT_EQ(errors({{200, 20}, {200, 20}, {200, 20}}), Lines(3));
-  EXPECT_EQ(errors({{200, 20}, {200, 20}, {170, 20}}),
+  EXPECT_EQ(errors({{{200, 7}, {20}}, {{200, 7}, {20}}, {{200, 7}, {20}}}), Lines(3));
+  EXPECT_EQ(errors({{{200}, {20, 5}}, {{200}, {20, 6}}}),
+            Lines(2,
+                  "the ranks differ: the evaluation samples of rank 1 have other names or labels "
+                  "than those of rank 0; both need copies of the same data"));
+  EXPECT_EQ(errors({{{200}, {20}}, {{200}, {20}}, {{170}, {20}}}),
             Lines(3,
                   "the ranks differ: rank 2 has 170 training samples, rank 0 has 200; is the "
                   "copy of the data of rank 2 complete?"));
-  EXPECT_EQ(errors({{0, 10}, {0, 20}}),
+  EXPECT_EQ(errors({{{0}, {10}}, {{0}, {20}}}),
             Lines(2,
                   "the ranks differ: rank 1 has 20 evaluation samples, rank 0 has 10; is the "
                   "copy of the data of rank 0 complete?"));

@@ -148,8 +148,8 @@ std::string none_chosen(const fs::path& folder, const FolderOptions& options) {
                      folder.string());
 }
 
-void note_empty_classes(PictureIndex& index, const PictureClasses& classes, const fs::path& folder,
-                        const std::vector<size_t>& empty) {
+void warn_of_empty_classes(PictureIndex& index, const PictureClasses& classes,
+                           const fs::path& folder, const std::vector<size_t>& empty) {
   if (empty.empty()) return;
   constexpr size_t kNamed = 5;
   std::string names;
@@ -157,9 +157,9 @@ void note_empty_classes(PictureIndex& index, const PictureClasses& classes, cons
     names += (i == 0 ? "" : ", ") + classes.names[empty[i]];
   }
   if (empty.size() > kNamed) names += ", ...";
-  index.add_note(fmt::format("{}: no picture of {}: {}", folder.string(),
-                             counted(static_cast<int64_t>(empty.size()), "class", "classes"),
-                             names));
+  index.add_warning(fmt::format("{}: no picture of {}: {}", folder.string(),
+                                counted(static_cast<int64_t>(empty.size()), "class", "classes"),
+                                names));
 }
 
 }  // namespace
@@ -205,7 +205,7 @@ PictureIndex index_folder(const fs::path& folder, const FolderOptions& options,
     if (names[i].empty()) empty.push_back(i);
     for (const auto& name : std::exchange(names[i], {})) index.add(name, label);
   }
-  note_empty_classes(index, found, folder, empty);
+  warn_of_empty_classes(index, found, folder, empty);
   return index;
 }
 

@@ -28,7 +28,7 @@ PictureClasses folder_classes(const std::filesystem::path& folder);
 /// itself is left out. They are sorted by class, then by folder, then by name, each by its bytes,
 /// as torchvision's ImageFolder sorts them. `classes`: those of training, for evaluation.
 ///
-/// A class without a picture is a note. Folders are read by several threads: file servers answer
+/// A class without a picture is a warning. Folders are read by several threads: file servers answer
 /// side by side.
 /// Errors: those of folder_classes(); kNotFound (no picture at all); kInvalidArgument naming a
 /// sub-folder that `classes` lacks; kIo.

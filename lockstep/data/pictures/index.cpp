@@ -1,5 +1,7 @@
 #include "lockstep/data/pictures/index.h"
 
+#include "lockstep/base/hash.h"
+
 namespace lockstep {
 
 void PictureIndex::reserve(size_t pictures, size_t name_bytes) {
@@ -30,6 +32,13 @@ void PictureIndex::keep(int64_t size) {
 void PictureIndex::shrink() {
   entries_.shrink_to_fit();
   names_.shrink_to_fit();
+}
+
+uint64_t PictureIndex::digest() const {
+  Hash hash;
+  hash.update(entries_.data(), entries_.size() * sizeof(Entry));
+  hash.update(names_.data(), names_.size());
+  return first_64_bits(hash.hex());
 }
 
 std::string_view PictureIndex::name(int64_t index) const {

@@ -182,7 +182,7 @@ void look_for_pictures(PictureIndex& index, const std::string& file) {
       fmt::format("{}: {} of {} pictures looked for are missing; the first: {}", file, missing,
                   looked_for, first.string());
   if (missing == looked_for) throw Error(ErrorCode::kCorrupt, line);
-  index.add_note(line);
+  index.add_warning(line);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ struct ListOptions {
 /// otherwise they are names, and classes are numbered in the order of names. Labels of evaluation:
 /// if all are names of `classes`, these; otherwise numbers of classes.
 ///
-/// Up to 100 pictures, spread evenly, are looked for; missing ones are a note.
+/// Up to 100 pictures, spread evenly, are looked for; missing ones are a warning.
 /// Errors: kNotFound (no such file); kInvalidArgument naming the line of a label that is no class;
 /// kCorrupt (a line with a fault, no picture at all, none of those looked for exists); kIo.
 PictureIndex read_list(const std::filesystem::path& file, const ListOptions& options);

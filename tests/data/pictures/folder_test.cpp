@@ -40,7 +40,7 @@ TEST(PictureFolder, OrdersClassesFoldersAndNamesByTheirBytes) {
             (Names{"0 10/a.jpg", "1 9/a.jpg", "2 Z/x.bmp", "2 Z/x.webp", "2 Z/y.Png", "3 b/10.png",
                    "3 b/2.png", "3 b/z.JPEG", "3 b/sub/1.jpg", "3 b/sub.d/1.jpg"}));
   EXPECT_EQ(index.path(3), dir / "Z/x.webp");
-  EXPECT_TRUE(index.notes().empty());
+  EXPECT_TRUE(index.warnings().empty());
 }
 
 TEST(PictureFolder, LeavesOutWhatIsNoPicture) {
@@ -78,7 +78,7 @@ TEST(PictureFolder, AClassWithoutPicturesIsANote) {
   make_file(dir / "c/readme.txt");
   const auto index = index_folder(dir.path());
   EXPECT_EQ(names_of(index), Names{"1 b/1.png"});
-  EXPECT_EQ(index.notes(), Names{dir.path().string() + ": no picture of 2 classes: a, c"});
+  EXPECT_EQ(index.warnings(), Names{dir.path().string() + ": no picture of 2 classes: a, c"});
 }
 
 TEST(PictureFolder, MissingDataAreNotFound) {

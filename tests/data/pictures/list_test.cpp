@@ -51,7 +51,7 @@ TEST_F(PictureList, ReadsCsvInItsOrder) {
   EXPECT_EQ(lines_of(index), (Names{"3 y.png", "0 x.png", "3 a, b.png"}));
   EXPECT_EQ(index.classes(), PictureClasses{10});
   EXPECT_EQ(index.path(0), dir_ / "y.png");
-  EXPECT_TRUE(index.notes().empty());
+  EXPECT_TRUE(index.warnings().empty());
 }
 
 TEST_F(PictureList, ReadsTsvAndJsonLines) {
@@ -117,7 +117,7 @@ TEST_F(PictureList, OtherExtensionsAreRefused) {
 }
 
 TEST_F(PictureList, MissingPicturesAreANoteOrAnError) {
-  EXPECT_EQ(read("l.csv", "x.png,1\ngone.png,1\n").notes(),
+  EXPECT_EQ(read("l.csv", "x.png,1\ngone.png,1\n").warnings(),
             Names{(dir_ / "l.csv").string() +
                   ": 1 of 2 pictures looked for are missing; the "
                   "first: " +

@@ -129,7 +129,8 @@ TEST_F(PicturesProgram, AFolderOfClassesTrainsResumesAndCountsFaults) {
   const std::string args = "-o model.head.num_classes=11 scheduler.num_epochs=1 ";
   const auto whole = train(args + "train.ckpt_save_dir=whole");
   ASSERT_EQ(whole.status, 0) << whole.err;
-  EXPECT_NE(whole.out.find("kinds: no picture of 1 class: kind_none"), std::string::npos)
+  EXPECT_NE(whole.out.find("lockstep.data WARNING - kinds: no picture of 1 class: kind_none"),
+            std::string::npos)
       << whole.out;
   const auto begun = train(args + "train.ckpt_save_dir=parts train.max_steps=5");
   ASSERT_EQ(begun.status, 0) << begun.err;
@@ -213,6 +214,27 @@ TEST_F(PicturesProgram, SmallImagesOfOtherFilesTrain) {
                          "the file is cut short"),
             std::string::npos)
       << cut.err;
+}
+
+TEST_F(PicturesProgram, ARankWithOtherPicturesIsRefused) {
+  write_class_folders(Split::kTest, "kinds");
+  fs::copy(folder_ / "kinds", folder_ / "copy", fs::copy_options::recursive);
+  const fs::path first = *fs::directory_iterator(folder_ / "copy/kind3");
+  fs::rename(first, first.parent_path() / "renamed.png");
+  const std::string folder = "    type: ImageFolderDataset\n    data_dir: ${DATA}\n";
+  configure(folder, folder);
+  write_file_atomically(
+      folder_ / "worker.sh",
+      std::string_view("[ $RANK = 0 ] && export DATA=kinds || export DATA=copy; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto result = run("env PATH=" + path +
+                          ":$PATH lockstep run --nproc_per_node 2 -- sh worker.sh lockstep train "
+                          "-c c.yaml -o train.max_steps=1");
+  EXPECT_EQ(result.status, 2) << result.out << result.err;
+  EXPECT_NE(result.err.find("the ranks differ: the training samples of rank 1 have other names or "
+                            "labels than those of rank 0"),
+            std::string::npos)
+      << result.err;
 }
 
 TEST_F(PicturesProgram, FaultsOfTheDataAreOneLine) {
