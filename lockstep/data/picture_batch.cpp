@@ -46,7 +46,7 @@ class PictureBatches final : public BatchMaker {
     const auto shown = [&](const PictureSample& sample) {
       const cv::Size size = sample.picture.pixels.size();
       return fmt::format("{} x {} ({})", size.width, size.height,
-                         reader_.index().path(sample.index).string());
+                         reader_.index().where(sample.index));
     };
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("one batch has pictures of {} and {}: transform_pipeline needs Resize "

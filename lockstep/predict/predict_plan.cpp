@@ -158,6 +158,7 @@ std::vector<std::string> names_of_small_images(const DatasetConfig& train) {
 
 std::vector<std::string> names_of_pictures(const Config& config) {
   const DatasetConfig& train = config.train.dataset;
+  if (train.type == "WebDataset") return {};  // its classes are numbers
   const fs::path& folder = train.data_dirs.front();
   try {
     if (train.type == "ImageFolderDataset") return folder_classes(folder).names;

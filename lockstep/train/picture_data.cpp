@@ -5,6 +5,7 @@
 #include "lockstep/base/hash.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/list.h"
+#include "lockstep/data/pictures/shards.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/setup.h"
@@ -38,8 +39,11 @@ PictureIndex index_of(const Config& config, const DatasetConfig& dataset,
     const FolderOptions options{dataset.held_out, split_of(dataset), ratio, listing_of(folder)};
     return index_folder(folder, options, classes);
   }
-  auto index = read_list(dataset.label_files.front(),
-                         {dataset.data_dirs.front(), config.model.head.num_classes, classes});
+  const int64_t num_classes = config.model.head.num_classes;
+  const auto& file = dataset.label_files.front();
+  auto index = dataset.type == "WebDataset"
+                   ? index_shards(file.string(), classes.value_or(PictureClasses{num_classes}))
+                   : read_list(file, {dataset.data_dirs.front(), num_classes, classes});
   index.keep(samples_used(dataset, index.size()));
   return index;
 }
@@ -63,6 +67,7 @@ void check_same_kind(const Config& config) {
 
 PictureClasses picture_classes(const Config& config) {
   const DatasetConfig& train = config.train.dataset;
+  if (train.type == "WebDataset") return {config.model.head.num_classes};
   return at_dataset(train, [&] {
     auto classes = train.type == "ImageFolderDataset"
                        ? folder_classes(train.data_dirs.front())

@@ -4,24 +4,20 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <exception>
-#include <thread>
 
 #include "lockstep/base/counted.h"
 #include "lockstep/data/pictures/classes.h"
 #include "lockstep/data/pictures/listing.h"
+#include "lockstep/data/pictures/parallel.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kReaders = 8;  // more than cores: they wait for the disk
 
 constexpr int64_t kWorthKeeping = 10'000;  // pictures; fewer are listed in a blink
 
@@ -101,29 +97,6 @@ std::vector<std::string> chosen_of(std::vector<std::string> names, const FolderO
   const auto count = std::max(1LL, std::llround(static_cast<double>(names.size()) * options.ratio));
   names.resize(std::min(names.size(), static_cast<size_t>(count)));
   return names;
-}
-
-/// Calls `work(i)` for each i in [0, count), on several threads. Rethrows the first exception.
-template <typename Work>
-void for_each_in_parallel(size_t count, const Work& work) {
-  std::atomic<size_t> next = 0;
-  std::vector<std::exception_ptr> failures(count);
-  const auto run = [&] {
-    for (size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (size_t i = 1; i < std::min(kReaders, count); ++i) threads.emplace_back(run);
-  run();
-  threads.clear();  // joins them
-  for (const auto& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
 }
 
 std::string no_picture(const fs::path& folder) {

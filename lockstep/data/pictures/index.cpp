@@ -1,6 +1,12 @@
 #include "lockstep/data/pictures/index.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "lockstep/base/hash.h"
+#include "lockstep/data/pictures/shard_file.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 
@@ -15,6 +21,14 @@ void PictureIndex::add(std::string_view name, int64_t label) {
   names_ += name;
 }
 
+void PictureIndex::begin_shard(std::string_view name) {
+  shards_.push_back({size(), std::string(name)});
+}
+
+void PictureIndex::add_member(uint64_t begin, uint32_t bytes, int64_t label) {
+  entries_.push_back({begin, bytes, static_cast<int32_t>(label)});
+}
+
 void PictureIndex::classify(PictureClasses classes, const std::vector<int64_t>& labels) {
   classes_ = std::move(classes);
   for (Entry& entry : entries_) {
@@ -24,7 +38,7 @@ void PictureIndex::classify(PictureClasses classes, const std::vector<int64_t>& 
 
 void PictureIndex::keep(int64_t size) {
   if (size >= this->size()) return;
-  names_.resize(entries_[static_cast<size_t>(size)].begin);
+  if (shards_.empty()) names_.resize(entries_[static_cast<size_t>(size)].begin);
   entries_.resize(static_cast<size_t>(size));
   shrink();
 }
@@ -38,10 +52,42 @@ uint64_t PictureIndex::digest() const {
   Hash hash;
   hash.update(entries_.data(), entries_.size() * sizeof(Entry));
   hash.update(names_.data(), names_.size());
+  for (const auto& [first, name] : shards_) {  // copies may lie in different folders
+    const std::string own =
+        fmt::format("{} {}", first, std::filesystem::path(name).filename().string());
+    hash.update(own.data(), own.size());
+  }
   return first_64_bits(hash.hex());
 }
 
+const PictureIndex::Shard& PictureIndex::shard_of(int64_t index) const {
+  const auto next =
+      std::upper_bound(shards_.begin(), shards_.end(), index,
+                       [](int64_t picture, const Shard& shard) { return picture < shard.first; });
+  return *std::prev(next);
+}
+
+std::optional<FilePart> PictureIndex::part(int64_t index) const {
+  if (shards_.empty()) return std::nullopt;
+  const Entry& entry = entries_[static_cast<size_t>(index)];
+  return FilePart{entry.begin, entry.bytes};
+}
+
+std::string PictureIndex::where(int64_t index) const {
+  const auto member = part(index);
+  const std::string file = path(index).string();
+  if (!member) return file;
+  try {
+    const ShardFile shard(file);
+    const std::string name = tar_name_before(shard.tar(), member->begin);
+    if (!name.empty()) return fmt::format("{}: {}", file, name);
+  } catch (const Error&) {  // it has gone, which the reader says
+  }
+  return fmt::format("{}: byte {}", file, member->begin);
+}
+
 std::string_view PictureIndex::name(int64_t index) const {
+  if (!shards_.empty()) return shard_of(index).name;
   const Entry& entry = entries_[static_cast<size_t>(index)];
   return std::string_view(names_).substr(entry.begin, entry.bytes);
 }

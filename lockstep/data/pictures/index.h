@@ -1,8 +1,9 @@
 #pragma once
-// Names and labels of the pictures of a data set, for millions of them.
+// The places and labels of the pictures of a data set, for millions of them.
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,14 @@ struct PictureClasses {
   bool operator==(const PictureClasses&) const = default;
 };
 
-/// Pictures 0 .. size()-1. Memory: 16 bytes a picture and the bytes of its name. Read-only once
-/// made: any number of threads may read.
+/// The part of a file that is a picture.
+struct FilePart {
+  uint64_t begin = 0;
+  uint32_t bytes = 0;
+};
+
+/// Pictures 0 .. size()-1, each a file, or part of a shard (an archive). Memory: 16 bytes a
+/// picture, and the bytes of a file's name. Read-only once made: any number of threads may read.
 class PictureIndex {
  public:
   /// `folder` is in front of relative names.
@@ -32,6 +39,9 @@ class PictureIndex {
   void reserve(size_t pictures, size_t name_bytes);
   /// `label`: in [0, classes().count).
   void add(std::string_view name, int64_t label);
+  /// Members that are added from here on are of this archive. An index has files or members.
+  void begin_shard(std::string_view name);
+  void add_member(uint64_t begin, uint32_t bytes, int64_t label);
   /// Replaces each label by labels[label], and the classes.
   void classify(PictureClasses classes, const std::vector<int64_t>& labels);
   /// Only the first `size` pictures, at most all.
@@ -42,8 +52,13 @@ class PictureIndex {
   void shrink();
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
+  /// Of the file that has the picture.
   std::string_view name(int64_t index) const;
   std::filesystem::path path(int64_t index) const { return folder_ / name(index); }
+  /// Of that file; none: all of it.
+  std::optional<FilePart> part(int64_t index) const;
+  /// For messages: its path, or "SHARD: MEMBER".
+  std::string where(int64_t index) const;
   int64_t label(int64_t index) const { return entries_[static_cast<size_t>(index)].label; }
   const PictureClasses& classes() const { return classes_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -55,15 +70,21 @@ class PictureIndex {
 
  private:
   struct Entry {
-    uint64_t begin = 0;  ///< In names_.
+    uint64_t begin = 0;  ///< In names_, or in the shard.
     uint32_t bytes = 0;
     int32_t label = 0;
   };
+  struct Shard {
+    int64_t first = 0;  ///< Its first picture.
+    std::string name;
+  };
+  const Shard& shard_of(int64_t index) const;
 
   std::filesystem::path folder_;
   PictureClasses classes_;
   std::vector<Entry> entries_;
   std::string names_;
+  std::vector<Shard> shards_;
   std::vector<std::string> warnings_;
 };
 

@@ -19,6 +19,9 @@ namespace lockstep {
 /// about the format, not the name. Errors: kNotFound, kIo, kCorrupt, which name the file.
 cv::Mat read_picture(const std::filesystem::path& path);
 
+/// The same for a part of a file, an archive; errors do not name it.
+cv::Mat read_picture(const std::filesystem::path& archive, const FilePart& part);
+
 struct PictureSample {
   MadePicture picture;
   int64_t index = 0;

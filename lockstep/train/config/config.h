@@ -43,15 +43,15 @@ struct TransformConfig {
 };
 
 struct DatasetConfig {
-  /// Those of small_image_types(), ImageFolderDataset, ImageListDataset; DetDataset,
+  /// Those of small_image_types(), ImageFolderDataset, ImageListDataset, WebDataset; DetDataset,
   /// SynthTextDataset; RecDataset, LMDBDataset; for `predict` PredictDataset.
   std::string type = "Cifar10Dataset";
   std::string dataset_root;  ///< As written, for the log.
   /// dataset_root joined, unless absolute. At least one, except for `predict`. The classifier's
   /// have one; in `eval` its default is that of `train`.
   std::vector<std::filesystem::path> data_dirs;
-  /// The same; as many as data_dirs. Empty for small images, ImageFolderDataset, LMDBDataset and
-  /// PredictDataset.
+  /// The same; as many as data_dirs. WebDataset: its shards, see expand_braces(). Empty for small
+  /// images, ImageFolderDataset, LMDBDataset and PredictDataset.
   std::vector<std::filesystem::path> label_files;
   /// One for each of data_dirs: the leading round(n * ratio) of its n records. With `shuffle`
   /// MindOCR's types draw as many at random.
@@ -64,7 +64,7 @@ struct DatasetConfig {
   /// Of the network's input; 0: those of the data. MnistDataset, FashionMnistDataset: 3 or 1.
   int64_t channels = 0;
   bool has_picture_files() const {
-    return type == "ImageFolderDataset" || type == "ImageListDataset";
+    return type == "ImageFolderDataset" || type == "ImageListDataset" || type == "WebDataset";
   }
   std::vector<TransformConfig> transforms;   ///< Of the classifier's.
   std::vector<ocr::Transform> pipeline;      ///< Of the others.

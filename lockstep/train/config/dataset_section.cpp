@@ -225,6 +225,26 @@ void read_picture_files(Section& section, DatasetConfig& config, bool training) 
   accept_columns(section);
 }
 
+/// WebDataset.
+void read_shards(Section& section, DatasetConfig& config, bool training) {
+  std::string shards;
+  section.require("shards", "is missing: tar archives, such as train-{000..127}.tar");
+  section.read("shards", shards,
+               "tar archives such as train-{000..127}.tar; see [own images](../guide/"
+               "own_images.md)");
+  config.label_files = {config.dataset_root / fs::path(shards)};
+  config.data_dirs = {fs::path(".")};
+  for (const auto* key : {"data_dir", "label_file"}) {
+    section.only(key, {""}, "WebDataset has its pictures and labels in `shards`");
+  }
+  config.usage = training ? "train" : "test";
+  section.only("usage", {""}, "WebDataset uses every sample of its shards");
+  section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1},
+               "the leading part of the samples");
+  config.transforms = read_pipeline(section, training, kPictureTransforms);
+  accept_columns(section);
+}
+
 /// Pictures from files, for a classifier.
 void read_pictures(Section& section, DatasetConfig& config) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
@@ -310,8 +330,8 @@ void read_ocr_dataset(Section& section, DatasetConfig& config, ModelType type, D
 std::vector<std::string> types_of(ModelType type, DataUse use) {
   if (use == DataUse::kPredict) return {"PredictDataset"};
   if (type == ModelType::kCls) {
-    return {"Cifar10Dataset",      "Cifar100Dataset",    "MnistDataset",
-            "FashionMnistDataset", "ImageFolderDataset", "ImageListDataset"};
+    return {"Cifar10Dataset",     "Cifar100Dataset",  "MnistDataset", "FashionMnistDataset",
+            "ImageFolderDataset", "ImageListDataset", "WebDataset"};
   }
   if (type == ModelType::kDet) return {"DetDataset", "SynthTextDataset"};
   return {"RecDataset", "LMDBDataset"};
@@ -353,7 +373,9 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   if (cls && use == DataUse::kPredict) {
     read_pictures(section, config);
   } else if (cls) {
-    const auto read = config.has_picture_files() ? read_picture_files : read_small_images;
+    const auto read = config.type == "WebDataset"  ? read_shards
+                      : config.has_picture_files() ? read_picture_files
+                                                   : read_small_images;
     read(section, config, use == DataUse::kTrain);
   } else {
     read_ocr_dataset(section, config, type, use);

@@ -17,9 +17,10 @@ namespace {
 using Values = std::map<std::string, std::string>;
 
 /// In any section.
-constexpr std::array<std::string_view, 10> kOfAHost = {
-    "dataset_root",   "data_dir",      "label_file",  "character_dict_path", "pretrained",
-    "ckpt_load_path", "vis_font_path", "num_workers", "prefetch_size",       "max_rowsize"};
+constexpr std::array<std::string_view, 11> kOfAHost = {
+    "dataset_root",        "data_dir",      "label_file",     "shards",
+    "character_dict_path", "pretrained",    "ckpt_load_path", "vis_font_path",
+    "num_workers",         "prefetch_size", "max_rowsize"};
 /// Full names.
 constexpr std::array<std::string_view, 8> kOfARank = {"model.resume",
                                                       "system.device_id",

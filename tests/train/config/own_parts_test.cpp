@@ -94,7 +94,7 @@ TEST(OwnParts, ErrorsNameWhatThereIsAndTheNearest) {
   EXPECT_EQ(refusal_of("train.dataset.type=point"),
             "-o train.dataset.type=point: train.dataset.type must be one of Cifar10Dataset, "
             "Cifar100Dataset, MnistDataset, FashionMnistDataset, ImageFolderDataset, "
-            "ImageListDataset, points, not 'point', did you mean 'points'?");
+            "ImageListDataset, WebDataset, points, not 'point', did you mean 'points'?");
   EXPECT_EQ(refusal_of("model.network.widht=3"),
             "-o model.network.widht=3: unknown key 'model.network.widht', did you mean 'width'?");
   EXPECT_EQ(refusal_of("model.network.width=65"),

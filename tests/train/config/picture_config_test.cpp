@@ -78,9 +78,11 @@ TEST(PictureConfig, MissingKeysAreNamed) {
   EXPECT_NE(fault_with({"train.dataset.label_file=x.csv"})
                 .find("label_file cannot be 'x.csv': the sub-folders are the labels"),
             std::string::npos);
-  EXPECT_NE(fault_with({"train.dataset.type=ImageFolder"})
-                .find("MnistDataset, ImageFolderDataset, ImageListDataset, not 'ImageFolder'"),
-            std::string::npos);
+  EXPECT_NE(
+      fault_with({"train.dataset.type=ImageFolder"})
+          .find(
+              "MnistDataset, ImageFolderDataset, ImageListDataset, WebDataset, not 'ImageFolder'"),
+      std::string::npos);
 }
 
 TEST(PictureConfig, SomethingIsLeftForTraining) {
@@ -107,6 +109,22 @@ TEST(PictureConfig, TransformsAreTorchvisions) {
   EXPECT_NE(eval_fault("{CentreCrop: {size: 8}}").find("did you mean 'CenterCrop'?"),
             std::string::npos);
   EXPECT_NE(eval_fault("{CenterCrop: {sise: 8}}").find("did you mean 'size'?"), std::string::npos);
+}
+
+TEST(PictureConfig, ShardsAreAPattern) {
+  const Config config =
+      read_pictures({"train.dataset={type: WebDataset, dataset_root: r, shards: 't-{0..3}.tar'}",
+                     "eval.dataset={type: WebDataset, shards: /v.tar}"});
+  const auto& train = config.train.dataset;
+  EXPECT_TRUE(train.has_picture_files());
+  EXPECT_EQ(train.label_files, std::vector<std::filesystem::path>{"r/t-{0..3}.tar"});
+  EXPECT_EQ(config.eval->dataset.label_files, std::vector<std::filesystem::path>{"/v.tar"});
+  EXPECT_NE(fault_with({"train.dataset={type: WebDataset}"})
+                .find("shards is missing: tar archives, such as train-{000..127}.tar"),
+            std::string::npos);
+  EXPECT_NE(fault_with({"train.dataset={type: WebDataset, shards: a.tar, data_dir: d}"})
+                .find("WebDataset has its pictures and labels in `shards`"),
+            std::string::npos);
 }
 
 TEST(PictureConfig, SmallImagesHaveTheirOwnKeys) {

@@ -200,6 +200,7 @@ std::vector<std::pair<const char*, std::vector<std::string>>> variants() {
       {kAllOfClassification, {"train.dataset.type=FashionMnistDataset"}},
       {kAllOfPictures, {}},
       {kAllOfPictures, {"eval.dataset.type=ImageFolderDataset", "eval.dataset.label_file=null"}},
+      {kAllOfPictures, {"eval.dataset={type: WebDataset, shards: s.tar}"}},
       {kAllOfDetection, {}},
       {kAllOfRecognition, {}},
       {kAllOfRecognition, {"model.backbone={name: rec_resnet34}"}},

@@ -152,6 +152,71 @@ TEST_F(PicturesProgram, AFolderOfClassesTrainsResumesAndCountsFaults) {
   EXPECT_NE(replaced.out.find(") stands in its place"), std::string::npos) << replaced.out;
 }
 
+/// USTAR, whose names are short here.
+void add_member(std::string& tar, const std::string& name, const std::string& bytes) {
+  std::string header = name;
+  header.resize(512);
+  header.replace(124, 11, fmt::format("{:011o}", bytes.size()));
+  header[156] = '0';
+  header.replace(257, 8,
+                 std::string("ustar\0"
+                             "00",
+                             8));
+  header.replace(148, 8, "        ");
+  unsigned sum = 0;
+  for (const char byte : header) sum += static_cast<uint8_t>(byte);
+  header.replace(148, 7, fmt::format("{:06o}", sum) + '\0');
+  tar += header + bytes;
+  tar.resize((tar.size() + 511) / 512 * 512);
+}
+
+TEST_F(PicturesProgram, ShardsTrainToTheBitsOfTheirPictures) {
+  write_list(Split::kTrain, "train");
+  write_list(Split::kTest, "test");
+  for (const char* name : {"train", "test"}) {
+    const Cifar10 data = Cifar10::load(folder_ / "data",
+                                       std::string(name) == "train" ? Split::kTrain : Split::kTest);
+    std::string tar;
+    for (int64_t i = 0; i < data.size(); ++i) {
+      const std::string file = fmt::format("{}/{:05}", name, i);
+      add_member(tar, file + ".png", read_file(folder_ / "png" / (file + ".png")));
+      add_member(tar, file + ".cls", std::to_string(data.label(i)));
+      if (i + 1 != data.size() && i + 1 != data.size() / 3) continue;
+      tar.resize(tar.size() + 1024);
+      write_file_atomically(folder_ / fmt::format("{}-{}.tar", name, i + 1 == data.size() ? 1 : 0),
+                            std::string_view(tar));
+      tar.clear();
+    }
+  }
+  const std::string args = "-o scheduler.num_epochs=1 ";
+  configure("    type: ImageListDataset\n    data_dir: png\n    label_file: train.csv\n",
+            "    type: ImageListDataset\n    data_dir: png\n    label_file: test.csv\n");
+  const auto pictures = train(args + "train.ckpt_save_dir=pictures", 2);
+  ASSERT_EQ(pictures.status, 0) << pictures.err;
+  configure("    type: WebDataset\n    shards: train-{0..1}.tar\n",
+            "    type: WebDataset\n    shards: test-{0..1}.tar\n");
+  const auto shards = train(args + "train.ckpt_save_dir=shards train.loader.num_workers=2", 2);
+  ASSERT_EQ(shards.status, 0) << shards.err;
+  EXPECT_EQ(steps_of("pictures").size(), 6u);
+  EXPECT_EQ(steps_of("shards"), steps_of("pictures"));
+  EXPECT_EQ(evaluation_of("shards"), evaluation_of("pictures"));
+
+  const auto begun = train(args + "train.ckpt_save_dir=parts train.max_steps=2", 2);
+  ASSERT_EQ(begun.status, 0) << begun.err;
+  const auto rest = train(args + "train.ckpt_save_dir=parts model.resume=True", 2);
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_EQ(steps_of("parts"), steps_of("shards"));
+
+  const auto few = train(args + "train.max_steps=1 model.head.num_classes=3");
+  EXPECT_EQ(few.status, 2);
+  EXPECT_NE(few.err.find("which is no class; allowed: 0 to 2"), std::string::npos) << few.err;
+  fs::resize_file(folder_ / "train-1.tar", 5000);
+  const auto cut = train(args + "train.max_steps=1");
+  EXPECT_EQ(cut.status, 2);
+  EXPECT_NE(cut.err.find("train-1.tar: byte "), std::string::npos) << cut.err;
+  EXPECT_NE(cut.err.find("cut off"), std::string::npos) << cut.err;
+}
+
 std::string big_endian(uint32_t value) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);

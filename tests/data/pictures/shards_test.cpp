@@ -1,0 +1,171 @@
+#include "lockstep/data/pictures/shards.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/data/pictures/reader.h"
+#include "tests/data/pictures/drawn.h"
+#include "tests/data/pictures/tar_file.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using Texts = std::vector<std::string>;
+using namespace std::string_literals;
+
+TEST(ExpandBraces, CountsListsAndCombines) {
+  EXPECT_EQ(expand_braces("a.tar"), Texts{"a.tar"});
+  EXPECT_EQ(expand_braces("t-{008..011}.tar"),
+            (Texts{"t-008.tar", "t-009.tar", "t-010.tar", "t-011.tar"}));
+  EXPECT_EQ(expand_braces("{8..11}"), (Texts{"8", "9", "10", "11"}));
+  EXPECT_EQ(expand_braces("{a,bc,}/{0..1}.tar"),
+            (Texts{"a/0.tar", "a/1.tar", "bc/0.tar", "bc/1.tar", "/0.tar", "/1.tar"}));
+}
+
+TEST(ExpandBraces, FaultsAreOneLine) {
+  const auto fault = [](const std::string& pattern) -> std::string {
+    const auto error = error_of([&] { expand_braces(pattern); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  };
+  EXPECT_EQ(fault("a{0..3"), "shards 'a{0..3': a brace without its partner");
+  EXPECT_EQ(fault("a}0{"), "shards 'a}0{': a brace without its partner");
+  EXPECT_EQ(fault("{3..1}"), "shards '{3..1}': the range {3..1} falls");
+  EXPECT_EQ(fault("{a..c}"), "shards '{a..c}': {a..c} is no range of numbers, as {000..127} is");
+  EXPECT_EQ(fault("{{1..2},3}"), "shards '{{1..2},3}': braces within braces");
+  EXPECT_NE(fault("{0..1000000}").find("more than a million names"), std::string::npos);
+  EXPECT_NE(fault("{0..1000}{0..1000}").find("more than a million names"), std::string::npos);
+}
+
+TEST(SplitMemberName, EndsAtTheFirstDotBehindTheFolders) {
+  const auto parts = [](const std::string& name) {
+    const auto split = split_member_name(name);
+    return std::pair(split.sample, split.extension);
+  };
+  EXPECT_EQ(parts("a.JPG"), std::pair("a"s, "jpg"s));
+  EXPECT_EQ(parts("x.y/b.seg.png"), std::pair("x.y/b"s, "seg.png"s));
+  EXPECT_EQ(parts("x.y/README"), std::pair(""s, ""s));
+  EXPECT_EQ(parts("x/.hidden"), std::pair(""s, ""s));
+}
+
+/// A drawn picture as the bytes of a PNG file.
+std::string png_of(int seed) {
+  cv::Mat bgr;
+  cv::cvtColor(drawn_picture(9, 7, seed), bgr, cv::COLOR_RGB2BGR);
+  std::vector<uint8_t> bytes;
+  EXPECT_TRUE(cv::imencode(".png", bgr, bytes));
+  return {bytes.begin(), bytes.end()};
+}
+
+class Shards : public ::testing::Test {
+ protected:
+  /// Sample i of the shard is "n/00i", its label i modulo 10.
+  void write_shard(const std::string& name, int first, int count) const {
+    std::vector<TarEntry> entries = {{"n/", "", AE_IFDIR}, {"README", "text"}};
+    for (int i = first; i < first + count; ++i) {
+      entries.push_back({fmt::format("n/{:03}.png", i), png_of(i)});
+      entries.push_back({fmt::format("n/{:03}.json", i), "{}"});
+      entries.push_back({fmt::format("n/{:03}.cls", i), fmt::format("{}\n", i % 10)});
+    }
+    write_tar(dir_ / name, entries);
+  }
+  std::string pattern(const std::string& name) const { return (dir_ / name).string(); }
+  std::string fault(const std::vector<TarEntry>& entries, ErrorCode code = ErrorCode::kCorrupt) {
+    write_tar(dir_ / "f.tar", entries);
+    const auto error = error_of([&] { index_shards(pattern("f.tar"), {10}); });
+    EXPECT_EQ(error.code(), code);
+    return std::string(error.what()).substr(pattern("").size());
+  }
+
+  TempFolder dir_;
+};
+
+TEST_F(Shards, SamplesComeInTheOrderOfShardsAndMembers) {
+  write_shard("s-0.tar", 0, 5);
+  write_tar(dir_ / "s-1.tar", {{"README", "no sample"}});
+  write_shard("s-2.tar", 40, 3);
+  const auto index = index_shards(pattern("s-{0..2}.tar"), {10});
+  ASSERT_EQ(index.size(), 8);
+  for (int i = 0; i < 8; ++i) {
+    const int number = i < 5 ? i : 35 + i;
+    const auto part = index.part(i);
+    ASSERT_TRUE(part);
+    EXPECT_EQ(index.label(i), number % 10);
+    EXPECT_EQ(index.path(i), pattern(i < 5 ? "s-0.tar" : "s-2.tar"));
+    EXPECT_EQ(index.where(i), fmt::format("{}: n/{:03}.png", index.path(i).string(), number));
+    EXPECT_EQ(bytes_of(read_picture(index.path(i), *part)), bytes_of(drawn_picture(9, 7, number)));
+  }
+  EXPECT_LE(index.memory_bytes(), 8U * 16 + 15);  // an empty text has room for 15
+}
+
+TEST_F(Shards, ADigestIsOfTheSamplesNotOfTheFolder) {
+  write_shard("s.tar", 0, 3);
+  fs::create_directory(dir_ / "copy");
+  fs::copy(dir_ / "s.tar", dir_ / "copy/s.tar");
+  const auto digest = [&](const std::string& name) {
+    return index_shards(pattern(name), {10}).digest();
+  };
+  EXPECT_EQ(digest("s.tar"), digest("copy/s.tar"));
+  write_shard("copy/s.tar", 1, 3);
+  EXPECT_NE(digest("s.tar"), digest("copy/s.tar"));
+}
+
+TEST_F(Shards, MembersOfASampleMayStandApart) {
+  write_tar(dir_ / "s.tar",
+            {{"a.cls", "1"}, {"b.png", png_of(2)}, {"a.png", png_of(1)}, {"b.cls", "2"}});
+  const auto index = index_shards(pattern("s.tar"), {10});
+  ASSERT_EQ(index.size(), 2);
+  EXPECT_EQ(index.label(0), 1);
+  EXPECT_EQ(bytes_of(read_picture(index.path(0), *index.part(0))),
+            bytes_of(drawn_picture(9, 7, 1)));
+}
+
+TEST_F(Shards, FaultsNameShardAndMember) {
+  const TarEntry picture = {"a.png", "p"}, label = {"a.cls", "1"};
+  EXPECT_EQ(fault({picture, label, {"a.cls", "1"}}), "f.tar: two members of the name a.cls");
+  EXPECT_EQ(fault({picture, label, {"a.png", "q"}}),
+            "f.tar: sample 'a' has two pictures; the second: a.png");
+  EXPECT_EQ(fault({picture, label, {"a.jpg", "q"}}),
+            "f.tar: sample 'a' has two pictures; the second: a.jpg");
+  EXPECT_EQ(fault({picture}), "f.tar: sample 'a' has no class (.cls)");
+  EXPECT_EQ(fault({label}), "f.tar: sample 'a' has no picture (.jpg, .jpeg, .png, .bmp, .webp)");
+  for (const char* text : {"10", "-1", "cat", "1.5", "", "99999999999999999999"}) {
+    EXPECT_EQ(fault({picture, {"a.cls", text}}, ErrorCode::kInvalidArgument),
+              fmt::format("f.tar: a.cls holds '{}', which is no class; allowed: 0 to 9", text));
+  }
+  write_shard("s.tar", 0, 3);
+  fs::resize_file(dir_ / "s.tar", fs::file_size(dir_ / "s.tar") / 2);
+  EXPECT_NE(std::string(error_of([&] { index_shards(pattern("s.tar"), {10}); }).what())
+                .find("it is cut off"),
+            std::string::npos);
+}
+
+TEST_F(Shards, AShardThatIsMissingAndNoSampleAreNotFound) {
+  write_tar(dir_ / "e.tar", {{"README", "no sample"}});
+  const auto error = error_of([&] { index_shards(pattern("e.tar"), {10}); });
+  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+  EXPECT_NE(std::string(error.what()).find("hold no sample: NAME.jpg (.png, ...) with NAME.cls"),
+            std::string::npos);
+  EXPECT_EQ(error_of([&] { index_shards(pattern("{e,g}.tar"), {10}); }).code(),
+            ErrorCode::kNotFound);
+}
+
+TEST_F(Shards, ADamagedPictureNamesItsMember) {
+  write_tar(
+      dir_ / "s.tar",
+      {{"x/a.png", "no picture"}, {"x/a.cls", "1"}, {"x/b.png", png_of(1)}, {"x/b.cls", "2"}});
+  const auto index = std::make_shared<PictureIndex>(index_shards(pattern("s.tar"), {10}));
+  const PictureReader reader(index, PicturePipeline({}, 1), BadSample::kLeftOut, 1);
+  const auto read = reader.read(0, std::vector<int64_t>{0, 1});
+  ASSERT_EQ(read.samples.size(), 1U);
+  EXPECT_EQ(read.samples[0].label, 2);
+  ASSERT_EQ(read.faults.size(), 1U);
+  EXPECT_NE(read.faults[0].find("sample 0 cannot be used: " + pattern("s.tar") + ": x/a.png: "),
+            std::string::npos)
+      << read.faults[0];
+}
+
+}  // namespace
+}  // namespace lockstep
