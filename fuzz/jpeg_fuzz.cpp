@@ -27,6 +27,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!is_jpeg(bytes) || !image_fault(bytes).empty() || is_large(bytes)) return 0;
   try {
     for (const auto mode : {ImageMode::kRgb, ImageMode::kGray}) decode_jpeg(bytes, mode, false);
+    for (const int denominator : {1, 2, 8}) {
+      decode_part(bytes, [&](cv::Size whole) {
+        const cv::Size part((whole.width + 1) / 2, (whole.height + 1) / 2);
+        return PicturePart{{{whole.width / 3, whole.height / 3}, part}, denominator};
+      });
+    }
   } catch (const lockstep::Error&) {
   }
   return 0;

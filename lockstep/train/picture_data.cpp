@@ -42,7 +42,8 @@ PictureIndex index_of(const Config& config, const DatasetConfig& dataset,
   const int64_t num_classes = config.model.head.num_classes;
   const auto& file = dataset.label_files.front();
   auto index = dataset.type == "WebDataset"
-                   ? index_shards(file.string(), classes.value_or(PictureClasses{num_classes}))
+                   ? index_shards(file.string(), classes.value_or(PictureClasses{num_classes}),
+                                  listing_of(file))
                    : read_list(file, {dataset.data_dirs.front(), num_classes, classes});
   index.keep(samples_used(dataset, index.size()));
   return index;
@@ -97,7 +98,7 @@ PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed
       if (!is_mixing(item.name)) steps.push_back(make_picture_step({item.name, item.args}));
     }
     if (!dataset.transforms.empty()) where = dataset.transforms.front().where + ": ";
-    return PicturePipeline(std::move(steps), static_cast<uint64_t>(seed));
+    return PicturePipeline(std::move(steps), static_cast<uint64_t>(seed), dataset.reduced_decoding);
   } catch (const Error& error) {
     throw Error(error.code(), where + error.what());
   }

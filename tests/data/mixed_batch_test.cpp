@@ -1,5 +1,6 @@
 #include "lockstep/data/mixed_batch.h"
 
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>

@@ -98,20 +98,48 @@ cv::Rect middle_part(const std::pair<double, double>& ratio, cv::Size size) {
   return {cv::Point((size.width - part.width) / 2, (size.height - part.height) / 2), part};
 }
 
+/// The most that a part of a picture may be reduced so that it has at least `size`.
+int denominator_for(cv::Size part, cv::Size size) {
+  for (const int d : {8, 4, 2}) {
+    if (part.width >= d * size.width && part.height >= d * size.height) return d;
+  }
+  return 1;
+}
+
+/// `decoded`, which shows `wanted`, as `size` pixels. A reduced picture begins and ends with whole
+/// pixels of its own, and so shows a little more.
+cv::Mat resample_part(const cv::Mat& decoded, const ocr::PicturePart& wanted, cv::Size size) {
+  const cv::Rect& part = wanted.part;
+  const double d = wanted.denominator;
+  if (decoded.size() == part.size()) return resample(decoded, size);
+  const auto within = [&](int first) { return first % wanted.denominator / d; };
+  return resample(decoded, size, {within(part.x), within(part.y), part.width / d, part.height / d});
+}
+
 /// Applies steps to one picture in turn.
 class Applied {
  public:
-  Applied(const cv::Mat& picture, Philox random) : random_(random) { made_.pixels = picture; }
+  Applied(const Undecoded& picture, bool reduced, Philox random)
+      : undecoded_(&picture), reduced_(reduced), random_(random) {}
 
-  MadePicture take() { return std::move(made_); }
+  MadePicture take() {
+    pixels();
+    return std::move(made_);
+  }
 
   void operator()(const ResizePicture& resize) {
-    const cv::Size size = resized(resize, pixels().size());
-    if (static_cast<int64_t>(size.width) * size.height > ocr::kMaxImagePixels) {
-      refuse_steps(fmt::format("Resize: a picture of {} x {} would have {} x {} pixels",
-                               pixels().cols, pixels().rows, size.width, size.height));
-    }
-    pixels() = resample(pixels(), size);
+    cv::Size size;
+    ocr::PicturePart wanted;
+    const cv::Mat whole = part_of([&](cv::Size from) {
+      size = resized(resize, from);
+      if (static_cast<int64_t>(size.width) * size.height > ocr::kMaxImagePixels) {
+        refuse_steps(fmt::format("Resize: a picture of {} x {} would have {} x {} pixels",
+                                 from.width, from.height, size.width, size.height));
+      }
+      wanted = {{{0, 0}, from}, reduced_ ? denominator_for(from, size) : 1, !reduced_};
+      return wanted;
+    });
+    made_.pixels = resample_part(whole, wanted, size);
   }
 
   void operator()(const CenterCrop& crop) {
@@ -144,9 +172,14 @@ class Applied {
   }
 
   void operator()(const RandomResizedCrop& crop) {
-    const cv::Size size = pixels().size();
-    const auto part = draw_part({crop.scale, crop.ratio}, size, random_);
-    pixels() = resample(pixels()(part.value_or(middle_part(crop.ratio, size))), crop.size);
+    ocr::PicturePart wanted;
+    const cv::Mat part = part_of([&](cv::Size size) {
+      const auto drawn = draw_part({crop.scale, crop.ratio}, size, random_);
+      const cv::Rect chosen = drawn.value_or(middle_part(crop.ratio, size));
+      wanted = {chosen, reduced_ ? denominator_for(chosen.size(), crop.size) : 1, !reduced_};
+      return wanted;
+    });
+    made_.pixels = resample_part(part, wanted, crop.size);
   }
 
   void operator()(const RandomHorizontalFlip& flip) { mirror(flip.prob, 1); }
@@ -166,7 +199,18 @@ class Applied {
   }
 
  private:
-  cv::Mat& pixels() { return made_.pixels; }
+  /// Of the picture as it is; decoded now if it is not yet.
+  cv::Mat part_of(const ocr::ChoosePart& choose) {
+    if (undecoded_ != nullptr) return (*std::exchange(undecoded_, nullptr))(choose);
+    return made_.pixels(choose(made_.pixels.size()).part);
+  }
+
+  cv::Mat& pixels() {
+    if (undecoded_ != nullptr) {
+      made_.pixels = part_of([](cv::Size size) { return ocr::PicturePart{{{0, 0}, size}}; });
+    }
+    return made_.pixels;
+  }
 
   void mirror(double prob, int axis) {
     if (random_.uniform() >= prob) return;
@@ -175,6 +219,8 @@ class Applied {
     pixels() = out;
   }
 
+  const Undecoded* undecoded_;  ///< Null once it is decoded.
+  bool reduced_;
   Philox random_;
   MadePicture made_;
 };
@@ -200,8 +246,8 @@ struct SizeAfter {
 
 }  // namespace
 
-PicturePipeline::PicturePipeline(std::vector<PictureStep> steps, uint64_t seed)
-    : steps_(std::move(steps)), seed_(seed) {
+PicturePipeline::PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced)
+    : steps_(std::move(steps)), seed_(seed), reduced_(reduced) {
   check_steps(steps_);
   const Normalize* normalize = nullptr;
   for (const auto& step : steps_) {
@@ -213,7 +259,12 @@ PicturePipeline::PicturePipeline(std::vector<PictureStep> steps, uint64_t seed)
 }
 
 MadePicture PicturePipeline::apply(const cv::Mat& picture, int64_t epoch, int64_t index) const {
-  Applied applied(picture,
+  return apply([&](const ocr::ChoosePart& choose) { return picture(choose(picture.size()).part); },
+               epoch, index);
+}
+
+MadePicture PicturePipeline::apply(const Undecoded& picture, int64_t epoch, int64_t index) const {
+  Applied applied(picture, reduced_,
                   Philox(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index)));
   for (const auto& step : steps_) std::visit(applied, step);
   return applied.take();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/data/pictures/steps.h"
+#include "lockstep/ocr/transforms/decode.h"
 
 namespace lockstep {
 
@@ -14,6 +15,14 @@ struct MadePicture {
   cv::Mat pixels;                  ///< H x W, 8-bit RGB; may be part of a larger matrix.
   std::optional<cv::Rect> erased;  ///< By RandomErasing.
 };
+
+/// Decodes the part of a picture that `choose` wants; see ocr::decode_part().
+///
+/// If the first step is RandomResizedCrop, its part alone is decoded, with the same result. With
+/// `reduced` pictures are decoded at 1/2, 1/4 or 1/8 of their size if that is at least the size
+/// that RandomResizedCrop or Resize makes of them: faster, with other pixels. Data below the part
+/// are then not read.
+using Undecoded = std::function<cv::Mat(const ocr::ChoosePart& choose)>;
 
 /// Immutable: any number of threads may use it.
 ///
@@ -25,7 +34,8 @@ class PicturePipeline {
  public:
   /// Errors: kInvalidArgument if Normalize is followed by another step than RandomErasing, or
   /// RandomErasing by any.
-  PicturePipeline(std::vector<PictureStep> steps, uint64_t seed);
+  /// `reduced`: see Undecoded.
+  PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced = false);
 
   /// The size of every result; none if it depends on the picture.
   std::optional<cv::Size> output() const { return output_; }
@@ -33,6 +43,8 @@ class PicturePipeline {
   /// `picture`: 8-bit RGB. Errors: kInvalidArgument if RandomCrop is larger than the padded
   /// picture.
   MadePicture apply(const cv::Mat& picture, int64_t epoch, int64_t index) const;
+  /// The same of a picture that is not decoded yet.
+  MadePicture apply(const Undecoded& picture, int64_t epoch, int64_t index) const;
 
   /// Writes the floats of a result, (3, H, W).
   void write(const MadePicture& made, float* planes) const;
@@ -40,6 +52,7 @@ class PicturePipeline {
  private:
   std::vector<PictureStep> steps_;
   uint64_t seed_;
+  bool reduced_;
   std::optional<cv::Size> output_;
   ByteTables tables_;
   RandomErasing erasing_;

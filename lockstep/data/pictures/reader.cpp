@@ -2,46 +2,42 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
 #include "lockstep/data/pictures/shard_file.h"
 #include "lockstep/error.h"
-#include "lockstep/ocr/transforms/decode.h"
 
 namespace lockstep {
 namespace {
+
+constexpr int64_t kMaxPictureBytes = int64_t{1} << 30;
 
 std::string starting_with(const std::string& path, const std::string& what) {
   return what.find(path) == std::string::npos ? path + ": " + what : what;
 }
 
-cv::Mat decoded(ocr::Sample& sample) {
-  ocr::decode_image({.img_mode = ocr::ImageMode::kRgb, .ignore_orientation = true}, sample);
-  return sample.image;
+cv::Mat decoded(const std::string& bytes, const ocr::ChoosePart& choose) {
+  return ocr::decode_part({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, choose);
 }
 
 }  // namespace
 
 cv::Mat read_picture(const std::filesystem::path& path) {
-  ocr::Sample sample;
-  sample.source = path.string();
   try {
-    return decoded(sample);
+    return decoded(read_bytes(path, std::nullopt), [](cv::Size size) {
+      return ocr::PicturePart{{{0, 0}, size}};
+    });
   } catch (const Error& error) {
-    throw Error(error.code(), starting_with(sample.source, error.what()));
+    throw Error(error.code(), starting_with(path.string(), error.what()));
   }
 }
 
-cv::Mat read_picture(const std::filesystem::path& archive, const FilePart& part) {
-  ocr::Sample sample;
-  sample.encoded.resize(part.bytes);
-  {
-    const ReadingNote note(archive.string());
-    const size_t there = ShardFile(archive).read(
-        part.begin, reinterpret_cast<char*>(sample.encoded.data()), part.bytes);
-    if (there < part.bytes) throw Error(ErrorCode::kCorrupt, "the archive has become shorter");
-  }
-  if (sample.encoded.empty()) throw Error(ErrorCode::kCorrupt, "an empty file");
-  return decoded(sample);
+std::string read_bytes(const std::filesystem::path& path, const std::optional<FilePart>& part) {
+  const ReadingNote note(path.string());
+  if (!part) return read_file(path, kMaxPictureBytes);
+  std::string bytes(part->bytes, '\0');
+  if (ShardFile(path).read(part->begin, bytes.data(), bytes.size()) == bytes.size()) return bytes;
+  throw Error(ErrorCode::kCorrupt, "the archive has become shorter");
 }
 
 PictureReader::PictureReader(std::shared_ptr<const PictureIndex> index, PicturePipeline pipeline,
@@ -50,10 +46,9 @@ PictureReader::PictureReader(std::shared_ptr<const PictureIndex> index, PictureP
 
 PictureSample PictureReader::make(int64_t epoch, int64_t index) const {
   try {
-    const auto part = index_->part(index);
-    const auto path = index_->path(index);
-    const cv::Mat picture = part ? read_picture(path, *part) : read_picture(path);
-    return {pipeline_.apply(picture, epoch, index), index, index_->label(index)};
+    const std::string bytes = read_bytes(index_->path(index), index_->part(index));
+    const auto undecoded = [&](const ocr::ChoosePart& choose) { return decoded(bytes, choose); };
+    return {pipeline_.apply(undecoded, epoch, index), index, index_->label(index)};
   } catch (const Error& error) {
     throw Error(error.code(), starting_with(index_->where(index), error.what()));
   }

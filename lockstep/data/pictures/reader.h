@@ -19,8 +19,9 @@ namespace lockstep {
 /// about the format, not the name. Errors: kNotFound, kIo, kCorrupt, which name the file.
 cv::Mat read_picture(const std::filesystem::path& path);
 
-/// The same for a part of a file, an archive; errors do not name it.
-cv::Mat read_picture(const std::filesystem::path& archive, const FilePart& part);
+/// The bytes of a file, or of a part of one. Errors: kNotFound, kIo; kCorrupt if the file ends
+/// before the part.
+std::string read_bytes(const std::filesystem::path& path, const std::optional<FilePart>& part);
 
 struct PictureSample {
   MadePicture picture;

@@ -21,7 +21,8 @@ ShardFile::ShardFile(std::filesystem::path path)
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{} is no file", path_.string()));
   }
-  size_ = static_cast<uint64_t>(status.st_size);
+  state_ = {static_cast<uint64_t>(status.st_size),
+            int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
 }
 
 size_t ShardFile::read(uint64_t at, char* to, size_t count) const {
@@ -39,7 +40,7 @@ size_t ShardFile::read(uint64_t at, char* to, size_t count) const {
 }
 
 TarBytes ShardFile::tar() const {
-  return {size_, [this](uint64_t at, char* to, size_t count) { return read(at, to, count); },
+  return {state_.size, [this](uint64_t at, char* to, size_t count) { return read(at, to, count); },
           path_.string()};
 }
 

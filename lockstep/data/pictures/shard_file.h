@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/data/pictures/shard_samples.h"
 #include "lockstep/data/pictures/tar.h"
 
 namespace lockstep {
@@ -16,7 +17,7 @@ class ShardFile {
   explicit ShardFile(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
-  uint64_t size() const { return size_; }
+  const ShardState& state() const { return state_; }
   /// Up to `count` bytes from offset `at`. Errors: kIo.
   size_t read(uint64_t at, char* to, size_t count) const;
   /// Valid as long as this object.
@@ -25,7 +26,7 @@ class ShardFile {
  private:
   std::filesystem::path path_;
   UniqueFd fd_;
-  uint64_t size_ = 0;
+  ShardState state_;
 };
 
 }  // namespace lockstep

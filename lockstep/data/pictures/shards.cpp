@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <limits>
 #include <unordered_map>
 
@@ -19,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxNames = 1'000'000;
+constexpr size_t kWorthKnowing = 10'000;  // samples; the headers of fewer are read in a blink
 
 [[noreturn]] void bad_pattern(const std::string& pattern, const std::string& why) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("shards '{}': {}", pattern, why));
@@ -66,19 +69,14 @@ MemberKind kind_of(const std::string& extension) {
 /// The samples of one shard.
 class ShardReader {
  public:
-  ShardReader(const fs::path& path, const PictureClasses& classes)
-      : shard_(path), classes_(classes) {
+  ShardReader(const ShardFile& shard, const PictureClasses& classes)
+      : shard_(shard), classes_(classes) {}
+
+  ShardSamples read() {
     for_each_tar_member(shard_.tar(), [&](const TarMember& member) { take(member); });
     check_whole();
+    return std::move(samples_);
   }
-
-  struct Sample {
-    uint64_t begin = 0;
-    uint32_t bytes = 0;
-    int32_t label = -1;  ///< -1: none yet.
-    bool has_picture = false;
-  };
-  const std::vector<Sample>& samples() const { return samples_; }
 
  private:
   [[noreturn]] void refuse(const std::string& what, ErrorCode code = ErrorCode::kCorrupt) const {
@@ -90,21 +88,20 @@ class ShardReader {
     const MemberKind kind = kind_of(extension);
     if (kind == MemberKind::kOther) return;
     const auto [found, is_new] = numbers_.emplace(std::move(name), samples_.size());
-    if (is_new) samples_.emplace_back();
-    Sample& sample = samples_[found->second];
+    if (is_new) samples_.push_back({kNoPicture, 0, kNoLabel});
+    ShardSample& sample = samples_[found->second];
     if (kind == MemberKind::kClass) {
-      if (sample.label >= 0) refuse(fmt::format("two members of the name {}", member.name));
+      if (sample.label != kNoLabel) refuse(fmt::format("two members of the name {}", member.name));
       sample.label = class_of(member);
       return;
     }
-    if (sample.has_picture) {
+    if (sample.begin != kNoPicture) {
       refuse(
           fmt::format("sample '{}' has two pictures; the second: {}", found->first, member.name));
     }
     if (member.bytes > std::numeric_limits<uint32_t>::max()) {
       refuse(fmt::format("{} has {} bytes, more than any picture", member.name, member.bytes));
     }
-    sample.has_picture = true;
     sample.begin = member.begin;
     sample.bytes = static_cast<uint32_t>(member.bytes);
   }
@@ -125,19 +122,38 @@ class ShardReader {
 
   void check_whole() const {
     for (const auto& [name, number] : numbers_) {
-      const Sample& sample = samples_[number];
-      if (!sample.has_picture) {
+      const ShardSample& sample = samples_[number];
+      if (sample.begin == kNoPicture) {
         refuse(fmt::format("sample '{}' has no picture (.jpg, .jpeg, .png, .bmp, .webp)", name));
       }
-      if (sample.label < 0) refuse(fmt::format("sample '{}' has no class (.cls)", name));
+      if (sample.label == kNoLabel) refuse(fmt::format("sample '{}' has no class (.cls)", name));
     }
   }
 
-  ShardFile shard_;
+  static constexpr uint64_t kNoPicture = 0;  // a header comes before any contents
+  static constexpr int32_t kNoLabel = -1;
+
+  const ShardFile& shard_;
   const PictureClasses& classes_;
-  std::vector<Sample> samples_;
+  ShardSamples samples_;
   std::unordered_map<std::string, size_t> numbers_;
 };
+
+/// A shard that changed a moment ago may change again within the same time.
+bool is_settled(const ShardState& state) {
+  constexpr auto kUnsettled = std::chrono::seconds(10);
+  const auto latest = (std::chrono::system_clock::now() - kUnsettled).time_since_epoch();
+  return state.changed_ns < std::chrono::duration_cast<std::chrono::nanoseconds>(latest).count();
+}
+
+void keep(const fs::path& known, const std::vector<std::string>& paths,
+          const std::vector<ShardState>& states, const std::vector<ShardSamples>& samples) {
+  KnownShards now;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (is_settled(states[i])) now.add(paths[i], states[i], samples[i]);
+  }
+  now.save(known);
+}
 
 }  // namespace
 
@@ -171,12 +187,20 @@ MemberName split_member_name(const std::string& name) {
   return parts;
 }
 
-PictureIndex index_shards(const std::string& pattern, const PictureClasses& classes) {
+PictureIndex index_shards(const std::string& pattern, const PictureClasses& classes,
+                          const fs::path& known) {
   const auto paths = expand_braces(pattern);
-  std::vector<std::vector<ShardReader::Sample>> samples(paths.size());
-  for_each_in_parallel(paths.size(),
-                       [&](size_t i) { samples[i] = ShardReader(paths[i], classes).samples(); });
-  PictureIndex index({}, classes);
+  const KnownShards before = known.empty() ? KnownShards() : KnownShards::load(known);
+  std::vector<ShardState> states(paths.size());
+  std::vector<ShardSamples> samples(paths.size());
+  std::atomic<bool> any_read = false;
+  for_each_in_parallel(paths.size(), [&](size_t i) {
+    const ShardFile shard(paths[i]);
+    states[i] = shard.state();
+    const auto* found = before.find(paths[i], states[i], classes.count);
+    samples[i] = found != nullptr ? *found : ShardReader(shard, classes).read();
+    if (found == nullptr) any_read = true;
+  });
   size_t count = 0;
   for (const auto& of_shard : samples) count += of_shard.size();
   if (count == 0) {
@@ -184,6 +208,8 @@ PictureIndex index_shards(const std::string& pattern, const PictureClasses& clas
         ErrorCode::kNotFound,
         fmt::format("shards '{}' hold no sample: NAME.jpg (.png, ...) with NAME.cls", pattern));
   }
+  if (!known.empty() && any_read && count >= kWorthKnowing) keep(known, paths, states, samples);
+  PictureIndex index({}, classes);
   index.reserve(count, 0);
   for (size_t i = 0; i < paths.size(); ++i) {
     index.begin_shard(paths[i]);

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
@@ -110,7 +111,7 @@ void on_message(j_common_ptr jpeg, int level) {
   if (level < 0 && is_damage(reader_of(jpeg))) keep_message(reader_of(jpeg));
 }
 
-// The next two functions hold nothing with a destructor: errors jump over them.
+// The next functions hold nothing with a destructor: errors jump over them.
 
 bool read_header(Reader& reader, Bytes bytes) {
   if (setjmp(reader.out) != 0) return false;
@@ -120,19 +121,59 @@ bool read_header(Reader& reader, Bytes bytes) {
   return true;
 }
 
-bool read_rows(Reader& reader, uint8_t* pixels, size_t step) {
+/// Fixes the size of the result: output_width, output_height.
+bool start(Reader& reader) {
   if (setjmp(reader.out) != 0) return false;
   jpeg_start_decompress(&reader.jpeg);
-  while (reader.jpeg.output_scanline < reader.jpeg.output_height) {
+  return true;
+}
+
+/// Columns of the result; libjpeg moves them out to whole blocks.
+struct JpegColumns {
+  JDIMENSION first = 0;
+  JDIMENSION count = 0;
+};
+
+bool choose_columns(Reader& reader, JpegColumns& columns) {
+  if (setjmp(reader.out) != 0) return false;
+  jpeg_crop_scanline(&reader.jpeg, &columns.first, &columns.count);
+  return true;
+}
+
+/// Rows [first, end) of the result; the others are passed over. With `spare` the very last one is
+/// read in any case: libjpeg does not look at rows that are passed over up to the end.
+bool read_rows(Reader& reader, JDIMENSION first, JDIMENSION end, uint8_t* pixels, size_t step,
+               uint8_t* spare) {
+  if (setjmp(reader.out) != 0) return false;
+  if (first > 0) jpeg_skip_scanlines(&reader.jpeg, first);
+  while (reader.jpeg.output_scanline < end) {
     constexpr JDIMENSION kRows = 16;
     JSAMPROW rows[kRows];
     const JDIMENSION done = reader.jpeg.output_scanline;
-    const JDIMENSION count = std::min(kRows, reader.jpeg.output_height - done);
-    for (JDIMENSION i = 0; i < count; ++i) rows[i] = pixels + (done + i) * step;
+    const JDIMENSION count = std::min(kRows, end - done);
+    for (JDIMENSION i = 0; i < count; ++i) rows[i] = pixels + (done - first + i) * step;
     jpeg_read_scanlines(&reader.jpeg, rows, count);
   }
+  const JDIMENSION rest = reader.jpeg.output_height - end;
+  if (rest > 0 && spare == nullptr) {
+    jpeg_abort_decompress(&reader.jpeg);
+    return reader.fault[0] == 0;
+  }
+  if (rest > 1) jpeg_skip_scanlines(&reader.jpeg, rest - 1);
+  if (rest > 0) jpeg_read_scanlines(&reader.jpeg, &spare, 1);
   jpeg_finish_decompress(&reader.jpeg);
   return reader.fault[0] == 0;
+}
+
+/// The pixels of `part` in a picture whose sides are divided.
+cv::Rect divided(const PicturePart& part, cv::Size size) {
+  const int d = part.denominator;
+  const cv::Rect& all = part.part;
+  const auto end_of = [&](int first, int count, int most) {
+    return std::min(most, (first + count + d - 1) / d);
+  };
+  return {cv::Point(all.x / d, all.y / d),
+          cv::Point(end_of(all.x, all.width, size.width), end_of(all.y, all.height, size.height))};
 }
 
 class JpegDecoder {
@@ -148,20 +189,46 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  std::optional<cv::Mat> decode(ImageMode mode) {
+  std::optional<cv::Mat> decode(ImageMode mode, const ChoosePart& choose) {
     if (!read_header(reader_, bytes_)) refuse();
     if (reader_.jpeg.num_components == 4) return std::nullopt;
     reader_.jpeg.out_color_space = mode == ImageMode::kGray  ? JCS_GRAYSCALE
                                    : mode == ImageMode::kRgb ? JCS_EXT_RGB
                                                              : JCS_EXT_BGR;
-    cv::Mat image(static_cast<int>(reader_.jpeg.image_height),
-                  static_cast<int>(reader_.jpeg.image_width),
-                  mode == ImageMode::kGray ? CV_8UC1 : CV_8UC3);
-    if (!read_rows(reader_, image.data, image.step)) refuse();
-    return image;
+    const PicturePart wanted = choose(
+        {static_cast<int>(reader_.jpeg.image_width), static_cast<int>(reader_.jpeg.image_height)});
+    reader_.jpeg.scale_num = 1;
+    reader_.jpeg.scale_denom = static_cast<unsigned>(wanted.denominator);
+    if (!start(reader_)) refuse();
+    return decode_started(mode, wanted);
   }
 
  private:
+  cv::Mat decode_started(ImageMode mode, const PicturePart& wanted) {
+    const cv::Size whole(static_cast<int>(reader_.jpeg.output_width),
+                         static_cast<int>(reader_.jpeg.output_height));
+    const cv::Rect part = divided(wanted, whole);
+    JpegColumns columns{0, reader_.jpeg.output_width};
+    if (part.width < whole.width) {
+      // Colours at the border of a block depend on the next one.
+      constexpr int kMargin = 2;
+      const int left = std::max(0, part.x - kMargin);
+      const int right = std::min(whole.width, part.x + part.width + kMargin);
+      columns = {static_cast<JDIMENSION>(left), static_cast<JDIMENSION>(right - left)};
+      if (!choose_columns(reader_, columns)) refuse();
+    }
+    cv::Mat image(part.height, static_cast<int>(reader_.jpeg.output_width),
+                  mode == ImageMode::kGray ? CV_8UC1 : CV_8UC3);
+    const auto first = static_cast<JDIMENSION>(part.y);
+    const auto end = first + static_cast<JDIMENSION>(part.height);
+    std::vector<uint8_t> spare(static_cast<size_t>(image.cols) * image.elemSize());
+    uint8_t* const rest = wanted.checks_rest ? spare.data() : nullptr;
+    if (!read_rows(reader_, first, end, image.data, image.step, rest)) refuse();
+    if (part.width == image.cols) return image;
+    return image.colRange(part.x - static_cast<int>(columns.first),
+                          part.x - static_cast<int>(columns.first) + part.width);
+  }
+
   [[noreturn]] void refuse() const {
     throw Error(ErrorCode::kCorrupt, std::string("a damaged JPEG (") + reader_.fault.data() + ")");
   }
@@ -198,8 +265,21 @@ void decode_image(const DecodeImage& options, Sample& sample) {
   if (options.keep_ori) sample.original = sample.image.clone();
 }
 
+cv::Mat decode_part(Bytes bytes, const ChoosePart& choose) {
+  if (const auto fault = image_fault(bytes); !fault.empty()) {
+    throw Error(ErrorCode::kCorrupt, fault);
+  }
+  if (is_jpeg(bytes)) {
+    if (auto image = JpegDecoder(bytes).decode(ImageMode::kRgb, choose)) return *image;
+  }
+  const cv::Mat whole =
+      decode_by_opencv(bytes, {.img_mode = ImageMode::kRgb, .ignore_orientation = true});
+  return whole(choose(whole.size()).part);
+}
+
 std::optional<cv::Mat> decode_jpeg(Bytes bytes, ImageMode mode, bool ignore_orientation) {
-  auto image = JpegDecoder(bytes).decode(mode);
+  const auto all = [](cv::Size size) { return PicturePart{{{0, 0}, size}}; };
+  auto image = JpegDecoder(bytes).decode(mode, all);
   if (image && !ignore_orientation) set_upright(exif_orientation(bytes), *image);
   return image;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <opencv2/core.hpp>
 #include <optional>
 #include <span>
@@ -28,5 +29,22 @@ void decode_image(const DecodeImage& options, Sample& sample);
 /// which no decoder can detect. `bytes` have passed image_fault().
 std::optional<cv::Mat> decode_jpeg(std::span<const uint8_t> bytes, ImageMode mode,
                                    bool ignore_orientation);
+
+/// A part of a picture, and how much smaller it may be decoded.
+struct PicturePart {
+  cv::Rect part;            ///< In pixels of the whole picture, within it.
+  int denominator = 1;      ///< 1, 2, 4 or 8: its sides are divided by it.
+  bool checks_rest = true;  ///< Data of the rows below are read, so that damage there is found.
+};
+/// The part that is wanted of a picture of this size.
+using ChoosePart = std::function<PicturePart(cv::Size)>;
+
+/// A part of an RGB picture, orientation ignored, as `choose` wants it; may be part of a larger
+/// matrix. With the denominator 1 its pixels are those of the whole picture, bit for bit.
+///
+/// Of a JPEG only the rows and columns around the part are made from its coefficients, and
+/// libjpeg's inverse DCT makes the smaller picture, of rounded-up sides. Other formats are decoded
+/// whole, and not smaller. Errors: kCorrupt as decode_image().
+cv::Mat decode_part(std::span<const uint8_t> bytes, const ChoosePart& choose);
 
 }  // namespace lockstep::ocr

@@ -59,8 +59,9 @@ struct DatasetConfig {
   bool shuffle = false;  ///< Of the records when they are read; loader.shuffle applies per epoch.
   /// Small images, ImageFolderDataset: "train", "test" or "all"; default by section.
   std::string usage;
-  int64_t held_out = 0;  ///< ImageFolderDataset: see FolderOptions.
-  bool coarse = false;   ///< Cifar100Dataset: the 20 groups are the classes.
+  int64_t held_out = 0;           ///< ImageFolderDataset: see FolderOptions.
+  bool reduced_decoding = false;  ///< Pictures in files: see PicturePipeline.
+  bool coarse = false;            ///< Cifar100Dataset: the 20 groups are the classes.
   /// Of the network's input; 0: those of the data. MnistDataset, FashionMnistDataset: 3 or 1.
   int64_t channels = 0;
   bool has_picture_files() const {

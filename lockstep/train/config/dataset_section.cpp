@@ -186,6 +186,15 @@ void read_small_images(Section& section, DatasetConfig& config, bool training) {
   accept_columns(section);
 }
 
+/// What all pictures in files have.
+void read_picture_steps(Section& section, DatasetConfig& config, bool training) {
+  section.read("reduced_decoding", config.reduced_decoding,
+               "*ours*: JPEGs are decoded at 1/2, 1/4 or 1/8 of their size where Resize or "
+               "RandomResizedCrop, as the first transform, needs no more");
+  config.transforms = read_pipeline(section, training, kPictureTransforms);
+  accept_columns(section);
+}
+
 /// ImageFolderDataset and ImageListDataset.
 void read_picture_files(Section& section, DatasetConfig& config, bool training) {
   const bool folder = config.type == "ImageFolderDataset";
@@ -221,8 +230,7 @@ void read_picture_files(Section& section, DatasetConfig& config, bool training) 
   config.data_dirs = {dir.empty() && folder ? fs::path() : config.dataset_root / fs::path(dir)};
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1},
                folder ? "the leading part of each class" : "the leading part of the list");
-  config.transforms = read_pipeline(section, training, kPictureTransforms);
-  accept_columns(section);
+  read_picture_steps(section, config, training);
 }
 
 /// WebDataset.
@@ -241,8 +249,7 @@ void read_shards(Section& section, DatasetConfig& config, bool training) {
   section.only("usage", {""}, "WebDataset uses every sample of its shards");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1},
                "the leading part of the samples");
-  config.transforms = read_pipeline(section, training, kPictureTransforms);
-  accept_columns(section);
+  read_picture_steps(section, config, training);
 }
 
 /// Pictures from files, for a classifier.

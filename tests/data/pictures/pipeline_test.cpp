@@ -168,6 +168,63 @@ TEST(PicturePipeline, ASampleDependsOnSeedEpochAndIndexAlone) {
   EXPECT_NE(floats(one, picture), floats(pipeline_of(specs, 8), picture));
 }
 
+std::vector<uint8_t> photo_like_jpeg() {
+  cv::Mat bgr;
+  cv::resize(drawn_picture(12, 9), bgr, {400, 300}, 0, 0, cv::INTER_CUBIC);
+  std::vector<uint8_t> bytes;
+  EXPECT_TRUE(cv::imencode(".jpg", bgr, bytes));
+  return bytes;
+}
+
+TEST(PicturePipeline, AnUndecodedPictureGivesTheSame) {
+  const auto bytes = photo_like_jpeg();
+  const auto decode = [&](const ocr::ChoosePart& choose) {
+    return ocr::decode_part(bytes, choose);
+  };
+  const cv::Mat whole = ocr::decode_jpeg(bytes, ocr::ImageMode::kRgb, true).value();
+  const std::vector<std::vector<TransformSpec>> lists = {
+      {{"RandomResizedCrop", {{"size", {40}}}}, {"RandomHorizontalFlip", {}}},
+      {{"Resize", {{"size", {64}}}}, {"CenterCrop", {{"size", {56}}}}},
+      {{"RandomVerticalFlip", {}}, {"RandomResizedCrop", {{"size", {40}}}}},
+      {}};
+  for (const auto& specs : lists) {
+    const auto pipeline = pipeline_of(specs);
+    for (int64_t index = 0; index < 20; ++index) {
+      EXPECT_EQ(bytes_of(pipeline.apply(decode, 1, index).pixels),
+                bytes_of(pipeline.apply(whole, 1, index).pixels))
+          << index;
+    }
+  }
+}
+
+TEST(PicturePipeline, AReducedPictureHasAtLeastItsResult) {
+  const auto bytes = photo_like_jpeg();
+  std::vector<int> denominators;
+  const auto decode = [&](const ocr::ChoosePart& choose) {
+    return ocr::decode_part(bytes, [&](cv::Size size) {
+      const auto part = choose(size);
+      denominators.push_back(part.denominator);
+      return part;
+    });
+  };
+  const cv::Mat whole = ocr::decode_jpeg(bytes, ocr::ImageMode::kRgb, true).value();
+  const auto expect_near = [&](const PictureStep& step, int64_t index) {
+    const cv::Mat out = PicturePipeline({step}, 7, true).apply(decode, 1, index).pixels;
+    const cv::Mat exact = PicturePipeline({step}, 7).apply(whole, 1, index).pixels;
+    ASSERT_EQ(out.size(), exact.size());
+    EXPECT_LT(cv::norm(out, exact, cv::NORM_L1) / static_cast<double>(3 * exact.total()), 6);
+  };
+  expect_near(ResizePicture{75, {}}, 0);        // 300 / 4
+  expect_near(ResizePicture{76, {}}, 0);        // 300 / 2
+  expect_near(ResizePicture{37, {}}, 0);        // 300 / 8
+  expect_near(ResizePicture{0, {400, 20}}, 0);  // not at all
+  EXPECT_EQ(denominators, (std::vector<int>{4, 2, 8, 1}));
+  for (int64_t index = 0; index < 20; ++index) {
+    expect_near(RandomResizedCrop{{40, 40}, {0.3, 1}}, index);
+  }
+  EXPECT_EQ(*std::max_element(denominators.end() - 20, denominators.end()), 4);
+}
+
 TEST(PicturePipeline, RefusesStepsInTheWrongOrder) {
   const auto fault = [](const std::vector<TransformSpec>& specs) -> std::string {
     return error_of([&] { pipeline_of(specs); }).what();

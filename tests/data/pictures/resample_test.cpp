@@ -57,5 +57,30 @@ TEST(Resample, WhiteStaysWhite) {
   EXPECT_EQ(bytes_of(resample(white, {40, 5})), std::vector<int>(40 * 5 * 3, 255));
 }
 
+// Pillow's, of the picture 11 x 8 above: p.resize((4, 3), Image.BILINEAR, box=(1.25, 0.5, 9.75,
+// 7)).
+TEST(Resample, APartMayBeginWithinAPixel) {
+  EXPECT_EQ(bytes_of(resample(drawn_picture(11, 8), {4, 3}, {1.25, 0.5, 8.5, 6.5})),
+            (std::vector<int>{124, 149, 110, 136, 117, 126, 115, 135, 135, 114, 136, 131,
+                              128, 115, 118, 139, 132, 119, 115, 126, 127, 135, 111, 130,
+                              124, 100, 122, 153, 142, 152, 138, 132, 131, 138, 114, 120}));
+}
+
+// Wide enough for whole registers, of which the last is not full; also a part of a larger matrix.
+TEST(Resample, SizesOfAnyWidthAreTheSameAsTheirColumns) {
+  const cv::Mat picture = drawn_picture(97, 61);
+  const cv::Mat part = picture(cv::Rect(5, 7, 80, 51));
+  for (const int width : {1, 5, 6, 16, 33, 79, 81, 200}) {
+    const cv::Mat all = resample(part, {width, 23});
+    EXPECT_EQ(bytes_of(all), bytes_of(resample(part.clone(), {width, 23}))) << width;
+    // Rows and columns are independent: a one-column picture has no registers to fill.
+    const cv::Mat rows = resample(part, {width, part.rows});
+    for (int x = 0; x < width; x += 3) {
+      EXPECT_EQ(bytes_of(resample(rows.col(x).clone(), {1, 23})), bytes_of(all.col(x).clone()))
+          << width << " column " << x;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/data/pictures/reader.h"
+#include "lockstep/data/pictures/shard_samples.h"
 #include "tests/data/pictures/drawn.h"
 #include "tests/data/pictures/tar_file.h"
 #include "tests/support/error_of.h"
@@ -59,6 +60,14 @@ std::string png_of(int seed) {
   return {bytes.begin(), bytes.end()};
 }
 
+cv::Mat picture_at(const PictureIndex& index, int64_t i) {
+  const std::string bytes = read_bytes(index.path(i), index.part(i));
+  const std::vector<uint8_t> encoded(bytes.begin(), bytes.end());
+  cv::Mat picture = cv::imdecode(encoded, cv::IMREAD_COLOR);
+  cv::cvtColor(picture, picture, cv::COLOR_BGR2RGB);
+  return picture;
+}
+
 class Shards : public ::testing::Test {
  protected:
   /// Sample i of the shard is "n/00i", its label i modulo 10.
@@ -95,7 +104,7 @@ TEST_F(Shards, SamplesComeInTheOrderOfShardsAndMembers) {
     EXPECT_EQ(index.label(i), number % 10);
     EXPECT_EQ(index.path(i), pattern(i < 5 ? "s-0.tar" : "s-2.tar"));
     EXPECT_EQ(index.where(i), fmt::format("{}: n/{:03}.png", index.path(i).string(), number));
-    EXPECT_EQ(bytes_of(read_picture(index.path(i), *part)), bytes_of(drawn_picture(9, 7, number)));
+    EXPECT_EQ(bytes_of(picture_at(index, i)), bytes_of(drawn_picture(9, 7, number)));
   }
   EXPECT_LE(index.memory_bytes(), 8U * 16 + 15);  // an empty text has room for 15
 }
@@ -118,8 +127,7 @@ TEST_F(Shards, MembersOfASampleMayStandApart) {
   const auto index = index_shards(pattern("s.tar"), {10});
   ASSERT_EQ(index.size(), 2);
   EXPECT_EQ(index.label(0), 1);
-  EXPECT_EQ(bytes_of(read_picture(index.path(0), *index.part(0))),
-            bytes_of(drawn_picture(9, 7, 1)));
+  EXPECT_EQ(bytes_of(picture_at(index, 0)), bytes_of(drawn_picture(9, 7, 1)));
 }
 
 TEST_F(Shards, FaultsNameShardAndMember) {
@@ -150,6 +158,61 @@ TEST_F(Shards, AShardThatIsMissingAndNoSampleAreNotFound) {
             std::string::npos);
   EXPECT_EQ(error_of([&] { index_shards(pattern("{e,g}.tar"), {10}); }).code(),
             ErrorCode::kNotFound);
+}
+
+TEST_F(Shards, WhatIsKnownIsNotReadAgain) {
+  // Samples so small that 10,000 of them are soon written: a shard names no picture's contents.
+  std::vector<TarEntry> entries;
+  for (int i = 0; i < 10'000; ++i) {
+    entries.push_back({fmt::format("{}.png", i), "p"});
+    entries.push_back({fmt::format("{}.cls", i), std::to_string(i % 10)});
+  }
+  write_tar(dir_ / "s-0.tar", entries);
+  write_shard("s-1.tar", 3, 2);
+  const auto past = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const char* name : {"s-0.tar", "s-1.tar"}) fs::last_write_time(dir_ / name, past);
+  const fs::path known = dir_ / "cache/known";
+  const auto index = [&](int64_t classes = 10) {
+    return index_shards(pattern("s-{0..1}.tar"), {classes}, known);
+  };
+  const auto first = index();
+  ASSERT_TRUE(fs::exists(known));
+  // Other contents of the same size and time would be read as headers, if they were read.
+  const auto bytes = read_file(dir_ / "s-0.tar");
+  write_file_atomically(dir_ / "s-0.tar", std::string_view(std::string(bytes.size(), 'x')));
+  fs::last_write_time(dir_ / "s-0.tar", past);
+  const auto second = index();
+  EXPECT_EQ(second.digest(), first.digest());
+  EXPECT_EQ(second.where(10'001), first.where(10'001));
+  EXPECT_EQ(error_of([&] { index(5); }).code(), ErrorCode::kCorrupt) << "a label is out of range";
+  fs::last_write_time(dir_ / "s-0.tar", past + std::chrono::seconds(1));
+  EXPECT_EQ(error_of([&] { index(); }).code(), ErrorCode::kCorrupt) << "it has changed";
+}
+
+TEST(KnownShards, AreWhatWasSavedAndADamagedFileIsEmpty) {
+  const TempFolder dir;
+  KnownShards known;
+  const ShardState state{1000, 77};
+  known.add("a.tar", state, {{512, 30, 3}, {600, 400, 9}});
+  known.add("b.tar", {5, 6}, {});
+  known.save(dir / "known");
+  const auto loaded = KnownShards::load(dir / "known");
+  const auto* samples = loaded.find("a.tar", state, 10);
+  ASSERT_NE(samples, nullptr);
+  ASSERT_EQ(samples->size(), 2U);
+  EXPECT_EQ((*samples)[1].begin, 600U);
+  EXPECT_EQ((*samples)[1].bytes, 400U);
+  EXPECT_EQ((*samples)[1].label, 9);
+  EXPECT_NE(loaded.find("b.tar", {5, 6}, 1), nullptr);
+  EXPECT_EQ(loaded.find("a.tar", state, 9), nullptr);
+  EXPECT_EQ(loaded.find("a.tar", {1000, 78}, 10), nullptr);
+  EXPECT_EQ(loaded.find("c.tar", state, 10), nullptr);
+  EXPECT_EQ(KnownShards::load(dir / "none").find("a.tar", state, 10), nullptr);
+  const std::string bytes = read_file(dir / "known");
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    write_file_atomically(dir / "cut", std::string_view(bytes).substr(0, size));
+    EXPECT_EQ(KnownShards::load(dir / "cut").find("a.tar", state, 10), nullptr) << size;
+  }
 }
 
 TEST_F(Shards, ADamagedPictureNamesItsMember) {

@@ -1,5 +1,9 @@
 #include "lockstep/ocr/transforms/decode.h"
 
+#include <cstdio>
+// It needs the header above.
+#include <jpeglib.h>
+
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "tests/data/errors.h"
 #include "tests/ocr/transforms/pictures.h"
@@ -81,6 +85,114 @@ TEST(Jpeg, PixelsAreThoseOfOpenCv) {
                 0);
     }
   }
+}
+
+/// By libjpeg, with colours at 1/h of the columns and 1/v of the rows.
+FileBytes sampled_jpeg(const cv::Mat& rgb, int h, int v, bool progressive) {
+  jpeg_compress_struct jpeg{};
+  jpeg_error_mgr errors{};
+  jpeg.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&jpeg);
+  unsigned char* out = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&jpeg, &out, &size);
+  jpeg.image_width = static_cast<JDIMENSION>(rgb.cols);
+  jpeg.image_height = static_cast<JDIMENSION>(rgb.rows);
+  jpeg.input_components = 3;
+  jpeg.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&jpeg);
+  jpeg_set_quality(&jpeg, 80, TRUE);
+  jpeg.comp_info[0].h_samp_factor = h;
+  jpeg.comp_info[0].v_samp_factor = v;
+  if (progressive) jpeg_simple_progression(&jpeg);
+  jpeg_start_compress(&jpeg, TRUE);
+  for (int y = 0; y < rgb.rows; ++y) {
+    JSAMPROW row = const_cast<uint8_t*>(rgb.ptr(y));
+    jpeg_write_scanlines(&jpeg, &row, 1);
+  }
+  jpeg_finish_compress(&jpeg);
+  FileBytes bytes(out, out + size);
+  jpeg_destroy_compress(&jpeg);
+  std::free(out);
+  return bytes;
+}
+
+cv::Rect random_part(cv::Size size, cv::RNG& random) {
+  const int width = random.uniform(1, size.width + 1), height = random.uniform(1, size.height + 1);
+  return {random.uniform(0, size.width - width + 1), random.uniform(0, size.height - height + 1),
+          width, height};
+}
+
+TEST(DecodePart, HasThePixelsOfTheWholePicture) {
+  cv::RNG random(3);
+  const cv::Mat images[] = {noise(133, 171), gradient(64, 48), noise(7, 5)};
+  for (const auto& image : images) {
+    for (const auto& [h, v] : {std::pair(1, 1), {2, 1}, {2, 2}, {1, 2}, {4, 1}}) {
+      for (const bool progressive : {false, true}) {
+        const auto bytes = sampled_jpeg(image, h, v, progressive);
+        const cv::Mat whole = *decode_jpeg(bytes, ImageMode::kRgb, true);
+        for (int i = 0; i < 60; ++i) {
+          const cv::Rect part = random_part(whole.size(), random);
+          const cv::Mat out = decode_part(bytes, [&](cv::Size size) {
+            EXPECT_EQ(size, whole.size());
+            return PicturePart{part};
+          });
+          ASSERT_EQ(out.size(), part.size());
+          ASSERT_EQ(cv::norm(out, whole(part), cv::NORM_INF), 0)
+              << h << "x" << v << " progressive " << progressive << " part " << part;
+        }
+      }
+    }
+  }
+}
+
+TEST(DecodePart, AReducedPictureIsOpenCvs) {
+  const auto bytes = sampled_jpeg(noise(133, 171), 2, 2, false);
+  for (const auto& [denominator, flag] : {std::pair(2, cv::IMREAD_REDUCED_COLOR_2),
+                                          {4, cv::IMREAD_REDUCED_COLOR_4},
+                                          {8, cv::IMREAD_REDUCED_COLOR_8}}) {
+    const int d = denominator;
+    cv::Mat expected = cv::imdecode(bytes, flag);
+    cv::cvtColor(expected, expected, cv::COLOR_BGR2RGB);
+    const cv::Mat out = decode_part(bytes, [d](cv::Size size) {
+      return PicturePart{{{0, 0}, size}, d};
+    });
+    ASSERT_EQ(out.size(), expected.size());
+    EXPECT_EQ(cv::norm(out, expected, cv::NORM_INF), 0) << d;
+    const cv::Rect part(40, 24, 80, 64);
+    const cv::Mat some = decode_part(bytes, [&](cv::Size) { return PicturePart{part, d}; });
+    ASSERT_EQ(some.size(), cv::Size(80 / d, 64 / d));
+    EXPECT_EQ(cv::norm(some, expected(cv::Rect(40 / d, 24 / d, 80 / d, 64 / d)), cv::NORM_INF), 0);
+  }
+}
+
+TEST(DecodePart, OtherFormatsAreDecodedWhole) {
+  FileBytes bytes;
+  const cv::Mat image = noise(20, 30);
+  cv::imencode(".png", image, bytes);
+  cv::Mat rgb;
+  cv::cvtColor(image, rgb, cv::COLOR_BGR2RGB);
+  const cv::Rect part(3, 4, 10, 9);
+  const cv::Mat out = decode_part(bytes, [&](cv::Size) { return PicturePart{part, 2}; });
+  EXPECT_EQ(cv::norm(out, rgb(part), cv::NORM_INF), 0);
+}
+
+TEST(DecodePart, FindsDamageOutsideOfThePart) {
+  auto bytes = sampled_jpeg(noise(256, 64), 2, 2, false);
+  for (size_t at = bytes.size() - 300; at < bytes.size() - 200;
+       at += 2) {  // no code has ones alone
+    bytes[at] = 0xFF;
+    bytes[at + 1] = 0;
+  }
+  EXPECT_NE(error_of(ErrorCode::kCorrupt,
+                     [&] {
+                       decode_part(bytes, [](cv::Size) { return PicturePart{{0, 0, 16, 16}}; });
+                     })
+                .find("a damaged JPEG"),
+            std::string::npos);
+  const cv::Rect top(0, 0, 16, 16);
+  const auto unchecked = [&](cv::Size) { return PicturePart{top, 1, false}; };
+  EXPECT_EQ(decode_part(bytes, unchecked).size(), top.size());
 }
 
 TEST(Jpeg, StandsUprightAsInOpenCv) {
