@@ -23,7 +23,9 @@ ImageShape shape_of_images(const DatasetConfig& train) {
 AnyTransform transform_of(const Config& config) {
   const DatasetConfig& dataset = picture_dataset(config);
   if (!config.train.dataset.has_picture_files()) {
-    return make_image_transform(dataset, shape_of_images(config.train.dataset), 0);
+    DatasetConfig as_trained = dataset;
+    as_trained.channels = config.train.dataset.channels;
+    return make_image_transform(as_trained, shape_of_images(config.train.dataset), 0);
   }
   PicturePipeline pipeline = make_picture_pipeline(dataset, 0);
   if (pipeline.output()) return pipeline;

@@ -162,6 +162,9 @@ TEST(ClassNames, AreThoseOfTheListOrOfTheDataOrNumbers) {
   write_text(dir / "batches.meta.txt", "airplane\nautomobile\n\n");
   EXPECT_EQ(names("train.dataset.data_dir=" + dir.path().string()),
             (Names{"airplane", "automobile", "2"}));
+  EXPECT_EQ(names("train.dataset={type: FashionMnistDataset, data_dir: d}"),
+            (Names{"T-shirt/top", "Trouser", "Pullover"}));
+  EXPECT_EQ(names("train.dataset={type: WebDataset, shards: s.tar}"), (Names{"0", "1", "2"}));
 }
 
 TEST(ClassNames, OfPicturesInFilesAreThoseOfTraining) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <opencv2/imgcodecs.hpp>
+#include <regex>
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/mindspore_file.h"
@@ -158,6 +159,12 @@ TEST_F(PredictProgram, ClassifiesPicturesOfAnySize) {
   EXPECT_EQ(count_in(text_of("stderr.txt"), "1 could not be used"), 1U) << text_of("stderr.txt");
   ASSERT_EQ(predict(args + "two", 2), 0) << text_of("stderr.txt");
   EXPECT_EQ(text_of("two/cls_results.txt"), text_of("classes/cls_results.txt"));
+  const std::string grey =
+      std::regex_replace(testing::cls_yaml(), std::regex("Cifar10Dataset"), "MnistDataset");
+  write_file_atomically(*folder_ / "grey.yaml", std::string_view(grey));
+  ASSERT_EQ(predict("-c grey.yaml --cls cls.ckpt --input pictures --output grey"), 0)
+      << text_of("stderr.txt");
+  EXPECT_EQ(text_of("grey/cls_results.txt"), text_of("classes/cls_results.txt"));
 }
 
 // Weights that depend on the input: a picture of a data set's size gives the result of evaluation.

@@ -124,6 +124,7 @@ namespace {
 std::string data_root(const Config& config) {
   const auto& dataset = config.train.dataset;
   if (config.model.type != ModelType::kCls) return dataset.dataset_root;
+  if (dataset.type == "WebDataset") return dataset.label_files[0].string();
   return dataset.data_dirs.empty() ? "" : dataset.data_dirs[0].string();
 }
 
