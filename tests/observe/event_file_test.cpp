@@ -1,0 +1,73 @@
+#include "lockstep/observe/event_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "lockstep/base/file.h"
+#include "lockstep/observe/crc32c.h"
+#include "tests/support/event_reader.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+using testing::EventReader;
+
+TEST(Crc32c, HasTheValuesOfItsStandard) {
+  EXPECT_EQ(crc32c(""), 0U);
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283);
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aa);  // RFC 3720, B.4
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43);
+}
+
+TEST(EventFile, AnIndependentReaderFindsItsScalars) {
+  const TempFolder dir;
+  std::filesystem::path path;
+  {
+    EventFile file(dir / "tensorboard", 1, "host");
+    path = file.path();
+    file.add(1, {{"train/loss", 2.5}, {"train/lr", 0.1}});
+    file.add(int64_t{1} << 40, {{"eval/acc", std::nan("")}});
+  }
+  EXPECT_TRUE(path.filename().string().starts_with("events.out.tfevents."));
+  const auto events = EventReader::read(read_file(path));
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(events[0].version, "brain.Event:2");
+  EXPECT_TRUE(events[1].starts_session);
+  EXPECT_EQ(events[1].step, 1);
+  EXPECT_EQ(events[2].step, 1);
+  EXPECT_EQ(events[2].scalars,
+            (std::map<std::string, float>{{"train/loss", 2.5f}, {"train/lr", 0.1f}}));
+  EXPECT_GT(events[2].wall_time, 1.7e9);
+  EXPECT_EQ(events[3].step, int64_t{1} << 40);
+  EXPECT_TRUE(std::isnan(events[3].scalars.at("eval/acc")));
+}
+
+TEST(EventFile, ALaterOneComesAfterItByName) {
+  const TempFolder dir;
+  std::vector<std::filesystem::path> paths;
+  for (int run = 0; run < 4; ++run) {  // within a second, and of one process
+    paths.push_back(EventFile(dir.path(), 10 * run, "host").path());
+  }
+  EXPECT_TRUE(std::is_sorted(paths.begin(), paths.end()));
+  EXPECT_EQ(EventReader::read(read_file(paths[3]))[1].step, 30);
+}
+
+TEST(EventFile, WritesWhileTheRunGoesOn) {
+  const TempFolder dir;
+  EventFile file(dir.path(), 1, "host");
+  file.add(1, {{"train/loss", 1}});
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  size_t found = 0;
+  while (found < 3 && std::chrono::steady_clock::now() < end) {
+    found = EventReader::read(read_file(file.path())).size();
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(found, 3U);
+}
+
+}  // namespace
+}  // namespace lockstep
