@@ -135,6 +135,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   const bool was_training = model.is_training();
   broadcast_buffers(group, model);
   model.eval();
+  task.start_evaluation();
   Part part;
   EvalState state;
   for (const auto& sampler : samplers) state.samples += sampler.num_unpadded();
@@ -159,6 +160,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   const auto range = deal_virtual_ranks(samplers.front().num_parts(), group.rank(), group.size());
   const auto sums = sum_over_all(part, task.num_sums() + 1, range, group);
   if (!sums) return std::nullopt;
+  task.join_ranks(group);
   EvalResult result = task.result({sums->data(), task.num_sums()});
   result.faults = static_cast<int64_t>(sums->back());
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -126,19 +126,20 @@ TEST(Loss, SharesOfClassesByTheirFormula) {
   const auto hard = torch::tensor({{0.0f, 0.0f, 1.0f}, {0.0f, 1.0f, 0.0f}});
   EXPECT_NEAR(classification_loss(logits, hard, {}).item<double>(),
               classification_loss(logits, torch::tensor({2, 1}), {}).item<double>(), 1e-6);
-  const auto sums = classification_sums({logits}, {shares}, 2, cross_entropy({}));
-  EXPECT_EQ(sums.correct, 1);
-  EXPECT_NEAR(sums.loss, 2 * plain, 1e-6);
 }
 
 TEST(EvalSums, CountsBestAndFiveBestOfValidRows) {
   auto logits = torch::zeros({3, 7});
   logits[0][3] = 1;                                                         // right
   for (int k = 0; k < 5; ++k) logits[1][k] = 5.0f - static_cast<float>(k);  // fifth best
-  const auto sums = classification_sums({logits}, {torch::tensor({3, 4, 0})}, 2, cross_entropy({}));
-  EXPECT_EQ(sums.samples, 2);
-  EXPECT_EQ(sums.correct, 1);
-  EXPECT_EQ(sums.correct5, 2);
+  ClassificationTask task(cross_entropy({}), 7);
+  Batch batch;
+  batch.targets = {torch::tensor({3, 4, 0})};
+  batch.valid = 2;
+  const auto result = task.result(task.sums({logits}, batch));
+  EXPECT_EQ(result.samples, 2);
+  EXPECT_EQ(result.metric("acc"), 0.5);
+  EXPECT_EQ(result.metric("top_5"), 1);
 }
 
 }  // namespace

@@ -12,15 +12,31 @@
 namespace lockstep {
 namespace {
 
+void check_class_metric(const Config& config, Section& root) {
+  const int64_t classes = config.model.head.num_classes;
+  const auto& metric = config.metric;
+  if (metric.main_indicator == "top_5" && classes <= 5 && metric.names.front() == "ClsMetric") {
+    root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
+  }
+  for (const auto& name : metric.names) {
+    const bool by_class = name == "F1Metric" || name == "AucMetric" || name == "MapMetric";
+    if (!by_class || classes > 0) continue;
+    root.section("metric").fail("name",
+                                fmt::format("has {}, which needs model.head.num_classes", name));
+  }
+  for (const int64_t k : metric.top_k) {
+    if (k <= classes || classes == 0) continue;
+    root.section("metric").fail("k",
+                                fmt::format("has {}, model.head.num_classes is {}", k, classes));
+  }
+}
+
 /// Checks across sections.
 void check_together(const Config& config, Section& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");
   }
-  if (config.metric.main_indicator == "top_5" && config.model.head.num_classes <= 5 &&
-      !config.metric.own) {
-    root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
-  }
+  if (config.model.type == ModelType::kCls) check_class_metric(config, root);
   if (config.model.type == ModelType::kRec) check_recogniser(config, root);
   const auto& hook = config.parallel.comm_hook;
   if (drops_overflows(config) && (hook == "int8" || hook == "powersgd")) {

@@ -137,14 +137,23 @@ struct ClassNames {
 using PostprocessConfig =
     std::variant<ClassNames, ocr::DbPostprocessOptions, ocr::CharacterOptions>;
 
+/// How figures of classes become one: the mean over classes; the figure of all classes' counts
+/// together; or one figure for each class.
+enum class Average : uint8_t { kMacro, kMicro, kClass };
+
+using OwnMetric = OwnPart<MetricMaker>;
+
 struct MetricConfig {
-  std::string name = "ClsMetric";  ///< Or DetMetric, RecMetric.
-  /// Ranks the checkpoints. ClsMetric: "acc" or "top_5"; DetMetric: "f-score", "recall" or
-  /// "precision"; RecMetric: "acc" or "norm_edit_distance".
+  /// One or more of ClsMetric, TopKMetric, F1Metric, AucMetric, MapMetric, and registered ones; or
+  /// DetMetric; or RecMetric. The log has their figures in this order.
+  std::vector<std::string> names = {"ClsMetric"};
+  std::vector<OwnMetric> own;  ///< The registered ones of `names`.
+  /// Ranks the checkpoints: one of the figures, by default the first.
   std::string main_indicator = "acc";
+  std::vector<int64_t> top_k;                         ///< TopKMetric; empty: 1 and 5.
+  std::vector<Average> averages = {Average::kMacro};  ///< F1Metric.
   ocr::DetMetricOptions det;
   ocr::RecMetricOptions rec;
-  std::optional<OwnPart<MetricMaker>> own;
 };
 
 struct Setting;

@@ -1,4 +1,4 @@
-// The sections loss, postprocess and metric.
+// The sections loss and postprocess.
 
 #include <fmt/format.h>
 
@@ -84,27 +84,10 @@ PostprocessConfig read_db_postprocess(Section& section) {
   return config;
 }
 
-ocr::RecMetricOptions read_rec_metric(Section& section) {
-  ocr::RecMetricOptions config;
-  section.read("character_dict_path", config.character_dict_path, "null: 0-9 and a-z");
-  section.read("ignore_space", config.ignore_space, "spaces do not count");
-  section.read("filter_ood", config.filter_ood,
-               "characters of a target that the dictionary lacks do not count");
-  section.read("lower", config.lower, "upper and lower case are the same");
-  section.read("ignore_symbol", config.ignore_symbol,
-               "only letters, digits, `^` and Chinese characters count");
-  section.read("print_flag", config.print_flag, "writes each text and its target");
-  return config;
-}
-
 }  // namespace
 
 std::vector<std::string> built_in_losses() {
   return {"CrossEntropySmooth", "DBLoss", "CTCLoss"};
-}
-
-std::vector<std::string> built_in_metrics() {
-  return {"ClsMetric", "DetMetric", "RecMetric"};
 }
 
 LossConfig read_loss(Section section, ModelType type) {
@@ -160,42 +143,6 @@ PostprocessConfig read_postprocess(Section section, ModelType type) {
     read_name(section, "name", name, {name}, kOtherPostprocess, "");
     config = read_characters(section);
   }
-  section.finish();
-  return config;
-}
-
-/// A registered metric. Its names are known once it is made, so the trainer checks main_indicator.
-bool read_own_metric(Section& section, MetricConfig& config) {
-  auto own = read_own_part(section, "name", config.name, metrics());
-  if (!own.make) return false;
-  config.own = std::move(own);
-  config.main_indicator.clear();
-  section.require("main_indicator", "is missing: the figure by which checkpoints are ranked");
-  section.read("main_indicator", config.main_indicator, "");
-  section.finish();
-  return true;
-}
-
-MetricConfig read_metric(Section section, ModelType type) {
-  MetricConfig config;
-  config.name = built_in_metrics()[static_cast<size_t>(type)];
-  std::vector<std::string> names = {config.name};
-  if (type == ModelType::kCls) append(names, names_of(metrics()));
-  section.choose("name", config.name, names, "");
-  if (type == ModelType::kCls && read_own_metric(section, config)) return config;
-  const std::vector<std::string> indicators =
-      type == ModelType::kCls   ? std::vector<std::string>{"acc", "top_5"}
-      : type == ModelType::kDet ? std::vector<std::string>{"f-score", "recall", "precision"}
-                                : std::vector<std::string>{"acc", "norm_edit_distance"};
-  config.main_indicator = indicators[0];
-  section.choose("main_indicator", config.main_indicator, indicators,
-                 "by which checkpoints are ranked");
-  if (type == ModelType::kCls) section.any("label_list");
-  if (type == ModelType::kDet) {
-    section.read("one_to_one", config.det.one_to_one,
-                 "*ours*: a target takes one detection, as ICDAR's protocol has it");
-  }
-  if (type == ModelType::kRec) config.rec = read_rec_metric(section);
   section.finish();
   return config;
 }

@@ -1,18 +1,48 @@
 #include "lockstep/train/task/classification.h"
 
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/argmax.h>
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/topk.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
+#include "lockstep/error.h"
+#include "lockstep/process_group.h"
+#include "lockstep/train/task/class_metrics.h"
+#include "lockstep/train/task/class_scores.h"
+
 namespace lockstep {
 namespace {
+
+/// The entries of sums() before those of the metrics: samples, loss.
+constexpr size_t kFirstSums = 2;
 
 Tensors leading(const Tensors& columns, int64_t rows) {
   Tensors some;
   for (const auto& column : columns) some.push_back(column.narrow(0, 0, rows));
   return some;
+}
+
+/// Adds samples with one label each; others are left out, and labels that are no class.
+void count_pairs(const at::Tensor& logits, const at::Tensor& labels, Confusion& confusion) {
+  const bool fits = logits.dim() == 2 && logits.size(1) == confusion.classes &&
+                    has_one_class(labels) && !labels.is_floating_point();
+  if (!fits) return;
+  const auto predicted = at::argmax(logits, 1).contiguous();
+  const auto truth = labels.to(at::kLong).contiguous();
+  for (int64_t i = 0; i < truth.size(0); ++i) {
+    const int64_t label = truth.data_ptr<int64_t>()[i];
+    if (label < 0 || label >= confusion.classes) continue;
+    const int64_t at = label * confusion.classes + predicted.data_ptr<int64_t>()[i];
+    ++confusion.counts[static_cast<size_t>(at)];
+  }
+}
+
+ClassificationParts with_accuracy(LossFunction loss, int64_t num_classes) {
+  ClassificationParts parts{.loss = std::move(loss), .metrics = {}};
+  parts.metrics.push_back(accuracy_metric(num_classes));
+  return parts;
 }
 
 }  // namespace
@@ -25,52 +55,99 @@ at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& label
                                 config.smoothing);
 }
 
-ClassificationSums classification_sums(const Tensors& outputs, const Tensors& targets,
-                                       int64_t valid, const LossFunction& loss) {
-  if (valid == 0) return {};
-  const auto rows = leading(outputs, valid);
-  const auto counted = leading(targets, valid);
-  const int64_t best = std::min<int64_t>(5, rows.front().size(1));
-  const auto top = std::get<1>(at::topk(rows.front(), best, 1));  // (valid, best), best first
-  const auto& target = counted.front();
-  const auto labels = target.is_floating_point() ? target.argmax(1) : target;
-  const auto hits = top.eq(labels.unsqueeze(1));
-  ClassificationSums sums;
-  sums.samples = static_cast<double>(valid);
-  sums.loss = loss(rows, counted).item().toDouble() * sums.samples;
-  sums.correct = static_cast<double>(hits.select(1, 0).sum().item().toLong());
-  sums.correct5 = static_cast<double>(hits.sum().item().toLong());
-  return sums;
-}
-
 LossFunction cross_entropy(const CrossEntropyConfig& config) {
   return [config](const Tensors& outputs, const Tensors& targets) {
     return classification_loss(outputs.front(), targets.front(), config);
   };
 }
 
+ClassificationTask::ClassificationTask(ClassificationParts parts) : parts_(std::move(parts)) {
+  const int64_t classes = parts_.confused_classes;
+  confusion_ = {classes, std::vector<int64_t>(static_cast<size_t>(classes * classes))};
+}
+
+ClassificationTask::ClassificationTask(LossFunction loss, int64_t num_classes)
+    : ClassificationTask(with_accuracy(std::move(loss), num_classes)) {}
+
 at::Tensor ClassificationTask::loss(const Tensors& outputs, const Tensors& targets) {
-  return loss_(outputs, targets);
+  return parts_.loss(outputs, targets);
 }
 
 std::vector<std::string> ClassificationTask::metric_names() const {
-  if (num_classes_ <= 5) return {"acc"};
-  return {"acc", "top_5"};
+  std::vector<std::string> all;
+  for (const auto& metric : parts_.metrics) {
+    const auto names = metric->metric_names();
+    all.insert(all.end(), names.begin(), names.end());
+  }
+  return all;
+}
+
+size_t ClassificationTask::num_sums() const {
+  size_t count = kFirstSums;
+  for (const auto& metric : parts_.metrics) count += metric->num_sums();
+  return count;
 }
 
 std::vector<double> ClassificationTask::sums(const Tensors& outputs, const Batch& batch) {
-  const auto sums = classification_sums(outputs, batch.targets, batch.valid, loss_);
-  return {sums.samples, sums.loss, sums.correct, sums.correct5};
+  const auto samples = static_cast<double>(batch.valid);
+  double loss = 0;
+  if (parts_.evaluates_loss && batch.valid > 0) {
+    loss = parts_.loss(leading(outputs, batch.valid), leading(batch.targets, batch.valid))
+               .item()
+               .toDouble();
+  }
+  std::vector<double> all = {samples, loss * samples};
+  for (const auto& metric : parts_.metrics) {
+    const auto own = metric->sums(outputs, batch);
+    if (own.size() != metric->num_sums()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("the metric gave {} sums, and num_sums() is {}", own.size(),
+                              metric->num_sums()));
+    }
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  if (batch.valid > 0) keep(outputs, batch);
+  return all;
+}
+
+/// What sums cannot hold.
+void ClassificationTask::keep(const Tensors& outputs, const Batch& batch) {
+  if (!parts_.scores && confusion_.counts.empty()) return;
+  const auto logits = outputs.front().narrow(0, 0, batch.valid);
+  const auto targets = batch.targets.front().narrow(0, 0, batch.valid);
+  if (parts_.scores) parts_.scores->add(logits, targets);
+  if (!confusion_.counts.empty()) count_pairs(logits, targets, confusion_);
 }
 
 EvalResult ClassificationTask::result(std::span<const double> sums) {
-  const double count = std::max(1.0, sums[0]);
-  EvalResult result;
-  result.samples = static_cast<int64_t>(sums[0]);
-  result.loss = sums[1] / count;
-  result.metrics = {{"acc", sums[2] / count}};
-  if (num_classes_ > 5) result.metrics.emplace_back("top_5", sums[3] / count);
-  return result;
+  EvalResult all;
+  all.samples = static_cast<int64_t>(sums[0]);
+  if (parts_.evaluates_loss) all.loss = sums[1] / std::max(1.0, sums[0]);
+  size_t at = kFirstSums;
+  for (const auto& metric : parts_.metrics) {
+    const auto own = metric->result(sums.subspan(at, metric->num_sums()));
+    at += metric->num_sums();
+    if (!all.loss) all.loss = own.loss;
+    all.metrics.insert(all.metrics.end(), own.metrics.begin(), own.metrics.end());
+    all.lines.insert(all.lines.end(), own.lines.begin(), own.lines.end());
+  }
+  return all;
+}
+
+void ClassificationTask::start_evaluation() {
+  if (parts_.scores) parts_.scores->clear();
+  std::fill(confusion_.counts.begin(), confusion_.counts.end(), 0);
+}
+
+void ClassificationTask::join_ranks(ProcessGroup& group) {
+  if (parts_.scores) parts_.scores->join(group);
+  auto& counts = confusion_.counts;
+  if (counts.empty()) return;
+  group.all_reduce(counts.data(), std::ssize(counts), DType::kInt64, ReduceOp::kSum).wait();
+}
+
+const Confusion* ClassificationTask::confusion() const {
+  return confusion_.counts.empty() ? nullptr : &confusion_;
 }
 
 }  // namespace lockstep

@@ -1,8 +1,14 @@
 #pragma once
 
+#include <memory>
+#include <vector>
+
+#include "lockstep/observe/confusion.h"
 #include "lockstep/train/task/task.h"
 
 namespace lockstep {
+
+class ClassScores;
 
 /// Cross entropy of logits (N, K) and labels (N), the mean over the batch. With smoothing s the
 /// target is (1 - s) for the label plus s / K for every class. Returns a scalar.
@@ -13,38 +19,40 @@ namespace lockstep {
 at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
                                const CrossEntropyConfig& config);
 
-/// Sums over samples.
-struct ClassificationSums {
-  double samples = 0;
-  double loss = 0;
-  double correct = 0;   ///< The best class is the label.
-  double correct5 = 0;  ///< The label is among the five best.
-};
-
-/// Of one batch: outputs, of which the first are logits (N, K); targets, of which the first are
-/// labels (N), or shares (N, K), whose largest is the label. The first `valid` rows count.
-ClassificationSums classification_sums(const Tensors& outputs, const Tensors& targets,
-                                       int64_t valid, const LossFunction& loss);
-
 /// classification_loss() of the first target.
 LossFunction cross_entropy(const CrossEntropyConfig& config);
 
-/// One label an image, or shares of classes: the first target. Metrics: acc, and top_5 with more
-/// than 5 classes.
+struct ClassificationParts {
+  LossFunction loss;
+  std::vector<std::unique_ptr<Metric>> metrics;
+  bool evaluates_loss = true;
+  std::shared_ptr<ClassScores> scores{};  ///< For those of `metrics` that read them.
+  int64_t confused_classes = 0;           ///< Counts a Confusion of so many; 0: none.
+};
+
+/// Classes of samples, the first target, or any other that loss and metrics of a program's own
+/// understand. Its figures are those of all its metrics, in their order.
 class ClassificationTask final : public Task {
  public:
-  ClassificationTask(LossFunction loss, int64_t num_classes)
-      : loss_(std::move(loss)), num_classes_(num_classes) {}
+  explicit ClassificationTask(ClassificationParts parts);
+  /// With ClsMetric.
+  ClassificationTask(LossFunction loss, int64_t num_classes);
 
   at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
   std::vector<std::string> metric_names() const override;
-  size_t num_sums() const override { return 4; }
+  size_t num_sums() const override;
+  /// Errors: kInvalidArgument if a metric gives another number of sums than it said.
   std::vector<double> sums(const Tensors& outputs, const Batch& batch) override;
   EvalResult result(std::span<const double> sums) override;
+  void start_evaluation() override;
+  void join_ranks(ProcessGroup& group) override;
+  const Confusion* confusion() const override;
 
  private:
-  LossFunction loss_;
-  int64_t num_classes_;
+  void keep(const Tensors& outputs, const Batch& batch);
+
+  ClassificationParts parts_;
+  Confusion confusion_;
 };
 
 }  // namespace lockstep

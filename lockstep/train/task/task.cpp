@@ -9,9 +9,10 @@
 #include "lockstep/error.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
+#include "lockstep/train/task/class_metrics.h"
+#include "lockstep/train/task/class_scores.h"
 #include "lockstep/train/task/classification.h"
 #include "lockstep/train/task/detection.h"
-#include "lockstep/train/task/own_task.h"
 #include "lockstep/train/task/recognition.h"
 
 namespace lockstep {
@@ -77,17 +78,64 @@ LossFunction checked(const OwnLoss& own) {
   };
 }
 
-std::unique_ptr<Task> make_classification(const Config& config) {
-  const int64_t classes = config.model.head.num_classes;
-  const auto* own = std::get_if<OwnLoss>(&config.loss);
-  auto loss = own ? checked(*own) : cross_entropy(std::get<CrossEntropyConfig>(config.loss));
-  if (!config.metric.own) {
-    return std::make_unique<ClassificationTask>(std::move(loss), classes);
+/// Of TopKMetric. Without `k`: 5 only where it says something.
+std::vector<int64_t> top_ks(const MetricConfig& config, int64_t classes) {
+  if (!config.top_k.empty()) return config.top_k;
+  if (classes > 0 && classes <= 5) return {1};
+  return {1, 5};
+}
+
+std::unique_ptr<Metric> make_own_metric(const OwnMetric& own, int64_t classes) {
+  auto metric = own.make(classes);
+  if (metric) return metric;
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("metric: '{}' made no metric", own.name));
+}
+
+std::unique_ptr<Metric> make_class_metric(const MetricConfig& config, const std::string& name,
+                                          int64_t classes,
+                                          const std::shared_ptr<const ClassScores>& scores) {
+  for (const auto& own : config.own) {
+    if (own.name == name) return make_own_metric(own, classes);
   }
-  auto metric = config.metric.own->make(classes);
-  if (metric) return std::make_unique<OwnTask>(std::move(loss), std::move(metric));
+  if (name == "TopKMetric") return top_k_metric(top_ks(config, classes));
+  if (name == "F1Metric") return f1_metric(classes, config.averages);
+  if (name == "AucMetric") return auc_metric(scores);
+  if (name == "MapMetric") return map_metric(scores);
+  return accuracy_metric(classes);
+}
+
+/// Files and logs have one place for each figure.
+void check_distinct(std::vector<std::string> names) {
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("metric: '{}' made no metric", config.metric.own->name));
+              fmt::format("metric.name: two metrics have a figure '{}'", *twice));
+}
+
+std::unique_ptr<Task> make_classification(const Config& config) {
+  constexpr int64_t kMostConfused = 1000;  // classes: a table of a million counts
+  const int64_t classes = config.model.head.num_classes;
+  const auto& metric = config.metric;
+  ClassificationParts parts;
+  const auto* own = std::get_if<OwnLoss>(&config.loss);
+  parts.loss = own ? checked(*own) : cross_entropy(std::get<CrossEntropyConfig>(config.loss));
+  const auto has = [&](const char* name) {
+    return std::find(metric.names.begin(), metric.names.end(), name) != metric.names.end();
+  };
+  if (has("AucMetric") || has("MapMetric")) {
+    parts.scores = std::make_shared<ClassScores>(classes, /*by_itself=*/false);
+  }
+  for (const auto& name : metric.names) {
+    parts.metrics.push_back(make_class_metric(metric, name, classes, parts.scores));
+  }
+  // Outputs and targets of metrics of one's own may be anything.
+  const bool all_own = metric.own.size() == metric.names.size();
+  parts.evaluates_loss = !all_own;
+  if (!all_own && classes <= kMostConfused) parts.confused_classes = classes;
+  auto task = std::make_unique<ClassificationTask>(std::move(parts));
+  check_distinct(task->metric_names());
+  return task;
 }
 
 }  // namespace

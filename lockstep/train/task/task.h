@@ -14,6 +14,9 @@
 
 namespace lockstep {
 
+class ProcessGroup;
+struct Confusion;
+
 /// Errors: kInvalidArgument if metric.main_indicator, `name`, is none of `known`.
 void check_main_indicator(const std::string& name, std::span<const std::string> known);
 
@@ -23,6 +26,14 @@ class Task : public Metric {
   /// Scalar float32: the mean over the batch, with its graph. `outputs`: of the network in
   /// training. Errors: kInvalidArgument if targets do not fit.
   virtual at::Tensor loss(const Tensors& outputs, const Tensors& targets) = 0;
+
+  // What a task keeps of an evaluation beside its sums. Calls come in this order: start, sums() of
+  // all batches, join, result().
+  virtual void start_evaluation() {}
+  /// Collective: joins what the ranks have kept. Not called after an interruption or an error.
+  virtual void join_ranks(ProcessGroup&) {}
+  /// Of all ranks, until the next evaluation starts; null if it counts none.
+  virtual const Confusion* confusion() const { return nullptr; }
 
   /// Names that loss() may log(). Each is a field of metrics.jsonl, written with every optimizer
   /// step: the mean over all ranks. They are the same on every rank, and differ from the other

@@ -77,7 +77,8 @@ TEST(OwnParts, AreReadWithTheirSettings) {
   EXPECT_EQ(read_width, 8);
   EXPECT_TRUE(config.train.dataset.own);
   EXPECT_TRUE(config.eval->dataset.own);
-  EXPECT_TRUE(config.metric.own);
+  ASSERT_EQ(config.metric.own.size(), 1U);
+  EXPECT_EQ(config.metric.names, std::vector<std::string>{"hits"});
   EXPECT_EQ(config.metric.main_indicator, "hits");
   EXPECT_TRUE(std::holds_alternative<CrossEntropyConfig>(config.loss));
 }

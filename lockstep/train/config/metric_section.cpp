@@ -1,0 +1,184 @@
+// The section metric.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "lockstep/base/text.h"
+#include "lockstep/train/config/node.h"
+#include "lockstep/train/config/own_parts.h"
+#include "lockstep/train/config/sections.h"
+
+namespace lockstep {
+namespace {
+
+/// The first is the default.
+std::vector<std::string> metrics_of(ModelType type) {
+  if (type == ModelType::kDet) return {"DetMetric"};
+  if (type == ModelType::kRec) return {"RecMetric"};
+  return {"ClsMetric", "TopKMetric", "F1Metric", "AucMetric", "MapMetric"};
+}
+
+void add(std::vector<std::string>& names, const std::vector<std::string>& more) {
+  names.insert(names.end(), more.begin(), more.end());
+}
+
+ocr::RecMetricOptions read_rec_metric(Section& section) {
+  ocr::RecMetricOptions config;
+  section.read("character_dict_path", config.character_dict_path, "null: 0-9 and a-z");
+  section.read("ignore_space", config.ignore_space, "spaces do not count");
+  section.read("filter_ood", config.filter_ood,
+               "characters of a target that the dictionary lacks do not count");
+  section.read("lower", config.lower, "upper and lower case are the same");
+  section.read("ignore_symbol", config.ignore_symbol,
+               "only letters, digits, `^` and Chinese characters count");
+  section.read("print_flag", config.print_flag, "writes each text and its target");
+  return config;
+}
+
+bool is_among(const std::vector<std::string>& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+/// One of `known`, or a list of some.
+std::vector<std::string> read_metric_names(Section& section, const std::vector<std::string>& known,
+                                           const std::string& about) {
+  const Node* node = section.any("name");
+  std::string first = known.front();
+  if (node == nullptr || node->kind != Node::Kind::kList) {
+    section.choose("name", first, known, about);
+    return {first};
+  }
+  std::vector<std::string> names;
+  section.read("name", names, "");
+  for (const auto& name : names) {
+    if (!is_among(known, name)) {
+      section.fail("name", fmt::format("must be one or some of {}, not '{}'{}",
+                                       fmt::join(known, ", "), name, did_you_mean(name, known)));
+    }
+    if (std::count(names.begin(), names.end(), name) > 1) {
+      section.fail("name", fmt::format("has '{}' twice", name));
+    }
+  }
+  if (names.empty()) section.fail("name", "must be one or some of a list, not an empty one");
+  return names;
+}
+
+void read_top_k(Section& section, MetricConfig& config) {
+  section.record("k", "a list of whole numbers from 1 up", "[1, 5]",
+                 "*ours*: of top_1, top_5, ...: a sample counts if its class is among the k best");
+  section.read("k", config.top_k, {1, 1 << 24}, "");
+  if (section.has("k") && config.top_k.empty()) section.fail("k", "must not be an empty list");
+}
+
+void read_averages(Section& section, MetricConfig& config) {
+  const std::vector<std::string> known = {"macro", "micro", "class"};
+  section.record("average", "some of macro, micro, class", "macro",
+                 "*ours*: of f1, precision and recall: the mean over classes; of all classes' "
+                 "counts (f1_micro); of each class (f1_0, f1_1, ...)");
+  std::vector<std::string> given;
+  section.read("average", given, "");
+  if (given.empty()) return;
+  config.averages.clear();
+  for (const auto& name : given) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end()) {
+      section.fail("average", fmt::format("must be some of macro, micro, class, not '{}'{}", name,
+                                          did_you_mean(name, known)));
+    }
+    config.averages.push_back(static_cast<Average>(found - known.begin()));
+  }
+}
+
+/// The figures of a built-in metric, but for those of single classes.
+std::vector<std::string> figures_of(const std::string& metric, const MetricConfig& config) {
+  if (metric == "ClsMetric") return {"acc", "top_5"};
+  if (metric == "AucMetric") return {"auc"};
+  if (metric == "MapMetric") return {"map"};
+  std::vector<std::string> names;
+  if (metric == "TopKMetric") {
+    const auto ks = config.top_k.empty() ? std::vector<int64_t>{1, 5} : config.top_k;
+    for (const int64_t k : ks) names.push_back(fmt::format("top_{}", k));
+  } else {
+    for (const auto average : config.averages) {
+      if (average == Average::kClass) continue;
+      const char* suffix = average == Average::kMicro ? "_micro" : "";
+      for (const char* figure : {"f1", "precision", "recall"}) {
+        names.push_back(std::string(figure) + suffix);
+      }
+    }
+  }
+  return names;
+}
+
+/// By default the first figure. The names of registered metrics, and of single classes, are known
+/// once the metrics are made, so the trainer checks them.
+void read_main_indicator(Section& section, MetricConfig& config) {
+  std::vector<std::string> figures;
+  bool all_known = std::find(config.averages.begin(), config.averages.end(), Average::kClass) ==
+                   config.averages.end();
+  for (const auto& name : config.names) {
+    const bool own = std::any_of(config.own.begin(), config.own.end(),
+                                 [&](const OwnMetric& one) { return one.name == name; });
+    if (!own) add(figures, figures_of(name, config));
+    all_known = all_known && !own;
+    if (figures.empty()) {  // of the first metric
+      section.require("main_indicator", "is missing: the figure by which checkpoints are ranked");
+    }
+  }
+  config.main_indicator = figures.empty() ? "" : figures.front();
+  if (!all_known) return section.read("main_indicator", config.main_indicator, "");
+  section.choose("main_indicator", config.main_indicator, figures,
+                 "by which checkpoints are ranked; by default the first figure");
+}
+
+MetricConfig read_class_metric(Section& section) {
+  MetricConfig config;
+  std::vector<std::string> known = metrics_of(ModelType::kCls);
+  add(known, names_of(metrics()));
+  config.names = read_metric_names(
+      section, known,
+      "*ours*, but for ClsMetric: one, or a list; see [evaluation](../guide/evaluation.md)");
+  if (is_among(config.names, "TopKMetric")) read_top_k(section, config);
+  if (is_among(config.names, "F1Metric")) read_averages(section, config);
+  for (const auto& name : config.names) {
+    auto own = read_own_part(section, "name", name, metrics());
+    if (own.make) config.own.push_back(std::move(own));
+  }
+  read_main_indicator(section, config);
+  section.any("label_list");
+  section.finish();
+  return config;
+}
+
+}  // namespace
+
+std::vector<std::string> built_in_metrics() {
+  std::vector<std::string> all;
+  for (const auto type : {ModelType::kCls, ModelType::kDet, ModelType::kRec}) {
+    add(all, metrics_of(type));
+  }
+  return all;
+}
+
+MetricConfig read_metric(Section section, ModelType type) {
+  if (type == ModelType::kCls) return read_class_metric(section);
+  MetricConfig config;
+  config.names = read_metric_names(section, metrics_of(type), "");
+  const std::vector<std::string> indicators =
+      type == ModelType::kDet ? std::vector<std::string>{"f-score", "recall", "precision"}
+                              : std::vector<std::string>{"acc", "norm_edit_distance"};
+  config.main_indicator = indicators[0];
+  section.choose("main_indicator", config.main_indicator, indicators,
+                 "by which checkpoints are ranked");
+  if (type == ModelType::kDet) {
+    section.read("one_to_one", config.det.one_to_one,
+                 "*ours*: a target takes one detection, as ICDAR's protocol has it");
+  }
+  if (type == ModelType::kRec) config.rec = read_rec_metric(section);
+  section.finish();
+  return config;
+}
+
+}  // namespace lockstep
