@@ -116,7 +116,7 @@ Trainer::Losses Trainer::forward_backward(const Batch& batch, const Accumulation
                       device_);
     const auto outputs = compute_at(config().system.amp_level, part.inputs(),
                                     [&](const Tensors& inputs) { return ddp_.forward(inputs); });
-    const auto loss = parts_.task.loss(outputs, part.targets);
+    const auto loss = parts_.task.loss_of(part, outputs);
     const double parts = samples / static_cast<double>(part.images.size(0));
     const auto of_step = slot.size == 1 ? loss : loss / parts;
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();

@@ -12,6 +12,29 @@
 namespace lockstep {
 namespace {
 
+/// Weights of classes in `key` of the loss are as many as the network has classes.
+void check_class_weights(Section& root, const std::string& key, const std::vector<double>& weights,
+                         int64_t classes) {
+  if (weights.size() < 2 || classes == 0 || std::ssize(weights) == classes) return;
+  root.section("loss").fail(
+      key, fmt::format("has {} numbers, model.head.num_classes is {}", weights.size(), classes));
+}
+
+void check_class_loss(const Config& config, Section& root) {
+  const int64_t classes = config.model.head.num_classes;
+  if (const auto* focal = std::get_if<FocalConfig>(&config.loss)) {
+    check_class_weights(root, "alpha", focal->alpha, classes);
+  } else if (const auto* bce = std::get_if<BceConfig>(&config.loss)) {
+    check_class_weights(root, "pos_weight", bce->pos_weight, classes);
+  } else if (const auto* distillation = std::get_if<DistillationConfig>(&config.loss)) {
+    const int64_t of_teacher = distillation->teacher.head.num_classes;
+    if (of_teacher == classes || of_teacher == 0 || classes == 0) return;
+    root.section("loss").fail(
+        "teacher",
+        fmt::format("has head.num_classes {}, model.head.num_classes is {}", of_teacher, classes));
+  }
+}
+
 void check_class_metric(const Config& config, Section& root) {
   const int64_t classes = config.model.head.num_classes;
   const auto& metric = config.metric;
@@ -36,7 +59,10 @@ void check_together(const Config& config, Section& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");
   }
-  if (config.model.type == ModelType::kCls) check_class_metric(config, root);
+  if (config.model.type == ModelType::kCls) {
+    check_class_loss(config, root);
+    check_class_metric(config, root);
+  }
   if (config.model.type == ModelType::kRec) check_recogniser(config, root);
   const auto& hook = config.parallel.comm_hook;
   if (drops_overflows(config) && (hook == "int8" || hook == "powersgd")) {

@@ -125,8 +125,32 @@ struct CrossEntropyConfig {
   double smoothing = 0;  ///< Label smoothing, in [0, 1).
 };
 
+/// FocalLoss, ours.
+struct FocalConfig {
+  double gamma = 2;             ///< 0: cross entropy.
+  std::vector<double> alpha{};  ///< Weights of classes: none, one for all, or one for each.
+};
+
+/// BCEWithLogitsLoss, ours.
+struct BceConfig {
+  double smoothing = 0;              ///< Of labels, in [0, 1); not of several a sample.
+  std::vector<double> pos_weight{};  ///< Weights of what is present, as FocalConfig::alpha.
+  bool sum_classes = false;          ///< The mean over samples of the sum over classes.
+};
+
+/// DistillationLoss, ours: (1 - weight) cross entropy + weight temperature^2 KL(teacher, network),
+/// both softened by the temperature. An evaluation has the cross entropy alone.
+/// Source: Hinton et al., "Distilling the Knowledge in a Neural Network", 2015.
+struct DistillationConfig {
+  ModelConfig teacher;     ///< With `pretrained`.
+  double temperature = 4;  ///< Above 0.
+  double weight = 0.5;     ///< In [0, 1].
+  double smoothing = 0;    ///< As CrossEntropyConfig's.
+};
+
 using OwnLoss = OwnPart<LossFunction>;
-using LossConfig = std::variant<CrossEntropyConfig, DbLossConfig, CtcLossConfig, OwnLoss>;
+using LossConfig = std::variant<CrossEntropyConfig, FocalConfig, BceConfig, DistillationConfig,
+                                DbLossConfig, CtcLossConfig, OwnLoss>;
 
 /// ClsPostprocess.
 struct ClassNames {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/train/config/node.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
 
@@ -29,6 +30,69 @@ LossConfig read_cross_entropy(Section& section) {
                "of labels; the loss of an evaluation has it, too");
   section.only("aux_factor", {"0.0", "0", ""}, "no model here has auxiliary outputs");
   return config;
+}
+
+/// No number, one for all classes, or one for each.
+std::vector<double> read_class_weights(Section& section, const std::string& key,
+                                       const std::string& about) {
+  section.record(key, "a number from 0 up, or a list of one for each class", "1.0", about);
+  const auto weights = section.number_or_list(key);
+  for (const double weight : weights) {
+    if (weight < 0) section.fail(key, fmt::format("must be numbers from 0 up, not {}", weight));
+  }
+  return weights;
+}
+
+LossConfig read_focal_loss(Section& section) {
+  FocalConfig config;
+  section.read("gamma", config.gamma, {0, 100},
+               "*ours*: how little samples count whose class is sure; 0: cross entropy");
+  config.alpha = read_class_weights(section, "alpha", "*ours*: weights of the classes");
+  return config;
+}
+
+LossConfig read_bce_loss(Section& section) {
+  BceConfig config;
+  section.read("smoothing", config.smoothing, {0, 0.999},
+               "*ours*: of labels, but not of targets with several classes a sample");
+  config.pos_weight = read_class_weights(section, "pos_weight",
+                                         "*ours*: how much a class counts where it is present");
+  section.read("sum_classes", config.sum_classes,
+               "*ours*: the sum over classes, not their mean; of samples it is the mean");
+  return config;
+}
+
+LossConfig read_distillation(Section& section) {
+  DistillationConfig config;
+  constexpr auto kWhat = "the section `model` of a trained network; `pretrained` has its weights";
+  section.require("teacher", std::string("is missing: ") + kWhat);
+  section.record("teacher", "a mapping", "", std::string("*ours*: ") + kWhat);
+  section.read("temperature", config.temperature, {0.01, 1000},
+               "*ours*: divides the scores of both networks");
+  section.read("weight", config.weight, {0, 1},
+               "*ours*: of the teacher; the labels have the rest, and an evaluation only them");
+  section.read("smoothing", config.smoothing, {0, 0.999}, "*ours*: of labels");
+  Node* teacher = section.any("teacher");
+  if (teacher == nullptr) {  // keys are being listed
+    config.teacher.head.num_classes = 0;
+    return config;
+  }
+  // Its keys are those of `model`, and are listed there.
+  const Section own(*teacher, section.name_of("teacher"));
+  config.teacher = read_model(own);
+  if (config.teacher.type != ModelType::kCls) own.fail("type", "must be cls");
+  if (config.teacher.resume) own.fail("resume", "must be False: a teacher is not trained");
+  if (config.teacher.pretrained.empty()) {
+    own.fail("pretrained", "is missing: the file, or the checkpoint, with the teacher's weights");
+  }
+  return config;
+}
+
+LossConfig read_class_loss(Section& section, const std::string& name) {
+  if (name == "FocalLoss") return read_focal_loss(section);
+  if (name == "BCEWithLogitsLoss") return read_bce_loss(section);
+  if (name == "DistillationLoss") return read_distillation(section);
+  return read_cross_entropy(section);
 }
 
 LossConfig read_db_loss(Section& section) {
@@ -84,25 +148,37 @@ PostprocessConfig read_db_postprocess(Section& section) {
   return config;
 }
 
+/// The first is the default.
+std::vector<std::string> losses_of(ModelType type) {
+  if (type == ModelType::kDet) return {"DBLoss"};
+  if (type == ModelType::kRec) return {"CTCLoss"};
+  return {"CrossEntropySmooth", "FocalLoss", "BCEWithLogitsLoss", "DistillationLoss"};
+}
+
 }  // namespace
 
 std::vector<std::string> built_in_losses() {
-  return {"CrossEntropySmooth", "DBLoss", "CTCLoss"};
+  std::vector<std::string> all;
+  for (const auto type : {ModelType::kCls, ModelType::kDet, ModelType::kRec}) {
+    append(all, losses_of(type));
+  }
+  return all;
 }
 
 LossConfig read_loss(Section section, ModelType type) {
-  std::string name = built_in_losses()[static_cast<size_t>(type)];
-  std::vector<std::string> names = {name};
+  std::vector<std::string> names = losses_of(type);
+  std::string name = names.front();
   if (type == ModelType::kDet) names.emplace_back("L1BalancedCELoss");  // DBLoss in MindOCR 0.1
   if (type == ModelType::kCls) append(names, names_of(losses()));
-  read_name(section, "name", name, names, kOtherLosses, "");
+  read_name(section, "name", name, names, kOtherLosses,
+            type == ModelType::kCls ? "*ours*, but for CrossEntropySmooth" : "");
   LossConfig config;
   OwnLoss own;
   if (type == ModelType::kCls) own = read_own_part(section, "name", name, losses());
   if (own.make) {
     config = own;
   } else {
-    config = type == ModelType::kCls   ? read_cross_entropy(section)
+    config = type == ModelType::kCls   ? read_class_loss(section, name)
              : type == ModelType::kDet ? read_db_loss(section)
                                        : read_ctc_loss(section);
   }

@@ -73,6 +73,10 @@ at::Tensor ClassificationTask::loss(const Tensors& outputs, const Tensors& targe
   return parts_.loss(outputs, targets);
 }
 
+at::Tensor ClassificationTask::loss_of(const Batch& batch, const Tensors& outputs) {
+  return parts_.batch_loss ? parts_.batch_loss(batch, outputs) : loss(outputs, batch.targets);
+}
+
 std::vector<std::string> ClassificationTask::metric_names() const {
   std::vector<std::string> all;
   for (const auto& metric : parts_.metrics) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -22,8 +23,12 @@ at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& label
 /// classification_loss() of the first target.
 LossFunction cross_entropy(const CrossEntropyConfig& config);
 
+/// A loss that needs the inputs, too; see Task::loss_of().
+using BatchLoss = std::function<at::Tensor(const Batch& batch, const Tensors& outputs)>;
+
 struct ClassificationParts {
   LossFunction loss;
+  BatchLoss batch_loss{};  ///< In the place of `loss`, in training.
   std::vector<std::unique_ptr<Metric>> metrics;
   bool evaluates_loss = true;
   std::shared_ptr<ClassScores> scores{};  ///< For those of `metrics` that read them.
@@ -39,6 +44,7 @@ class ClassificationTask final : public Task {
   ClassificationTask(LossFunction loss, int64_t num_classes);
 
   at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
+  at::Tensor loss_of(const Batch& batch, const Tensors& outputs) override;
   std::vector<std::string> metric_names() const override;
   size_t num_sums() const override;
   /// Errors: kInvalidArgument if a metric gives another number of sums than it said.

@@ -9,11 +9,13 @@
 #include "lockstep/error.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
+#include "lockstep/train/task/class_losses.h"
 #include "lockstep/train/task/class_metrics.h"
 #include "lockstep/train/task/class_scores.h"
 #include "lockstep/train/task/classification.h"
 #include "lockstep/train/task/detection.h"
 #include "lockstep/train/task/recognition.h"
+#include "lockstep/train/task/teacher.h"
 
 namespace lockstep {
 
@@ -113,18 +115,31 @@ void check_distinct(std::vector<std::string> names) {
               fmt::format("metric.name: two metrics have a figure '{}'", *twice));
 }
 
+/// `loss` with the teacher's part.
+BatchLoss taught_loss(const DistillationConfig& config) {
+  const auto teacher = std::make_shared<Teacher>(config.teacher);
+  return [config, teacher](const Batch& batch, const Tensors& outputs) {
+    return distillation_loss(outputs.front(), batch.targets.front(), (*teacher)(batch.inputs()),
+                             config);
+  };
+}
+
 std::unique_ptr<Task> make_classification(const Config& config) {
   constexpr int64_t kMostConfused = 1000;  // classes: a table of a million counts
   const int64_t classes = config.model.head.num_classes;
   const auto& metric = config.metric;
   ClassificationParts parts;
   const auto* own = std::get_if<OwnLoss>(&config.loss);
-  parts.loss = own ? checked(*own) : cross_entropy(std::get<CrossEntropyConfig>(config.loss));
+  parts.loss = own ? checked(*own) : class_loss(config.loss);
+  if (const auto* distillation = std::get_if<DistillationConfig>(&config.loss)) {
+    parts.batch_loss = taught_loss(*distillation);
+  }
   const auto has = [&](const char* name) {
     return std::find(metric.names.begin(), metric.names.end(), name) != metric.names.end();
   };
   if (has("AucMetric") || has("MapMetric")) {
-    parts.scores = std::make_shared<ClassScores>(classes, /*by_itself=*/false);
+    const bool by_itself = std::holds_alternative<BceConfig>(config.loss);
+    parts.scores = std::make_shared<ClassScores>(classes, by_itself);
   }
   for (const auto& name : metric.names) {
     parts.metrics.push_back(make_class_metric(metric, name, classes, parts.scores));

@@ -26,6 +26,10 @@ class Task : public Metric {
   /// Scalar float32: the mean over the batch, with its graph. `outputs`: of the network in
   /// training. Errors: kInvalidArgument if targets do not fit.
   virtual at::Tensor loss(const Tensors& outputs, const Tensors& targets) = 0;
+  /// The same for a batch on the network's device, whose inputs a loss may need, too.
+  virtual at::Tensor loss_of(const Batch& batch, const Tensors& outputs) {
+    return loss(outputs, batch.targets);
+  }
 
   // What a task keeps of an evaluation beside its sums. Calls come in this order: start, sums() of
   // all batches, join, result().

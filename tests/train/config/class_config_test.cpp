@@ -1,4 +1,4 @@
-// Metrics of a classifier.
+// Losses and metrics of a classifier.
 
 #include <gtest/gtest.h>
 
@@ -40,6 +40,52 @@ std::string class_fault(const std::string& override_item) {
 }
 
 using Names = std::vector<std::string>;
+
+TEST(ClassLoss, IsReadByItsName) {
+  const auto focal = std::get<FocalConfig>(
+      read_classes({"loss={name: FocalLoss, gamma: 1.5, alpha: [1, 2, 0.5]}"}).loss);
+  EXPECT_EQ(focal.gamma, 1.5);
+  EXPECT_EQ(focal.alpha, (std::vector<double>{1, 2, 0.5}));
+  const auto bce = std::get<BceConfig>(
+      read_classes({"loss={name: BCEWithLogitsLoss, pos_weight: 3, sum_classes: True}"}).loss);
+  EXPECT_EQ(bce.pos_weight, std::vector<double>{3});
+  EXPECT_TRUE(bce.sum_classes);
+}
+
+TEST(ClassLoss, ATeacherIsAModelWithWeights) {
+  const auto config = std::get<DistillationConfig>(
+      read_classes({"loss={name: DistillationLoss, temperature: 2, teacher: {backbone: {name: "
+                    "resnet50}, head: {num_classes: 3}, pretrained: t.safetensors}}"})
+          .loss);
+  EXPECT_EQ(config.temperature, 2);
+  EXPECT_EQ(config.weight, 0.5);
+  EXPECT_EQ(config.teacher.backbone.name, "resnet50");
+  EXPECT_EQ(config.teacher.pretrained, "t.safetensors");
+}
+
+TEST(ClassLoss, FaultsAreNamed) {
+  EXPECT_EQ(class_fault("loss={name: FocalLos}"),
+            "loss.name must be one of CrossEntropySmooth, FocalLoss, BCEWithLogitsLoss, "
+            "DistillationLoss, not 'FocalLos', did you mean 'FocalLoss'?");
+  EXPECT_EQ(class_fault("loss={name: FocalLoss, alpha: [1, 2]}"),
+            "loss.alpha has 2 numbers, model.head.num_classes is 3");
+  EXPECT_EQ(class_fault("loss={name: FocalLoss, alpha: -1}"),
+            "loss.alpha must be numbers from 0 up, not -1");
+  EXPECT_EQ(class_fault("loss={name: FocalLoss, smoothing: 0.1}"), "unknown key 'loss.smoothing'");
+  EXPECT_NE(class_fault("loss={name: DistillationLoss}").find("loss.teacher is missing"),
+            std::string::npos);
+  const std::string teacher =
+      "loss={name: DistillationLoss, teacher: {backbone: {name: resnet50}, ";
+  EXPECT_NE(
+      class_fault(teacher + "head: {num_classes: 3}}}").find("loss.teacher.pretrained is missing"),
+      std::string::npos);
+  EXPECT_NE(class_fault(teacher + "head: {num_classes: 3}, pretrained: t, widht: 2}}")
+                .find("unknown key 'loss.teacher.widht'"),
+            std::string::npos);
+  EXPECT_NE(class_fault(teacher + "head: {num_classes: 4}, pretrained: t}}")
+                .find("has head.num_classes 4, model.head.num_classes is 3"),
+            std::string::npos);
+}
 
 TEST(ClassMetric, IsOneOrAList) {
   EXPECT_EQ(read_classes().metric.names, Names{"ClsMetric"});

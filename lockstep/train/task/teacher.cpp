@@ -1,0 +1,25 @@
+#include "lockstep/train/task/teacher.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include "lockstep/checkpoint_folder.h"
+#include "lockstep/train/config/weights.h"
+#include "lockstep/train/setup.h"
+#include "lockstep/weights.h"
+
+namespace lockstep {
+
+Teacher::Teacher(const ModelConfig& config) : model_(make_model(without_pretrained(config), 0)) {
+  load_weights(weights_in(require_weights(config.pretrained), /*averaged=*/false), *model_);
+  model_->eval();
+  for (auto& parameter : model_->parameters()) parameter.set_requires_grad(false);
+}
+
+at::Tensor Teacher::operator()(const std::vector<at::Tensor>& inputs) {
+  const at::NoGradGuard no_grad;
+  const at::Device device = inputs.front().device();
+  if (model_->device() != device) model_->to(device);
+  return model_->compute(inputs).front();
+}
+
+}  // namespace lockstep
