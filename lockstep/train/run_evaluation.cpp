@@ -6,6 +6,7 @@
 #include "lockstep/autocast.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/error.h"
+#include "lockstep/observe/confusion.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/evaluate.h"
@@ -30,6 +31,22 @@ fs::path evaluated_weights(const Config& config) {
   if (!config.eval->ckpt_load_path.empty()) return config.eval->ckpt_load_path;
   const auto best = best_weights(config.train);
   return best.empty() ? find_checkpoint(config.train.ckpt_save_dir) : best;
+}
+
+/// A failure is only a warning: the figures are in the log.
+void write_confused(const Config& config, const Task& task, const DataParts& data,
+                    TrainingLog& log) {
+  const Confusion* confusion = task.confusion();
+  if (confusion == nullptr) return;
+  const auto& dir = config.train.ckpt_save_dir;
+  try {
+    write_confusion(dir, "confusion_eval",
+                    fmt::format("{}: {} samples", config.model.name(), confusion->samples()),
+                    *confusion, data.classes);
+  } catch (const Error& error) {
+    log.write(Severity::kWarning, kEvalLogger,
+              fmt::format("no confusion matrix: {}", error.what()));
+  }
 }
 
 /// Evaluates, with its lines in the log.
@@ -62,6 +79,7 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
   }
   if (world.rank == 0) {
     log.info(kEvalLogger, fmt::format("Performance: {}", python_dict(result->metrics)));
+    write_confused(config, *task, data, log);
   }
 }
 

@@ -244,7 +244,7 @@ MetricsLabels labels_of(const World& world) {
 std::shared_ptr<Events> add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts,
                                       const WriterFence& fence, const World& world,
                                       bool own_results, const RunExtras& extras) {
-  const auto results = std::make_shared<Results>(labels_of(world), fence);
+  const auto results = std::make_shared<Results>(labels_of(world), fence, parts.train.classes);
   auto events = std::make_shared<Events>(labels_of(world), results, own_results);
   trainer.add(std::make_shared<StepLog>(log));
   trainer.add(results);  // Results before Checkpoints: it then has a checkpoint's steps
@@ -278,6 +278,10 @@ void log_end(TrainingLog& log, const Trainer& trainer, bool by_command) {
                         best ? fmt::format(" (best: {})", (dir / "best").string()) : ""));
   log.plain(fmt::format("Log: {}, metrics: {}, curves: {}", (dir / "log_0.txt").string(),
                         (dir / "metrics.jsonl").string(), (dir / "result.svg").string()));
+  if (fs::exists(dir / "confusion.svg")) {
+    log.plain(
+        fmt::format("Classes that are taken for others: {}", (dir / "confusion.svg").string()));
+  }
   if (!by_command) return;
   if (trainer.stop_reason() == StopReason::kMembership) return;  // the user need not type anything
   log.plain(

@@ -219,10 +219,12 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
     used = index->size();
     parts.warnings = index->warnings();
     parts.digest = index->digest();
+    parts.classes = index->classes().names;
     maker = make_picture_batches(config, training, index);
   } else if (images) {
     const auto data = load_images(config, dataset);
     used = samples_used(dataset, data->size());
+    parts.classes = small_images_of(dataset).class_names(dataset.data_dirs.front());
     maker = image_batches(data, make_image_transform(dataset, data->shape(), seed));
   } else {
     const auto samples = make_text_samples(dataset, seed, training);
@@ -236,6 +238,10 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
                                              .seed = static_cast<uint64_t>(seed),
                                              .parts = virtual_ranks.count,
                                              .num_classes = config.model.head.num_classes});
+  }
+  if (images) {
+    const auto& given = std::get<ClassNames>(config.postprocess).label_list;
+    if (!given.empty()) parts.classes = given;
   }
   parts.loader = std::make_unique<Loader>(std::move(maker), options);
   if (loader.num_workers > max_workers) {

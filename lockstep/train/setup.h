@@ -64,7 +64,8 @@ struct DataParts {
   std::unique_ptr<BatchSource> loader;
   std::vector<std::string> notes{};  ///< Remarks about the data for the log; see TextSamples.
   std::vector<std::string> warnings{};
-  uint64_t digest = 0;  ///< See PictureIndex::digest(); 0 of other data.
+  std::vector<std::string> classes{};  ///< Names of a classifier's classes; none: they are numbers.
+  uint64_t digest = 0;                 ///< See PictureIndex::digest(); 0 of other data.
 };
 /// The data of section `train` or `eval`, for a rank of `virtual_ranks`. In training a batch of the
 /// loader holds those of all the rank's virtual ranks, interleaved (see lay_in_turn()); otherwise

@@ -1,4 +1,4 @@
-// Runs with a teacher, and with several metrics.
+// Runs with a teacher, with several metrics, and with event files.
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/text.h"
 #include "lockstep/observe/metrics.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
@@ -18,6 +20,7 @@
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
+#include "tests/support/event_reader.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 
@@ -131,7 +134,8 @@ class RecordedRun {
     hooks.add_callbacks = [this](Trainer& trainer) {
       auto& data = data_[static_cast<size_t>(trainer.rank())];
       data = std::make_unique<EvaluatedData>(trainer);
-      trainer.add(std::make_shared<Results>());
+      const std::vector<std::string> classes = {"zero", "one"};
+      trainer.add(std::make_shared<Results>(std::nullopt, WriterFence(), classes));
       trainer.add(std::make_shared<Checkpoints>(log_));
       trainer.add(std::make_shared<Evaluation>(data->loader, data->samplers));
     };
@@ -182,6 +186,93 @@ TEST(SeveralMetrics, AreInAllFilesAndTheFirstFigureRanks) {
             .starts_with("Epoch\tloss\tauc\tacc\ttop_5\tf1\tprecision\trecall\ttrain_time"));
   }
   EXPECT_EQ(figures[0], figures[1]);
+}
+
+TEST(Confusion, OfTheLastEvaluationIsInTheResults) {
+  const TempFolder dir;
+  const auto config = recorded_config(dir);
+  RecordedRun run(2);
+  run_tiny(2, config, run.hooks());
+  const auto lines = split(read_file(dir / "confusion.csv"), '\n');
+  const auto classes = static_cast<size_t>(kTinyClasses);
+  ASSERT_EQ(lines.size(), classes + 2);  // with the heading and the end
+  EXPECT_EQ(lines[0], "true class,zero,one,2,3,4,5,6,7,8,9\r");
+  int64_t samples = 0, right = 0;
+  for (size_t truth = 0; truth < classes; ++truth) {
+    const auto cells = split(lines[1 + truth], ',');
+    for (size_t i = 1; i < cells.size(); ++i) samples += std::stoll(cells[i]);
+    right += std::stoll(cells[1 + truth]);
+  }
+  EXPECT_EQ(samples, 23);
+  const auto last = read_metrics(dir / "metrics.jsonl").back();
+  EXPECT_EQ(last.value("acc"), static_cast<double>(right) / 23);
+  EXPECT_NE(read_file(dir / "confusion.svg").find(", epoch 4: 23 samples<"), std::string::npos);
+}
+
+/// What TensorBoard shows: the files in the order of their names; the begin of a session drops what
+/// earlier files have from its step on.
+std::vector<std::pair<int64_t, float>> shown_scalars(const std::filesystem::path& folder,
+                                                     const std::string& tag) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::pair<int64_t, float>> shown;
+  for (const auto& path : paths) {
+    for (const auto& event : testing::EventReader::read(read_file(path))) {
+      if (event.starts_session) {
+        std::erase_if(shown, [&](const auto& one) { return one.first >= event.step; });
+      }
+      const auto found = event.scalars.find(tag);
+      if (found != event.scalars.end()) shown.emplace_back(event.step, found->second);
+    }
+  }
+  return shown;
+}
+
+/// Ends a run as a fault would, after so many steps.
+class FailsAfter final : public Callback {
+ public:
+  explicit FailsAfter(int64_t step) : step_(step) {}
+  void on_step(Trainer&, const StepReport& report) override {
+    if (report.optimizer_steps == step_) throw Error(ErrorCode::kInternal, "a fault");
+  }
+
+ private:
+  int64_t step_;
+};
+
+// Saved after 6 steps, failed after 9, and resumed: steps 7 to 9 are done again.
+TEST(EventFiles, OfARunThatWentOnShowEachStepOnce) {
+  const TempFolder dir;
+  auto config = recorded_config(dir);
+  config.system.tensorboard = true;
+  RecordedRun run(1);
+  auto hooks = run.hooks();
+  const auto add = hooks.add_callbacks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    add(trainer);
+    trainer.add(std::make_shared<FailsAfter>(9));
+  };
+  EXPECT_EQ(error_of([&] { run_tiny(1, config, hooks); }).code(), ErrorCode::kInternal);
+  EXPECT_EQ(shown_scalars(dir / "tensorboard", "train/loss").size(), 9U);
+  hooks.add_callbacks = add;
+  hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
+    return load_checkpoint(dir.path(), model, optimizer, config.model.name());
+  };
+  run_tiny(1, config, hooks);
+  const auto losses = shown_scalars(dir / "tensorboard", "train/loss");
+  const auto evaluated = shown_scalars(dir / "tensorboard", "eval/acc");
+  std::vector<std::pair<int64_t, float>> wanted, wanted_acc;
+  for (const auto& record : read_metrics(dir / "metrics.jsonl")) {
+    const bool eval = record.kind == "eval";
+    (eval ? wanted_acc : wanted)
+        .emplace_back(record.step, static_cast<float>(record.value(eval ? "acc" : "loss").value()));
+  }
+  EXPECT_EQ(losses.size(), 24U);
+  EXPECT_EQ(losses, wanted);
+  EXPECT_EQ(evaluated, wanted_acc);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
+#include "lockstep/observe/confusion.h"
 
 namespace lockstep {
 namespace {
@@ -39,6 +40,11 @@ void Results::on_start(Trainer& trainer) {
   keep([&] {
     result_log_.emplace(dir / "result.log", metric_names(trainer), trainer.state().epoch);
   });
+  if (!trainer.config().system.tensorboard) return;
+  keep([&] {
+    events_ = std::make_unique<EventFile>(dir / "tensorboard", trainer.state().step + 1,
+                                          labels_ ? labels_->host : "localhost");
+  });
 }
 
 void Results::keep(const std::function<void()>& writing) {
@@ -52,6 +58,12 @@ void Results::keep(const std::function<void()>& writing) {
 
 void Results::write(const MetricsRecord& record) {
   if (metrics_) keep([&] { metrics_->write(record); });
+  if (!events_) return;
+  Scalars scalars;
+  for (const auto& [name, value] : record.values) {
+    scalars.emplace_back(fmt::format("{}/{}", record.kind, name), value);
+  }
+  events_->add(record.step, scalars);
 }
 
 void Results::on_step(Trainer& trainer, const StepReport& report) {
@@ -98,12 +110,26 @@ void Results::on_evaluation(Trainer& trainer, const EvalResult& result) {
   record.values.emplace_back("samples", static_cast<double>(result.samples));
   record.values.emplace_back("seconds", rounded(result.seconds, 3));
   write(record);
+  write_confused(trainer);
   if (!result_log_) return;
   ResultRow row{.epoch = epoch, .metrics = {}, .eval_time = result.seconds};
   for (const auto& [name, value] : result.metrics) row.metrics.emplace_back(value);
   keep([&] {
     fence_.check();  // records are only appended, and an append to a replaced file goes unnoticed
     result_log_->add_evaluation(row);
+  });
+}
+
+void Results::write_confused(Trainer& trainer) {
+  const Confusion* confusion = trainer.task().confusion();
+  if (confusion == nullptr || trainer.rank() != 0) return;
+  const auto& config = trainer.config();
+  keep([&] {
+    fence_.check();
+    write_confusion(config.train.ckpt_save_dir, "confusion",
+                    fmt::format("{}, epoch {}: {} samples", config.model.name(),
+                                epoch_of(trainer.state()), confusion->samples()),
+                    *confusion, classes_);
   });
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "lockstep/checkpoint_folder.h"
+#include "lockstep/observe/event_file.h"
 #include "lockstep/observe/metrics.h"
 #include "lockstep/observe/result_log.h"
 #include "lockstep/train/trainer.h"
@@ -13,17 +15,19 @@ namespace lockstep {
 
 /// On rank 0: metrics.jsonl (each optimizer step and evaluation) and result.log (each epoch, and
 /// the part of one in which a run ended), in train.ckpt_save_dir. A resumed run appends to the
-/// files it finds. A row is written before its epoch is saved and evaluated; its figures are added
-/// later. A write error costs one warning and never ends the run. Add it before Checkpoints: the
-/// results then already include a checkpoint's steps.
+/// files it finds. With system.tensorboard the folder `tensorboard` gets the records, too. The last
+/// evaluation of a classifier leaves confusion.csv and confusion.svg. A row is written before its
+/// epoch is saved and evaluated; its figures are added later. A write error costs one warning and
+/// never ends the run. Add it before Checkpoints: the results then already include a checkpoint's
+/// steps.
 class Results final : public Callback {
  public:
   /// With labels each record of metrics.jsonl names its time and its run. `fence`: of this run's
-  /// writer. No file is replaced once a newer generation writes. Errors of the calls that replace a
-  /// file: kMismatch.
+  /// writer. No file is replaced once a newer generation writes. `classes`: see DataParts. Errors
+  /// of the calls that replace a file: kMismatch.
   explicit Results(std::optional<MetricsLabels> labels = std::nullopt,
-                   const WriterFence& fence = {})
-      : labels_(std::move(labels)), fence_(fence) {}
+                   const WriterFence& fence = {}, std::vector<std::string> classes = {})
+      : labels_(std::move(labels)), fence_(fence), classes_(std::move(classes)) {}
 
   void on_start(Trainer& trainer) override;
   void on_step(Trainer& trainer, const StepReport& report) override;
@@ -35,14 +39,17 @@ class Results final : public Callback {
 
  private:
   void write(const MetricsRecord& record);
+  void write_confused(Trainer& trainer);
   void write_row(Trainer& trainer, ResultRow row);
   void keep(const std::function<void()>& writing);
 
   std::optional<MetricsLabels> labels_;
   WriterFence fence_;
+  std::vector<std::string> classes_;
   MetricsWriter::Lost lost_;
   std::optional<MetricsWriter> metrics_;
   std::optional<ResultLog> result_log_;
+  std::unique_ptr<EventFile> events_;
   bool warned_ = false;
   bool has_part_ = false;  // steps came since an epoch's end
 };

@@ -192,6 +192,7 @@ struct SystemConfig {
   LogStyle log_style = LogStyle::kMindocr;  ///< Ours.
   int64_t log_interval = 100;               ///< Micro-steps.
   int64_t log_interval_seconds = 30;        ///< Ours: most time between lines; 0: no limit.
+  bool tensorboard = false;                 ///< Ours: event files beside metrics.jsonl.
   bool val_while_train = false;
   int64_t val_start_epoch = 1;
   int64_t val_interval = 1;                ///< Epochs.

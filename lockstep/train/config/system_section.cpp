@@ -44,6 +44,9 @@ void read_log(Section& section, SystemConfig& config) {
   section.read("log_interval_seconds", config.log_interval_seconds, {0, 1 << 20},
                "*ours*: a line at least so often, the first after 5 s at the latest; 0: by "
                "`log_interval` alone");
+  section.read("tensorboard", config.tensorboard,
+               "*ours*: True: the folder `tensorboard` of the results gets what `metrics.jsonl` "
+               "has");
 }
 
 }  // namespace

@@ -30,8 +30,9 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
         "\nLog: out/log_0.txt, metrics: out/metrics.jsonl, curves: out/result.svg\n", "\nNext: "}) {
     EXPECT_NE(result.out.find(text), std::string::npos) << text << " in\n" << result.out;
   }
-  for (const auto* file : {"args.yaml", "train_config.yaml", "log_0.txt", "metrics.jsonl",
-                           "result.log", "result.svg", "latest/model.safetensors"}) {
+  for (const auto* file :
+       {"args.yaml", "train_config.yaml", "log_0.txt", "metrics.jsonl", "result.log", "result.svg",
+        "confusion.csv", "confusion.svg", "latest/model.safetensors"}) {
     EXPECT_TRUE(fs::exists(folder_ / "out" / file)) << file;
   }
   EXPECT_EQ(bytes("out/train_config.yaml"), kConfig);
@@ -59,6 +60,8 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
                                     : "Weights: out/best/model.safetensors\n"),
             std::string::npos)
       << again.out;
+  EXPECT_TRUE(bytes("out/confusion.csv").starts_with("true class,circle,ring,"));
+  EXPECT_EQ(bytes("out/confusion_eval.csv"), bytes("out/confusion.csv"));
 }
 
 /// The number of processes that loaded libtorch while two ranks ran. The loader writes a file for
