@@ -1,8 +1,12 @@
 #include "lockstep/predict/classifier.h"
 
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <opencv2/imgproc.hpp>
+#include <span>
 
 #include "lockstep/data/cifar10.h"
 #include "lockstep/error.h"
@@ -80,10 +84,13 @@ Classifier::Classifier(const PredictStage& stage, c10::Device device)
       transform_(transform_of(stage.config)),
       decode_(decode_to_rgb(transform_), 0, false),
       names_(class_names(stage.config)),
-      batch_(static_cast<size_t>(picture_loader(stage.config).batch_size)) {}
+      by_itself_(std::holds_alternative<BceConfig>(stage.config.loss)),
+      batch_(static_cast<size_t>(picture_loader(stage.config).batch_size)),
+      top_k_(shown_classes(stage.config)) {}
 
 ocr::Sample Classifier::load(const std::filesystem::path& picture) const {
   ocr::Sample sample = load_picture(decode_, picture);
+  sample.original = sample.image;
   std::visit([&](const auto& transform) { to_input(transform, sample); }, transform_);
   return sample;
 }
@@ -101,18 +108,22 @@ void Classifier::to_input(const PicturePipeline& pipeline, ocr::Sample& sample) 
   pipeline.write(made, sample.image.ptr<float>());
 }
 
-std::vector<std::string> Classifier::lines(const Samples& pictures) {
+std::vector<Classifier::Found> Classifier::operator()(const Samples& pictures) {
   std::vector<cv::Mat> images;
   for (const auto& one : pictures) images.push_back(one.image);
-  const at::Tensor probabilities = at::softmax(network_(images), 1).contiguous();
+  const at::Tensor logits = network_(images);
+  const at::Tensor probabilities =
+      (by_itself_ ? at::sigmoid(logits) : at::softmax(logits, 1)).contiguous();
   const auto classes = static_cast<size_t>(probabilities.size(1));
-  std::vector<std::string> lines;
+  std::vector<Found> all;
   for (size_t i = 0; i < pictures.size(); ++i) {
     const std::filesystem::path source(pictures[i].source);
-    lines.push_back(class_line(source.filename().string(),
-                               {probabilities.data_ptr<float>() + i * classes, classes}, names_));
+    const std::span<const float> own(probabilities.data_ptr<float>() + i * classes, classes);
+    const auto best = static_cast<size_t>(std::max_element(own.begin(), own.end()) - own.begin());
+    all.push_back({class_line(source.filename().string(), own, names_, top_k_),
+                   fmt::format("{} {:.1f} %", names_.at(best), own[best] * 100)});
   }
-  return lines;
+  return all;
 }
 
 }  // namespace lockstep

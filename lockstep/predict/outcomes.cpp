@@ -23,6 +23,13 @@ std::string text_of(const std::string& label) {
   return json(label).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+std::string cell_of(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return cell + "\"";
+}
+
 /// JSON has only finite numbers.
 std::string number_of(float probability) {
   return std::isfinite(probability) ? fmt::format("{:.6f}", probability) : "null";
@@ -90,10 +97,10 @@ void Outcomes::finish(std::chrono::milliseconds patience) {
 }
 
 std::string class_line(const std::string& file, std::span<const float> probabilities,
-                       const std::vector<std::string>& names) {
+                       const std::vector<std::string>& names, size_t most) {
   std::vector<size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  const auto shown = order.begin() + std::min<std::ptrdiff_t>(5, std::ssize(order));
+  const auto shown = order.begin() + static_cast<std::ptrdiff_t>(std::min(most, order.size()));
   std::partial_sort(order.begin(), shown, order.end(), [&](size_t a, size_t b) {
     const float left = probabilities[a], right = probabilities[b];
     if (std::isnan(left) != std::isnan(right)) return std::isnan(right);  // NaN comes last
@@ -106,6 +113,22 @@ std::string class_line(const std::string& file, std::span<const float> probabili
                         number_of(probabilities[*at]));
   }
   return file + "\t[" + list + "]";
+}
+
+std::string class_table_head(size_t most) {
+  std::string head = "path,class,score";
+  for (size_t i = 2; i <= most; ++i) head += fmt::format(",class_{0},score_{0}", i);
+  return head;
+}
+
+std::string class_table_row(const std::string& path, const std::string& class_line) {
+  std::string row = cell_of(path);
+  for (const auto& one : nlohmann::json::parse(class_line.substr(class_line.rfind('\t') + 1))) {
+    const auto& score = one.at("probability");
+    row += fmt::format(",{},{}", cell_of(one.at("label").get<std::string>()),
+                       score.is_null() ? "" : fmt::format("{:.6f}", score.get<double>()));
+  }
+  return row;
 }
 
 }  // namespace lockstep

@@ -43,12 +43,18 @@ class Outcomes {
   std::vector<size_t> next_;         // rank 0: for each rank, its first missing picture
 };
 
-// A line of cls_results.txt: the classes of a picture.
+// Lines of cls_results.txt and cls_results.csv: the classes of a picture. Without the line feed.
 
-/// "a.png\t[{"label": "cat", "class": 3, "probability": 0.912345}, ...]": the five most probable
+/// "a.png\t[{"label": "cat", "class": 3, "probability": 0.912345}, ...]": the `most` most probable
 /// classes, of equal ones the first; `names` has one for each class. A probability that is not a
-/// number is null and comes last. Invalid UTF-8 in a name is replaced. Without the line feed.
+/// number is null and comes last. Invalid UTF-8 in a name is replaced.
 std::string class_line(const std::string& file, std::span<const float> probabilities,
-                       const std::vector<std::string>& names);
+                       const std::vector<std::string>& names, size_t most = 5);
+
+/// "path,class,score,class_2,score_2,...", for `most` classes a picture.
+std::string class_table_head(size_t most);
+/// "sub/a.png,cat,0.912345,dog,0.061002,...": a class_line() as a row of that table, RFC 4180. A
+/// probability that is not a number is empty.
+std::string class_table_row(const std::string& path, const std::string& class_line);
 
 }  // namespace lockstep

@@ -246,6 +246,12 @@ std::vector<ocr::Transform> picture_pipeline(const Config& config) {
   return pipeline;
 }
 
+size_t shown_classes(const Config& config) {
+  const auto most =
+      static_cast<size_t>(config.predict ? config.predict->top_k : PredictSection().top_k);
+  return std::min(most, static_cast<size_t>(config.model.head.num_classes));
+}
+
 LoaderConfig picture_loader(const Config& config) {
   if (config.predict && config.predict->loader) return *config.predict->loader;
   if (config.eval) return config.eval->loader;

@@ -45,6 +45,8 @@ struct PredictPlan {
   const PredictStage& first() const { return cls ? *cls : det ? *det : *rec; }
   /// "cls_results.txt", "det_results.txt", "rec_results.txt" or "system_results.txt".
   std::string result_file() const;
+  /// "cls_results.csv" of a classifier; else empty: there is none.
+  std::string table_file() const { return cls ? "cls_results.csv" : ""; }
 };
 
 /// Reads the configurations and checks that the weights exist. Weights that are not named:
@@ -66,6 +68,9 @@ std::vector<std::string> class_names(const Config& config);
 /// without the encoding of labels. The decoded picture is kept beside its resized form. Errors:
 /// kInvalidArgument if there is neither.
 std::vector<ocr::Transform> picture_pipeline(const Config& config);
+
+/// A classifier's classes of a picture in the results: predict.top_k, at most all.
+size_t shown_classes(const Config& config);
 
 /// The loader for pictures: that of `predict`, or of `eval`, else one at a time.
 LoaderConfig picture_loader(const Config& config);

@@ -24,6 +24,23 @@ cv::Mat as_bgr(const cv::Mat& picture, ocr::ImageMode mode) {
   return result;
 }
 
+/// A small picture becomes a whole number of times as large, so that a caption can be read.
+cv::Mat readable(const cv::Mat& picture) {
+  constexpr int kLeastWidth = 160;
+  const int times = (kLeastWidth + picture.cols - 1) / picture.cols;
+  if (times <= 1) return picture;
+  cv::Mat result;
+  cv::resize(picture, result, {}, times, times, cv::INTER_NEAREST);
+  return result;
+}
+
+/// The outline of a whole picture.
+ocr::Polygon frame_of(const cv::Size& size) {
+  const auto right = static_cast<float>(size.width - 1);
+  const auto bottom = static_cast<float>(size.height - 1);
+  return {{0, 0}, {right, 0}, {right, bottom}, {0, bottom}};
+}
+
 /// Writes the file completely or not at all.
 void save_picture(const fs::path& path, const cv::Mat& picture) {
   std::vector<uint8_t> bytes;
@@ -73,13 +90,27 @@ size_t Predictor::batch() const {
 
 std::vector<std::string> Predictor::operator()(const Samples& pictures,
                                                const std::vector<std::string>& names) {
-  if (classifier_) return classifier_->lines(pictures);
+  if (classifier_) return classify(pictures, names);
   if (!detector_) return read_words(pictures);
   std::vector<std::string> lines;
   const auto found = (*detector_)(pictures);
   for (size_t i = 0; i < pictures.size(); ++i) {
     lines.push_back(recogniser_ ? read_regions(pictures[i], names[i], found[i])
                                 : list_regions(pictures[i], names[i], found[i]));
+  }
+  return lines;
+}
+
+std::vector<std::string> Predictor::classify(const Samples& pictures,
+                                             const std::vector<std::string>& names) {
+  const auto found = (*classifier_)(pictures);
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < found.size(); ++i) {
+    lines.push_back(found[i].line);
+    if (!plan_.draw) continue;
+    const cv::Mat picture = readable(pictures[i].original);
+    draw(names[i] + "_cls_res.png", picture, ocr::ImageMode::kRgb,
+         {{frame_of(picture.size()), found[i].caption}});
   }
   return lines;
 }
@@ -98,7 +129,7 @@ std::string Predictor::list_regions(const ocr::Sample& picture, const std::strin
   const auto regions = ocr::checked_regions(found, picture.original.size());
   std::vector<ocr::Annotation> shown;
   for (const auto& one : regions) shown.push_back({one, ""});
-  draw(name + "_det_res.png", picture.original, shown);
+  draw(name + "_det_res.png", picture.original, detector_->mode(), shown);
   return ocr::detection_line(file_of(picture), regions);
 }
 
@@ -115,15 +146,14 @@ std::string Predictor::read_regions(const ocr::Sample& picture, const std::strin
     read.push_back({regions[i], texts[i].text});
     shown.push_back({regions[i], texts[i].text});
   }
-  draw(name + "_res.png", picture.original, shown);
+  draw(name + "_res.png", picture.original, detector_->mode(), shown);
   return ocr::system_line(file_of(picture), read);
 }
 
-void Predictor::draw(const std::string& file, const cv::Mat& picture,
+void Predictor::draw(const std::string& file, const cv::Mat& picture, ocr::ImageMode mode,
                      const std::vector<ocr::Annotation>& shown) {
   if (!plan_.draw) return;
-  save_picture(plan_.output / file,
-               ocr::annotate(as_bgr(picture, detector_->mode()), shown, font_));
+  save_picture(plan_.output / file, ocr::annotate(as_bgr(picture, mode), shown, font_));
 }
 
 }  // namespace lockstep

@@ -24,20 +24,21 @@ class Predictor {
   /// Number of pictures that go through the first network at once: loader.batch_size.
   size_t batch() const;
 
-  /// The result file's line for each of `pictures`, which are of equal shape. With a detector and
-  /// plan.draw it also draws a copy of each, into plan.output under its name with "_det_res.png" or
-  /// "_res.png" appended. Errors: kIo for a copy.
+  /// The result file's line for each of `pictures`, which are of equal shape. With plan.draw and a
+  /// detector or classifier it also draws a copy of each, into plan.output under its name with
+  /// "_det_res.png", "_res.png" or "_cls_res.png" appended. Errors: kIo for a copy.
   std::vector<std::string> operator()(const Samples& pictures,
                                       const std::vector<std::string>& names);
 
  private:
   using Regions = std::vector<ocr::DetectedRegion>;
+  std::vector<std::string> classify(const Samples& pictures, const std::vector<std::string>& names);
   std::vector<std::string> read_words(const Samples& pictures);
   std::string list_regions(const ocr::Sample& picture, const std::string& name,
                            const Regions& found);
   std::string read_regions(const ocr::Sample& picture, const std::string& name,
                            const Regions& found);
-  void draw(const std::string& file, const cv::Mat& picture,
+  void draw(const std::string& file, const cv::Mat& picture, ocr::ImageMode mode,
             const std::vector<ocr::Annotation>& shown);
 
   const PredictPlan& plan_;

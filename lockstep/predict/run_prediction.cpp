@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <opencv2/core.hpp>
+#include <optional>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
@@ -78,32 +79,26 @@ class Meter {
 
 /// Lines are in FILE.partial until the end, when it becomes FILE: a killed run leaves its results
 /// so far.
-class ResultFile {
+class LineFile {
  public:
   /// Writes nothing before the first line.
-  explicit ResultFile(const PredictPlan& plan)
-      : path_(plan.output / plan.result_file()), partial_(path_.string() + ".partial") {}
+  explicit LineFile(fs::path path)
+      : path_(std::move(path)), partial_(path_.string() + ".partial") {}
 
-  /// Called for one outcome after the other, in the pictures' order.
-  void add(const Outcome& outcome) {
-    ++(outcome.good ? good_ : bad_);
-    if (!outcome.good) return;
+  bool is_open() const { return static_cast<bool>(fd_); }
+  const fs::path& path() const { return path_; }
+
+  void add(const std::string& text) {
     if (!fd_) open();
-    const std::string line = outcome.text + "\n";
+    const std::string line = text + "\n";
     write_all(fd_.get(), line.data(), line.size(), partial_.string());
   }
 
-  void finish(const fs::path& input) {
-    if (good_ == 0) {
-      throw Error(ErrorCode::kCorrupt,
-                  fmt::format("none of the {} pictures of {} could be used", bad_, input.string()));
-    }
+  void finish() {
     if (::fsync(fd_.get()) != 0 || ::rename(partial_.c_str(), path_.c_str()) != 0) {
       throw io_error("finish " + path_.string());
     }
     sync_folder(path_.parent_path());
-    log_info(fmt::format("{} picture{} in {}{}", good_, good_ == 1 ? "" : "s", path_.string(),
-                         bad_ == 0 ? "" : fmt::format("; {} could not be used", bad_)));
   }
 
  private:
@@ -115,6 +110,54 @@ class ResultFile {
   fs::path path_;
   fs::path partial_;
   UniqueFd fd_;
+};
+
+/// The result file, and of a classifier its table.
+class ResultFiles {
+ public:
+  /// Both must outlive it. `pictures`: all of them, in their order.
+  ResultFiles(const PredictPlan& plan, const std::vector<fs::path>& pictures)
+      : input_(plan.input), pictures_(pictures), lines_(plan.output / plan.result_file()) {
+    if (plan.table_file().empty()) return;
+    table_.emplace(plan.output / plan.table_file());
+    columns_ = shown_classes(plan.first().config);
+  }
+
+  /// Called for one outcome after the other, in the pictures' order.
+  void add(const Outcome& outcome) {
+    const fs::path& picture = pictures_[good_ + bad_];
+    ++(outcome.good ? good_ : bad_);
+    if (!outcome.good) return;
+    lines_.add(outcome.text);
+    if (!table_) return;
+    if (!table_->is_open()) table_->add(class_table_head(columns_));
+    table_->add(class_table_row(below_input(picture), outcome.text));
+  }
+
+  void finish() {
+    if (good_ == 0) {
+      throw Error(ErrorCode::kCorrupt, fmt::format("none of the {} pictures of {} could be used",
+                                                   bad_, input_.string()));
+    }
+    lines_.finish();
+    if (table_) table_->finish();
+    log_info(fmt::format("{} picture{} in {}{}", good_, good_ == 1 ? "" : "s",
+                         lines_.path().string(),
+                         bad_ == 0 ? "" : fmt::format("; {} could not be used", bad_)));
+  }
+
+ private:
+  /// "sub/a.png"; of an input that is one picture its name.
+  std::string below_input(const fs::path& picture) const {
+    if (picture == input_) return picture.filename().string();
+    return picture.lexically_relative(input_).string();
+  }
+
+  const fs::path& input_;
+  const std::vector<fs::path>& pictures_;
+  LineFile lines_;
+  std::optional<LineFile> table_;
+  size_t columns_ = 0;
   size_t good_ = 0;
   size_t bad_ = 0;
 };
@@ -165,7 +208,7 @@ int run_prediction(const PredictPlan& plan, World world) {
   make_folder(plan.output);
 
   Meter meter(pictures.size(), world.rank == 0);
-  ResultFile results(plan);
+  ResultFiles results(plan, pictures);
   Outcomes outcomes(world, pictures.size(), [&](const Outcome& one) {
     results.add(one);
     meter.count(one);
@@ -185,7 +228,7 @@ int run_prediction(const PredictPlan& plan, World world) {
   batch.flush();
   outcomes.finish();
   meter.finish();
-  if (world.rank == 0) results.finish(plan.input);
+  if (world.rank == 0) results.finish();
   return 0;
 }
 

@@ -209,6 +209,18 @@ TEST(ClassLine, IsJsonWhateverTheNetworkAndTheNamesSay) {
             "{\"label\": \"c\", \"class\": 2, \"probability\": null}]");
 }
 
+TEST(ClassTable, HasARowForALine) {
+  EXPECT_EQ(class_table_head(1), "path,class,score");
+  EXPECT_EQ(class_table_head(3), "path,class,score,class_2,score_2,class_3,score_3");
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> probabilities = {0.25F, 0.5F, none};
+  const std::vector<std::string> names = {"a, b", "say \"c\"", "d"};
+  EXPECT_EQ(class_table_row("sub/x.png", class_line("x.png", probabilities, names)),
+            "sub/x.png,\"say \"\"c\"\"\",0.500000,\"a, b\",0.250000,d,");
+  EXPECT_EQ(class_table_row("x\ty.png", class_line("x\ty.png", probabilities, names, 1)),
+            "x\ty.png,\"say \"\"c\"\"\",0.500000");
+}
+
 TEST(PicturePipeline, IsThatOfEvaluationWithoutLabels) {
   const Files files;
   const auto plan = plan_prediction(with(files.det, {files.det_weights}, {}));

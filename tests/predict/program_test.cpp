@@ -157,14 +157,34 @@ TEST_F(PredictProgram, ClassifiesPicturesOfAnySize) {
   EXPECT_EQ(text_of("classes/cls_results.txt"),
             "a.png" + classes + "b.jpg" + classes + "a.png" + classes);
   EXPECT_EQ(count_in(text_of("stderr.txt"), "1 could not be used"), 1U) << text_of("stderr.txt");
-  ASSERT_EQ(predict(args + "two", 2), 0) << text_of("stderr.txt");
-  EXPECT_EQ(text_of("two/cls_results.txt"), text_of("classes/cls_results.txt"));
+  ASSERT_EQ(predict(args + "by_two", 2), 0) << text_of("stderr.txt");
+  EXPECT_EQ(text_of("by_two/cls_results.txt"), text_of("classes/cls_results.txt"));
+  EXPECT_EQ(text_of("by_two/cls_results.csv"), text_of("classes/cls_results.csv"));
   const std::string grey =
       std::regex_replace(testing::cls_yaml(), std::regex("Cifar10Dataset"), "MnistDataset");
   write_file_atomically(*folder_ / "grey.yaml", std::string_view(grey));
   ASSERT_EQ(predict("-c grey.yaml --cls cls.ckpt --input pictures --output grey"), 0)
       << text_of("stderr.txt");
   EXPECT_EQ(text_of("grey/cls_results.txt"), text_of("classes/cls_results.txt"));
+}
+
+TEST_F(PredictProgram, AClassifierLeavesATableAndPictures) {
+  const std::string args = "-c cls.yaml --cls cls.ckpt --input pictures --output ";
+  ASSERT_EQ(predict(args + "drawn -o predict.top_k=2"), 0) << text_of("stderr.txt");
+  const std::string classes = ",ring,0.665241,square,0.244728\n";
+  EXPECT_EQ(text_of("drawn/cls_results.csv"), "path,class,score,class_2,score_2\na.png" + classes +
+                                                  "b.jpg" + classes + "sub/a.png" + classes);
+  EXPECT_EQ(count_in(text_of("drawn/cls_results.txt"), "label"), 6U);
+  const cv::Mat drawn = cv::imread((*folder_ / "drawn/b_cls_res.png").string());
+  ASSERT_EQ(drawn.size(), cv::Size(180, 300));     // three times as large
+  EXPECT_GT(drawn.at<cv::Vec3b>(150, 0)[2], 240);  // the outline
+  EXPECT_NEAR(drawn.at<cv::Vec3b>(150, 90)[2], 200, 4);
+  EXPECT_NEAR(drawn.at<cv::Vec3b>(150, 90)[0], 9, 4);
+  EXPECT_LT(drawn.at<cv::Vec3b>(3, 3)[2], 150);  // the caption's ground
+  EXPECT_TRUE(fs::exists(*folder_ / "drawn/sub_a_png_cls_res.png"));
+  ASSERT_EQ(predict(args + "lines --no-draw"), 0) << text_of("stderr.txt");
+  EXPECT_FALSE(fs::exists(*folder_ / "lines/b_cls_res.png"));
+  EXPECT_EQ(count_in(text_of("lines/cls_results.csv"), ",circle,"), 3U);
 }
 
 // Weights that depend on the input: a picture of a data set's size gives the result of evaluation.

@@ -297,6 +297,7 @@ struct PredictSection {
   std::string ckpt_load_path;
   std::filesystem::path output_save_dir = "output";
   std::string vis_font_path;             ///< A font file; empty: the system's.
+  int64_t top_k = 5;                     ///< Ours: a classifier's classes of a picture in results.
   std::optional<DatasetConfig> dataset;  ///< Default: that of eval.
   std::optional<LoaderConfig> loader;    ///< The same.
 };

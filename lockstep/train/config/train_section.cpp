@@ -74,6 +74,8 @@ PredictSection read_predict(Section section, ModelType type) {
   section.read("output_save_dir", save_dir, "a folder for results");
   config.output_save_dir = save_dir;
   section.read("vis_font_path", config.vis_font_path, "a font file; null: the system's");
+  section.read("top_k", config.top_k, {1, 1 << 24},
+               "*ours*: of `cls`: so many classes of each picture are in the results");
   ignore(section, "dataset_sink_mode");
   ignore(section, "pred_cast_fp32");
   if (section.has("dataset")) {
