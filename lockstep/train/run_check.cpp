@@ -155,7 +155,8 @@ int run_check(const Config& config, World world) {
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   check_same_config(config, group);
   const auto model = make_model(without_pretrained(config.model), config.system.seed);
-  const auto optimizer = make_optimizer(config.optimizer, *model);
+  freeze_parameters(config.optimizer, *model);
+  const auto optimizer = make_optimizer(config.optimizer, *model, config.scheduler.lr);
   const auto resumed = resume(config, false, *model, *optimizer);
   check_same_start(resumed.state.step, resumed.from, group);
   const TrainData data = check_data(config);
@@ -170,7 +171,7 @@ int run_check(const Config& config, World world) {
   if (!resumed.warning.empty()) log_warn(resumed.warning);
   RunPlan plan;
   plan.parameters = count_parameters(*model, true);
-  plan.trainable = count_parameters(*model);
+  plan.trainable = count_trainable(*model);
   plan.num_ranks = world.size;
   plan.num_virtual_ranks = virtual_ranks_of(config, world).total;
   plan.data_threads = data_threads(config.train.loader, workers_of(world));

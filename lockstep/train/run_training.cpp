@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -23,6 +24,7 @@
 #include "lockstep/train/fetch/weights.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
@@ -52,6 +54,18 @@ struct RunParts {
   Resumed resumed;
 };
 
+/// Errors: kInvalidArgument if the configuration has rates or decays for groups, which an optimizer
+/// from elsewhere would ignore.
+void refuse_rates(const OptimizerConfig& config) {
+  const bool any = std::any_of(config.groups.begin(), config.groups.end(), [](const auto& group) {
+    return group.lr_scale || group.weight_decay;
+  });
+  if (!any && config.layer_decay == 1) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "optimizer.groups and layer_decay have no effect on the recipe's own optimizer, "
+              "except for `frozen`: give its groups their rates where it is made");
+}
+
 RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,
                     const OptimizerMaker& own_optimizer) {
   RunParts parts;
@@ -59,10 +73,13 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   const int64_t seed = config.system.seed;
   parts.model = make_model(config.model, seed, world.rank == 0);
   parts.model->to(device);
+  freeze_parameters(config.optimizer, *parts.model);
   parts.masters = make_masters(config.system.amp_level, *parts.model);
   torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
-  parts.optimizer =
-      own_optimizer ? own_optimizer(weights) : make_optimizer(config.optimizer, weights);
+  if (own_optimizer) refuse_rates(config.optimizer);
+  parts.optimizer = own_optimizer
+                        ? own_optimizer(weights)
+                        : make_optimizer(config.optimizer, weights, config.scheduler.lr);
   parts.task = make_task(config);
   const int workers = workers_of(world);
   parts.train = make_data(config, virtual_ranks, true, workers);
@@ -213,6 +230,9 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
                             config.system.seed, parts.resumed.state.seed));
     }
   }
+  if (const auto line = groups_line(config.optimizer, trainer.weights()); !line.empty()) {
+    log.info(kName, line);
+  }
   if (!trainer.dealing_note().empty()) log.info(kName, trainer.dealing_note());
   if (const auto note = schedule_note(config.scheduler); !note.empty()) {
     log.write(Severity::kWarning, kName, note);
@@ -226,7 +246,7 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
   if (!trainer.has_steps_left()) return;  // no banner without training to come
   BannerFacts facts;
   facts.total_parameters = count_parameters(*parts.model, true);
-  facts.trainable_parameters = count_parameters(*parts.model);
+  facts.trainable_parameters = count_trainable(*parts.model);
   facts.num_ranks = world.size;
   facts.num_virtual_ranks = trainer.virtual_ranks().total;
   facts.steps_per_epoch = trainer.steps_per_epoch();

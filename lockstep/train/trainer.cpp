@@ -63,6 +63,7 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& a
       averaging_note_(ddp_.load_comm_hook_state(averaging)),
       parameters_(parts_.masters ? parts_.masters->module().parameters() : ddp_.parameters()),
       rates_(parts_.optimizer, parts_.config.scheduler.lr),
+      kept_statistics_(parts_.config.optimizer, *parts_.model),
       device_(parts_.model->device()),
       samples_a_virtual_rank_(parts_.samplers.front().num_samples()),
       steps_per_epoch_(parts_.loader.num_batches(samples_a_virtual_rank_ * virtual_ranks().count)) {
@@ -137,6 +138,7 @@ void Trainer::run_epoch() {
   EpochReport report{.epoch = state_.epoch + 1, .earlier_s = state_.epoch_seconds};
   for (auto& callback : callbacks_) callback->on_epoch_begin(*this, report.epoch);
   ddp_.train();
+  kept_statistics_.hold();
   ddp_.zero_grad();
   parts_.loader.start(state_.epoch, remaining_order());
   all_have_data_ = false;

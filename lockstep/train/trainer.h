@@ -26,6 +26,7 @@
 #include "lockstep/train/evaluate.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/task/task.h"
 
 namespace lockstep {
@@ -232,6 +233,7 @@ class Trainer {
   std::string averaging_note_;
   std::vector<at::Tensor> parameters_;  ///< Those of the optimizer.
   GroupRates rates_;
+  KeptStatistics kept_statistics_;
   at::Device device_;
   int64_t samples_a_virtual_rank_;  ///< In an epoch.
   /// The begin of the current epoch in this run: its first micro-step, and the samples of each

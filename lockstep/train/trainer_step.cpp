@@ -63,6 +63,7 @@ StepReport Trainer::micro_step(const Batch& batch) {
     const auto hold = ddp_.no_sync();
     losses = forward_backward(batch, slot);
   }
+  kept_statistics_.restore();
   const auto& timings = report.timings;
   const double together_s = (timings.comm_exposed + timings.buffers + timings.folding) / 1000 +
                             norm_time_->seconds() - norm_begin_s + waited_for_data_s_;

@@ -57,3 +57,10 @@ run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/two_inputs" "$fold
 cmp "$folder"/{five,six}/latest/model.safetensors
 run "$bin/fine_tuning" "$folder/seven"
 has '^rank 0: loss 0\.00'
+
+# Groups of parameters.
+run "$bin/own_parts" -c "$config" -o train.ckpt_save_dir="$folder/groups" train.max_steps=40 \
+  'optimizer.groups=[{params: layers.0, frozen: True}]' optimizer.layer_decay=0.5
+has 'Parameters: 4 of 6 are trained, 2 are frozen; rates of 0\.5 to 1 times the schedule'
+refused "^own_parts: error: -o optimizer.groups=.*: optimizer.groups: 'layrs' selects no parameter of the network, did you mean 'layers'\?" \
+  "$bin/own_parts" -c "$config" -o 'optimizer.groups=[{params: layrs, frozen: True}]'

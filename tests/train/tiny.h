@@ -200,9 +200,10 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   }
   hooks.model(world.rank, *model);
   hooks.move(world.rank, *model);
+  freeze_parameters(config.optimizer, *model);
   const auto masters = make_masters(config.system.amp_level, *model);
   torch::nn::Module& weights = masters ? masters->module() : *model;
-  const auto optimizer = make_optimizer(config.optimizer, weights);
+  const auto optimizer = make_optimizer(config.optimizer, weights, config.scheduler.lr);
   const auto data = hooks.data(world.rank);
   const VirtualRankRange virtual_ranks = virtual_ranks_of(config, world);
   std::vector<DistributedSampler> samplers;

@@ -128,9 +128,10 @@ void run_rank(const World& world, Job job, const fs::path& dir) {
   auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(200)});
   const VirtualRankRange virtual_ranks = virtual_ranks_of(config, world);
   const auto model = make_net(job, virtual_ranks.count);
+  freeze_parameters(config.optimizer, *model);
   const auto masters = make_masters(config.system.amp_level, *model);
   torch::nn::Module& weights = masters ? masters->module() : *model;
-  const auto optimizer = make_optimizer(config.optimizer, weights);
+  const auto optimizer = make_optimizer(config.optimizer, weights, config.scheduler.lr);
   const auto data = std::make_shared<const SmallPictures>();
   auto samplers = samplers_of(virtual_ranks, data->size());
   const int64_t size = job.resnet ? 8 : 4;

@@ -116,7 +116,7 @@ Config read_config(Node tree, Settings* settings) {
   config.metric = read_metric(root.section("metric"), type);
   config.loss = read_loss(root.section("loss"), type);
   config.scheduler = read_scheduler(root.section("scheduler"));
-  config.optimizer = read_optimizer(root.section("optimizer"), type);
+  config.optimizer = read_optimizer(root.section("optimizer"), type, config.scheduler.lr);
   if (root.has("loss_scaler")) config.loss_scaler = read_loss_scaler(root.section("loss_scaler"));
   root.any("loss_scaler");
   config.train = read_train(root.section("train"), type);

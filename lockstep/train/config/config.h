@@ -224,6 +224,16 @@ struct SchedulerConfig {
   double final_div_factor = 1e4;  ///< Ours, one_cycle: ends at that start / final_div_factor.
 };
 
+/// One of optimizer.groups. Ours.
+struct GroupConfig {
+  std::vector<std::string> params;     ///< Patterns: see selects().
+  std::optional<double> lr_scale;      ///< Of scheduler.lr; none: that of the layer.
+  std::optional<double> weight_decay;  ///< None: that of the optimizer.
+  bool frozen = false;
+  bool keep_statistics = false;  ///< Of batch norm; with `frozen`.
+  std::string where;             ///< For errors: "FILE:LINE".
+};
+
 struct OptimizerConfig {
   /// "sgd", "momentum", "nesterov" (all SGD), "adam", "adamw", "adagrad"; "lion", "nadam", "adan",
   /// "rmsprop", "lamb": see RuleOptimizer.
@@ -244,14 +254,16 @@ struct OptimizerConfig {
   bool filter_bias_and_bn = true;  ///< Biases and the parameters of norms do not decay.
   double beta1 = 0.9;
   double beta2 = 0.999;
-  double beta3 = 0.99;           ///< adan.
-  double eps = 1e-8;             ///< In MindOCR only for rmsprop.
-  bool use_amsgrad = false;      ///< adam, adamw.
-  double dampening = 0;          ///< sgd.
-  double decay = 0.9;            ///< rmsprop.
-  bool centered = false;         ///< rmsprop.
-  double accum = 0.1;            ///< adagrad: initial value of the sum.
-  double schedule_decay = 4e-3;  ///< nadam.
+  double beta3 = 0.99;              ///< adan.
+  double eps = 1e-8;                ///< In MindOCR only for rmsprop.
+  bool use_amsgrad = false;         ///< adam, adamw.
+  double dampening = 0;             ///< sgd.
+  double decay = 0.9;               ///< rmsprop.
+  bool centered = false;            ///< rmsprop.
+  double accum = 0.1;               ///< adagrad: initial value of the sum.
+  double schedule_decay = 4e-3;     ///< nadam.
+  std::vector<GroupConfig> groups;  ///< Ours. The first that selects a parameter counts.
+  double layer_decay = 1;           ///< Ours: see layer_scales().
 };
 
 /// An absent section means a static scale of 1. The scale changes after optimizer steps, not

@@ -78,6 +78,63 @@ void read_decay(Section& section, OptimizerConfig& config, ModelType type) {
                "biases, and parameters of norms, do not decay");
 }
 
+/// `lr` is kept as a part of the schedule's, which it follows.
+void read_group_rate(Section& section, GroupConfig& group, double peak) {
+  section.read("lr_scale", group.lr_scale, {1e-9, 1e9},
+               "*ours*: their rate is `scheduler.lr` times this");
+  std::optional<double> lr;
+  section.read("lr", lr, {1e-12, 1e6},
+               "*ours*: the same as a rate: where the schedule has `scheduler.lr`");
+  if (!lr) return;
+  if (group.lr_scale) section.fail("lr", "and lr_scale exclude each other");
+  if (!(peak > 0))
+    section.fail("lr", "follows the schedule, so scheduler.lr must be greater than 0");
+  group.lr_scale = *lr / peak;
+}
+
+GroupConfig read_group(Section section, double peak) {
+  GroupConfig group;
+  group.where = section.where("params");
+  section.require("params", "is missing: patterns of parameters' names, such as layer1.*");
+  section.read("params", group.params,
+               "*ours*: patterns of parameters' names, or of modules: `layer1`, `*.bias`");
+  read_group_rate(section, group, peak);
+  section.read("weight_decay", group.weight_decay, {0, 1e6},
+               "*ours*: in the place of the optimizer's; the exceptions from decay remain");
+  section.read("frozen", group.frozen, "*ours*: True: they keep their values");
+  section.read("keep_statistics", group.keep_statistics,
+               "*ours*: True, with `frozen`: their batch norms normalise by their running "
+               "statistics, and keep them");
+  section.finish();
+  if (group.frozen && (group.lr_scale || group.weight_decay)) {
+    section.fail("frozen", "excludes lr_scale, lr and weight_decay");
+  }
+  if (group.keep_statistics && !group.frozen) section.fail("keep_statistics", "needs frozen: True");
+  return group;
+}
+
+void read_groups(Section& section, OptimizerConfig& config, double peak) {
+  section.record("groups", "a list of mappings", "",
+                 "*ours*: parameters with values of their own; [keys](#groups)");
+  section.any("groups");
+  if (section.settings() != nullptr) {
+    Node none;
+    read_group(Section(none, section.name_of("groups"), section.settings()), peak);
+  }
+  section.read("layer_decay", config.layer_decay, {1e-6, 1},
+               "*ours*: factor of the rate from one layer to the one before it; 1: one rate for "
+               "all");
+  if (!section.has("groups")) return;
+  Node* const list = section.any("groups");
+  if (list->kind != Node::Kind::kList) {
+    section.fail("groups", "must be a list of mappings such as {params: fc, lr_scale: 10}");
+  }
+  for (size_t i = 0; i < list->items.size(); ++i) {
+    const std::string name = fmt::format("{}[{}]", section.name_of("groups"), i);
+    config.groups.push_back(read_group(Section(list->items[i], name), peak));
+  }
+}
+
 /// The keys of one_cycle.
 void read_one_cycle(Section& section, SchedulerConfig& config) {
   section.read("pct_start", config.pct_start, {0.001, 0.999},
@@ -118,7 +175,7 @@ SchedulerConfig read_scheduler(Section section) {
   return config;
 }
 
-OptimizerConfig read_optimizer(Section section, ModelType type) {
+OptimizerConfig read_optimizer(Section section, ModelType type, double peak) {
   OptimizerConfig config;
   const OptimizerKind& kind = read_opt(section, config);
   read_decay(section, config, type);
@@ -129,6 +186,7 @@ OptimizerConfig read_optimizer(Section section, ModelType type) {
   section.read("eps", config.eps, {0, 1},
                "in the denominator; adam adds it where PyTorch does, not MindSpore");
   read_own_arguments(section, config, kind);
+  read_groups(section, config, peak);
   section.only("clip", {}, "clip gradients with train.clip_grad and train.clip_norm");
   section.only("loss_scale", {"1.0", "1", ""}, "losses are scaled by the section loss_scaler");
   section.only("checkpoint_path", {""}, "model.resume loads the optimizer's state too");

@@ -19,7 +19,8 @@ MetricConfig read_metric(Section section, ModelType type);
 LossConfig read_loss(Section section, ModelType type);
 PostprocessConfig read_postprocess(Section section, ModelType type);
 SchedulerConfig read_scheduler(Section section);
-OptimizerConfig read_optimizer(Section section, ModelType type);
+/// `peak`: scheduler.lr, for groups with a rate of their own.
+OptimizerConfig read_optimizer(Section section, ModelType type, double peak);
 TrainSection read_train(Section section, ModelType type);
 EvalSection read_eval(Section section, ModelType type);
 PredictSection read_predict(Section section, ModelType type);

@@ -15,6 +15,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/train/config/optimizers.h"
+#include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/optim/rule_optimizer.h"
 
 namespace lockstep {
@@ -31,36 +32,15 @@ void set_decay(Options& options, double decay) {
   options.weight_decay(decay);
 }
 
-/// Scale or shift of a norm: one dimension, and a weight of one dimension beside it.
-bool is_of_norm(const torch::OrderedDict<std::string, at::Tensor>& all, const std::string& name,
-                int64_t dims) {
-  if (dims > 1) return false;
-  const std::string layer = name.substr(0, name.rfind('.') + 1);
-  const at::Tensor* weight = all.find(layer + "weight");
-  return weight != nullptr && weight->dim() <= 1;
-}
-
 template <class Options>
-Groups make_groups(const OptimizerConfig& config, const torch::nn::Module& model,
+Groups make_groups(const OptimizerConfig& config, const torch::nn::Module& model, double peak,
                    const Options& options) {
-  std::vector<at::Tensor> with, without;
-  const auto all = model.named_parameters();
-  for (const auto& item : all) {
-    const at::Tensor& parameter = item.value();
-    if (!parameter.requires_grad()) continue;
-    const bool norm = is_of_norm(all, item.key(), parameter.dim());
-    (decays(config, {item.key(), parameter.dim(), norm}) ? with : without).push_back(parameter);
-  }
-  if (with.empty() && without.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "the model has no parameter to train");
-  }
   Groups groups;
-  for (const bool decay : {true, false}) {
-    auto& params = decay ? with : without;
-    if (params.empty()) continue;
+  for (const auto& group : parameter_groups(config, model, peak)) {
     auto own = std::make_unique<Options>(options);
-    set_decay(*own, decay ? config.weight_decay : 0);
-    groups.emplace_back(params, std::move(own));
+    set_decay(*own, group.weight_decay);
+    own->set_lr(group.lr);
+    groups.emplace_back(group.parameters, std::move(own));
   }
   return groups;
 }
@@ -87,61 +67,29 @@ RuleOptions rule_options(const OptimizerConfig& config) {
   return options;
 }
 
-bool contains_any(const std::string& text, const std::vector<std::string>& parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](const std::string& part) { return text.find(part) != std::string::npos; });
-}
-
-/// The parameter's name in MindSpore: ".gamma" and ".beta" in a norm.
-std::string mindspore_name(const ParameterFacts& parameter) {
-  if (!parameter.of_norm) return parameter.name;
-  const size_t dot = parameter.name.rfind('.') + 1;
-  return parameter.name.substr(0, dot) + (parameter.name.substr(dot) == "bias" ? "beta" : "gamma");
-}
-
-bool is_named(const ParameterFacts& parameter, const std::vector<std::string>& parts) {
-  return contains_any(parameter.name, parts) || contains_any(mindspore_name(parameter), parts);
-}
-
-bool decays_exactly(const OptimizerConfig& config, const ParameterFacts& parameter) {
-  const bool small = parameter.dims <= 1;
-  if (config.grouping_strategy == "svtr") {
-    return !small && !is_named(parameter, {"norm", "pos_embed"});
-  }
-  if (config.grouping_strategy == "filter_norm_and_bias") return !small;
-  return !is_named(parameter, config.no_weight_decay_params) &&
-         !(config.filter_bias_and_bn && small);
-}
-
 }  // namespace
 
-bool decays(const OptimizerConfig& config, const ParameterFacts& parameter) {
-  if (config.exact_decay) return decays_exactly(config, parameter);
-  const bool grouped = !config.grouping_strategy.empty() ||
-                       !config.no_weight_decay_params.empty() || config.filter_bias_and_bn;
-  return grouped || optimizer_kind(config).decays_norms || !parameter.of_norm;
-}
-
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& config,
-                                                        const torch::nn::Module& model) {
+                                                        const torch::nn::Module& model,
+                                                        double peak) {
   using namespace torch::optim;
   switch (optimizer_kind(config).rule) {
     case OptimizerRule::kAdam: {
       const auto options = adam_options<AdamOptions>(config);
-      return std::make_unique<Adam>(make_groups(config, model, options), options);
+      return std::make_unique<Adam>(make_groups(config, model, peak, options), options);
     }
     case OptimizerRule::kAdamW: {
       const auto options = adam_options<AdamWOptions>(config);
-      return std::make_unique<AdamW>(make_groups(config, model, options), options);
+      return std::make_unique<AdamW>(make_groups(config, model, peak, options), options);
     }
     case OptimizerRule::kAdagrad: {
       AdagradOptions options(0);
       options.initial_accumulator_value(config.accum).eps(config.eps);
-      return std::make_unique<Adagrad>(make_groups(config, model, options), options);
+      return std::make_unique<Adagrad>(make_groups(config, model, peak, options), options);
     }
     case OptimizerRule::kOurs: {
       const RuleOptions options = rule_options(config);
-      return std::make_unique<RuleOptimizer>(config.opt, make_groups(config, model, options),
+      return std::make_unique<RuleOptimizer>(config.opt, make_groups(config, model, peak, options),
                                              options);
     }
     case OptimizerRule::kSgd:
@@ -149,7 +97,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& c
   }
   SGDOptions options(0);
   options.momentum(config.momentum).nesterov(config.nesterov).dampening(config.dampening);
-  return std::make_unique<SGD>(make_groups(config, model, options), options);
+  return std::make_unique<SGD>(make_groups(config, model, peak, options), options);
 }
 
 void set_learning_rate(torch::optim::Optimizer& optimizer, double lr) {

@@ -14,30 +14,16 @@
 #include <vector>
 
 #include "lockstep/train/config/config.h"
+#include "lockstep/train/optim/parameter_groups.h"
 
 namespace lockstep {
 
-struct ParameterFacts {
-  std::string name;
-  int64_t dims = 0;
-  bool of_norm = false;  ///< Scale or shift of a norm.
-};
-
-/// Whether weight decay applies to a parameter. With exact_decay these do not decay:
-/// - with filter_bias_and_bn, or the strategy filter_norm_and_bias: parameters with at most one
-///   dimension (biases, scales and shifts of norms);
-/// - with no_weight_decay_params: parameters whose name contains one of its texts, or whose name in
-///   MindSpore does (gamma and beta of norms);
-/// - with the strategy svtr: one dimension, and names with "norm" and "pos_embed".
-/// A strategy takes precedence over the other two keys. Without exact_decay: see
-/// OptimizerConfig::exact_decay.
-bool decays(const OptimizerConfig& config, const ParameterFacts& parameter);
-
-/// Over all parameters of `model` that need a gradient, in at most two groups: with decay, then
-/// without; each in the model's order. The learning rate is 0 until set_learning_rate().
-/// Errors: kInvalidArgument (nothing to train, a value that libtorch refuses).
+/// Over parameter_groups(). `peak`: scheduler.lr, of which groups with a scale have their rates;
+/// the others have 0 until set_learning_rate(). Errors: kInvalidArgument (nothing to train, a value
+/// that libtorch refuses, a registered one that makes none or other groups).
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& config,
-                                                        const torch::nn::Module& model);
+                                                        const torch::nn::Module& model,
+                                                        double peak = 1);
 
 /// Sets the rate of all groups.
 void set_learning_rate(torch::optim::Optimizer& optimizer, double lr);
