@@ -87,6 +87,16 @@ struct MetricPoint {
   bool operator==(const MetricPoint&) const = default;
 };
 
+/// How long a metric that is watched has not improved: for a schedule or early stopping.
+struct PatienceState {
+  std::string metric;
+  std::optional<double> best{};
+  int64_t waited = 0;  ///< Evaluations in a row without improvement.
+  int64_t times = 0;   ///< How often the patience ran out.
+
+  bool operator==(const PatienceState&) const = default;
+};
+
 struct TrainingState {
   static constexpr int kFormat = 3;  ///< Raised when old programs could misread new files.
 
@@ -117,6 +127,9 @@ struct TrainingState {
   std::optional<double> metric_value;  ///< Of these weights; none when not evaluated.
   std::optional<MetricPoint> best;     ///< Of the run so far.
   std::vector<MetricPoint> history;    ///< Every evaluation, in order.
+
+  std::optional<PatienceState> plateau;         ///< Of the schedule reduce_on_plateau.
+  std::optional<PatienceState> early_stopping;  ///< Of train.early_stopping.
 
   std::string rng;  ///< State of libtorch's CPU generator, raw bytes (see rng_bytes()); may be "".
 

@@ -26,6 +26,9 @@
 namespace at {
 class Tensor;
 }
+namespace torch::optim {
+class Optimizer;
+}
 
 namespace lockstep {
 
@@ -226,6 +229,8 @@ void Section::read(const std::string& key, std::optional<std::array<T, N>>& valu
 class BatchMaker;
 class Metric;
 class Model;
+struct EvalResult;
+struct ParameterGroup;
 
 /// `model.network`: a whole network. Every rank calls it with the same state of libtorch's
 /// generator, so that all make the same weights. num_classes: model.head.num_classes, or 0.
@@ -248,8 +253,50 @@ struct DatasetUse {
 /// trainer deals the samples to the ranks.
 using DatasetMaker = std::function<std::unique_ptr<const BatchMaker>(const DatasetUse& use)>;
 
+/// `optimizer.opt`. groups: the parameters to train, by rate and weight decay (train.h). Group i of
+/// the optimizer has those of groups[i]. Checkpoints hold the state of libtorch's optimizers.
+using OptimizerOfGroups = std::function<std::unique_ptr<torch::optim::Optimizer>(
+    const std::vector<ParameterGroup>& groups)>;
+
+/// A point of a run, for a schedule.
+struct SchedulePoint {
+  double epoch = 0;  ///< Epochs done, with the part of the current one.
+  double step = 0;   ///< The same in micro-steps.
+  int64_t steps_per_epoch = 1;
+  int64_t num_epochs = 1;
+  double lr = 0;  ///< scheduler.lr.
+};
+/// `scheduler.scheduler`: the learning rate at a point behind warm-up. It depends on the point
+/// alone, so that a resumed run goes on with it.
+using Schedule = std::function<double(const SchedulePoint& point)>;
+
+/// A micro-step that is done. Numbers are means over the ranks.
+struct StepFacts {
+  int64_t epoch = 1;          ///< From 1.
+  int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.
+  int64_t steps_per_epoch = 1;
+  int64_t optimizer_steps = 0;  ///< Of the whole run so far.
+  double loss = 0;
+  double lr = 0;
+};
+
+/// Called on every rank, at the same points of the run. An exception ends the run.
+struct RecipeEvents {
+  std::function<void(int64_t epoch)> on_epoch_begin{};
+  /// The gradients are averaged over the ranks; clipping and the optimizer's step come next. What
+  /// it changes must be the same on all ranks.
+  std::function<void(Model& network)> before_update{};
+  std::function<void(const StepFacts& step)> on_step{};
+  std::function<void(int64_t epoch, double loss)> on_epoch{};
+  std::function<void(const EvalResult& result)> on_evaluation{};
+  std::function<void()> on_end{};  ///< Not after an error.
+  std::function<void(const std::string& why)> on_error{};
+};
+/// `name` of an item of `callbacks`.
+using CallbackMaker = std::function<RecipeEvents()>;
+
 /// Rises when these types change. A shared library keeps that of its headers.
-constexpr int kPartVersion = 1;
+constexpr int kPartVersion = 2;
 
 /// A part by name. `read` must read every key that the part knows, whatever their values.
 template <typename Made>
@@ -282,6 +329,9 @@ Registry<NetworkMaker>& networks();
 Registry<LossFunction>& losses();
 Registry<MetricMaker>& metrics();
 Registry<DatasetMaker>& datasets();
+Registry<OptimizerOfGroups>& optimizers();
+Registry<Schedule>& schedules();
+Registry<CallbackMaker>& callbacks();
 
 /// An object that registers a part, as in the example above.
 template <typename Made, Registry<Made>& (*kRegistry)()>
@@ -294,5 +344,8 @@ using NetworkPart = RegisteredPart<NetworkMaker, networks>;
 using LossPart = RegisteredPart<LossFunction, losses>;
 using MetricPart = RegisteredPart<MetricMaker, metrics>;
 using DatasetPart = RegisteredPart<DatasetMaker, datasets>;
+using OptimizerPart = RegisteredPart<OptimizerOfGroups, optimizers>;
+using SchedulePart = RegisteredPart<Schedule, schedules>;
+using CallbackPart = RegisteredPart<CallbackMaker, callbacks>;
 
 }  // namespace lockstep

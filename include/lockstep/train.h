@@ -89,27 +89,11 @@ class Metric {
 //   recipe.settings = {"scheduler.lr=0.01", "scheduler.num_epochs=9"};
 //   return lockstep::train(recipe, lockstep::World::join());
 
-/// A micro-step that is done. Numbers are means over the ranks.
-struct StepFacts {
-  int64_t epoch = 1;          ///< From 1.
-  int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.
-  int64_t steps_per_epoch = 1;
-  int64_t optimizer_steps = 0;  ///< Of the whole run so far.
-  double loss = 0;
-  double lr = 0;
-};
-
-/// Called on every rank, at the same points of the run. An exception ends the run.
-struct RecipeEvents {
-  std::function<void(int64_t epoch)> on_epoch_begin{};
-  /// The gradients are averaged over the ranks; clipping and the optimizer's step come next. What
-  /// it changes must be the same on all ranks.
-  std::function<void(Model& network)> before_update{};
-  std::function<void(const StepFacts& step)> on_step{};
-  std::function<void(int64_t epoch, double loss)> on_epoch{};
-  std::function<void(const EvalResult& result)> on_evaluation{};
-  std::function<void()> on_end{};  ///< Not after an error.
-  std::function<void(const std::string& why)> on_error{};
+/// Parameters with one rate and one weight decay.
+struct ParameterGroup {
+  Tensors parameters;
+  double lr = 0;  ///< At the peak of the schedule; 0: the schedule's.
+  double weight_decay = 0;
 };
 
 /// Makes an optimizer for the parameters of `network` that need a gradient. Groups may have rates

@@ -36,6 +36,13 @@ ordered_json encode(const MetricPoint& point) {
   return {{"epoch", point.epoch}, {"step", point.step}, {"value", point.value}};
 }
 
+ordered_json encode(const PatienceState& state) {
+  return {{"metric", state.metric},
+          {"best", state.best ? ordered_json(*state.best) : ordered_json()},
+          {"waited", state.waited},
+          {"times", state.times}};
+}
+
 /// Reads an object field by field, remembers the fields that were read, and names file and field in
 /// every error.
 class Fields {
@@ -124,6 +131,16 @@ LossScaleState decode_loss_scale(Fields fields) {
   LossScaleState state{fields.real("scale"), fields.count("clean_steps"),
                        fields.count("overflows")};
   if (!(state.scale > 0)) fields.fail("scale", "must be a number greater than 0");
+  fields.no_others();
+  return state;
+}
+
+PatienceState decode_patience(Fields fields) {
+  PatienceState state;
+  state.metric = fields.text("metric");
+  if (!fields.get("best").is_null()) state.best = fields.real("best");
+  state.waited = fields.count("waited");
+  state.times = fields.count("times");
   fields.no_others();
   return state;
 }
@@ -221,6 +238,8 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   metric["best"] = state.best ? encode(*state.best) : ordered_json();
   metric["history"] = ordered_json::array();
   for (const MetricPoint& point : state.history) metric["history"].push_back(encode(point));
+  if (state.plateau) json["plateau"] = encode(*state.plateau);
+  if (state.early_stopping) json["early_stopping"] = encode(*state.early_stopping);
   json["files"] = ordered_json::object();
   for (const auto& [name, digest] : files) {
     json["files"][name] = {{"bytes", digest.bytes}, {digest.kind, digest.hex}};
@@ -255,6 +274,13 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   // Checkpoints of early versions call them shards.
   state.virtual_ranks = fields.positive(fields.has("shards") ? "shards" : "virtual_ranks");
   decode_metric(fields.inner("metric", fields.get("metric")), state);
+  if (fields.has("plateau")) {
+    state.plateau = decode_patience(fields.inner("plateau", fields.get("plateau")));
+  }
+  if (fields.has("early_stopping")) {
+    state.early_stopping =
+        decode_patience(fields.inner("early_stopping", fields.get("early_stopping")));
+  }
   decoded.files = decode_digests(fields.get("files"), fields);
   state.rng = fields.bytes("rng");
   fields.no_others();

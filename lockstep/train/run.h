@@ -1,5 +1,5 @@
 #pragma once
-// The three modes of `lockstep train`.
+// The modes of `lockstep train`.
 
 #include <memory>
 #include <vector>
@@ -34,6 +34,12 @@ int run_training(const Config& config, World world, const RunExtras& extras = {}
 /// Collective. Evaluates eval.ckpt_load_path, or the best checkpoint of train.ckpt_save_dir.
 /// Errors: kInvalidArgument without a section `eval`, kNotFound.
 int run_evaluation(const Config& config, World world);
+
+/// Collective. Trains for at most `steps` optimizer steps from the run's first weights, with a rate
+/// that rises exponentially, and prints on rank 0 rates, losses and a suggestion. Ends early once
+/// the loss has diverged. Writes one file: a picture beside train.ckpt_save_dir. Returns 0, or 128
+/// + the signal that ended it. Errors: as run_training().
+int run_find_lr(const Config& config, World world, int64_t steps);
 
 /// Collective. Builds the model, reads the checkpoint to resume from, and prints the effective
 /// configuration and the plan of the run on rank 0. Of the data it checks only the files' sizes;

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -16,6 +15,7 @@
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/events.h"
+#include "lockstep/train/callbacks/recipe_events.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/callbacks/step_log.h"
 #include "lockstep/train/compute_device.h"
@@ -29,6 +29,7 @@
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/run_parts.h"
 #include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/setup.h"
@@ -41,57 +42,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kName = "lockstep.train";
-
-/// Its construction finds all errors before anything is written.
-struct RunParts {
-  std::shared_ptr<Model> model;
-  std::unique_ptr<MasterWeights> masters;  ///< For amp_level O2 and O3.
-  std::unique_ptr<torch::optim::Optimizer> optimizer;
-  std::unique_ptr<Ema> ema;
-  std::unique_ptr<Task> task;
-  DataParts train;
-  std::optional<DataParts> eval;
-  Resumed resumed;
-};
-
-/// Errors: kInvalidArgument if the configuration has rates or decays for groups, which an optimizer
-/// from elsewhere would ignore.
-void refuse_rates(const OptimizerConfig& config) {
-  const bool any = std::any_of(config.groups.begin(), config.groups.end(), [](const auto& group) {
-    return group.lr_scale || group.weight_decay;
-  });
-  if (!any && config.layer_decay == 1) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "optimizer.groups and layer_decay have no effect on the recipe's own optimizer, "
-              "except for `frozen`: give its groups their rates where it is made");
-}
-
-RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,
-                    const OptimizerMaker& own_optimizer) {
-  RunParts parts;
-  const VirtualRankRange virtual_ranks = virtual_ranks_of(config, world);
-  const int64_t seed = config.system.seed;
-  parts.model = make_model(config.model, seed, world.rank == 0);
-  parts.model->to(device);
-  freeze_parameters(config.optimizer, *parts.model);
-  parts.masters = make_masters(config.system.amp_level, *parts.model);
-  torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
-  if (own_optimizer) refuse_rates(config.optimizer);
-  parts.optimizer = own_optimizer
-                        ? own_optimizer(weights)
-                        : make_optimizer(config.optimizer, weights, config.scheduler.lr);
-  parts.task = make_task(config);
-  const int workers = workers_of(world);
-  parts.train = make_data(config, virtual_ranks, true, workers);
-  if (config.system.val_while_train) parts.eval = make_data(config, virtual_ranks, false, workers);
-  parts.resumed = resume(config, own_results, weights, *parts.optimizer);
-  if (parts.masters) parts.masters->publish_all();
-  if (config.train.ema) {
-    parts.ema = std::make_unique<Ema>(weights, config.train.ema_decay);
-    load_ema(parts.resumed.from, *parts.ema);
-  }
-  return parts;
-}
 
 /// Samples of the whole data set.
 DataSamples samples_of(const DataParts& data) {
@@ -201,6 +151,12 @@ std::string resume_line(const Config& config, const TrainingState& state, const 
                        trainer.steps_per_epoch());
   }
   const int64_t epochs = config.scheduler.num_epochs;
+  if (state.epoch < epochs && state.early_stopping) {
+    return fmt::format(
+        "There is nothing left to train: {} had not improved in {} "
+        "(train.early_stopping)",
+        state.early_stopping->metric, counted(state.early_stopping->waited, "evaluation"));
+  }
   const std::string done =
       state.epoch >= epochs
           ? fmt::format("{} of {} (scheduler.num_epochs)", counted(state.epoch, "epoch"), epochs)
@@ -260,26 +216,44 @@ MetricsLabels labels_of(const World& world) {
   return {world.job_id, host, world.rank};
 }
 
-/// Returns the callback that records a failure.
-std::shared_ptr<Events> add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts,
-                                      const WriterFence& fence, const World& world,
-                                      bool own_results, const RunExtras& extras) {
+/// The registered callbacks that the configuration names.
+std::vector<std::shared_ptr<EventCallback>> make_named_callbacks(const Config& config) {
+  std::vector<std::shared_ptr<EventCallback>> made;
+  for (const auto& part : config.callbacks) {
+    made.push_back(std::make_shared<EventCallback>(part.make()));
+  }
+  return made;
+}
+
+/// What learns of a failure.
+struct Witnesses {
+  std::shared_ptr<Events> events;
+  std::vector<std::shared_ptr<EventCallback>> named;
+};
+
+Witnesses add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts,
+                        const WriterFence& fence, const World& world, bool own_results,
+                        const RunExtras& extras) {
   const auto results = std::make_shared<Results>(labels_of(world), fence, parts.train.classes);
   auto events = std::make_shared<Events>(labels_of(world), results, own_results);
   trainer.add(std::make_shared<StepLog>(log));
   trainer.add(results);  // Results before Checkpoints: it then has a checkpoint's steps
   trainer.add(std::make_shared<Checkpoints>(log, fence));
+  const auto named = make_named_callbacks(trainer.config());
+  for (const auto& callback : named) trainer.add(callback);
   for (const auto& callback : extras.callbacks) trainer.add(callback);
   if (parts.eval) {  // last: its failure costs no epoch
     trainer.add(std::make_shared<Evaluation>(*parts.eval->loader, parts.eval->samplers));
   }
   trainer.add(events);
-  return events;
+  return {events, named};
 }
 
 /// The next command to type.
 std::string next_step(const Config& config, StopReason reason) {
-  if (reason == StopReason::kEpochsDone) return "--eval to evaluate the weights";
+  if (reason == StopReason::kEpochsDone || reason == StopReason::kEarlyStopping) {
+    return "--eval to evaluate the weights";
+  }
   if (reason != StopReason::kMaxSteps) return "-o model.resume=True to go on";
   return fmt::format(
       "--eval to evaluate the weights, or with -o model.resume=True train.max_steps=0 to go on to "
@@ -319,14 +293,15 @@ void draw_curves(TrainingLog& log, const Config& config, const WriterFence& fenc
   }
 }
 
-StopReason fit_and_draw(Trainer& trainer, TrainingLog& log, Events& events,
+StopReason fit_and_draw(Trainer& trainer, TrainingLog& log, const Witnesses& witnesses,
                         const WriterFence& fence) {
   try {
     const StopReason reason = trainer.fit();
     if (trainer.rank() == 0) draw_curves(log, trainer.config(), fence);
     return reason;
   } catch (const std::exception& error) {
-    events.failed(trainer, error.what());
+    witnesses.events->failed(trainer, error.what());
+    for (const auto& callback : witnesses.named) callback->failed(error.what());
     if (trainer.rank() == 0) draw_curves(log, trainer.config(), fence);
     throw;
   }
@@ -358,9 +333,9 @@ void compare_after_signal(Trainer& trainer, TrainingLog& log) {
 }
 
 /// From the first step to the last line of the log.
-void train_logged(Trainer& trainer, TrainingLog& log, Events& events, const WriterFence& fence,
-                  const World& world, bool by_command) {
-  const StopReason reason = fit_and_draw(trainer, log, events, fence);
+void train_logged(Trainer& trainer, TrainingLog& log, const Witnesses& witnesses,
+                  const WriterFence& fence, const World& world, bool by_command) {
+  const StopReason reason = fit_and_draw(trainer, log, witnesses, fence);
   if (exit_status_of(reason) != 0) {
     if (world.rank == 0) log_end(log, trainer, by_command);
     return compare_after_signal(trainer, log);
@@ -392,7 +367,7 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   const bool own_results = finds_own_results(config, world, group, &fence);
   RunParts parts;
   do_disk_work(group, "data are indexed and weights are read", disk_limit(config),
-               [&] { parts = make_parts(config, world, device, own_results, extras.optimizer); });
+               [&] { parts = make_parts(config, world, device, own_results, extras); });
   check_same_samples(samples_of(parts.train), parts.eval ? samples_of(*parts.eval) : DataSamples(),
                      group);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
@@ -419,9 +394,9 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   if (!virtual_ranks_note.empty()) log.write(Severity::kWarning, kName, virtual_ranks_note);
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);
-    const auto events =
+    const auto witnesses =
         add_callbacks(trainer, log, parts, folder.fence, world, own_results, extras);
-    train_logged(trainer, log, *events, folder.fence, world, extras.by_command);
+    train_logged(trainer, log, witnesses, folder.fence, world, extras.by_command);
   });
   return exit_status_of(trainer.stop_reason());
 }

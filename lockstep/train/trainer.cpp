@@ -72,6 +72,7 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& a
   if (config().system.val_while_train) {
     check_main_indicator(config().metric.main_indicator, task().metric_names());
   }
+  begin_watching();
   require_batch(steps_per_epoch_, samples_a_virtual_rank_, config().train.loader.batch_size);
   take_up(TrainingState(state_));
   const bool watches = config().loss_scaler || config().system.drop_overflow_update;
@@ -115,7 +116,7 @@ void Trainer::take_up(const TrainingState& saved) {
 bool Trainer::has_steps_left() const {
   const int64_t max_steps = config().train.max_steps;
   return state_.epoch < config().scheduler.num_epochs &&
-         (max_steps == 0 || state_.step < max_steps);
+         (max_steps == 0 || state_.step < max_steps) && !stopped_early();
 }
 
 bool Trainer::finished() const {
@@ -125,6 +126,7 @@ bool Trainer::finished() const {
 StopReason Trainer::fit() {
   const int64_t max_steps = config().train.max_steps;
   if (max_steps > 0 && state_.step >= max_steps) stop_ = StopReason::kMaxSteps;
+  if (stopped_early()) stop_ = StopReason::kEarlyStopping;
   for (auto& callback : callbacks_) callback->on_start(*this);
   for (auto& callback : callbacks_) callback->on_begin(*this);
   while (!finished()) run_epoch();
@@ -250,6 +252,7 @@ void Trainer::evaluation_failed(const std::string& why) {
 }
 
 void Trainer::evaluated(const EvalResult& result) {
+  watch(result);
   for (auto& callback : callbacks_) callback->on_evaluation(*this, result);
 }
 

@@ -96,7 +96,15 @@ AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64
 constexpr int kMaxDropsInARow = 100;
 
 /// kMembership: SIGTERM came because hosts of an elastic job joined or left, and the job continues.
-enum class StopReason { kEpochsDone, kMaxSteps, kSigterm, kSigint, kSighup, kMembership };
+enum class StopReason {
+  kEpochsDone,
+  kMaxSteps,
+  kEarlyStopping,
+  kSigterm,
+  kSigint,
+  kSighup,
+  kMembership
+};
 /// The signal of this reason; 0 for none.
 int signal_of(StopReason reason);
 
@@ -124,6 +132,10 @@ int signal_of(StopReason reason);
 /// learning-rate schedule then keep their values; so do buffers if the loss was not finite. The
 /// loss scale shrinks, and the batches are spent. kMaxDropsInARow of them end the run.
 ///
+/// Evaluations at the ends of epochs count for the schedule reduce_on_plateau and for
+/// train.early_stopping. Their values are exact and the same on all ranks, so all ranks reduce the
+/// rate, or end the run, alike.
+///
 /// The state (see TrainingState) records at any callback which steps are in the weights. A run
 /// started from a saved one has the bits of an uninterrupted run. A run can also resume, even
 /// within an epoch, with another number of ranks or virtual ranks, or with other batches. The
@@ -146,8 +158,16 @@ class Trainer {
   /// then those of the step before.
   StopReason fit();
 
-  /// For the callback that evaluates: notifies the others.
+  /// For the callback that evaluates: takes the result into account and notifies the others.
   void evaluated(const EvalResult& result);
+  /// Errors: kInvalidArgument if the result lacks a value that schedule or early stopping watch.
+  void check_watched_values(const EvalResult& result) const;
+  /// Lines about the last evaluation's consequences, for the log.
+  const std::vector<std::string>& watch_notes() const { return watch_notes_; }
+  /// The rate was reduced after the last evaluation.
+  bool rate_reduced() const { return rate_reduced_; }
+  /// Ends the run after the current step or evaluation; the same call on all ranks.
+  void stop(StopReason reason) { stop_ = reason; }
   /// The failure costs the figure, not the run.
   void evaluation_failed(const std::string& why);
   void report_fault(const std::string& line);
@@ -184,7 +204,7 @@ class Trainer {
   /// none.
   const std::string& dealing_note() const { return dealing_note_; }
   StopReason stop_reason() const { return stop_; }
-  /// Whether epochs and max_steps leave anything to train.
+  /// Whether epochs, max_steps and early stopping leave anything to train.
   bool has_steps_left() const;
   /// The slowest rank of the last steps, if any; see WaitSums::note().
   std::string waits_note() const { return recent_waits_.note(); }
@@ -193,6 +213,11 @@ class Trainer {
   friend class AveragedWeights;
   void swap_average();
   bool finished() const;
+  bool stopped_early() const;
+  void begin_watching();
+  void watch(const EvalResult& result);
+  void watch_plateau(const EvalResult& result);
+  void watch_for_the_end(const EvalResult& result);
   void ask_whether_job_goes_on();
   int64_t dataset_size() const { return parts_.samplers.front().dataset_size(); }
   void take_up(const TrainingState& saved);
@@ -202,6 +227,7 @@ class Trainer {
   void read_ahead();
   std::optional<Batch> next_batch();
   AccumulationSlot slot_of_step() const;
+  double current_rate() const;
   StepReport micro_step(const Batch& batch);
   struct Losses {  ///< Of this rank's virtual ranks.
     std::vector<double> losses;
@@ -250,6 +276,8 @@ class Trainer {
   int64_t total_steps_ = 0;
   std::string dealing_note_;
   StopReason stop_ = StopReason::kEpochsDone;
+  std::vector<std::string> watch_notes_;
+  bool rate_reduced_ = false;
   std::optional<StopReason> pending_stop_;  // for the end of the current optimizer step
   bool save_asked_ = false;                 // by a signal on any rank
   std::vector<at::Tensor> buffers_;         // before that step; kept if it may be dropped

@@ -37,6 +37,7 @@ int signal_of(StopReason reason) {
       return SIGHUP;
     case StopReason::kEpochsDone:
     case StopReason::kMaxSteps:
+    case StopReason::kEarlyStopping:
       break;
   }
   return 0;

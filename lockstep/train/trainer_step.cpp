@@ -50,9 +50,16 @@ AccumulationSlot Trainer::slot_of_step() const {
                            config().train.gradient_accumulation_steps);
 }
 
+double Trainer::current_rate() const {
+  const double position = schedule_position(state_, steps_per_epoch_, dataset_size());
+  return learning_rate(config().scheduler, position, steps_per_epoch_,
+                       state_.plateau ? state_.plateau->times : 0);
+}
+
 StepReport Trainer::micro_step(const Batch& batch) {
   const auto slot = slot_of_step();
   StepReport report{.epoch = state_.epoch + 1, .steps_per_epoch = steps_per_epoch_};
+  report.lr = current_rate();
   keep_buffers(slot);
   Losses losses;
   const double norm_begin_s = norm_time_->seconds();
@@ -76,8 +83,6 @@ StepReport Trainer::micro_step(const Batch& batch) {
   report.faults_of_all = agreed.faults;
   report.remarks = batch.remarks;
   report.remarks_of_all = agreed.remarks;
-  const double position = schedule_position(state_, steps_per_epoch_, dataset_size());
-  report.lr = learning_rate(config().scheduler, position, steps_per_epoch_);
   if (slot.last && !agreed.overflow) report.grad_norm = update(report.lr);
   if (slot.last && agreed.overflow) drop_update(slot);
   if (slot.last) end_step(agreed.overflow, report.loss);

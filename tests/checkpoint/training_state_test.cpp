@@ -32,6 +32,8 @@ TrainingState example() {
   state.metric = "acc";
   record_metric(state, 0.1);
   record_metric(state, 1.0 / 3);
+  state.plateau = PatienceState{"loss", 0.1 + 0.2, 2, 1};
+  state.early_stopping = PatienceState{.metric = "acc", .waited = 3};
   state.rng = std::string("\x00\x7f\xff", 3);
   return state;
 }

@@ -58,9 +58,24 @@ cmp "$folder"/{five,six}/latest/model.safetensors
 run "$bin/fine_tuning" "$folder/seven"
 has '^rank 0: loss 0\.00'
 
-# Groups of parameters.
-run "$bin/own_parts" -c "$config" -o train.ckpt_save_dir="$folder/groups" train.max_steps=40 \
+# Groups of parameters, and an end that a metric asks for.
+run "$bin/own_parts" -c "$config" -o train.ckpt_save_dir="$folder/early" 'train.early_stopping={patience: 2, min_delta: 1}' \
   'optimizer.groups=[{params: layers.0, frozen: True}]' optimizer.layer_decay=0.5
 has 'Parameters: 4 of 6 are trained, 2 are frozen; rates of 0\.5 to 1 times the schedule'
+has 'Early stopping: hits has not improved in 2 evaluations, best: '
+grep -q '"early stopping"' "$folder/early/events.jsonl" || fail "events.jsonl does not say why the run ended"
+run "$bin/own_parts" -c "$config" -o train.ckpt_save_dir="$folder/early" model.resume=True \
+  'train.early_stopping={patience: 2, min_delta: 1}' 'optimizer.groups=[{params: layers.0, frozen: True}]'
+has 'There is nothing left to train: hits had not improved in 2 evaluations'
 refused "^own_parts: error: -o optimizer.groups=.*: optimizer.groups: 'layrs' selects no parameter of the network, did you mean 'layers'\?" \
   "$bin/own_parts" -c "$config" -o 'optimizer.groups=[{params: layrs, frozen: True}]'
+
+# A search for a rate finds the same on any ranks, and leaves the folder of results alone.
+run "$bin/own_parts" --find-lr 60 -c "$config" -o train.ckpt_save_dir="$folder/search" parallel.virtual_ranks=2
+has '^Suggestion: scheduler.lr=[0-9.]+e-0[1-3], a tenth of the rate at which the loss is lowest'
+table=$(grep -E '^[0-9]' <<<"$output")
+[ ! -e "$folder/search" ] || fail "the search wrote into the folder of results"
+[ -s "$folder/search.find_lr.svg" ] || fail "the search drew no picture"
+run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/own_parts" --find-lr 60 -c "$config" \
+  -o train.ckpt_save_dir="$folder/search" parallel.virtual_ranks=2
+[ "$(grep -oE '[0-9.]+e-?[+0-9]+ .*' <<<"$output" | grep -v Sugg)" = "$table" ] || fail "the tables differ: $table"

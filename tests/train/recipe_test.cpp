@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
+#include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "lockstep/model.h"
@@ -130,6 +132,68 @@ TEST_F(RecipeTest, FrozenLayersStayAndGroupsHaveTheirRates) {
   ASSERT_EQ(rates.size(), 24U);
   EXPECT_DOUBLE_EQ(rates[0] * 10, rates[1]);
   EXPECT_GT(rates[1], 0);
+}
+
+const OptimizerPart kPlainSgd("plain_sgd", "SGD", [](Section& settings) {
+  bool loses = false;
+  settings.read("loses", loses, "makes no groups");
+  return [=](const std::vector<ParameterGroup>& groups) {
+    std::vector<torch::optim::OptimizerParamGroup> own;
+    for (const auto& group : groups) {
+      auto options = std::make_unique<torch::optim::SGDOptions>(group.lr);
+      options->weight_decay(group.weight_decay);
+      own.emplace_back(group.parameters, std::move(options));
+    }
+    if (loses) own.pop_back();
+    return std::make_unique<torch::optim::SGD>(own, torch::optim::SGDOptions(0));
+  };
+});
+const SchedulePart kFalling("falling", "lr by the epochs done", [](Section&) {
+  return [](const SchedulePoint& point) { return point.lr / (1 + std::floor(point.epoch)); };
+});
+std::string counted_by_name;
+const CallbackPart kCounts("counts", "counts", [](Section& settings) {
+  std::string mark = "c";
+  settings.read("mark", mark, "of an epoch");
+  return [=] {
+    RecipeEvents events;
+    events.on_epoch = [=](int64_t epoch, double) {
+      counted_by_name += mark + std::to_string(epoch);
+    };
+    return events;
+  };
+});
+
+TEST_F(RecipeTest, TakesOptimizerScheduleAndCallbacksByName) {
+  auto given = recipe();
+  std::vector<double> rates;
+  given.events.on_step = [&](const StepFacts& step) { rates.push_back(step.lr); };
+  given.settings.insert(given.settings.end(),
+                        {"optimizer.opt=plain_sgd", "scheduler.scheduler=falling",
+                         "optimizer.groups=[{params: first, frozen: True}]",
+                         "callbacks=[{name: counts}, {name: counts, mark: d}]"});
+  counted_by_name.clear();
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(counted_by_name, "c1d1c2d2c3d3");
+  ASSERT_EQ(rates.size(), 12U);
+  EXPECT_EQ(rates[3], 0.05);
+  EXPECT_EQ(rates[4], 0.05 / 2);
+  EXPECT_EQ(rates[11], 0.05 / 3);
+  given.settings.emplace_back("optimizer.loses=True");
+  EXPECT_STREQ(error_of([&] { train(given, World::join()); }).what(),
+               "optimizer.opt: 'plain_sgd' made 0 groups of the 1 given");
+}
+
+TEST_F(RecipeTest, AnOwnOptimizerTakesNoRatesOfGroups) {
+  auto given = recipe();
+  given.optimizer = [](torch::nn::Module& network) {
+    return std::make_unique<torch::optim::Adam>(network.parameters(),
+                                                torch::optim::AdamOptions(0.005));
+  };
+  given.settings.emplace_back("optimizer.groups=[{params: last, lr_scale: 2}]");
+  EXPECT_NE(std::string(error_of([&] { train(given, World::join()); }).what())
+                .find("no effect on the recipe's own optimizer"),
+            std::string::npos);
 }
 
 // One program may train several, one after the other.

@@ -41,8 +41,9 @@ void Evaluation::try_out(Trainer& trainer) {
   hooks.max_batches = 1;
   try {
     const AveragedWeights average(trainer);
-    evaluate(trainer.model(), loader_, samplers_, trainer.group(), trainer.task(),
-             trainer.config().system.amp_level, hooks);
+    const auto result = evaluate(trainer.model(), loader_, samplers_, trainer.group(),
+                                 trainer.task(), trainer.config().system.amp_level, hooks);
+    if (result) trainer.check_watched_values(*result);
   } catch (const Error& error) {
     throw Error(error.code(),
                 std::string("evaluation, tried with one batch before training: ") + error.what());

@@ -13,6 +13,8 @@ std::string reason_text(StopReason reason) {
       return "epochs done";
     case StopReason::kMaxSteps:
       return "max_steps";
+    case StopReason::kEarlyStopping:
+      return "early stopping";
     case StopReason::kSigterm:
       return "SIGTERM";
     case StopReason::kSigint:
@@ -57,6 +59,10 @@ void Events::on_evaluation(Trainer& trainer, const EvalResult& result) {
   record.values = result.metrics;
   record.values.emplace_back("seconds", rounded(result.seconds, 3));
   write(record);
+  if (!trainer.rate_reduced()) return;
+  auto reduced = record_of("plateau", trainer);
+  reduced.values = {{"reductions", static_cast<double>(trainer.state().plateau->times)}};
+  write(reduced);
 }
 
 void Events::on_saved(Trainer& trainer, const SavedCheckpoint& saved) {

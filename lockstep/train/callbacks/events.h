@@ -10,11 +10,11 @@
 namespace lockstep {
 
 /// On rank 0: events.jsonl in train.ckpt_save_dir, in the form of metrics.jsonl. Kinds: start,
-/// restart, checkpoint, evaluation, end (with its reason), failure. A restart records the steps and
-/// seconds lost, and the seconds without training. The reason "membership" means that hosts of an
-/// elastic job joined or left and the job continues. The file is never truncated: a later
-/// generation appends to it. Write errors are ignored. Add it last, so that the end comes after the
-/// last checkpoint.
+/// restart, checkpoint, evaluation, plateau, end (with its reason), failure. A restart records the
+/// steps and seconds lost, and the seconds without training. The reason "membership" means that
+/// hosts of an elastic job joined or left and the job continues. The file is never truncated: a
+/// later generation appends to it. Write errors are ignored. Add it last, so that the end comes
+/// after the last checkpoint.
 class Events final : public Callback {
  public:
   /// `results`: added before; they hold the losses of a restart. `again`: this job was started

@@ -140,10 +140,11 @@ void StepLog::on_evaluated(Trainer& trainer, const EvalState& state) {
   if (log_.progress().active()) log_.progress().update(to_progress(state, trainer.virtual_ranks()));
 }
 
-void StepLog::on_evaluation(Trainer&, const EvalResult& result) {
+void StepLog::on_evaluation(Trainer& trainer, const EvalResult& result) {
   for (const auto& line : result.lines) log_.info(kTrainLogger, line);
   log_.info(kTrainLogger, fmt::format("Performance: {}, eval time: {}", python_dict(result.metrics),
                                       python_float(result.seconds)));
+  for (const auto& note : trainer.watch_notes()) log_.info(kTrainLogger, note);
   for (const auto& line : evaluation_warnings(result.samples, result.faults)) {
     log_.write(Severity::kWarning, kTrainLogger, line);
   }

@@ -54,6 +54,38 @@ void check_class_metric(const Config& config, Section& root) {
   }
 }
 
+/// What follows evaluations needs some.
+void check_evaluates(const Config& config, Section& root) {
+  if (config.system.val_while_train) return;
+  const std::string why = "follows evaluations, so it needs system.val_while_train: True";
+  if (config.scheduler.scheduler == "reduce_on_plateau") {
+    root.section("scheduler").fail("scheduler", "reduce_on_plateau " + why);
+  }
+  if (config.train.early_stopping) root.section("train").fail("early_stopping", why);
+}
+
+/// A list of {name: NAME, ...}.
+std::vector<OwnPart<CallbackMaker>> read_callbacks(Section& root) {
+  root.any("callbacks");
+  if (!root.has("callbacks")) return {};
+  Node* const list = root.any("callbacks");
+  if (list->kind != Node::Kind::kList) {
+    root.fail("callbacks", "must be a list of mappings such as {name: NAME}");
+  }
+  if (callbacks().parts().empty()) {
+    root.fail("callbacks", "must be empty: this program has registered none");
+  }
+  std::vector<OwnPart<CallbackMaker>> parts;
+  for (size_t i = 0; i < list->items.size(); ++i) {
+    Section item(list->items[i], fmt::format("callbacks[{}]", i));
+    std::string name;
+    read_name(item, "name", name, names_of(callbacks()), {}, "");
+    parts.push_back(read_own_part(item, "name", name, callbacks()));
+    item.finish();
+  }
+  return parts;
+}
+
 /// Checks across sections.
 void check_together(const Config& config, Section& root) {
   if (config.system.val_while_train && !config.eval) {
@@ -64,6 +96,7 @@ void check_together(const Config& config, Section& root) {
     check_class_metric(config, root);
   }
   if (config.model.type == ModelType::kRec) check_recogniser(config, root);
+  check_evaluates(config, root);
   const auto& hook = config.parallel.comm_hook;
   if (drops_overflows(config) && (hook == "int8" || hook == "powersgd")) {
     root.section("parallel")
@@ -96,6 +129,14 @@ std::string read_source(const std::filesystem::path& path) {
   }
 }
 
+/// The metric of those that name none.
+void watch_main_indicator(Config& config) {
+  const std::string& main = config.metric.main_indicator;
+  if (config.scheduler.plateau.metric.empty()) config.scheduler.plateau.metric = main;
+  auto& early = config.train.early_stopping;
+  if (early && early->metric.empty()) early->metric = main;
+}
+
 }  // namespace
 
 bool drops_overflows(const Config& config) {
@@ -107,7 +148,7 @@ Config read_config(Node tree, Settings* settings) {
   config.effective = std::move(tree);
   Section root(config.effective, "", settings);
   root.expect({"system", "common", "model", "postprocess", "metric", "loss", "scheduler",
-               "optimizer", "loss_scaler", "train", "eval", "predict", "parallel"});
+               "optimizer", "loss_scaler", "train", "eval", "predict", "parallel", "callbacks"});
   config.system = read_system(root.section("system"));
   root.any("common");
   config.model = read_model(root.section("model"));
@@ -125,6 +166,8 @@ Config read_config(Node tree, Settings* settings) {
   if (root.has("predict")) config.predict = read_predict(root.section("predict"), type);
   root.any("predict");
   config.parallel = read_parallel(root.section("parallel"));
+  config.callbacks = read_callbacks(root);
+  watch_main_indicator(config);
   root.finish();
   const bool cifar = type == ModelType::kCls && config.eval && !config.eval->dataset.own;
   if (cifar && config.eval->dataset.data_dirs[0].empty()) {

@@ -206,6 +206,14 @@ struct SystemConfig {
   bool drop_overflow_update = false;
 };
 
+/// When a metric of evaluation no longer improves. Ours.
+struct PatienceConfig {
+  /// "loss", of which less is better, or one of the task's; empty in a file: main_indicator.
+  std::string metric;
+  int64_t patience = 5;  ///< So many evaluations in a row.
+  double min_delta = 0;  ///< A smaller gain is none.
+};
+
 struct SchedulerConfig {
   std::string scheduler = "constant";
   double lr = 0.01;  ///< Peak.
@@ -218,10 +226,13 @@ struct SchedulerConfig {
   int64_t num_epochs = 200;
   int64_t num_cycles = 1;
   double cycle_decay = 1;
+  double cycle_factor = 1;  ///< Ours: of the length from one cycle to the next.
   bool lr_epoch_stair = false;
   double pct_start = 0.3;         ///< Ours, one_cycle: part of the run in which lr rises.
   double div_factor = 25;         ///< Ours, one_cycle: starts at lr / div_factor.
   double final_div_factor = 1e4;  ///< Ours, one_cycle: ends at that start / final_div_factor.
+  PatienceConfig plateau;         ///< Ours, reduce_on_plateau.
+  std::optional<OwnPart<Schedule>> own;  ///< A registered one, after warm-up.
 };
 
 /// One of optimizer.groups. Ours.
@@ -264,6 +275,7 @@ struct OptimizerConfig {
   double schedule_decay = 4e-3;     ///< nadam.
   std::vector<GroupConfig> groups;  ///< Ours. The first that selects a parameter counts.
   double layer_decay = 1;           ///< Ours: see layer_scales().
+  std::optional<OwnPart<OptimizerOfGroups>> own;  ///< A registered one.
 };
 
 /// An absent section means a static scale of 1. The scale changes after optimizer steps, not
@@ -294,6 +306,7 @@ struct TrainSection {
   /// `det` and `rec`), "safetensors" or "none" (the default for `cls`).
   std::string weights_format = "none";
   int64_t max_steps = 0;  ///< Ours: stop after so many optimizer steps in total; 0: no limit.
+  std::optional<PatienceConfig> early_stopping;  ///< Ours.
   DatasetConfig dataset;
   LoaderConfig loader;
 };
@@ -353,6 +366,7 @@ struct Config {
   std::optional<EvalSection> eval;        ///< Present when the file has the section.
   std::optional<PredictSection> predict;  ///< The same.
   ParallelConfig parallel;
+  std::vector<OwnPart<CallbackMaker>> callbacks;  ///< Ours: registered ones.
   Node effective;      ///< All of it, overrides and defaults included; see write_yaml().
   std::string source;  ///< Text of the file as it was read.
 };

@@ -2,16 +2,11 @@
 #include <fmt/ranges.h>
 
 #include "lockstep/train/config/optimizers.h"
+#include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
 
 namespace lockstep {
 namespace {
-
-constexpr double kMaxEpochs = 1e9;
-
-const std::vector<std::string> kSchedulers = {
-    "constant",         "cosine_decay", "warmup_cosine_decay", "exponential_decay",
-    "polynomial_decay", "step_decay",   "multi_step_decay",    "one_cycle"};
 
 std::string lower(std::string text) {
   for (char& c : text) {
@@ -20,21 +15,34 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// In upper case or lower. Sets the defaults of the name that differ from OptimizerConfig.
-const OptimizerKind& read_opt(Section& section, OptimizerConfig& config) {
-  std::string given = config.opt;
-  section.read("opt", given, "");
+std::vector<std::string> optimizer_names() {
   std::vector<std::string> names;
   for (const auto& known : optimizer_kinds()) names.emplace_back(known.name);
-  const OptimizerKind* kind = find_optimizer(lower(given));
-  if (kind == nullptr) section.choose("opt", config.opt, names, "");  // throws
-  section.record("opt", fmt::format("{}", fmt::join(names, ", ")), config.opt,
+  const auto registered = names_of(optimizers());
+  names.insert(names.end(), registered.begin(), registered.end());
+  return names;
+}
+
+/// A built-in one in upper case or lower; null: a registered one, with its settings. Sets the
+/// defaults of the name that differ from OptimizerConfig.
+const OptimizerKind* read_opt(Section& section, OptimizerConfig& config) {
+  std::string given = config.opt;
+  section.read("opt", given, "");
+  section.record("opt", fmt::format("{}", fmt::join(optimizer_names(), ", ")), config.opt,
                  "momentum and nesterov mean the same: SGD, as sgd");
+  auto own = read_own_part(section, "opt", given, optimizers());
+  if (own.make) {
+    config.opt = given;
+    config.own = std::move(own);
+    return nullptr;
+  }
+  const OptimizerKind* kind = find_optimizer(lower(given));
+  if (kind == nullptr) section.choose("opt", config.opt, optimizer_names(), "");  // throws
   config.opt = kind->name;
   config.beta1 = kind->beta1;
   config.beta2 = kind->beta2;
   config.eps = kind->eps;
-  return *kind;
+  return kind;
 }
 
 /// Arguments of one optimizer alone.
@@ -135,50 +143,8 @@ void read_groups(Section& section, OptimizerConfig& config, double peak) {
   }
 }
 
-/// The keys of one_cycle.
-void read_one_cycle(Section& section, SchedulerConfig& config) {
-  section.read("pct_start", config.pct_start, {0.001, 0.999},
-               "*ours*, one_cycle: part of the run in which the rate rises");
-  section.read("div_factor", config.div_factor, {1, 1e12},
-               "*ours*, one_cycle: starts at `lr` / `div_factor`");
-  section.read("final_div_factor", config.final_div_factor, {1, 1e12},
-               "*ours*, one_cycle: ends at that start / `final_div_factor`");
-}
-
-}  // namespace
-
-SchedulerConfig read_scheduler(Section section) {
-  SchedulerConfig config;
-  section.choose("scheduler", config.scheduler, kSchedulers,
-                 "cosine_decay is warmup_cosine_decay; one_cycle is *ours*");
-  section.read("lr", config.lr, {0, 1e6}, "the highest");
-  section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
-  section.read("warmup_epochs", config.warmup_epochs, {0, kMaxEpochs},
-               "in which the rate rises to `lr`");
-  section.read("warmup_factor", config.warmup_factor, {0, 1}, "it starts at `lr` times this");
-  section.read("decay_epochs", config.decay_epochs, {1e-9, kMaxEpochs},
-               "in which it falls; of step_decay from one fall to the next");
-  section.read("decay_rate", config.decay_rate, {0, 1e6},
-               "factor of a fall; the power of polynomial_decay");
-  section.read("milestones", config.milestones, {0, kMaxCount},
-               "epochs of multi_step_decay, from the end of warm-up");
-  section.read("num_epochs", config.num_epochs, {1, kMaxCount}, "of the run");
-  section.read("num_cycles", config.num_cycles, {1, 1 << 20}, "of the schedule");
-  section.read("cycle_decay", config.cycle_decay, {0, 1}, "factor from one cycle to the next");
-  section.read("lr_epoch_stair", config.lr_epoch_stair, "the rate changes after epochs alone");
-  read_one_cycle(section, config);
-  section.finish();
-  if (config.scheduler == "multi_step_decay" && config.milestones.empty()) {
-    section.refuse_misspelt("milestones");
-    section.fail("milestones", "must name at least one epoch for multi_step_decay, e.g. [30, 60]");
-  }
-  return config;
-}
-
-OptimizerConfig read_optimizer(Section section, ModelType type, double peak) {
-  OptimizerConfig config;
-  const OptimizerKind& kind = read_opt(section, config);
-  read_decay(section, config, type);
+/// The keys of the built-in optimizers.
+void read_built_in(Section& section, OptimizerConfig& config, const OptimizerKind& kind) {
   section.read("momentum", config.momentum, {0, 1}, "of sgd, momentum, nesterov and rmsprop");
   section.read("nesterov", config.nesterov, "of sgd, momentum and nesterov");
   section.read("beta1", config.beta1, {0, 0.999999999}, "of moments");
@@ -186,6 +152,15 @@ OptimizerConfig read_optimizer(Section section, ModelType type, double peak) {
   section.read("eps", config.eps, {0, 1},
                "in the denominator; adam adds it where PyTorch does, not MindSpore");
   read_own_arguments(section, config, kind);
+}
+
+}  // namespace
+
+OptimizerConfig read_optimizer(Section section, ModelType type, double peak) {
+  OptimizerConfig config;
+  const OptimizerKind* kind = read_opt(section, config);
+  read_decay(section, config, type);
+  if (kind != nullptr) read_built_in(section, config, *kind);
   read_groups(section, config, peak);
   section.only("clip", {}, "clip gradients with train.clip_grad and train.clip_norm");
   section.only("loss_scale", {"1.0", "1", ""}, "losses are scaled by the section loss_scaler");
@@ -193,14 +168,43 @@ OptimizerConfig read_optimizer(Section section, ModelType type, double peak) {
   section.only("lr", {""}, "the learning rate is scheduler.lr");
   ignore(section, "use_locking");
   section.finish();
-  if (config.nesterov && kind.rule == OptimizerRule::kAdam) {
+  if (config.nesterov && kind != nullptr && kind->rule == OptimizerRule::kAdam) {
     section.fail("nesterov", "cannot be True with adam: use nadam");
   }
-  const bool sgd = kind.rule == OptimizerRule::kSgd;
+  const bool sgd = kind != nullptr && kind->rule == OptimizerRule::kSgd;
   if (sgd && config.nesterov && (config.momentum == 0 || config.dampening > 0)) {
     section.fail("nesterov", "needs a momentum above 0, and no dampening");
   }
   return config;
+}
+
+std::vector<ListedPart> built_in_optimizers() {
+  // Keys of another optimizer, which a file may have all the same.
+  const auto is_others = [](const OptimizerKind& kind, const std::string& key) {
+    const bool sgd = kind.rule == OptimizerRule::kSgd;
+    if (key == "momentum") return !sgd && std::string_view(kind.name) != "rmsprop";
+    if (key == "nesterov") return !sgd;
+    if (key == "beta1" || key == "beta2") {
+      return sgd || std::string_view(kind.name) == "rmsprop" ||
+             kind.rule == OptimizerRule::kAdagrad;
+    }
+    if (key == "eps") return sgd || std::string_view(kind.name) == "lion";
+    return key == "opt";
+  };
+  std::vector<ListedPart> parts;
+  for (const auto& kind : optimizer_kinds()) {
+    ListedPart part{kind.name, kind.about, {}};
+    Node node;
+    node.kind = Node::Kind::kMap;
+    node.entries.push_back({"opt", {}, Node::scalar(kind.name)});
+    read_optimizer(Section(node, "optimizer", &part.settings), ModelType::kCls, 1);
+    std::erase_if(part.settings, [&](const Setting& setting) {
+      return setting.section != "optimizer" || is_others(kind, setting.key);
+    });
+    parts.push_back(std::move(part));
+  }
+  parts.push_back(take_common(parts));
+  return parts;
 }
 
 LossScalerConfig read_loss_scaler(Section section) {

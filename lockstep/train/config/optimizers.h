@@ -16,6 +16,7 @@ enum class OptimizerRule : uint8_t { kSgd, kAdam, kAdamW, kAdagrad, kOurs };
 
 struct OptimizerKind {
   const char* name;
+  const char* about;  ///< One line, for --list.
   OptimizerRule rule;
   std::vector<std::string_view> keys;  ///< Keys of optimizer that other kinds lack.
   int slots;                           ///< Tensors of a parameter's size that it always keeps.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -12,12 +13,6 @@
 
 namespace lockstep {
 namespace {
-
-struct ListedPart {
-  std::string name;
-  std::string about;
-  Settings settings;
-};
 
 /// What the reader asks for, without any of it in a file.
 template <typename Made>
@@ -42,14 +37,29 @@ struct ListedKind {
   std::string name;
   std::string key;  ///< Of the configuration.
   std::vector<ListedPart> parts;
-  std::vector<std::string> built_in;
+  std::vector<std::string> built_in = {};  ///< Names alone.
 };
+
+std::vector<ListedPart> joined(std::vector<ListedPart> built_in, std::vector<ListedPart> own) {
+  built_in.insert(built_in.end(), std::make_move_iterator(own.begin()),
+                  std::make_move_iterator(own.end()));
+  return built_in;
+}
 
 std::vector<ListedKind> all_kinds() {
   return {{"networks", "model.network.name", listed(networks()), built_in_networks()},
           {"losses", "loss.name", listed(losses()), built_in_losses()},
           {"metrics", "metric.name", listed(metrics()), built_in_metrics()},
-          {"datasets", "train.dataset.type", listed(datasets()), built_in_datasets()}};
+          {"datasets", "train.dataset.type", listed(datasets()), built_in_datasets()},
+          {"optimizers", "optimizer.opt", joined(built_in_optimizers(), listed(optimizers()))},
+          {"schedules", "scheduler.scheduler", joined(built_in_schedules(), listed(schedules()))},
+          {"callbacks", "callbacks: a list of {name: ...}", listed(callbacks())}};
+}
+
+/// A line of the manual without its marks: "*ours*, one_cycle: ", "; [keys](#groups)".
+std::string plain(std::string about) {
+  if (about.starts_with("*ours*")) about.erase(0, about.find(": ") + 2);
+  return about.substr(0, about.find("; [keys]"));
 }
 
 std::string describe(const ListedKind& kind) {
@@ -57,13 +67,17 @@ std::string describe(const ListedKind& kind) {
   for (const auto& [name, about, settings] : kind.parts) {
     text += fmt::format("  {}: {}\n", name, about);
     for (const auto& setting : settings) {
-      text += fmt::format("    {}: {}; {}{}\n", setting.key, setting.about, setting.kind,
+      text += fmt::format("    {}: {}; {}{}\n", setting.key, plain(setting.about), setting.kind,
                           setting.fallback.empty()         ? ""
                           : setting.fallback == "required" ? "; required"
                                                            : "; default " + setting.fallback);
     }
   }
-  return text + fmt::format("  built in: {}\n", fmt::join(kind.built_in, ", "));
+  if (kind.parts.empty() && kind.built_in.empty()) text += "  none\n";
+  if (!kind.built_in.empty()) {
+    text += fmt::format("  built in: {}\n", fmt::join(kind.built_in, ", "));
+  }
+  return text;
 }
 
 }  // namespace
@@ -86,6 +100,38 @@ Registry<MetricMaker>& metrics() {
 Registry<DatasetMaker>& datasets() {
   static Registry<DatasetMaker> registry;
   return registry;
+}
+
+Registry<OptimizerOfGroups>& optimizers() {
+  static Registry<OptimizerOfGroups> registry;
+  return registry;
+}
+
+Registry<Schedule>& schedules() {
+  static Registry<Schedule> registry;
+  return registry;
+}
+
+Registry<CallbackMaker>& callbacks() {
+  static Registry<CallbackMaker> registry;
+  return registry;
+}
+
+ListedPart take_common(std::vector<ListedPart>& parts) {
+  ListedPart common{"any of these", "has these settings, too", parts.front().settings};
+  const auto has = [](const ListedPart& part, const Setting& setting) {
+    return std::any_of(part.settings.begin(), part.settings.end(), [&](const Setting& own) {
+      return own.key == setting.key && own.fallback == setting.fallback;
+    });
+  };
+  std::erase_if(common.settings, [&](const Setting& setting) {
+    return !std::all_of(parts.begin(), parts.end(),
+                        [&](const auto& part) { return has(part, setting); });
+  });
+  for (auto& part : parts) {
+    std::erase_if(part.settings, [&](const Setting& setting) { return has(common, setting); });
+  }
+  return common;
 }
 
 void refuse_twice(const Section& section, const std::string& key, const std::string& name,

@@ -38,6 +38,16 @@ OwnPart<Made> read_own_part(Section& section, const std::string& key, const std:
   return {};
 }
 
+/// A part as --list shows it.
+struct ListedPart {
+  std::string name;
+  std::string about;
+  Settings settings;
+};
+
+/// Takes the settings out of `parts` that all have, for one more part, which shows them once.
+ListedPart take_common(std::vector<ListedPart>& parts);
+
 /// For `lockstep train --list KIND`: each part of the kind with its line and settings, and the
 /// built-in names. `kind`: "" for all. Errors: kInvalidArgument naming the kinds.
 std::string list_parts(const std::string& kind);

@@ -19,6 +19,8 @@ MetricConfig read_metric(Section section, ModelType type);
 LossConfig read_loss(Section section, ModelType type);
 PostprocessConfig read_postprocess(Section section, ModelType type);
 SchedulerConfig read_scheduler(Section section);
+/// `of`: in front of the lines of the manual.
+void read_patience(Section& section, PatienceConfig& config, const std::string& of);
 /// `peak`: scheduler.lr, for groups with a rate of their own.
 OptimizerConfig read_optimizer(Section section, ModelType type, double peak);
 TrainSection read_train(Section section, ModelType type);
@@ -32,6 +34,8 @@ const std::vector<std::string>& built_in_networks();
 std::vector<std::string> built_in_losses();
 std::vector<std::string> built_in_metrics();
 std::vector<std::string> built_in_datasets();
+std::vector<ListedPart> built_in_optimizers();
+std::vector<ListedPart> built_in_schedules();
 
 DatasetConfig read_dataset(Section section, ModelType type, DataUse use);
 LoaderConfig read_loader(Section section, DataUse use);

@@ -17,6 +17,25 @@ void read_checkpoints(Section& section, TrainSection& config) {
                  "*ours*: of the files best.EXT and e{N}.EXT beside the checkpoints");
 }
 
+void read_early_stopping(Section& section, TrainSection& config) {
+  const std::string key = "early_stopping";
+  const auto read = [](Section own) {
+    PatienceConfig patience;
+    read_patience(own, patience, "*ours*: ");
+    own.finish();
+    return patience;
+  };
+  section.record(key, "a mapping", "",
+                 "*ours*: ends the run once a metric no longer improves; [keys](#early_stopping)");
+  if (section.settings() != nullptr) {
+    Node none;
+    read(Section(none, section.name_of(key), section.settings()));
+  }
+  section.any(key);
+  if (!section.has(key)) return;
+  config.early_stopping = read(Section(*section.any(key), section.name_of(key)));
+}
+
 }  // namespace
 
 TrainSection read_train(Section section, ModelType type) {
@@ -40,6 +59,7 @@ TrainSection read_train(Section section, ModelType type) {
   read_checkpoints(section, config);
   section.read("max_steps", config.max_steps, {0, kMaxCount},
                "*ours*: stops after so many optimizer steps in all; 0: no such bound");
+  read_early_stopping(section, config);
   section.read("ema", config.ema, "a moving average of the weights is evaluated and saved");
   section.read("ema_decay", config.ema_decay, {0, 1}, "share of that average that a step keeps");
   ignore(section, "pred_cast_fp32");

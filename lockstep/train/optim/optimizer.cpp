@@ -67,12 +67,25 @@ RuleOptions rule_options(const OptimizerConfig& config) {
   return options;
 }
 
+/// A registered optimizer, with a group for each of `groups`.
+std::unique_ptr<torch::optim::Optimizer> make_own(const OwnPart<OptimizerOfGroups>& own,
+                                                  const std::vector<ParameterGroup>& groups) {
+  auto optimizer = own.make(groups);
+  const size_t made = optimizer ? optimizer->param_groups().size() : 0;
+  if (made == groups.size()) return optimizer;
+  throw Error(ErrorCode::kInvalidArgument,
+              optimizer ? fmt::format("optimizer.opt: '{}' made {} groups of the {} given",
+                                      own.name, made, groups.size())
+                        : fmt::format("optimizer.opt: '{}' made no optimizer", own.name));
+}
+
 }  // namespace
 
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& config,
                                                         const torch::nn::Module& model,
                                                         double peak) {
   using namespace torch::optim;
+  if (config.own) return make_own(*config.own, parameter_groups(config, model, peak));
   switch (optimizer_kind(config).rule) {
     case OptimizerRule::kAdam: {
       const auto options = adam_options<AdamOptions>(config);
@@ -124,6 +137,7 @@ void GroupRates::set(double lr) {
 }
 
 int state_copies(const OptimizerConfig& config) {
+  if (config.own) return 2;  // a guess: Adam's
   const OptimizerKind& kind = optimizer_kind(config);
   if (kind.rule == OptimizerRule::kSgd) return config.momentum > 0 ? 1 : 0;
   const bool more =

@@ -43,7 +43,7 @@ class GroupRates {
   std::vector<double> initial_;  ///< By group.
 };
 
-/// Tensors of a parameter's size that the optimizer keeps: 0 to 4.
+/// Tensors of a parameter's size that the optimizer keeps: 0 to 4; 2 of a registered one.
 int state_copies(const OptimizerConfig& config);
 
 /// Scales the gradients so that their norm, as one vector, is at most `max_norm`; returns the norm

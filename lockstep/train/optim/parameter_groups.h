@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/train.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {
@@ -29,13 +30,6 @@ struct ParameterFacts {
 /// A strategy takes precedence over the other two keys. Without exact_decay: see
 /// OptimizerConfig::exact_decay.
 bool decays(const OptimizerConfig& config, const ParameterFacts& parameter);
-
-/// Parameters with one rate and one weight decay.
-struct ParameterGroup {
-  std::vector<at::Tensor> parameters;
-  double lr = 0;  ///< At the peak of the schedule; 0: the schedule's.
-  double weight_decay = 0;
-};
 
 /// Over all parameters of `model` that need a gradient, by weight decay and rate, the highest
 /// first; each in the model's order. `peak`: scheduler.lr. Errors: kInvalidArgument (nothing to

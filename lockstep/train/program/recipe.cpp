@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "lockstep/error.h"
+#include "lockstep/train/callbacks/recipe_events.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
@@ -61,33 +62,6 @@ void check(const Recipe& recipe) {
   if (!recipe.network) refuse("the recipe has no network");
   if (!recipe.data) refuse("the recipe has no data");
 }
-
-class EventCallback final : public Callback {
- public:
-  explicit EventCallback(RecipeEvents events) : events_(std::move(events)) {}
-
-  void on_epoch_begin(Trainer&, int64_t epoch) override { tell(events_.on_epoch_begin, epoch); }
-  void before_update(Trainer& trainer) override { tell(events_.before_update, trainer.model()); }
-  void on_step(Trainer&, const StepReport& report) override {
-    tell(events_.on_step, StepFacts{report.epoch, report.step_in_epoch, report.steps_per_epoch,
-                                    report.optimizer_steps, report.loss, report.lr});
-  }
-  void on_epoch(Trainer&, const EpochReport& report) override {
-    tell(events_.on_epoch, report.epoch, report.loss);
-  }
-  void on_evaluation(Trainer&, const EvalResult& result) override {
-    tell(events_.on_evaluation, result);
-  }
-  void on_end(Trainer&) override { tell(events_.on_end); }
-
- private:
-  template <typename Event, typename... Facts>
-  static void tell(const Event& event, Facts&&... facts) {
-    if (event) event(std::forward<Facts>(facts)...);
-  }
-
-  RecipeEvents events_;
-};
 
 }  // namespace
 

@@ -26,11 +26,14 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kMostSearchSteps = 1 << 20;
+
 struct TrainRequest {
   std::string config;
   std::vector<std::string> overrides;
   std::vector<std::string> plugins;
   std::string list;
+  int64_t find_lr = 0;
   bool lists = false, check = false, eval = false, help = false;
 };
 
@@ -53,13 +56,17 @@ const OptionGroup<TrainRequest>& train_options() {
        {"eval", 0, OptionKind::kFlag, "",
         "only evaluate the best checkpoint (or eval.ckpt_load_path) (not with --check)",
         set_flag<&R::eval>},
+       {"find_lr", 0, OptionKind::kValue, "STEPS",
+        "only search for a learning rate: train so many steps with a rate that rises, and print "
+        "its losses and a suggestion; e.g. 100",
+        set_whole<&R::find_lr, 10, kMostSearchSteps>},
        {"plugin", 0, OptionKind::kList, "FILE",
-        "a shared library with networks, losses, metrics and data sets of one's own; see "
+        "a shared library with networks, losses and other parts of one's own; see "
         "docs/guide/own_parts.md",
         add_text<&R::plugins>},
        {"list", 0, OptionKind::kFlag, "",
-        "only print what a file can name: networks, losses, metrics and datasets, or the kind that "
-        "follows, each with its settings",
+        "only print what a file can name: networks, losses, metrics, datasets, optimizers, "
+        "schedules and callbacks, or the kind that follows, each with its settings",
         set_flag<&R::lists>},
        help_option<R>()}};
   return kOptions;
@@ -99,6 +106,10 @@ TrainRequest read_train_request(const std::vector<std::string>& words, const std
   if (request.check && request.eval) {
     throw Error(ErrorCode::kInvalidArgument, verb + ": --check does not go with --eval");
   }
+  if (request.find_lr > 0 && (request.check || request.eval)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                verb + ": --find-lr does not go with --check or --eval");
+  }
   if (request.config.empty()) {
     throw Error(ErrorCode::kInvalidArgument, verb + ": -c, --config FILE is needed");
   }
@@ -120,6 +131,7 @@ int run(int argc, char** argv) {
   if (world.size > 1) set_log_name("rank " + std::to_string(world.rank));
   if (request.check) return run_check(config, world);
   if (request.eval) return run_evaluation(config, world);
+  if (request.find_lr > 0) return run_find_lr(config, world, request.find_lr);
   return run_training(config, world);
 }
 

@@ -23,12 +23,47 @@ double one_cycle(const SchedulerConfig& config, double position, int64_t total) 
   return end <= top ? last : cosine(config.lr, last, (position - top) / (end - top));
 }
 
+/// A cycle of a schedule, and the part of it that is over.
+struct Cycle {
+  int64_t number = 0;
+  double part = 0;
+};
+
+/// Cycle n takes decay_epochs * cycle_factor^n; `number` is num_cycles behind the last.
+Cycle cycle_at(const SchedulerConfig& config, double e) {
+  if (config.cycle_factor == 1) {
+    const auto number = static_cast<int64_t>(e / config.decay_epochs);
+    return {number, e / config.decay_epochs - static_cast<double>(number)};
+  }
+  Cycle cycle;
+  double length = config.decay_epochs;
+  while (cycle.number < config.num_cycles && e >= length) {
+    e -= length;
+    length *= config.cycle_factor;
+    ++cycle.number;
+  }
+  cycle.part = e / length;
+  return cycle;
+}
+
 double cosine_decay(const SchedulerConfig& config, double e) {
-  const auto cycle = static_cast<int64_t>(e / config.decay_epochs);
-  if (cycle >= config.num_cycles) return config.min_lr;
-  const double part = e / config.decay_epochs - static_cast<double>(cycle);
-  const double peak = config.lr * std::pow(config.cycle_decay, static_cast<double>(cycle));
-  return cosine(peak, config.min_lr, part);
+  const Cycle cycle = cycle_at(config, e);
+  if (cycle.number >= config.num_cycles) return config.min_lr;
+  const double peak = config.lr * std::pow(config.cycle_decay, static_cast<double>(cycle.number));
+  return cosine(peak, config.min_lr, cycle.part);
+}
+
+double on_plateau(const SchedulerConfig& config, int64_t reductions) {
+  const double lr = config.lr * std::pow(config.decay_rate, static_cast<double>(reductions));
+  return std::max(lr, std::min(config.min_lr, config.lr));
+}
+
+/// Epochs of all cycles.
+double decay_length(const SchedulerConfig& config) {
+  const auto cycles = static_cast<double>(config.num_cycles);
+  const double factor = config.cycle_factor;
+  if (factor == 1) return config.decay_epochs * cycles;
+  return config.decay_epochs * (std::pow(factor, cycles) - 1) / (factor - 1);
 }
 
 double multi_step(const SchedulerConfig& config, double e) {
@@ -38,7 +73,7 @@ double multi_step(const SchedulerConfig& config, double e) {
 }
 
 /// The rate after warm-up; `e` counts from its end.
-double decayed(const SchedulerConfig& config, double e) {
+double decayed(const SchedulerConfig& config, double e, int64_t reductions) {
   const auto& name = config.scheduler;
   if (name == "cosine_decay" || name == "warmup_cosine_decay") return cosine_decay(config, e);
   if (name == "exponential_decay") return config.lr * std::pow(config.decay_rate, e);
@@ -50,28 +85,34 @@ double decayed(const SchedulerConfig& config, double e) {
     const double length = static_cast<double>(config.num_epochs) - config.warmup_epochs;
     return config.lr * std::pow(std::max(0.0, 1 - e / length), config.decay_rate);
   }
+  if (name == "reduce_on_plateau") return on_plateau(config, reductions);
   return config.lr;
 }
 
 }  // namespace
 
-double learning_rate(const SchedulerConfig& config, double step, int64_t steps_per_epoch) {
+double learning_rate(const SchedulerConfig& config, double step, int64_t steps_per_epoch,
+                     int64_t reductions) {
   const int64_t total = config.num_epochs * steps_per_epoch;
   step = std::clamp(step, 0.0, static_cast<double>(std::max<int64_t>(0, total - 1)));
-  if (config.scheduler == "one_cycle") return one_cycle(config, step, total);
+  if (config.scheduler == "one_cycle" && !config.own) return one_cycle(config, step, total);
   double e = step / static_cast<double>(steps_per_epoch);
   if (config.lr_epoch_stair) e = std::floor(e);
   if (e < config.warmup_epochs) {
     const double factor = config.warmup_factor;
     return config.lr * (factor + (1 - factor) * e / config.warmup_epochs);
   }
-  return decayed(config, e - config.warmup_epochs);
+  if (config.own) {
+    return config.own->make({step / static_cast<double>(steps_per_epoch), step, steps_per_epoch,
+                             config.num_epochs, config.lr});
+  }
+  return decayed(config, e - config.warmup_epochs, reductions);
 }
 
 std::string schedule_note(const SchedulerConfig& config) {
   const auto& name = config.scheduler;
   if (name != "cosine_decay" && name != "warmup_cosine_decay") return "";
-  const double decay = config.decay_epochs * static_cast<double>(config.num_cycles);
+  const double decay = decay_length(config);
   if (config.warmup_epochs + decay <= static_cast<double>(config.num_epochs)) return "";
   return fmt::format(
       "scheduler: warm-up and decay take {} epochs, num_epochs is {}: the learning rate does not "

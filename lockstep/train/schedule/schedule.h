@@ -20,7 +20,7 @@ namespace lockstep {
 /// - constant: lr
 /// - cosine_decay = warmup_cosine_decay: min_lr + (lr - min_lr) / 2 * (1 + cos(pi * e / D)) for
 ///   D = decay_epochs, then min_lr; with num_cycles > 1 it restarts each D epochs from a peak that
-///   is cycle_decay times the last one.
+///   is cycle_decay times the last one, and D becomes cycle_factor times as long.
 /// - polynomial_decay: lr * (1 - e / M)^decay_rate
 /// - exponential_decay: lr * decay_rate^e
 /// - step_decay: lr * decay_rate^floor(floor(e) / D)
@@ -28,9 +28,13 @@ namespace lockstep {
 /// - one_cycle (no warm-up of its own, by the step): cosine from lr / div_factor up to lr over the
 ///   first pct_start of the run, then down to lr / div_factor / final_div_factor at its last step.
 ///   Source: torch.optim.lr_scheduler.OneCycleLR, anneal_strategy 'cos'.
+/// - reduce_on_plateau: lr * decay_rate^reductions, but not below min_lr. `reductions`: how often
+///   its patience ran out so far (TrainingState::plateau).
+/// - a registered one (SchedulePart): its own value, from the end of warm-up on.
 /// A step behind num_epochs takes the rate of the last step.
 /// Sources: MindOCR, mindocr/scheduler/dynamic_lr.py; Smith and Topin, arXiv:1708.07120.
-double learning_rate(const SchedulerConfig& config, double step, int64_t steps_per_epoch);
+double learning_rate(const SchedulerConfig& config, double step, int64_t steps_per_epoch,
+                     int64_t reductions = 0);
 
 /// A warning about a schedule, for the log; empty: none. It reports a cosine whose warm-up and
 /// decay take longer than the run, as MindOCR does.

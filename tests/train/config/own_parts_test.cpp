@@ -10,9 +10,13 @@
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
 
+// This program has no libtorch, and reading needs none of what parts make.
+namespace torch::optim {
+class Optimizer {};
+}  // namespace torch::optim
+
 namespace lockstep {
 
-// This program has no libtorch, and reading needs none of what parts make.
 class BatchMaker {};
 class Metric {};
 
@@ -40,6 +44,22 @@ const DatasetPart kData("points", "numbers", [](Section& settings) {
 });
 const MetricPart kMetric("hits", "a metric",
                          [](Section&) { return [](int64_t) { return nullptr; }; });
+
+const OptimizerPart kOptimizer("sign_sgd", "the gradient's sign", [](Section& settings) {
+  double momentum = 0.5;
+  settings.read("momentum", momentum, {0, 1}, "of the sign");
+  return [](const std::vector<ParameterGroup>&) { return nullptr; };
+});
+const SchedulePart kSchedule("halves", "half as much after each part", [](Section& settings) {
+  int64_t parts = 2;
+  settings.read("parts", parts, {1, 9}, "of the run");
+  return [=](const SchedulePoint& point) { return point.lr / static_cast<double>(parts); };
+});
+const CallbackPart kCallback("counts", "counts something", [](Section& settings) {
+  std::string what = "steps";
+  settings.read("what", what, "is counted");
+  return [] { return RecipeEvents(); };
+});
 
 constexpr auto kOwn = R"(model:
   network: {name: small_net, width: 8, depth: 2}
@@ -101,6 +121,64 @@ TEST(OwnParts, ErrorsNameWhatThereIsAndTheNearest) {
   EXPECT_EQ(refusal_of("model.network.width=65"),
             "-o model.network.width=65: model.network.width must be a whole number from 1 to 64, "
             "not '65'");
+}
+
+TEST(OwnParts, OptimizersSchedulesAndCallbacksHaveNames) {
+  const auto config = read_own({"optimizer.opt=sign_sgd", "optimizer.weight_decay=0.1",
+                                "scheduler.scheduler=halves", "scheduler.parts=4",
+                                "callbacks=[{name: counts}, {name: counts, what: epochs}]"});
+  ASSERT_TRUE(config.optimizer.own);
+  EXPECT_EQ(config.optimizer.opt, "sign_sgd");
+  EXPECT_EQ(config.optimizer.weight_decay, 0.1);
+  ASSERT_TRUE(config.scheduler.own);
+  EXPECT_EQ(config.scheduler.own->make({.lr = 2}), 0.5);
+  EXPECT_EQ(config.callbacks.size(), 2U);
+  const auto text = write_yaml(config.effective);
+  EXPECT_NE(text.find("momentum: 0.5"), std::string::npos) << text;
+  EXPECT_NE(text.find("what: epochs"), std::string::npos) << text;
+}
+
+TEST(OwnParts, MistakesInThemNameTheNearest) {
+  const auto has = [](const std::string& item, const std::string& part) {
+    const auto text = refusal_of(item);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has("optimizer.opt=sign_sdg", "lamb, sign_sgd, not 'sign_sdg', did you mean 'sign_sgd'?");
+  has("optimizer={opt: sign_sgd, beta1: 0.5}", "unknown key 'optimizer.beta1'");
+  has("scheduler.scheduler=halfs", "reduce_on_plateau, halves, not 'halfs', did you mean 'halves'");
+  has("callbacks=[{name: count}]", "callbacks[0].name must be one of counts, not 'count'");
+  has("callbacks=[{name: counts, waht: 3}]",
+      "unknown key 'callbacks[0].waht', did you mean 'what'");
+  has("callbacks=counts", "callbacks must be a list of mappings such as {name: NAME}");
+}
+
+TEST(OwnParts, BuiltInOnesAreListedWithTheirSettingsToo) {
+  const auto optimizers = list_parts("optimizers");
+  EXPECT_EQ(optimizers.find("optimizers (optimizer.opt):\n  sgd: stochastic gradient descent\n"),
+            0U)
+      << optimizers;
+  const auto lion = optimizers.substr(optimizers.find("  lion: "));
+  const auto of_lion = lion.substr(0, lion.find("\n  nadam: "));
+  EXPECT_NE(of_lion.find("    beta2: of moments; a number from 0 to 0.999999999; default 0.99"),
+            std::string::npos)
+      << of_lion;
+  EXPECT_EQ(of_lion.find("nesterov"), std::string::npos) << of_lion;
+  EXPECT_NE(optimizers.find("  sign_sgd: the gradient's sign\n    momentum: of the sign; "),
+            std::string::npos);
+  EXPECT_NE(optimizers.find("  any of these: has these settings, too\n    weight_decay: "),
+            std::string::npos)
+      << optimizers;
+  EXPECT_NE(
+      optimizers.find("    groups: parameters with values of their own; a list of mappings\n"),
+      std::string::npos);
+  EXPECT_EQ(of_lion.find("weight_decay"), std::string::npos) << of_lion;
+  const auto schedules = list_parts("schedules");
+  EXPECT_NE(schedules.find("  reduce_on_plateau: "), std::string::npos);
+  EXPECT_NE(schedules.find("  halves: half as much after each part\n    parts: of the run; "),
+            std::string::npos)
+      << schedules;
+  EXPECT_NE(list_parts("callbacks").find("  counts: counts something\n    what: is counted; "),
+            std::string::npos);
 }
 
 TEST(OwnParts, ANameThatIsRegisteredTwiceIsRefused) {

@@ -78,6 +78,44 @@ TEST(Schedule, CosineRestartsLower) {
   EXPECT_DOUBLE_EQ(at(config, 80), 0);
 }
 
+// Epochs 0, 2 and 6 begin the cycles, as torch.optim.lr_scheduler.CosineAnnealingWarmRestarts with
+// T_0=2, T_mult=2 has it.
+TEST(Schedule, CosineRestartsWithLongerCycles) {
+  auto config = make("cosine_decay");
+  config.min_lr = 0;
+  config.decay_epochs = 2;
+  config.num_cycles = 2;
+  config.cycle_factor = 2;
+  EXPECT_DOUBLE_EQ(at(config, 0), 0.1);
+  EXPECT_DOUBLE_EQ(at(config, 10), 0.05);
+  EXPECT_DOUBLE_EQ(at(config, 20), 0.1);
+  EXPECT_DOUBLE_EQ(at(config, 40), 0.05);
+  EXPECT_DOUBLE_EQ(at(config, 60), 0) << "the cycles are over";
+  EXPECT_EQ(schedule_note(config), "");
+  config.num_cycles = 3;
+  EXPECT_NE(schedule_note(config).find("take 14 epochs"), std::string::npos);
+}
+
+TEST(Schedule, PlateauReducesDownToTheLowestRate) {
+  auto config = make("reduce_on_plateau", 1);
+  config.decay_rate = 0.1;
+  config.min_lr = 0.002;
+  EXPECT_DOUBLE_EQ(learning_rate(config, 5, kStepsPerEpoch, 1), 0.05) << "warm-up";
+  EXPECT_DOUBLE_EQ(learning_rate(config, 50, kStepsPerEpoch, 0), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 50, kStepsPerEpoch, 1), 0.01);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 50, kStepsPerEpoch, 2), 0.002);
+}
+
+TEST(Schedule, ARegisteredOneFollowsWarmUp) {
+  auto config = make("own", 1);
+  config.own = OwnPart<Schedule>{"own", [](const SchedulePoint& point) {
+                                   return point.lr * point.epoch + point.step +
+                                          static_cast<double>(point.num_epochs);
+                                 }};
+  EXPECT_DOUBLE_EQ(at(config, 5), 0.05);
+  EXPECT_DOUBLE_EQ(at(config, 25), 0.1 * 2.5 + 25 + 10);
+}
+
 TEST(Schedule, PolynomialEndsNearZero) {
   const auto config = make("polynomial_decay", 2);
   EXPECT_DOUBLE_EQ(at(config, 20), 0.1);

@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/train/config/own_parts.h"
+#include "lockstep/train/config/sections.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kMaxEpochs = 1e9;
+
+struct ScheduleKind {
+  const char* name;
+  const char* about;
+  std::vector<std::string> keys;  ///< Beside those of warm-up; a file may have the others too.
+};
+
+const std::vector<ScheduleKind>& schedule_kinds() {
+  static const std::vector<ScheduleKind> kinds = {
+      {"constant", "lr in every step", {}},
+      {"cosine_decay",
+       "half a cosine from lr to min_lr; with num_cycles it restarts",
+       {"min_lr", "decay_epochs", "num_cycles", "cycle_decay", "cycle_factor"}},
+      {"warmup_cosine_decay",
+       "the same as cosine_decay",
+       {"min_lr", "decay_epochs", "num_cycles", "cycle_decay", "cycle_factor"}},
+      {"exponential_decay", "lr * decay_rate^epoch", {"decay_rate"}},
+      {"polynomial_decay", "lr * (1 - part of the run)^decay_rate", {"decay_rate"}},
+      {"step_decay", "times decay_rate every decay_epochs", {"decay_rate", "decay_epochs"}},
+      {"multi_step_decay", "times decay_rate at milestones", {"decay_rate", "milestones"}},
+      {"one_cycle",
+       "up from lr / div_factor to lr, then down, by the step; PyTorch's OneCycleLR",
+       {"pct_start", "div_factor", "final_div_factor"}},
+      {"reduce_on_plateau",
+       "times decay_rate when a metric of evaluation no longer improves",
+       {"decay_rate", "min_lr", "metric", "patience", "min_delta"}}};
+  return kinds;
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const auto& kind : schedule_kinds()) names.emplace_back(kind.name);
+  const auto registered = names_of(schedules());
+  names.insert(names.end(), registered.begin(), registered.end());
+  return names;
+}
+
+void read_cycles(Section& section, SchedulerConfig& config) {
+  section.read("num_cycles", config.num_cycles, {1, 1 << 20}, "of the schedule");
+  section.read("cycle_decay", config.cycle_decay, {0, 1}, "factor from one cycle to the next");
+  section.read("cycle_factor", config.cycle_factor, {1, 1e6},
+               "*ours*: factor of the length from one cycle to the next");
+}
+
+void read_one_cycle(Section& section, SchedulerConfig& config) {
+  section.read("pct_start", config.pct_start, {0.001, 0.999},
+               "*ours*, one_cycle: part of the run in which the rate rises");
+  section.read("div_factor", config.div_factor, {1, 1e12},
+               "*ours*, one_cycle: starts at `lr` / `div_factor`");
+  section.read("final_div_factor", config.final_div_factor, {1, 1e12},
+               "*ours*, one_cycle: ends at that start / `final_div_factor`");
+}
+
+/// The keys of all schedules: MindOCR's files have keys of others, too.
+void read_shape(Section& section, SchedulerConfig& config) {
+  section.read("warmup_epochs", config.warmup_epochs, {0, kMaxEpochs},
+               "in which the rate rises to `lr`");
+  section.read("warmup_factor", config.warmup_factor, {0, 1}, "it starts at `lr` times this");
+  section.read("decay_epochs", config.decay_epochs, {1e-9, kMaxEpochs},
+               "in which it falls; of step_decay from one fall to the next");
+  section.read("decay_rate", config.decay_rate, {0, 1e6},
+               "factor of a fall; the power of polynomial_decay");
+  section.read("milestones", config.milestones, {0, kMaxCount},
+               "epochs of multi_step_decay, from the end of warm-up");
+  section.read("num_epochs", config.num_epochs, {1, kMaxCount}, "of the run");
+  read_cycles(section, config);
+  section.read("lr_epoch_stair", config.lr_epoch_stair, "the rate changes after epochs alone");
+  read_one_cycle(section, config);
+  read_patience(section, config.plateau, "*ours*, reduce_on_plateau: ");
+}
+
+void check_shape(const Section& section, const SchedulerConfig& config) {
+  if (config.scheduler == "multi_step_decay" && config.milestones.empty()) {
+    section.refuse_misspelt("milestones");
+    section.fail("milestones", "must name at least one epoch for multi_step_decay, e.g. [30, 60]");
+  }
+  if (config.scheduler == "reduce_on_plateau" && config.decay_rate >= 1) {
+    section.fail("decay_rate", "must be below 1 for reduce_on_plateau, e.g. 0.1");
+  }
+}
+
+}  // namespace
+
+void read_patience(Section& section, PatienceConfig& config, const std::string& of) {
+  section.read("metric", config.metric,
+               of + "a metric of evaluation, or `loss`, of which less is better; null: "
+                    "`metric.main_indicator`");
+  section.read("patience", config.patience, {1, kMaxCount},
+               of + "evaluations in a row without improvement");
+  section.read("min_delta", config.min_delta, {0, 1e12}, of + "a gain up to this is none");
+}
+
+SchedulerConfig read_scheduler(Section section) {
+  SchedulerConfig config;
+  section.choose("scheduler", config.scheduler, schedule_names(),
+                 "cosine_decay is warmup_cosine_decay; one_cycle and reduce_on_plateau are *ours*");
+  section.read("lr", config.lr, {0, 1e6}, "the highest");
+  section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
+  auto own = read_own_part(section, "scheduler", config.scheduler, schedules());
+  if (own.make) config.own = std::move(own);
+  read_shape(section, config);
+  section.finish();
+  check_shape(section, config);
+  return config;
+}
+
+std::vector<ListedPart> built_in_schedules() {
+  Settings all;
+  Node node;
+  read_scheduler(Section(node, "scheduler", &all));
+  std::vector<ListedPart> parts;
+  for (const auto& kind : schedule_kinds()) {
+    ListedPart part{kind.name, kind.about, {}};
+    std::vector<std::string> keys = {"lr", "num_epochs", "lr_epoch_stair"};
+    if (part.name != "one_cycle") keys.insert(keys.end(), {"warmup_epochs", "warmup_factor"});
+    keys.insert(keys.end(), kind.keys.begin(), kind.keys.end());
+    std::copy_if(all.begin(), all.end(), std::back_inserter(part.settings), [&](const auto& one) {
+      return std::find(keys.begin(), keys.end(), one.key) != keys.end();
+    });
+    parts.push_back(std::move(part));
+  }
+  parts.push_back(take_common(parts));
+  return parts;
+}
+
+}  // namespace lockstep

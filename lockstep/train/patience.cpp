@@ -1,0 +1,62 @@
+#include "lockstep/train/patience.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/base/text.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kLoss = "loss";
+
+bool improves(const PatienceState& state, double min_delta, double value) {
+  if (std::isnan(value)) return false;
+  if (!state.best) return true;
+  const double gain = state.metric == kLoss ? *state.best - value : value - *state.best;
+  return gain > min_delta;
+}
+
+}  // namespace
+
+void check_watched(const std::string& key, const std::string& metric,
+                   const std::vector<std::string>& known) {
+  auto names = known;
+  names.emplace_back(kLoss);
+  if (std::find(names.begin(), names.end(), metric) != names.end()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} is '{}', evaluation gives {}{}", key, metric, fmt::join(names, ", "),
+                          did_you_mean(metric, names)));
+}
+
+double watched_value(const std::string& key, const std::string& metric, const EvalResult& result) {
+  if (metric != kLoss) return result.metric(metric);
+  if (result.loss) return *result.loss;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} is loss, which this evaluation does not compute", key));
+}
+
+PatienceState begin_patience(const PatienceConfig& config,
+                             const std::optional<PatienceState>& saved) {
+  if (saved && saved->metric == config.metric) return *saved;
+  PatienceState state;
+  state.metric = config.metric;
+  if (saved) state.times = saved->times;
+  return state;
+}
+
+bool note_value(PatienceState& state, const PatienceConfig& config, double value) {
+  if (improves(state, config.min_delta, value)) {
+    state.best = value;
+    state.waited = 0;
+  } else {
+    ++state.waited;
+  }
+  return state.waited >= config.patience;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+#pragma once
+// The search for a learning rate: losses of a short run whose rate rises exponentially.
+// Source: Smith, arXiv:1506.01186; a tenth of the rate of the lowest loss, as fastai suggests.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/observe/chart.h"
+
+namespace lockstep {
+
+/// An optimizer step of the search.
+struct RatePoint {
+  double lr = 0;
+  double loss = 0;  ///< Before the step.
+};
+
+inline constexpr double kLowestRate = 1e-7;
+inline constexpr double kHighestRate = 10;
+
+/// The rate at `part` of the search, from kLowestRate at 0 to kHighestRate at 1.
+double rising_rate(double part);
+
+/// Moving means of the losses, each with 0.9 of the one before; without the bias of the begin.
+std::vector<double> smoothed_losses(const std::vector<RatePoint>& points);
+
+/// The loss is four times its lowest, or no finite number: higher rates tell nothing more.
+bool has_diverged(const std::vector<RatePoint>& points);
+
+/// A tenth of the rate at which the smoothed loss is lowest; none unless it falls by 1 % or more
+/// from the mean of the first tenth.
+std::optional<double> suggested_rate(const std::vector<RatePoint>& points);
+
+/// Some twenty rows of rate, loss and smoothed loss, then a line with the suggestion.
+std::string finder_table(const std::vector<RatePoint>& points);
+Chart finder_chart(const std::vector<RatePoint>& points);
+
+}  // namespace lockstep

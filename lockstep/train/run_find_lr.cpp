@@ -1,0 +1,119 @@
+// `lockstep train --find-lr STEPS`.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
+#include "lockstep/base/log.h"
+#include "lockstep/error.h"
+#include "lockstep/train/compute_device.h"
+#include "lockstep/train/disk_work.h"
+#include "lockstep/train/fetch/weights.h"
+#include "lockstep/train/rate_finder.h"
+#include "lockstep/train/run.h"
+#include "lockstep/train/run_parts.h"
+#include "lockstep/train/same_on_ranks.h"
+#include "lockstep/train/setup.h"
+#include "lockstep/train/signals.h"
+#include "lockstep/train/trainer.h"
+
+namespace lockstep {
+namespace {
+
+/// Notes rate and loss of each optimizer step, and ends the search once higher rates tell nothing.
+class RateSearch final : public Callback {
+ public:
+  void on_step(Trainer& trainer, const StepReport& report) override {
+    loss_ += report.loss;
+    ++micro_steps_;
+    if (!report.updated) return;
+    points_.push_back({report.lr, loss_ / static_cast<double>(micro_steps_)});
+    loss_ = 0;
+    micro_steps_ = 0;
+    if (has_diverged(points_)) trainer.stop(StopReason::kMaxSteps);
+  }
+  const std::vector<RatePoint>& points() const { return points_; }
+
+ private:
+  std::vector<RatePoint> points_;
+  double loss_ = 0;  ///< Sum over the micro-steps since the last update.
+  int64_t micro_steps_ = 0;
+};
+
+/// The run without evaluation and checkpoints, from its first weights, with a rate that rises.
+Config config_of_search(Config config, int64_t steps) {
+  const auto micro_steps = static_cast<double>(steps * config.train.gradient_accumulation_steps);
+  config.scheduler.scheduler = "find_lr";
+  config.scheduler.own =
+      OwnPart<Schedule>{"find_lr", [=](const SchedulePoint& point) {
+                          return rising_rate(point.step / std::max(1.0, micro_steps - 1));
+                        }};
+  config.scheduler.warmup_epochs = 0;
+  config.scheduler.num_epochs = int64_t{1} << 30;
+  config.train.max_steps = steps;
+  config.train.ema = false;
+  config.train.early_stopping.reset();
+  config.system.val_while_train = false;
+  config.model.resume = false;
+  return config;
+}
+
+/// Beside the folder of results, which stays as it is.
+std::filesystem::path picture_of(const Config& config) {
+  return without_slash(config.train.ckpt_save_dir).string() + ".find_lr.svg";
+}
+
+void show(const Config& config, const std::vector<RatePoint>& points) {
+  fmt::print("{}", finder_table(points));
+  const auto picture = picture_of(config);
+  try {
+    if (picture.has_parent_path()) make_folder(picture.parent_path());
+    write_file_atomically(picture, render_charts(config.model.name(), {finder_chart(points)}));
+    fmt::print("Picture: {}\n", picture.string());
+  } catch (const Error& error) {
+    log_warn(fmt::format("no picture: {}", error.what()));
+  }
+}
+
+/// Returns the signal that ended the search; 0: none.
+int search(Trainer& trainer) {
+  try {
+    return signal_of(trainer.fit());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDiverged) throw;
+    return 0;
+  }
+}
+
+}  // namespace
+
+int run_find_lr(const Config& given, World world, int64_t steps) {
+  const Config config = config_of_search(given, steps);
+  const auto limit = std::chrono::seconds(config.train.disk_timeout_s);
+  check_world(config, world);
+  const auto device = take_compute_device(config, world);
+  set_threads(threads_of(config.parallel, world));
+  auto group = ProcessGroup::create(world, group_options(config.parallel));
+  check_same_config(given, group);
+  do_disk_work(group, "weights to start from are downloaded", limit,
+               [&] { fetch_pretrained(config.model, Deadline::after(limit)); });
+  RunParts parts;
+  do_disk_work(group, "data are indexed and weights are read", limit,
+               [&] { parts = make_parts(config, world, device, false); });
+  check_same_samples(parts.train.samplers.front().dataset_size(), 0, group);
+  const SignalWatch signals;
+  Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
+                   *parts.task, *parts.train.loader, parts.train.samplers,
+                   [&] { return signals.pending(); }, parts.masters.get()},
+                  {});
+  const auto rates = std::make_shared<RateSearch>();
+  trainer.add(rates);
+  const int signal = search(trainer);
+  if (world.rank == 0 && !rates->points().empty()) show(config, rates->points());
+  return signal == 0 ? 0 : 128 + signal;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+#include "lockstep/train/run_parts.h"
+
+#include <algorithm>
+
+#include "lockstep/error.h"
+#include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/optim/parameter_groups.h"
+
+namespace lockstep {
+namespace {
+
+/// Errors: kInvalidArgument if the configuration has rates or decays for groups, which an optimizer
+/// from elsewhere would ignore.
+void refuse_rates(const OptimizerConfig& config) {
+  const bool any = std::any_of(config.groups.begin(), config.groups.end(), [](const auto& group) {
+    return group.lr_scale || group.weight_decay;
+  });
+  if (!any && config.layer_decay == 1) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "optimizer.groups and layer_decay have no effect on the recipe's own optimizer, "
+              "except for `frozen`: give its groups their rates where it is made");
+}
+
+}  // namespace
+
+RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,
+                    const RunExtras& extras) {
+  RunParts parts;
+  const VirtualRankRange virtual_ranks = virtual_ranks_of(config, world);
+  const int64_t seed = config.system.seed;
+  parts.model = make_model(config.model, seed, world.rank == 0);
+  parts.model->to(device);
+  freeze_parameters(config.optimizer, *parts.model);
+  parts.masters = make_masters(config.system.amp_level, *parts.model);
+  torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
+  if (extras.optimizer) refuse_rates(config.optimizer);
+  parts.optimizer = extras.optimizer
+                        ? extras.optimizer(weights)
+                        : make_optimizer(config.optimizer, weights, config.scheduler.lr);
+  parts.task = make_task(config);
+  const int workers = workers_of(world);
+  parts.train = make_data(config, virtual_ranks, true, workers);
+  if (config.system.val_while_train) parts.eval = make_data(config, virtual_ranks, false, workers);
+  parts.resumed = resume(config, own_results, weights, *parts.optimizer);
+  if (parts.masters) parts.masters->publish_all();
+  if (config.train.ema) {
+    parts.ema = std::make_unique<Ema>(weights, config.train.ema_decay);
+    load_ema(parts.resumed.from, *parts.ema);
+  }
+  return parts;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+#pragma once
+// The parts of a run, made from its configuration.
+
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <optional>
+
+#include "lockstep/train/ema.h"
+#include "lockstep/train/resume.h"
+#include "lockstep/train/run.h"
+#include "lockstep/train/setup.h"
+#include "lockstep/train/task/task.h"
+
+namespace lockstep {
+
+struct RunParts {
+  std::shared_ptr<Model> model;
+  std::unique_ptr<MasterWeights> masters;  ///< For amp_level O2 and O3.
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  std::unique_ptr<Ema> ema;
+  std::unique_ptr<Task> task;
+  DataParts train;
+  std::optional<DataParts> eval;
+  Resumed resumed;
+};
+
+/// Finds all errors of the parts before anything is written. `own_results`: see resume().
+/// Errors: those of the parts.
+RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,
+                    const RunExtras& extras = {});
+
+}  // namespace lockstep
