@@ -102,6 +102,46 @@ struct ParameterGroup {
 using OptimizerMaker =
     std::function<std::unique_ptr<torch::optim::Optimizer>(torch::nn::Module& network)>;
 
+/// A step of training with several optimizers: Recipe::training_step. As Lightning's manual
+/// optimisation, on any number of ranks:
+///
+///   recipe.optimizers = {{"generator", make_adam}, {"discriminator", make_adam}};
+///   recipe.training_step = [](lockstep::TrainingStep& step) {
+///     auto& gan = step.network<Gan>();
+///     step.optimize("discriminator", [&](const lockstep::Batch& batch) { return loss_d; });
+///     step.optimize("generator", [&](const lockstep::Batch& batch) { return loss_g; });
+///   };
+class TrainingStep {
+ public:
+  using Loss = std::function<at::Tensor(const Batch& batch)>;
+
+  virtual ~TrainingStep() = default;
+
+  /// The whole network, as Recipe::network made it.
+  virtual Model& model() = 0;
+  template <class Net>
+  Net& network() {
+    return dynamic_cast<Net&>(model());
+  }
+  /// Optimizer steps of the run before this one: all calls of optimize() in it count as one.
+  virtual int64_t number() const = 0;
+
+  /// Trains one of Recipe::optimizers' parts: zero_grad(), `loss` and its backward(), the average
+  /// of the gradients over all ranks, and the optimizer's step. `loss` returns one number, a mean
+  /// over its samples. It may call all modules, as often as it likes. Only this part's parameters
+  /// get gradients, and only its buffers keep their new values. It is called once for each of the
+  /// rank's virtual ranks with its samples. libtorch's generator is seeded before each, so that
+  /// noise drawn in it does not depend on the number of ranks.
+  /// Errors: kInvalidArgument for another name, or another result of `loss`.
+  virtual void optimize(const std::string& part, const Loss& loss) = 0;
+};
+
+/// An optimizer of its own for a part of the network.
+struct RecipeOptimizer {
+  std::string part;     ///< A module of the network by its name: "generator".
+  OptimizerMaker make;  ///< Gets that module.
+};
+
 struct Recipe {
   std::string name = "recipe";  ///< In logs, checkpoints and the default folder of results.
   NetworkMaker network;
@@ -111,6 +151,12 @@ struct Recipe {
   std::string main_indicator = "acc";  ///< Of the metric: ranks the checkpoints.
   int64_t num_classes = 0;             ///< For `network` and `metric`.
   OptimizerMaker optimizer{};          ///< Default: that of the settings.
+  /// In the place of `loss` and `optimizer`: several optimizers, and what a step does with them.
+  /// Each parameter to train belongs to one part. metrics.jsonl has `loss_PART` of each part, and
+  /// as `loss` their sum. Needs amp_level O0, no loss_scaler, no accumulation, and comm_hook none,
+  /// fp16 or bf16.
+  std::vector<RecipeOptimizer> optimizers{};
+  std::function<void(TrainingStep& step)> training_step{};
   RecipeEvents events{};
   /// "key=value" as after -o of `lockstep train`; the keys stand in docs/reference/settings.md.
   /// Evaluation: "system.val_while_train=True". Defaults beside those of the page:

@@ -32,16 +32,19 @@ Tensors compute_at(AmpLevel level, Tensors inputs, Net&& net) {
   return outputs;
 }
 
-/// A model as DistributedDataParallel calls it.
-class ComputedModel {
+/// A module as DistributedDataParallel calls it: a forward pass is any computation with it.
+class CalledModule {
  public:
-  explicit ComputedModel(std::shared_ptr<Model> model) : model_(std::move(model)) {}
-  Tensors forward(const Tensors& inputs) { return model_->compute(inputs); }
-  std::shared_ptr<torch::nn::Module> ptr() const { return model_; }
-  ComputedModel* operator->() { return this; }
+  explicit CalledModule(std::shared_ptr<torch::nn::Module> module) : module_(std::move(module)) {}
+  template <class Body>
+  auto forward(Body&& body) {
+    return std::forward<Body>(body)();
+  }
+  std::shared_ptr<torch::nn::Module> ptr() const { return module_; }
+  CalledModule* operator->() { return this; }
 
  private:
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<torch::nn::Module> module_;
 };
 
 }  // namespace lockstep

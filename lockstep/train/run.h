@@ -15,6 +15,9 @@ class Callback;
 /// Parts of a run that no configuration can name.
 struct RunExtras {
   OptimizerMaker optimizer{};  ///< Empty: that of the configuration.
+  /// In its place; see Recipe. Both or none.
+  std::vector<RecipeOptimizer> optimizers{};
+  std::function<void(TrainingStep&)> training_step{};
   /// Called after the trainer's own, but before the one that evaluates.
   std::vector<std::shared_ptr<Callback>> callbacks{};
   bool by_command = true;  ///< A command started the run, so the log names the next one.

@@ -21,6 +21,19 @@ void refuse_rates(const OptimizerConfig& config) {
               "except for `frozen`: give its groups their rates where it is made");
 }
 
+void make_optimizers(RunParts& parts, const Config& config, torch::nn::Module& weights,
+                     const RunExtras& extras) {
+  if (extras.optimizer || extras.training_step) refuse_rates(config.optimizer);
+  if (extras.training_step) {
+    parts.optimized = make_optimized(config, *parts.model, extras.optimizers);
+    parts.optimizer = parts.optimized.front().optimizer;
+  } else if (extras.optimizer) {
+    parts.optimizer = extras.optimizer(weights);
+  } else {
+    parts.optimizer = make_optimizer(config.optimizer, weights, config.scheduler.lr);
+  }
+}
+
 }  // namespace
 
 RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,
@@ -33,15 +46,13 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   freeze_parameters(config.optimizer, *parts.model);
   parts.masters = make_masters(config.system.amp_level, *parts.model);
   torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
-  if (extras.optimizer) refuse_rates(config.optimizer);
-  parts.optimizer = extras.optimizer
-                        ? extras.optimizer(weights)
-                        : make_optimizer(config.optimizer, weights, config.scheduler.lr);
+  make_optimizers(parts, config, weights, extras);
   parts.task = make_task(config);
   const int workers = workers_of(world);
   parts.train = make_data(config, virtual_ranks, true, workers);
   if (config.system.val_while_train) parts.eval = make_data(config, virtual_ranks, false, workers);
   parts.resumed = resume(config, own_results, weights, *parts.optimizer);
+  load_optimizers(parts.resumed.from, weights, parts.optimized);
   if (parts.masters) parts.masters->publish_all();
   if (config.train.ema) {
     parts.ema = std::make_unique<Ema>(weights, config.train.ema_decay);

@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "lockstep/train/ema.h"
+#include "lockstep/train/optimized_parts.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/setup.h"
@@ -17,7 +19,8 @@ namespace lockstep {
 struct RunParts {
   std::shared_ptr<Model> model;
   std::unique_ptr<MasterWeights> masters;  ///< For amp_level O2 and O3.
-  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  std::shared_ptr<torch::optim::Optimizer> optimizer;
+  std::vector<OptimizedPart> optimized;  ///< With several optimizers; `optimizer` is the first's.
   std::unique_ptr<Ema> ema;
   std::unique_ptr<Task> task;
   DataParts train;

@@ -56,13 +56,37 @@ void add_step(EpochReport& epoch, const StepReport& step) {
 
 }  // namespace
 
+Trainer::TrainedPart::TrainedPart(std::string name_of_part,
+                                  std::shared_ptr<torch::nn::Module> module,
+                                  torch::optim::Optimizer& its_optimizer, const TrainerParts& parts)
+    : name(std::move(name_of_part)),
+      ddp(CalledModule(std::move(module)), parts.group, ddp_options(parts.config.parallel)),
+      optimizer(its_optimizer),
+      parameters(parts.masters ? parts.masters->module().parameters() : ddp.parameters()),
+      rates(its_optimizer, parts.config.scheduler.lr) {}
+
+std::vector<std::unique_ptr<Trainer::TrainedPart>> Trainer::make_trained(
+    const TrainerParts& parts) {
+  std::vector<std::unique_ptr<TrainedPart>> trained;
+  for (const auto& part : parts.optimized) {
+    trained.push_back(
+        std::make_unique<TrainedPart>(part.name, part.module, *part.optimizer, parts));
+  }
+  if (trained.empty()) {
+    trained.push_back(std::make_unique<TrainedPart>("", parts.model, parts.optimizer, parts));
+  }
+  return trained;
+}
+
+void Trainer::zero_grad() {
+  for (auto& part : trained_) part->ddp.zero_grad();
+}
+
 Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& averaging)
     : parts_(std::move(parts)),
       state_(std::move(state)),
-      ddp_(ComputedModel(parts_.model), parts_.group, ddp_options(parts_.config.parallel)),
-      averaging_note_(ddp_.load_comm_hook_state(averaging)),
-      parameters_(parts_.masters ? parts_.masters->module().parameters() : ddp_.parameters()),
-      rates_(parts_.optimizer, parts_.config.scheduler.lr),
+      trained_(make_trained(parts_)),
+      averaging_note_(ddp().load_comm_hook_state(averaging)),
       kept_statistics_(parts_.config.optimizer, *parts_.model),
       device_(parts_.model->device()),
       samples_a_virtual_rank_(parts_.samplers.front().num_samples()),
@@ -139,9 +163,9 @@ StopReason Trainer::fit() {
 void Trainer::run_epoch() {
   EpochReport report{.epoch = state_.epoch + 1, .earlier_s = state_.epoch_seconds};
   for (auto& callback : callbacks_) callback->on_epoch_begin(*this, report.epoch);
-  ddp_.train();
+  parts_.model->train();
   kept_statistics_.hold();
-  ddp_.zero_grad();
+  zero_grad();
   parts_.loader.start(state_.epoch, remaining_order());
   all_have_data_ = false;
   read_ahead();

@@ -20,6 +20,7 @@
 #include "lockstep/model.h"
 #include "lockstep/process_group.h"
 #include "lockstep/sync_batch_norm.h"
+#include "lockstep/train.h"
 #include "lockstep/train/compute.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"
@@ -27,6 +28,7 @@
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/optim/parameter_groups.h"
+#include "lockstep/train/optimized_parts.h"
 #include "lockstep/train/task/task.h"
 
 namespace lockstep {
@@ -82,6 +84,9 @@ struct TrainerParts {
   Ema* ema = nullptr;                         ///< Of the saved weights; for train.ema.
   std::function<bool()> take_save_request{};  ///< See SignalWatch; none: never.
   std::function<bool()> job_goes_on{};        ///< See progress.h; none: the job never continues.
+  /// With training_step: at least one; the optimizer of the first is `optimizer`.
+  std::vector<OptimizedPart> optimized{};
+  std::function<void(TrainingStep&)> training_step{};  ///< See Recipe.
 };
 
 /// The optimizer step of micro-step `index` (from 0) of an epoch.
@@ -184,7 +189,7 @@ class Trainer {
   const Config& config() const { return parts_.config; }
   int rank() const { return parts_.rank; }
   int num_ranks() const { return parts_.num_ranks; }
-  const VirtualRankRange& virtual_ranks() const { return ddp_.virtual_ranks(); }
+  const VirtualRankRange& virtual_ranks() const { return trained_.front()->ddp.virtual_ranks(); }
   ProcessGroup& group() { return parts_.group; }
   Task& task() { return parts_.task; }
   Model& model() { return *parts_.model; }  ///< The module that computes.
@@ -192,9 +197,11 @@ class Trainer {
   torch::nn::Module& weights();
   const Ema* ema() const { return parts_.ema; }
   torch::optim::Optimizer& optimizer() { return parts_.optimizer; }
+  /// The first has optimizer().
+  const std::vector<OptimizedPart>& optimized() const { return parts_.optimized; }
   TrainingState& state() { return state_; }
   /// Collective; see DistributedDataParallel::comm_hook_state().
-  std::vector<CommHookState> comm_hook_state() { return ddp_.comm_hook_state(); }
+  std::vector<CommHookState> comm_hook_state() { return trained_.front()->ddp.comm_hook_state(); }
   /// The reason why the saved state of averaging is not used; empty: it is, or there was none.
   const std::string& averaging_note() const { return averaging_note_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
@@ -233,7 +240,11 @@ class Trainer {
     std::vector<double> losses;
     std::vector<std::vector<double>> logged;  ///< By name, then by virtual rank.
   };
+  Batch begin_virtual_rank(const Batch& batch, int virtual_rank, uint64_t phase);
   Losses forward_backward(const Batch& batch, const AccumulationSlot& slot);
+  class ManualStep;
+  Losses step_manually(const Batch& batch, StepReport& report);
+  std::vector<std::string> log_names();
   void add_losses(const at::Tensor& loss, Losses& losses);
   struct Agreed {
     double loss = 0;             ///< Mean over all virtual ranks.
@@ -249,16 +260,30 @@ class Trainer {
   bool gradients_overflow() const;
   void keep_buffers(const AccumulationSlot& slot);
   std::optional<double> update(double lr);
+  void count_update();
   void drop_update(const AccumulationSlot& slot);
   void end_step(bool overflow, double loss);
   double loss_scale() const { return state_.loss_scale ? state_.loss_scale->scale : 1; }
 
   TrainerParts parts_;
   TrainingState state_;
-  DistributedDataParallel<ComputedModel> ddp_;
+  /// A part of the model, averaged over the ranks. Without training_step there is one: all of it.
+  struct TrainedPart {
+    TrainedPart(std::string name_of_part, std::shared_ptr<torch::nn::Module> module,
+                torch::optim::Optimizer& its_optimizer, const TrainerParts& parts);
+    std::string name;
+    DistributedDataParallel<CalledModule> ddp;
+    torch::optim::Optimizer& optimizer;
+    std::vector<at::Tensor> parameters;  ///< Those of the optimizer.
+    GroupRates rates;
+  };
+  static std::vector<std::unique_ptr<TrainedPart>> make_trained(const TrainerParts& parts);
+  DistributedDataParallel<CalledModule>& ddp() { return trained_.front()->ddp; }
+  const DistributedDataParallel<CalledModule>& ddp() const { return trained_.front()->ddp; }
+  void zero_grad();
+
+  std::vector<std::unique_ptr<TrainedPart>> trained_;
   std::string averaging_note_;
-  std::vector<at::Tensor> parameters_;  ///< Those of the optimizer.
-  GroupRates rates_;
   KeptStatistics kept_statistics_;
   at::Device device_;
   int64_t samples_a_virtual_rank_;  ///< In an epoch.

@@ -63,11 +63,13 @@ StepReport Trainer::micro_step(const Batch& batch) {
   keep_buffers(slot);
   Losses losses;
   const double norm_begin_s = norm_time_->seconds();
-  if (slot.last) {
+  if (parts_.training_step) {
+    losses = step_manually(batch, report);
+  } else if (slot.last) {
     losses = forward_backward(batch, slot);
-    report.timings = ddp_.timings();
+    report.timings = ddp().timings();
   } else {
-    const auto hold = ddp_.no_sync();
+    const auto hold = ddp().no_sync();
     losses = forward_backward(batch, slot);
   }
   kept_statistics_.restore();
@@ -77,13 +79,16 @@ StepReport Trainer::micro_step(const Batch& batch) {
   const auto agreed = agree(losses, slot.last && gradients_overflow(), batch, together_s);
   report.waits = agreed.waits;
   report.loss = agreed.loss;
-  const auto names = task().log_names();
+  const auto names = log_names();
   for (size_t i = 0; i < names.size(); ++i) report.logged.emplace_back(names[i], agreed.logged[i]);
   report.faults = batch.faults;
   report.faults_of_all = agreed.faults;
   report.remarks = batch.remarks;
   report.remarks_of_all = agreed.remarks;
-  if (slot.last && !agreed.overflow) report.grad_norm = update(report.lr);
+  if (slot.last && !agreed.overflow) {
+    if (!parts_.training_step) report.grad_norm = update(report.lr);
+    count_update();
+  }
   if (slot.last && agreed.overflow) drop_update(slot);
   if (slot.last) end_step(agreed.overflow, report.loss);
   if (parts_.ema && !agreed.overflow) {
@@ -106,6 +111,17 @@ StepReport Trainer::micro_step(const Batch& batch) {
   return report;
 }
 
+/// Returns its samples on the device; its generator is seeded. `phase`: of the micro-step.
+Batch Trainer::begin_virtual_rank(const Batch& batch, int virtual_rank, uint64_t phase) {
+  constexpr uint64_t kApart = 0x9E3779B97F4A7C15;  // phases draw other numbers
+  Batch part = part_of(batch, virtual_rank - virtual_ranks().first, virtual_ranks().count);
+  part.move_to(device_);
+  const int64_t micro_step = state_.schedule_step + state_.dropped_batches;
+  const auto seed = static_cast<uint64_t>(config().system.seed) + phase * kApart;
+  seed_virtual_rank(seed, micro_step, virtual_rank, device_);
+  return part;
+}
+
 /// A micro-step is weighted by its share of the optimizer step's samples: the last one may have
 /// fewer.
 Trainer::Losses Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
@@ -114,14 +130,12 @@ Trainer::Losses Trainer::forward_backward(const Batch& batch, const Accumulation
   const auto samples = static_cast<double>(end - slot.first * size);
   Losses losses;
   losses.logged.resize(task().log_names().size());
-  ddp_.for_each_virtual_rank([&](int virtual_rank) {
-    Batch part = part_of(batch, virtual_rank - virtual_ranks().first, virtual_ranks().count);
-    part.move_to(device_);
-    const int64_t micro_step = state_.schedule_step + state_.dropped_batches;
-    seed_virtual_rank(static_cast<uint64_t>(config().system.seed), micro_step, virtual_rank,
-                      device_);
-    const auto outputs = compute_at(config().system.amp_level, part.inputs(),
-                                    [&](const Tensors& inputs) { return ddp_.forward(inputs); });
+  ddp().for_each_virtual_rank([&](int virtual_rank) {
+    const Batch part = begin_virtual_rank(batch, virtual_rank, 0);
+    const auto outputs =
+        compute_at(config().system.amp_level, part.inputs(), [&](const Tensors& inputs) {
+          return ddp().forward([&] { return model().compute(inputs); });
+        });
     const auto loss = parts_.task.loss_of(part, outputs);
     const double parts = samples / static_cast<double>(part.images.size(0));
     const auto of_step = slot.size == 1 ? loss : loss / parts;
@@ -154,24 +168,28 @@ void Trainer::keep_buffers(const AccumulationSlot& slot) {
 }
 
 bool Trainer::gradients_overflow() const {
-  return state_.loss_scale && !all_finite(gradients_of(ddp_.parameters()));
+  return state_.loss_scale && !all_finite(gradients_of(ddp().parameters()));
 }
 
 /// Returns the norm of the gradients before clipping.
 std::optional<double> Trainer::update(double lr) {
   std::optional<double> norm;
-  drops_in_a_row_ = 0;
   if (parts_.masters) parts_.masters->take_gradients();
-  unscale(gradients_of(parameters_), loss_scale());
+  auto& trained = *trained_.front();
+  unscale(gradients_of(trained.parameters), loss_scale());
   for (auto& callback : callbacks_) callback->before_update(*this);
-  if (config().train.clip_grad) norm = clip_gradients(parameters_, config().train.clip_norm);
-  rates_.set(lr);
-  parts_.optimizer.step();
+  if (config().train.clip_grad) norm = clip_gradients(trained.parameters, config().train.clip_norm);
+  trained.rates.set(lr);
+  trained.optimizer.step();
   if (parts_.masters) parts_.masters->publish();
+  return norm;
+}
+
+void Trainer::count_update() {
+  drops_in_a_row_ = 0;
   ++state_.step;
   state_.metric_value.reset();  // these weights have not been evaluated
   if (state_.step == config().train.max_steps) stop_ = StopReason::kMaxSteps;
-  return norm;
 }
 
 void Trainer::drop_update(const AccumulationSlot& slot) {
@@ -199,7 +217,7 @@ void Trainer::drop_update(const AccumulationSlot& slot) {
 
 void Trainer::end_step(bool overflow, double loss) {
   bad_loss_ = false;
-  ddp_.zero_grad();
+  zero_grad();
   const std::string note = waits_note();
   report_step({.step = state_.step,
                .total = total_steps_,

@@ -58,6 +58,20 @@ cmp "$folder"/{five,six}/latest/model.safetensors
 run "$bin/fine_tuning" "$folder/seven"
 has '^rank 0: loss 0\.00'
 
+# Two optimizers: it learns, has the same bits on one rank and on two, and goes on where it ended.
+run "$bin/gan" "$folder/gan"
+awk '/^nearness: / { near = $2 } END { exit !(near >= 0.8) }' <<<"$output" || fail "gan has not learnt"
+run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/gan" "$folder/gan2"
+run "$bin/gan" "$folder/gan3" train.max_steps=200 scheduler.num_epochs=20
+run "$bin/lockstep" run --nproc_per_node 2 -- "$bin/gan" "$folder/gan3" model.resume=True
+for file in model optimizer optimizer_generator; do
+  cmp "$folder"/{gan,gan2}/latest/$file.safetensors
+  cmp "$folder"/{gan,gan3}/latest/$file.safetensors
+done
+grep -q '"loss_generator"' "$folder/gan/metrics.jsonl" || fail "metrics.jsonl has no loss_generator"
+refused "^gan: error: train\(recipe\): a recipe with training_step needs system.amp_level=O0" \
+  "$bin/gan" "$folder/gan4" system.amp_level=O1
+
 # Groups of parameters, and an end that a metric asks for.
 run "$bin/own_parts" -c "$config" -o train.ckpt_save_dir="$folder/early" 'train.early_stopping={patience: 2, min_delta: 1}' \
   'optimizer.groups=[{params: layers.0, frozen: True}]' optimizer.layer_decay=0.5

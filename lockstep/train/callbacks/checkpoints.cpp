@@ -185,6 +185,7 @@ void Checkpoints::wait_for_disk(Trainer& trainer) {
 void Checkpoints::save(Trainer& trainer) {
   auto& state = trainer.state();
   auto extra = averaging_files(trainer.comm_hook_state());
+  extra.merge(optimizer_files(trainer.weights(), trainer.optimized()));
   say_notes(trainer);
   if (trainer.rank() == 0) {
     check_disk(trainer.config());

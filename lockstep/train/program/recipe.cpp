@@ -61,6 +61,12 @@ void check(const Recipe& recipe) {
   }
   if (!recipe.network) refuse("the recipe has no network");
   if (!recipe.data) refuse("the recipe has no data");
+  if (static_cast<bool>(recipe.training_step) == recipe.optimizers.empty()) {
+    refuse("training_step and optimizers belong together");
+  }
+  if (recipe.training_step && (recipe.loss || recipe.optimizer)) {
+    refuse("training_step takes the place of loss and optimizer");
+  }
 }
 
 }  // namespace
@@ -73,7 +79,11 @@ int train(const Recipe& recipe, World world) {
   expand_variables(tree);
   Config config = read_config(std::move(tree));
   config.source = write_yaml(config.effective);
-  RunExtras extras{recipe.optimizer, {std::make_shared<EventCallback>(recipe.events)}, false};
+  RunExtras extras{recipe.optimizer,
+                   recipe.optimizers,
+                   recipe.training_step,
+                   {std::make_shared<EventCallback>(recipe.events)},
+                   false};
   try {
     return run_training(config, std::move(world), extras);
   } catch (const std::exception& error) {

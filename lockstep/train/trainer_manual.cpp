@@ -1,0 +1,159 @@
+// A micro-step with several optimizers: what Recipe::training_step does.
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "lockstep/base/text.h"
+#include "lockstep/error.h"
+#include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/trainer.h"
+
+namespace lockstep {
+namespace {
+
+/// During its lifetime the parameters need no gradient; those that did, do again afterwards.
+class WithoutGradients {
+ public:
+  void add(const std::vector<at::Tensor>& parameters) {
+    for (const auto& parameter : parameters) {
+      if (parameter.requires_grad()) off_.push_back(parameter.requires_grad_(false));
+    }
+  }
+  WithoutGradients() = default;
+  WithoutGradients(const WithoutGradients&) = delete;
+  WithoutGradients& operator=(const WithoutGradients&) = delete;
+  ~WithoutGradients() {
+    for (const auto& parameter : off_) parameter.requires_grad_(true);
+  }
+
+ private:
+  std::vector<at::Tensor> off_;
+};
+
+double mean_of(const std::vector<double>& values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+class Trainer::ManualStep final : public TrainingStep {
+ public:
+  ManualStep(Trainer& trainer, const Batch& batch, StepReport& report)
+      : trainer_(trainer), batch_(batch), report_(report) {
+    const auto virtual_ranks = static_cast<size_t>(trainer.virtual_ranks().count);
+    for (size_t i = 0; i < trainer.trained_.size(); ++i) losses_.emplace_back(virtual_ranks);
+  }
+
+  Model& model() override { return trainer_.model(); }
+  int64_t number() const override { return trainer_.state_.step; }
+
+  void optimize(const std::string& name, const Loss& loss) override {
+    const size_t index = index_of(name);
+    TrainedPart& part = *trainer_.trained_[index];
+    accumulate(index, loss);
+    report_.timings += part.ddp.timings();
+    for (auto& callback : trainer_.callbacks_) callback->before_update(trainer_);
+    const auto& train = trainer_.config().train;
+    if (train.clip_grad) clip_gradients(part.parameters, train.clip_norm);
+    part.rates.set(report_.lr);
+    part.optimizer.step();
+    part.ddp.zero_grad();
+    ++phase_;
+  }
+
+  /// The mean loss of each part, and their sum, by virtual rank.
+  Losses losses() const {
+    Losses all;
+    all.losses.resize(losses_.front().size());
+    for (const auto& of_part : losses_) {
+      auto& logged = all.logged.emplace_back();
+      for (size_t i = 0; i < of_part.size(); ++i) {
+        logged.push_back(mean_of(of_part[i]));
+        if (!of_part[i].empty()) all.losses[i] += logged.back();
+      }
+    }
+    return all;
+  }
+
+ private:
+  /// Values of buffers, to put back.
+  class KeptBuffers {
+   public:
+    void add(const std::vector<at::Tensor>& buffers) {
+      for (const auto& buffer : buffers) values_.emplace_back(buffer, buffer.detach().clone());
+    }
+    void put_back() const {
+      const at::NoGradGuard no_grad;
+      for (const auto& [buffer, value] : values_) buffer.copy_(value);
+    }
+
+   private:
+    std::vector<std::pair<at::Tensor, at::Tensor>> values_;
+  };
+
+  size_t index_of(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& part : trainer_.trained_) names.push_back(part->name);
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) return static_cast<size_t>(found - names.begin());
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("TrainingStep::optimize: the recipe has no optimizer of '{}'{}", name,
+                            did_you_mean(name, names)));
+  }
+
+  /// The averaged gradients of one part.
+  void accumulate(size_t index, const Loss& loss) {
+    TrainedPart& part = *trainer_.trained_[index];
+    WithoutGradients others_fixed;
+    KeptBuffers of_others;
+    for (const auto& other : trainer_.trained_) {
+      if (other.get() == &part) continue;
+      others_fixed.add(other->ddp.parameters());
+      of_others.add(other->ddp.module().ptr()->buffers());
+    }
+    part.ddp.zero_grad();
+    part.ddp.for_each_virtual_rank([&](int virtual_rank) {
+      const Batch own = trainer_.begin_virtual_rank(batch_, virtual_rank, phase_);
+      const auto value = part.ddp.forward([&] { return loss(own); });
+      if (!value.defined() || value.numel() != 1) {
+        throw Error(
+            ErrorCode::kInvalidArgument,
+            fmt::format("TrainingStep::optimize('{}'): the loss is {}, not one number", part.name,
+                        value.defined() ? fmt::format("{} numbers", value.numel())
+                                        : std::string("undefined")));
+      }
+      value.backward();
+      of_others.put_back();
+      const auto row = static_cast<size_t>(virtual_rank - trainer_.virtual_ranks().first);
+      losses_[index][row].push_back(value.item().toDouble());
+    });
+  }
+
+  Trainer& trainer_;
+  const Batch& batch_;
+  StepReport& report_;
+  uint64_t phase_ = 0;  ///< Calls of optimize() so far.
+  /// By part, virtual rank and call.
+  std::vector<std::vector<std::vector<double>>> losses_;
+};
+
+Trainer::Losses Trainer::step_manually(const Batch& batch, StepReport& report) {
+  ManualStep step(*this, batch, report);
+  parts_.training_step(step);
+  return step.losses();
+}
+
+/// Fields of metrics.jsonl beside the loss.
+std::vector<std::string> Trainer::log_names() {
+  if (!parts_.training_step) return task().log_names();
+  std::vector<std::string> names;
+  for (const auto& part : trained_) names.push_back("loss_" + part->name);
+  return names;
+}
+
+}  // namespace lockstep
