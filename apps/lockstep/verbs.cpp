@@ -8,8 +8,11 @@
 
 namespace lockstep::app {
 
-int verb_eval(const std::vector<std::string>& args) {
-  std::vector<std::string> all = {"--eval"};
+namespace {
+
+/// A mode of lockstep-train, which its first word selects.
+int execute_train(const std::string& mode, const std::vector<std::string>& args) {
+  std::vector<std::string> all = {mode};
   all.insert(all.end(), args.begin(), args.end());
   if (!execute_beside("lockstep-train", all)) {
     throw Error(ErrorCode::kNotFound,
@@ -17,6 +20,16 @@ int verb_eval(const std::vector<std::string>& args) {
                 "without libtorch?");
   }
   return 0;
+}
+
+}  // namespace
+
+int verb_eval(const std::vector<std::string>& args) {
+  return execute_train("--eval", args);
+}
+
+int verb_plan(const std::vector<std::string>& args) {
+  return execute_train("--plan", args);
 }
 
 std::span<const Command> verbs() {
@@ -27,6 +40,7 @@ std::span<const Command> verbs() {
       Command{"logs", "show the output of a job's ranks: lockstep logs [-f] [ID|PID]", verb_logs},
       Command{"train", "train a model by a YAML configuration", nullptr},
       Command{"eval", "evaluate a trained model: lockstep train --eval", verb_eval},
+      Command{"plan", "how a run goes on with another number of ranks", verb_plan},
       Command{"predict", "classify pictures, read text in them", nullptr},
       Command{"data", "get a data set: existing files, a download or a stand-in", nullptr},
       Command{"convert", "write MindOCR's label files for a published data set", nullptr},

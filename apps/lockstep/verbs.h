@@ -32,6 +32,7 @@ int verb_doctor(const std::vector<std::string>& args);
 int verb_eval(const std::vector<std::string>& args);
 int verb_help(const std::vector<std::string>& args);
 int verb_logs(const std::vector<std::string>& args);
+int verb_plan(const std::vector<std::string>& args);
 int verb_ps(const std::vector<std::string>& args);
 int verb_ranktable(const std::vector<std::string>& args);
 int verb_run(const std::vector<std::string>& args);

@@ -54,6 +54,7 @@ Config config_of_search(Config config, int64_t steps) {
   config.scheduler.warmup_epochs = 0;
   config.scheduler.num_epochs = int64_t{1} << 30;
   config.train.max_steps = steps;
+  config.parallel.scale_rate = RateScale::kNone;
   config.train.ema = false;
   config.train.early_stopping.reset();
   config.system.val_while_train = false;

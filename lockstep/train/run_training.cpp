@@ -26,6 +26,7 @@
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/plan.h"
+#include "lockstep/train/rank_change.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
@@ -185,6 +186,9 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
                             "order now",
                             config.system.seed, parts.resumed.state.seed));
     }
+  }
+  if (const auto line = rate_line(config, trainer.virtual_ranks().total); !line.empty()) {
+    log.info(kName, line);
   }
   if (const auto line = groups_line(config.optimizer, trainer.weights()); !line.empty()) {
     log.info(kName, line);

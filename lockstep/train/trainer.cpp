@@ -13,6 +13,7 @@
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/train/disk_work.h"
 #include "lockstep/train/plan.h"
+#include "lockstep/train/rank_change.h"
 #include "lockstep/train/resume.h"
 
 namespace lockstep {
@@ -90,6 +91,8 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& a
       kept_statistics_(parts_.config.optimizer, *parts_.model),
       device_(parts_.model->device()),
       samples_a_virtual_rank_(parts_.samplers.front().num_samples()),
+      rate_factor_(rate_factor(parts_.config.parallel,
+                               global_batch(parts_.config.train, virtual_ranks().total))),
       steps_per_epoch_(parts_.loader.num_batches(samples_a_virtual_rank_ * virtual_ranks().count)) {
   if (parts_.masters) make_masters_equal();
   if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group, norm_time_);

@@ -287,6 +287,7 @@ class Trainer {
   KeptStatistics kept_statistics_;
   at::Device device_;
   int64_t samples_a_virtual_rank_;  ///< In an epoch.
+  double rate_factor_;              ///< Of all rates; see parallel.scale_rate.
   /// The begin of the current epoch in this run: its first micro-step, and the samples of each
   /// virtual rank from there on. Optimizer steps are counted from there.
   struct Part {

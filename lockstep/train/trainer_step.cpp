@@ -52,8 +52,8 @@ AccumulationSlot Trainer::slot_of_step() const {
 
 double Trainer::current_rate() const {
   const double position = schedule_position(state_, steps_per_epoch_, dataset_size());
-  return learning_rate(config().scheduler, position, steps_per_epoch_,
-                       state_.plateau ? state_.plateau->times : 0);
+  return rate_factor_ * learning_rate(config().scheduler, position, steps_per_epoch_,
+                                      state_.plateau ? state_.plateau->times : 0);
 }
 
 StepReport Trainer::micro_step(const Batch& batch) {

@@ -69,8 +69,8 @@ void Trainer::watch_plateau(const EvalResult& result) {
   const double value = watched_value(kPlateauKey, state.metric, result);
   if (!note_value(state, scheduler.plateau, value)) return;
   const auto rate = [&] {
-    return learning_rate(scheduler, static_cast<double>(state_.schedule_step), steps_per_epoch_,
-                         state.times);
+    return rate_factor_ * learning_rate(scheduler, static_cast<double>(state_.schedule_step),
+                                        steps_per_epoch_, state.times);
   };
   const double before = rate();
   const std::string why = not_improved(state);

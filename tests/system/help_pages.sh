@@ -24,9 +24,10 @@ for verb in run ps stop logs inspect env doctor 'doctor backends' ranktable benc
   # shellcheck disable=SC2086
   check $verb
 done
-for verb in train eval predict data 'data synth-ocr' convert 'bench ddp'; do
+for verb in train eval plan predict data 'data synth-ocr' convert 'bench ddp'; do
   program=lockstep-$verb
   program=${program/eval/train}
+  program=${program/plan/train}
   # shellcheck disable=SC2086
   [ ! -x "$1/bin/${program// /-}" ] || check $verb
 done

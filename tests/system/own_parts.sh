@@ -74,7 +74,8 @@ refused "^gan: error: train\(recipe\): a recipe with training_step needs system.
 
 # Groups of parameters, and an end that a metric asks for.
 run "$bin/own_parts" -c "$config" -o train.ckpt_save_dir="$folder/early" 'train.early_stopping={patience: 2, min_delta: 1}' \
-  'optimizer.groups=[{params: layers.0, frozen: True}]' optimizer.layer_decay=0.5
+  'optimizer.groups=[{params: layers.0, frozen: True}]' optimizer.layer_decay=0.5 parallel.scale_rate=sqrt parallel.reference_batch=64
+has 'Learning rate: scheduler.lr 0\.01 x 0\.5 = 0\.005 \(parallel.scale_rate sqrt: a batch of 16, reference_batch 64\)'
 has 'Parameters: 4 of 6 are trained, 2 are frozen; rates of 0\.5 to 1 times the schedule'
 has 'Early stopping: hits has not improved in 2 evaluations, best: '
 grep -q '"early stopping"' "$folder/early/events.jsonl" || fail "events.jsonl does not say why the run ended"
@@ -93,3 +94,7 @@ table=$(grep -E '^[0-9]' <<<"$output")
 run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/own_parts" --find-lr 60 -c "$config" \
   -o train.ckpt_save_dir="$folder/search" parallel.virtual_ranks=2
 [ "$(grep -oE '[0-9.]+e-?[+0-9]+ .*' <<<"$output" | grep -v Sugg)" = "$table" ] || fail "the tables differ: $table"
+run "$bin/own_parts" --plan --from 8 --ranks 2 -c "$config"
+has '^Same run, by virtual ranks: -o parallel.virtual_ranks=8$'
+has '^Smaller run, by rule: -o scheduler.lr=0\.0025 \(linear; 0\.005 by square root\)$'
+refused '^lockstep plan: error: --from N and --ranks N are needed$' "$bin/lockstep" plan --from 8

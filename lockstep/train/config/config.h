@@ -327,6 +327,9 @@ struct PredictSection {
   std::optional<LoaderConfig> loader;    ///< The same.
 };
 
+/// How learning rates follow the global batch.
+enum class RateScale : uint8_t { kNone, kLinear, kSqrt };
+
 /// Ours.
 struct ParallelConfig {
   /// Parts of the global batch, each of loader.batch_size samples. 0: one per rank. With V > 0 a
@@ -349,6 +352,9 @@ struct ParallelConfig {
   std::string comm_hook = "none";
   bool sync_bn = false;     ///< Batch norm computes its statistics over the batches of all ranks.
   int64_t timeout_s = 300;  ///< Of every collective.
+  /// Multiplies every learning rate by the global batch's share of reference_batch, or its root.
+  RateScale scale_rate = RateScale::kNone;
+  int64_t reference_batch = 0;  ///< Samples, for which scheduler.lr is meant; with scale_rate.
   /// Measures in each step how long this rank waited for the slowest one.
   bool measure_wait = false;
 };

@@ -180,6 +180,18 @@ ParallelConfig read_parallel(Section section) {
                  "of sums; any: auto may take the back end that a measurement at the start finds "
                  "fastest between hosts");
   read_averaging(section, config);
+  section.choose(
+      "scale_rate", config.scale_rate,
+      {{"none", RateScale::kNone}, {"linear", RateScale::kLinear}, {"sqrt", RateScale::kSqrt}},
+      "of learning rates with the global batch: times its share of `reference_batch`, "
+      "or times the square root of that");
+  section.read("reference_batch", config.reference_batch, {0, 1 << 30},
+               "the global batch for which `scheduler.lr` is meant; needed with `scale_rate`");
+  if (config.scale_rate != RateScale::kNone && config.reference_batch == 0) {
+    section.fail("reference_batch",
+                 "must be at least 1 with scale_rate: the global batch for "
+                 "which scheduler.lr is meant, e.g. 256");
+  }
   section.read("timeout_s", config.timeout_s, {1, 1 << 24}, "of every collective, in seconds");
   section.read("measure_wait", config.measure_wait,
                "True: `metrics.jsonl` also has `slowest_wait_ms`, how far rank 0 was ahead of "

@@ -18,6 +18,7 @@
 #include "lockstep/train.h"
 #include "lockstep/train/config/dictionaries.h"
 #include "lockstep/train/config/own_parts.h"
+#include "lockstep/train/program/plan_command.h"
 #include "lockstep/train/program/plugin.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"
@@ -85,10 +86,16 @@ bool is_eval(int argc, char** argv) {
   return argc > 1 && std::string_view(argv[1]) == "--eval";
 }
 
+/// `lockstep plan` runs it with --plan.
+bool is_plan(int argc, char** argv) {
+  return argc > 1 && std::string_view(argv[1]) == "--plan";
+}
+
 /// As the user typed it.
 std::string verb_of(int argc, char** argv) {
   const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename() : "";
   const bool ready = program.empty() || program == "lockstep-train";
+  if (is_plan(argc, argv)) return ready ? "lockstep plan" : program + " --plan";
   if (is_eval(argc, argv)) return ready ? "lockstep eval" : program + " --eval";
   return ready ? "lockstep train" : program;
 }
@@ -118,6 +125,7 @@ TrainRequest read_train_request(const std::vector<std::string>& words, const std
 
 int run(int argc, char** argv) {
   const std::string verb = verb_of(argc, argv);
+  if (is_plan(argc, argv)) return run_plan_command({argv + 2, argv + argc}, verb);
   const auto request = read_train_request({argv + 1, argv + argc}, verb);
   if (request.help) return print_help(train_help(verb, is_eval(argc, argv)));
   for (const auto& plugin : request.plugins) load_plugin(plugin);
