@@ -104,7 +104,7 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
   RunParts parts;
   do_disk_work(group, "data are indexed and weights are read", limit,
                [&] { parts = make_parts(config, world, device, false); });
-  check_same_samples(parts.train.samplers.front().dataset_size(), 0, group);
+  check_same_samples(samples_of(parts.train), {}, group);
   const SignalWatch signals;
   Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
                    *parts.task, *parts.train.loader, parts.train.samplers,

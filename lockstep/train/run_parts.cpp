@@ -61,4 +61,8 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   return parts;
 }
 
+DataSamples samples_of(const DataParts& data) {
+  return {data.samplers.front().dataset_size(), data.digest};
+}
+
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 #include "lockstep/train/optimized_parts.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 
@@ -32,5 +33,8 @@ struct RunParts {
 /// Errors: those of the parts.
 RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,
                     const RunExtras& extras = {});
+
+/// Samples of the whole data set.
+DataSamples samples_of(const DataParts& data);
 
 }  // namespace lockstep

@@ -44,11 +44,6 @@ namespace fs = std::filesystem;
 
 constexpr auto kName = "lockstep.train";
 
-/// Samples of the whole data set.
-DataSamples samples_of(const DataParts& data) {
-  return {data.samplers.front().dataset_size(), data.digest};
-}
-
 std::chrono::seconds disk_limit(const Config& config) {
   return std::chrono::seconds(config.train.disk_timeout_s);
 }
