@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-/// Backbone, then head. Registers their children, not the two parts: see build_model() on names.
+/// Backbone, then head. Registers their children, not the two parts: see compose().
 /// The parts hold no parameters of their own, so train(), to() and the like reach everything.
 class Composed final : public Model {
  public:
@@ -111,7 +111,7 @@ std::shared_ptr<Model> build_classifier(const ModelSpec& spec) {
   }
   auto backbone = make_resnet(resnet_depth(spec.backbone.name), spec.backbone.stem);
   auto head = make_cls_head(backbone->out_channels(), spec.head.num_classes);
-  auto model = std::make_shared<Composed>(backbone, head);
+  auto model = compose(backbone, head);
   if (as_mindspore) {
     init_as_mindspore(*model);
   } else {
@@ -168,6 +168,10 @@ const std::vector<std::string>& neck_names() {
 const std::vector<std::string>& head_names() {
   static const std::vector<std::string> names = {"ClsHead", "DBHead", "DBHeadEnhance", "CTCHead"};
   return names;
+}
+
+std::shared_ptr<Model> compose(std::shared_ptr<Model> backbone, std::shared_ptr<Model> head) {
+  return std::make_shared<Composed>(std::move(backbone), std::move(head));
 }
 
 std::shared_ptr<Model> build_model(const ModelSpec& spec) {

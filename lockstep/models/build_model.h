@@ -40,6 +40,9 @@ const std::vector<std::string>& head_names();
 /// not fit together; those of the parts.
 std::shared_ptr<Model> build_model(const ModelSpec& spec);
 
+/// Backbone, then head. The modules of both have no prefix, so their names must differ.
+std::shared_ptr<Model> compose(std::shared_ptr<Model> backbone, std::shared_ptr<Model> head);
+
 /// Elements of all parameters. With `buffers` also those of batch norm's statistics.
 int64_t count_parameters(const torch::nn::Module& model, bool buffers = false);
 

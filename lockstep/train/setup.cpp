@@ -15,6 +15,7 @@
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/text_data.h"
+#include "lockstep/train/zoo_parts.h"
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/world/cores.h"
 
@@ -35,6 +36,7 @@ std::shared_ptr<Model> make_own_network(const ModelConfig& config) {
 }  // namespace
 
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool warns) {
+  link_zoo_parts();
   torch::manual_seed(static_cast<uint64_t>(seed));
   auto model = config.network ? make_own_network(config) : build_model(config.spec());
   // Initial weights: a tensor that does not fit keeps its values, with a warning, as in MindOCR.

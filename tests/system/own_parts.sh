@@ -45,7 +45,7 @@ run "$bin/lockstep" train --list losses
 has '^  built in: CrossEntropySmooth, '
 
 refused '^lockstep train: error: --plugin .*none\.so: cannot be loaded: ' "$bin/lockstep" train --plugin "$folder/none.so" -c "$config"
-refused 'this program has none: --plugin' "$bin/lockstep" train -c "$config"
+refused "model.network.name must be one of resnet18, .*, not 'layers'" "$bin/lockstep" train -c "$config"
 refused "^own_parts: error: -o model.network.wdith=3: unknown key 'model.network.wdith', did you mean 'width'" \
   "$bin/own_parts" -c "$config" -o model.network.wdith=3
 refused "^own_parts: error: --list: no kind of part 'network', did you mean 'networks'" "$bin/own_parts" --list network

@@ -23,9 +23,12 @@ namespace {
 
 namespace nn = torch::nn;
 
-nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride) {
-  return nn::Conv2d(
-      nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+nn::Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups = 1) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, kernel)
+                        .stride(stride)
+                        .padding(kernel / 2)
+                        .groups(groups)
+                        .bias(false));
 }
 
 /// One residual block: relu(branch(x) + shortcut(x)). (N, in, H, W) -> (N, out, H/stride, ...).
@@ -67,7 +70,7 @@ class BasicBlock final : public Block {
   static constexpr int64_t kExpansion = 1;
 
   BasicBlock(int64_t in, int64_t planes, int64_t stride, StrideIn /*fixed: the first*/,
-             nn::Sequential downsample)
+             const BottleneckWidth& /*it has no bottleneck*/, nn::Sequential downsample)
       : Block(std::move(downsample)),
         conv1_(register_module("conv1", conv(in, planes, 3, stride))),
         bn1_(register_module("bn1", nn::BatchNorm2d(planes))),
@@ -95,15 +98,17 @@ class Bottleneck final : public Block {
   static constexpr int64_t kExpansion = 4;
 
   Bottleneck(int64_t in, int64_t planes, int64_t stride, StrideIn stride_in,
-             nn::Sequential downsample)
+             const BottleneckWidth& width, nn::Sequential downsample)
       : Block(std::move(downsample)),
+        inner_(planes * width.per_group / 64 * width.groups),
         conv1_(register_module("conv1",
-                               conv(in, planes, 1, stride_in == StrideIn::kFirst ? stride : 1))),
-        bn1_(register_module("bn1", nn::BatchNorm2d(planes))),
+                               conv(in, inner_, 1, stride_in == StrideIn::kFirst ? stride : 1))),
+        bn1_(register_module("bn1", nn::BatchNorm2d(inner_))),
         conv2_(register_module(
-            "conv2", conv(planes, planes, 3, stride_in == StrideIn::kMiddle ? stride : 1))),
-        bn2_(register_module("bn2", nn::BatchNorm2d(planes))),
-        conv3_(register_module("conv3", conv(planes, planes * kExpansion, 1, 1))),
+            "conv2",
+            conv(inner_, inner_, 3, stride_in == StrideIn::kMiddle ? stride : 1, width.groups))),
+        bn2_(register_module("bn2", nn::BatchNorm2d(inner_))),
+        conv3_(register_module("conv3", conv(inner_, planes * kExpansion, 1, 1))),
         bn3_(register_module("bn3", nn::BatchNorm2d(planes * kExpansion))) {
     set_conv2(conv2_);
     register_downsample();
@@ -117,6 +122,7 @@ class Bottleneck final : public Block {
     return bn3_->forward(conv3_->forward(x));
   }
 
+  int64_t inner_;  ///< Channels of the 3x3 convolution.
   nn::Conv2d conv1_;
   nn::BatchNorm2d bn1_;
   nn::Conv2d conv2_;
@@ -141,9 +147,10 @@ nn::Conv2d stem_conv(Stem stem) {
 template <typename BlockKind>
 class ResNet final : public FeatureBackbone {
  public:
-  ResNet(const StageSizes& blocks, Stem stem, StemPool pool)
+  ResNet(const StageSizes& blocks, Stem stem, StemPool pool, const BottleneckWidth& width)
       : stem_(stem),
         pool_(pool),
+        width_(width),
         conv1_(register_module("conv1", stem_conv(stem))),
         bn1_(register_module("bn1", nn::BatchNorm2d(64))) {
     for (size_t i = 0; i < stages_.size(); ++i) {
@@ -184,7 +191,7 @@ class ResNet final : public FeatureBackbone {
     nn::Sequential stage;
     const auto add = [&](int64_t own_stride, const nn::Sequential& shortcut) {
       stage->push_back(
-          std::make_shared<BlockKind>(channels_, planes, own_stride, stride_in, shortcut));
+          std::make_shared<BlockKind>(channels_, planes, own_stride, stride_in, width_, shortcut));
     };
     add(stride, downsample);
     channels_ = out;
@@ -194,6 +201,7 @@ class ResNet final : public FeatureBackbone {
 
   Stem stem_;
   StemPool pool_;
+  BottleneckWidth width_;
   int64_t channels_ = 64;
   nn::Conv2d conv1_;
   nn::BatchNorm2d bn1_;
@@ -201,18 +209,19 @@ class ResNet final : public FeatureBackbone {
                                         nn::Sequential{nullptr}, nn::Sequential{nullptr}};
 };
 
-std::shared_ptr<FeatureBackbone> make_network(int depth, Stem stem, StemPool pool) {
+std::shared_ptr<FeatureBackbone> make_network(int depth, Stem stem, StemPool pool,
+                                              const BottleneckWidth& width = {}) {
   switch (depth) {
     case 18:
-      return std::make_shared<ResNet<BasicBlock>>(StageSizes{2, 2, 2, 2}, stem, pool);
+      return std::make_shared<ResNet<BasicBlock>>(StageSizes{2, 2, 2, 2}, stem, pool, width);
     case 34:
-      return std::make_shared<ResNet<BasicBlock>>(StageSizes{3, 4, 6, 3}, stem, pool);
+      return std::make_shared<ResNet<BasicBlock>>(StageSizes{3, 4, 6, 3}, stem, pool, width);
     case 50:
-      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 6, 3}, stem, pool);
+      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 6, 3}, stem, pool, width);
     case 101:
-      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 23, 3}, stem, pool);
+      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 4, 23, 3}, stem, pool, width);
     case 152:
-      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 8, 36, 3}, stem, pool);
+      return std::make_shared<ResNet<Bottleneck>>(StageSizes{3, 8, 36, 3}, stem, pool, width);
     default:
       throw Error(ErrorCode::kInvalidArgument, fmt::format("no ResNet of depth {} ({})", depth,
                                                            fmt::join(resnet_depths(), ", ")));
@@ -237,9 +246,9 @@ const std::vector<int>& resnet_depths() {
   return depths;
 }
 
-std::shared_ptr<Backbone> make_resnet(int depth, Stem stem) {
+std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, const BottleneckWidth& width) {
   const bool same = stem == Stem::kMindCv || stem == Stem::kMindSpore;
-  return make_network(depth, stem, same ? StemPool::kSame : StemPool::kSymmetric);
+  return make_network(depth, stem, same ? StemPool::kSame : StemPool::kSymmetric, width);
 }
 
 std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn) {

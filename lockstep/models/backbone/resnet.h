@@ -20,11 +20,19 @@ Stem parse_stem(const std::string& name);
 /// output channels).
 const std::vector<int>& resnet_depths();
 
+/// The 3x3 convolution of a bottleneck: its groups, and the channels of each in the first stage. 32
+/// and 4: ResNeXt 32x4d (Xie et al., CVPR 2017). 1 and 128: the wide ResNet (Zagoruyko and
+/// Komodakis, BMVC 2016).
+struct BottleneckWidth {
+  int64_t groups = 1;
+  int64_t per_group = 64;
+};
+
 /// forward: (N, 3, H, W) -> (N, 512 or 2048, H', W'), H' and W' as in Stem, rounded up. Modules
 /// have torchvision's names: conv1, bn1, layer1.0.conv1, layer1.0.downsample.0, ... They are
 /// constructed in torchvision's order and with libtorch's initial values; init_resnet() sets their
-/// own. Errors: kInvalidArgument for another depth.
-std::shared_ptr<Backbone> make_resnet(int depth, Stem stem);
+/// own. `width` has no effect on basic blocks. Errors: kInvalidArgument for another depth.
+std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, const BottleneckWidth& width = {});
 
 /// The backbones of text detection: as make_resnet(depth, Stem::kImageNet), with the initial values
 /// of init_resnet(). The max-pool pads as same_padding(), which MindOCR's weights need. features:

@@ -223,7 +223,7 @@ void read_network(Section& section, ModelConfig& config) {
   }
   Section own = section.section("network");
   std::string name;
-  read_name(own, "name", name, names_of(networks()), {}, "a registered network");
+  read_name(own, "name", name, names_of(networks()), {}, "of the zoo, or registered");
   config.network = read_own_part(own, "name", name, networks());
   own.finish();
   Section head = section.section("head");
@@ -261,7 +261,8 @@ ModelConfig read_model(Section section) {
   config.type = read_type(section);
   section.only("transform", {""}, "no network here transforms its images first");
   section.read("name", config.given_name, "for the log");
-  section.record("network", "a mapping", "", "*ours*: a network that a program registered");
+  section.record("network", "a mapping", "",
+                 "*ours*: a network by name, in the place of backbone and head, with its settings");
   section.has("network") ? read_network(section, config) : read_parts(section, config);
   section.any("network");
   read_weights(section, config.pretrained, "", false, "weights of the whole network");

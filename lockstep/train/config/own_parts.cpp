@@ -38,6 +38,7 @@ struct ListedKind {
   std::string key;  ///< Of the configuration.
   std::vector<ListedPart> parts;
   std::vector<std::string> built_in = {};  ///< Names alone.
+  std::string built_in_key = "built in";
 };
 
 std::vector<ListedPart> joined(std::vector<ListedPart> built_in, std::vector<ListedPart> own) {
@@ -47,7 +48,8 @@ std::vector<ListedPart> joined(std::vector<ListedPart> built_in, std::vector<Lis
 }
 
 std::vector<ListedKind> all_kinds() {
-  return {{"networks", "model.network.name", listed(networks()), built_in_networks()},
+  return {{"networks", "model.network.name", listed(networks()), built_in_networks(),
+           "model.backbone.name"},
           {"losses", "loss.name", listed(losses()), built_in_losses()},
           {"metrics", "metric.name", listed(metrics()), built_in_metrics()},
           {"datasets", "train.dataset.type", listed(datasets()), built_in_datasets()},
@@ -75,7 +77,7 @@ std::string describe(const ListedKind& kind) {
   }
   if (kind.parts.empty() && kind.built_in.empty()) text += "  none\n";
   if (!kind.built_in.empty()) {
-    text += fmt::format("  built in: {}\n", fmt::join(kind.built_in, ", "));
+    text += fmt::format("  {}: {}\n", kind.built_in_key, fmt::join(kind.built_in, ", "));
   }
   return text;
 }

@@ -201,7 +201,7 @@ TEST(OwnParts, AreListedWithTheirSettings) {
                       "    depth: layers; a whole number from 1 to 9; required\n"),
             0U)
       << text;
-  EXPECT_NE(text.find("built in: resnet18, "), std::string::npos) << text;
+  EXPECT_NE(text.find("  model.backbone.name: resnet18, "), std::string::npos) << text;
   EXPECT_NE(list_parts("").find("datasets (train.dataset.type):\n  points: numbers\n"),
             std::string::npos);
   EXPECT_THROW(list_parts("network"), Error);

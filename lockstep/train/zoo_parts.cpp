@@ -1,0 +1,61 @@
+#include "lockstep/train/zoo_parts.h"
+
+#include <fmt/format.h>
+
+#include "lockstep/model.h"
+#include "lockstep/models/zoo/zoo.h"
+#include "lockstep/registry.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kLargestImage = 4096;
+
+void read_image_size(Section& section, int64_t& size) {
+  section.read("image_size", size, {16, kLargestImage},
+               "sides of the pictures, a multiple of 16; it fixes the number of weights");
+  if (size % 16 != 0) {
+    section.fail("image_size", fmt::format("must be a multiple of 16, not {}", size));
+  }
+}
+
+ZooSettings read_settings(Section& section, ZooSettings settings) {
+  if (settings.dropout) {
+    section.read("dropout", *settings.dropout, {0, 0.999}, "share of values that training drops");
+  }
+  if (settings.attention_dropout) {
+    section.read("attention_dropout", *settings.attention_dropout, {0, 0.999},
+                 "the same for the weights of the attention");
+  }
+  if (settings.stochastic_depth) {
+    section.read("stochastic_depth", *settings.stochastic_depth, {0, 0.999},
+                 "share of pictures that skip the last block in training; earlier blocks fewer");
+  }
+  if (settings.image_size) read_image_size(section, *settings.image_size);
+  if (settings.zero_init_residual) {
+    section.read("zero_init_residual", *settings.zero_init_residual,
+                 "each block starts as the identity");
+  }
+  return settings;
+}
+
+struct ZooParts {
+  ZooParts() {
+    for (const ZooNetwork& network : zoo()) {
+      networks().add({network.name, network.about, [&network](Section& section) -> NetworkMaker {
+                        const ZooSettings settings = read_settings(section, network.settings);
+                        return [&network, settings](int64_t classes) {
+                          return make_network(network, settings, classes);
+                        };
+                      }});
+    }
+  }
+};
+
+const ZooParts kZooParts;
+
+}  // namespace
+
+void link_zoo_parts() {}
+
+}  // namespace lockstep
