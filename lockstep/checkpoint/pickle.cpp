@@ -74,7 +74,7 @@ class PickleReader {
   Pickle run() {
     while (true) {
       const uint8_t op = cursor_.byte();
-      if (op == kStop) return stack_.finish();
+      if (op == kStop) return stack_.finish(cursor_.place());
       step(op);
     }
   }

@@ -33,15 +33,16 @@ struct PickleValue {
 struct Pickle {
   std::vector<PickleValue> values;
   uint32_t top = 0;
+  uint64_t bytes = 0;  ///< Its length: other bytes may follow.
 };
 
 /// Size of the longest pickle that is read.
 inline constexpr uint64_t kMaxPickleBytes = uint64_t{16} << 20;
 
-/// Reads pickles of protocols 2 to 5. Only their structure is returned: classes are names, calls
-/// are kCall, an object's state is dropped. Memory: at most some hundred bytes per byte. Errors:
-/// kCorrupt, which names `file` and byte: cut off, an operation that torch.save does not use, a
-/// missing operand, more than kMaxPickleBytes.
+/// Reads the first pickle of `bytes`, of protocols 2 to 5. Only their structure is returned:
+/// classes are names, calls are kCall, an object's state is dropped. Memory: at most some hundred
+/// bytes per byte. Errors: kCorrupt, which names `file` and byte: cut off, an operation that
+/// torch.save does not use, a missing operand, more than kMaxPickleBytes.
 Pickle read_pickle(std::string_view bytes, const std::string& file);
 
 }  // namespace lockstep

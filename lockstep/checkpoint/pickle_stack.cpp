@@ -65,12 +65,29 @@ void PickleStack::add(const std::vector<uint32_t>& items, PickleValue::Kind kind
 void PickleStack::call(uint32_t callee, uint32_t arguments) {
   using Kind = PickleValue::Kind;
   const PickleValue& function = pickle_.values[callee];
-  if (function.kind == Kind::kGlobal && function.text == "collections OrderedDict" &&
-      pickle_.values[arguments].items.empty()) {
-    push({Kind::kDict, 0, {}, {}});
+  const std::vector<uint32_t>& given = pickle_.values[arguments].items;
+  std::optional<std::vector<uint32_t>> entries;
+  if (function.kind == Kind::kGlobal && function.text == "collections OrderedDict") {
+    entries = given.empty() ? std::vector<uint32_t>() : pairs_in(given[0]);
+  }
+  if (entries) {
+    push({Kind::kDict, 0, {}, std::move(*entries)});
   } else {
     push({Kind::kCall, 0, {}, {callee, arguments}});
   }
+}
+
+std::optional<std::vector<uint32_t>> PickleStack::pairs_in(uint32_t list) {
+  if (pickle_.values[list].kind != PickleValue::Kind::kList) return std::nullopt;
+  std::vector<uint32_t> items;
+  for (const uint32_t index : pickle_.values[list].items) {
+    const PickleValue& pair = pickle_.values[index];
+    if (pair.items.size() != 2 || pair.kind == PickleValue::Kind::kCall) return std::nullopt;
+    items.insert(items.end(), pair.items.begin(), pair.items.end());
+  }
+  copied_ += items.size();  // one stored list could be used any number of times
+  if (copied_ > kMaxPickleValues) cursor_.corrupt("has too many values");
+  return items;
 }
 
 const std::string& PickleStack::name_of(uint32_t value) const {
@@ -81,8 +98,9 @@ const std::string& PickleStack::name_of(uint32_t value) const {
   return name.text;
 }
 
-Pickle PickleStack::finish() {
+Pickle PickleStack::finish(uint64_t bytes) {
   pickle_.top = pop();
+  pickle_.bytes = bytes;
   return std::move(pickle_);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,6 +37,7 @@ class PickleCursor {
   }
   uint8_t byte() { return static_cast<uint8_t>(take(1)[0]); }
   void back() { --at_; }  ///< Returns to the last byte taken.
+  uint64_t place() const { return at_; }
   /// A number of `count` bytes, little-endian.
   uint64_t number(size_t count) {
     const std::string_view taken = take(count);
@@ -82,16 +84,19 @@ class PickleStack {
   /// Appends to the list or dict on top; for other values (objects that fill themselves) the items
   /// are dropped.
   void add(const std::vector<uint32_t>& items, PickleValue::Kind kind);
-  /// Pushes the result of a call: for an empty OrderedDict the dict, else the call.
+  /// Pushes the result of a call: for an OrderedDict, empty or of a list of pairs (Python 2), the
+  /// dict, else the call.
   void call(uint32_t callee, uint32_t arguments);
 
   /// The name of a module or a class: a short text. One long stored text could be used any number
   /// of times, and would be copied each time.
   const std::string& name_of(uint32_t value) const;
-  /// All values; the one on top is the result. Once.
-  Pickle finish();
+  /// All values; the one on top is the result. `bytes`: the pickle's length. Once.
+  Pickle finish(uint64_t bytes);
 
  private:
+  /// The items of a list of pairs, key, value, key, value ...; none if it is another value.
+  std::optional<std::vector<uint32_t>> pairs_in(uint32_t list);
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
   const PickleCursor& cursor_;
@@ -99,6 +104,7 @@ class PickleStack {
   std::vector<uint32_t> stack_;
   std::vector<size_t> marks_;
   std::unordered_map<uint64_t, uint32_t> memo_;
+  size_t copied_ = 0;  ///< Items of lists of pairs.
 };
 
 }  // namespace lockstep

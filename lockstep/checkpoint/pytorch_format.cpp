@@ -1,233 +1,119 @@
 #include "lockstep/checkpoint/pytorch_format.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
-#include <unordered_set>
+#include <vector>
 
 #include "lockstep/checkpoint/pickle.h"
-#include "lockstep/checkpoint/safetensors_format.h"
+#include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/checkpoint/zip_directory.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
 
-using Kind = PickleValue::Kind;
+using namespace std::string_view_literals;
 
-struct StorageType {
-  std::string_view name;
-  StoredType type;
-};
+// The format before 1.6 begins with this number, pickled: ten bytes of a long.
+constexpr auto kOldMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
+constexpr int64_t kOldVersion = 1001;
+constexpr uint64_t kSmallPickle = 1 << 16;
 
-constexpr std::array<StorageType, 10> kStorageTypes = {{
-    {"torch FloatStorage", StoredType::kF32},
-    {"torch HalfStorage", StoredType::kF16},
-    {"torch BFloat16Storage", StoredType::kBf16},
-    {"torch DoubleStorage", StoredType::kF64},
-    {"torch LongStorage", StoredType::kI64},
-    {"torch IntStorage", StoredType::kI32},
-    {"torch ShortStorage", StoredType::kI16},
-    {"torch CharStorage", StoredType::kI8},
-    {"torch ByteStorage", StoredType::kU8},
-    {"torch BoolStorage", StoredType::kBool},
-}};
-
-constexpr std::array<const char*, 6> kStateKeys = {"state_dict", "model_state_dict", "model",
-                                                   "net",        "network",          "params"};
-
-constexpr size_t kMostDims = 64;
-// Tensors may share a storage (tied weights do), but not so often that memory runs out.
-constexpr uint64_t kMostShares = 8;
-
-/// Turns the pickle's description into places in the file.
-class StateDict {
- public:
-  StateDict(const ByteSource& file, const Pickle& pickle, std::map<std::string, ZipMember> data)
-      : file_(file), pickle_(pickle), data_(std::move(data)) {}
-
-  WeightTable read() {
-    const PickleValue& top = at(pickle_.top);
-    if (top.kind != Kind::kDict) {
-      corrupt(
-          "holds a whole module or another object, not a state_dict; in Python: "
-          "torch.save(model.state_dict(), NEW_FILE)");
-    }
-    const PickleValue* state = &top;
-    for (size_t i = 0; !has_tensors(*state) && i < kStateKeys.size(); ++i) {
-      const PickleValue* inner = find(top, kStateKeys[i]);
-      if (inner != nullptr && has_tensors(*inner)) state = inner;
-    }
-    WeightTable table;
-    std::unordered_set<std::string> names;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i + 1 < state->items.size(); i += 2) {
-      const PickleValue& key = at(state->items[i]);
-      const Arguments* tensor = tensor_call(at(state->items[i + 1]));
-      if (key.kind != Kind::kText || tensor == nullptr) continue;
-      if (!names.insert(key.text).second) corrupt_tensor(key.text, "is there twice");
-      table.weights.push_back(weight(key.text, *tensor));
-      bytes += table.weights.back().pieces[0].bytes;
-      if (bytes / kMostShares > file_.size()) corrupt("its tensors share their bytes too often");
-    }
-    if (table.weights.empty()) corrupt("holds no tensors by name");
-    return table;
-  }
-
- private:
-  using Arguments = std::vector<uint32_t>;
-
-  [[noreturn]] void corrupt(const std::string& what) const {
-    throw Error(ErrorCode::kCorrupt, file_.name() + ": " + what);
-  }
-  [[noreturn]] void corrupt_tensor(const std::string& name, const std::string& what) const {
-    std::string shown = name.substr(0, 200);
-    std::replace_if(
-        shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-    corrupt(fmt::format("tensor '{}' {}", shown, what));
-  }
-
-  const PickleValue& at(uint32_t index) const { return pickle_.values[index]; }
-
-  const PickleValue* find(const PickleValue& dict, std::string_view name) const {
-    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
-      const PickleValue& key = at(dict.items[i]);
-      if (key.kind == Kind::kText && key.text == name) return &at(dict.items[i + 1]);
-    }
-    return nullptr;
-  }
-
-  bool has_tensors(const PickleValue& dict) const {
-    if (dict.kind != Kind::kDict) return false;
-    for (size_t i = 1; i < dict.items.size(); i += 2) {
-      if (tensor_call(at(dict.items[i])) != nullptr) return true;
-    }
-    return false;
-  }
-
-  /// Arguments of _rebuild_tensor_v2, also through _rebuild_parameter.
-  const Arguments* tensor_call(const PickleValue& value) const {
-    const PickleValue* call = &value;
-    if (is_call(*call, "torch._utils _rebuild_parameter")) {
-      const PickleValue& arguments = at(call->items[1]);
-      if (arguments.items.empty()) return nullptr;
-      call = &at(arguments.items[0]);
-    }
-    if (!is_call(*call, "torch._utils _rebuild_tensor_v2")) return nullptr;
-    return &at(call->items[1]).items;
-  }
-
-  bool is_call(const PickleValue& value, std::string_view function) const {
-    return value.kind == Kind::kCall && at(value.items[0]).kind == Kind::kGlobal &&
-           at(value.items[0]).text == function && at(value.items[1]).kind == Kind::kTuple;
-  }
-
-  uint64_t whole(const std::string& name, uint32_t index) const {
-    const PickleValue& value = at(index);
-    if (value.kind != Kind::kInt || value.number < 0) {
-      corrupt_tensor(name, "has a size, stride or offset that is no whole number");
-    }
-    return static_cast<uint64_t>(value.number);
-  }
-
-  std::vector<uint64_t> numbers(const std::string& name, uint32_t index) const {
-    if (at(index).kind != Kind::kTuple || at(index).items.size() > kMostDims) {
-      corrupt_tensor(name, "has no list of sizes and strides");
-    }
-    std::vector<uint64_t> values;
-    for (const uint32_t item : at(index).items) values.push_back(whole(name, item));
-    return values;
-  }
-
-  StoredWeight weight(const std::string& name, const Arguments& arguments) const {
-    if (arguments.size() < 4) corrupt_tensor(name, "is not described");
-    StoredWeight weight;
-    weight.name = name;
-    const ZipMember& storage = find_storage(name, arguments[0], weight.type);
-    const uint64_t offset = whole(name, arguments[1]);
-    weight.shape = numbers(name, arguments[2]);
-    weight.strides = numbers(name, arguments[3]);
-    if (weight.strides.size() != weight.shape.size()) {
-      corrupt_tensor(name, "has other numbers of sizes and strides");
-    }
-    place(weight, storage, offset);
-    return weight;
-  }
-
-  /// The persistent value ("storage", class, key, device, elements).
-  const ZipMember& find_storage(const std::string& name, uint32_t index, StoredType& type) const {
-    const PickleValue& persistent = at(index);
-    if (persistent.kind != Kind::kPersistent || at(persistent.items[0]).items.size() < 3) {
-      corrupt_tensor(name, "has no storage");
-    }
-    const std::vector<uint32_t>& id = at(persistent.items[0]).items;
-    const std::string& storage_class = at(id[1]).text;
-    const auto row =
-        std::find_if(kStorageTypes.begin(), kStorageTypes.end(),
-                     [&](const StorageType& each) { return each.name == storage_class; });
-    if (row == kStorageTypes.end()) corrupt_tensor(name, "has an unknown element type");
-    type = row->type;
-    const auto found = data_.find(at(id[2]).text);
-    if (found == data_.end()) corrupt_tensor(name, "has no bytes in the archive");
-    return found->second;
-  }
-
-  /// The bytes of the storage that the tensor needs. They must exist, and must not be fewer than
-  /// its elements.
-  void place(StoredWeight& weight, const ZipMember& storage, uint64_t offset) const {
-    const auto one = static_cast<uint64_t>(bits(weight.type) / 8);
-    const auto all = stored_bytes(weight.type, weight.shape);
-    if (!all || *all > storage.bytes) corrupt_tensor(weight.name, "is larger than its storage");
-    uint64_t last = 0;  // index of the last element, counted from the first
-    for (size_t i = 0; i < weight.shape.size() && *all > 0; ++i) {
-      uint64_t reach = 0;
-      if (__builtin_mul_overflow(weight.shape[i] - 1, weight.strides[i], &reach) ||
-          __builtin_add_overflow(last, reach, &last)) {
-        corrupt_tensor(weight.name, "reaches beyond its storage");
-      }
-    }
-    const uint64_t elements = *all > 0 ? last + 1 : 0;
-    const uint64_t held = storage.bytes / one;
-    if (offset > held || elements > held - offset || elements * one < *all) {
-      corrupt_tensor(weight.name, "reaches beyond its storage");
-    }
-    weight.pieces = {{storage.offset + offset * one, elements * one}};
-  }
-
-  const ByteSource& file_;
-  const Pickle& pickle_;
-  std::map<std::string, ZipMember> data_;
-};
+[[noreturn]] void refuse_pth(const ByteSource& file, const std::string& what) {
+  throw Error(ErrorCode::kCorrupt, file.name() + ": " + what);
+}
 
 bool ends_with_path(const std::string& name, std::string_view end) {
   return name.size() > end.size() && std::string_view(name).ends_with(end);
 }
 
-}  // namespace
-
-WeightTable parse_pytorch(const ByteSource& file) {
+WeightTable parse_archive(const ByteSource& file) {
   std::optional<ZipMember> description;
-  std::map<std::string, ZipMember> data;
+  Storages storages;
   for (ZipMember& member : read_zip_directory(file)) {
     const size_t key = member.name.rfind("/data/");
     if (ends_with_path(member.name, "/data.pkl")) {
       description = member;
     } else if (ends_with_path(member.name, "/byteorder") && member.bytes < 100) {
       if (file.read(member.offset, member.bytes) != "little") {
-        throw Error(ErrorCode::kCorrupt, file.name() + ": its numbers are not little-endian");
+        refuse_pth(file, "its numbers are not little-endian");
       }
     } else if (key != std::string::npos) {
-      data.emplace(member.name.substr(key + 6), member);
+      storages.emplace(member.name.substr(key + 6), StoredBytes{member.offset, member.bytes});
     }
   }
-  if (!description) throw Error(ErrorCode::kCorrupt, file.name() + ": a zip archive, but no .pth");
+  if (!description) refuse_pth(file, "a zip archive, but no .pth");
   if (description->bytes > kMaxPickleBytes) description->bytes = kMaxPickleBytes + 1;
   const Pickle pickle =
       read_pickle(file.read(description->offset, description->bytes), file.name());
-  return StateDict(file, pickle, std::move(data)).read();
+  return read_state_dict(file, pickle, storages);
+}
+
+/// The pickle at `at`, which advances behind it.
+Pickle next_pickle(const ByteSource& file, uint64_t& at, uint64_t most = kSmallPickle) {
+  Pickle pickle = read_pickle(file.read(at, std::min(most, file.size() - at)), file.name());
+  at += pickle.bytes;
+  return pickle;
+}
+
+void check_old_version(const ByteSource& file, const Pickle& pickle) {
+  const PickleValue& version = pickle.values[pickle.top];
+  if (version.kind == PickleValue::Kind::kInt && version.number == kOldVersion) return;
+  refuse_pth(file, "an unknown version of PyTorch's format before 1.6");
+}
+
+/// The machine that wrote the file is a dict with the key "little_endian".
+void check_old_machine(const ByteSource& file, const Pickle& pickle) {
+  const std::vector<uint32_t>& items = pickle.values[pickle.top].items;
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (pickle.values[items[i]].text != "little_endian") continue;
+    if (pickle.values[items[i + 1]].number == 1) return;
+  }
+  refuse_pth(file, "its numbers are not little-endian");
+}
+
+/// Behind the pickles each storage has its number of elements, and their bytes.
+Storages place_old_storages(const ByteSource& file, uint64_t at, const Pickle& keys,
+                            const std::map<std::string, StoredType>& types) {
+  Storages storages;
+  for (const uint32_t index : keys.values[keys.top].items) {
+    const std::string& key = keys.values[index].text;
+    const auto type = types.find(key);
+    if (type == types.end()) refuse_pth(file, "a storage has an unknown element type");
+    if (file.size() - at < 8) refuse_pth(file, "it was cut off before a storage");
+    const std::string count = file.read(at, 8);
+    uint64_t elements = 0;
+    for (size_t i = 8; i-- > 0;) elements = elements << 8 | static_cast<uint8_t>(count[i]);
+    at += 8;
+    const auto one = static_cast<uint64_t>(bits(type->second) / 8);
+    if (elements > (file.size() - at) / one) refuse_pth(file, "it was cut off within a storage");
+    storages.emplace(key, StoredBytes{at, elements * one});
+    at += elements * one;
+  }
+  return storages;
+}
+
+WeightTable parse_old(const ByteSource& file) {
+  uint64_t at = 0;
+  next_pickle(file, at);  // the magic number
+  check_old_version(file, next_pickle(file, at));
+  check_old_machine(file, next_pickle(file, at));
+  const Pickle state = next_pickle(file, at, kMaxPickleBytes);
+  const Pickle keys = next_pickle(file, at, kMaxPickleBytes);
+  return read_state_dict(file, state, place_old_storages(file, at, keys, storage_types(state)));
+}
+
+}  // namespace
+
+bool is_old_pytorch(std::string_view start) {
+  constexpr size_t kLastPlace = 11;  // behind the protocol, and a frame of protocol 4
+  return start.starts_with('\x80') && start.find(kOldMagic) <= kLastPlace;
+}
+
+WeightTable parse_pytorch(const ByteSource& file) {
+  const std::string start = file.read(0, std::min(kOldPyTorchStart, file.size()));
+  return is_old_pytorch(start) ? parse_old(file) : parse_archive(file);
 }
 
 }  // namespace lockstep

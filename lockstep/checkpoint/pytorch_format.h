@@ -1,11 +1,19 @@
 #pragma once
-// PyTorch's .pth since 1.6, without libtorch: a zip archive with a pickle that describes tensors,
-// and their bytes as members NAME/data/KEY. Source: pytorch/pytorch, torch/serialization.py and
-// torch/_utils.py.
+// PyTorch's .pth, without libtorch. Since 1.6 it is a zip archive with a pickle that describes
+// tensors, and their bytes as members NAME/data/KEY. Before, and still with
+// _use_new_zipfile_serialization=False, it is five pickles (a magic number, a version, the machine,
+// the description, the keys of the storages), and for each storage its number of elements, 8 bytes,
+// and the elements. Source: pytorch/pytorch, torch/serialization.py and torch/_utils.py.
+
+#include <string_view>
 
 #include "lockstep/checkpoint/weight_table.h"
 
 namespace lockstep {
+
+/// So many bytes of a file tell the format before 1.6.
+inline constexpr uint64_t kOldPyTorchStart = 32;
+bool is_old_pytorch(std::string_view start);
 
 /// The tensors of a saved state_dict: those of the top dict. If it has none: those of the first
 /// entry that has any, of "state_dict", "model_state_dict", "model", "net", "network", "params".

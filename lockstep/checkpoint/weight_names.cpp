@@ -5,6 +5,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lockstep/checkpoint/timm_names.h"
+
 namespace lockstep {
 namespace {
 
@@ -51,10 +53,13 @@ std::string common_name(std::string name) {
 std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& network,
                                                const std::vector<std::string>& file,
                                                std::string_view prefix) {
-  std::unordered_map<std::string, size_t> exact, common;
+  std::unordered_map<std::string, size_t> exact, common, timm;
   for (size_t i = 0; i < file.size(); ++i) {
     exact.emplace(file[i], i);
     common.emplace(common_name(file[i]), i);
+    std::string plain = file[i];
+    replace_front(plain, kDdp, "");
+    timm.emplace(torchvision_name(plain), i);
   }
   std::vector<std::optional<size_t>> matches(network.size());
   for (size_t i = 0; i < network.size(); ++i) {
@@ -64,6 +69,8 @@ std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& n
       matches[i] = found->second;
     } else if (const auto near = common.find(common_name(name)); near != common.end()) {
       matches[i] = near->second;
+    } else if (const auto other = timm.find(name); other != timm.end()) {
+      matches[i] = other->second;
     }
   }
   return matches;

@@ -9,11 +9,6 @@
 namespace lockstep {
 namespace {
 
-using namespace std::string_view_literals;
-
-// PyTorch's first format began with this number, pickled (protocol 2, ten bytes of a long).
-constexpr auto kOldPyTorch = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
-
 bool is_safetensors(std::string_view start, uint64_t file_bytes) {
   if (start.size() < 9 || start[8] != '{') return false;
   uint64_t length = 0;
@@ -51,15 +46,9 @@ std::string_view to_string(WeightFormat format) {
 }
 
 WeightFormat weight_format(const ByteSource& file) {
-  const std::string start = file.read(0, std::min<uint64_t>(16, file.size()));
+  const std::string start = file.read(0, std::min(kOldPyTorchStart, file.size()));
   if (is_safetensors(start, file.size())) return WeightFormat::kSafetensors;
-  if (start.starts_with("PK\x03\x04")) return WeightFormat::kPyTorch;
-  if (start.starts_with(kOldPyTorch)) {
-    throw Error(ErrorCode::kCorrupt,
-                file.name() +
-                    ": PyTorch's format before 1.6, which is not read; in Python: "
-                    "torch.save(torch.load(FILE), NEW_FILE)");
-  }
+  if (start.starts_with("PK\x03\x04") || is_old_pytorch(start)) return WeightFormat::kPyTorch;
   if (start.starts_with('\x0a')) return WeightFormat::kMindSpore;
   throw Error(ErrorCode::kCorrupt,
               file.name() +

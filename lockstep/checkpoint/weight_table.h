@@ -37,7 +37,7 @@ struct WeightTable {
 };
 
 /// Detected by the file's first bytes, never by its name. Errors: kCorrupt if it is none of the
-/// three; for PyTorch's files before 1.6 the text explains how to convert them.
+/// three.
 WeightFormat weight_format(const ByteSource& file);
 
 /// The contents of the file. Everything is checked against the file's size: all pieces together

@@ -68,20 +68,48 @@ std::vector<std::string> names_in(const WeightTable& table) {
   return names;
 }
 
-/// Logs the report's list, as one line.
-void warn_of(const std::string& file, const std::vector<std::string>& names, const char* what) {
+/// "a; b; c; ...", of at most eight.
+std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t kShown = 8;
-  if (names.empty()) return;
   const std::vector<std::string> shown(names.begin(),
                                        names.begin() + std::min(names.size(), kShown));
-  log_warn(fmt::format("{}: {} {}, so they keep their values: {}{}", file, names.size(), what,
-                       fmt::join(shown, "; "), names.size() > kShown ? "; ..." : ""));
+  return fmt::format("{}{}", fmt::join(shown, "; "), names.size() > kShown ? "; ..." : "");
+}
+
+/// Logs the report's list, as one line.
+void warn_of(const std::string& file, const std::vector<std::string>& names, const char* what) {
+  if (names.empty()) return;
+  log_warn(fmt::format("{}: {} {}, so they keep their values: {}", file, names.size(), what,
+                       some_of(names)));
+}
+
+void log_report(const std::string& file, const WeightReport& report, bool strict) {
+  if (!report.head.empty()) log_warn(file + ": " + report.head);
+  warn_of(file, report.dropped, "tensors of the network have another shape there");
+  warn_of(file, report.missing, "tensors of the network are not in it");
+  if (strict) return;
+  log_info(fmt::format(
+      "{}: {} tensors of the network are loaded from {}{}", file, report.loaded, report.format,
+      report.unused.empty() ? ""
+                            : fmt::format("; left over in it: {} ({})", report.unused.size(),
+                                          some_of(report.unused))));
+}
+
+/// "classifier.3." of the network's last parameter, in its own order.
+std::string last_layer(const torch::nn::Module& module) {
+  const auto parameters = module.named_parameters();
+  if (parameters.is_empty()) return "";
+  const std::string& name = parameters.back().key();
+  return name.substr(0, name.rfind('.') + 1);
 }
 
 class Loader {
  public:
   Loader(const ByteSource& file, torch::nn::Module& module, const WeightOptions& options)
-      : file_(file), options_(options), table_(read_weight_table(file)) {
+      : file_(file),
+        options_(options),
+        table_(read_weight_table(file)),
+        last_layer_(last_layer(module)) {
     for (const auto& [name, tensor] : module_tensors(module)) {
       if (!name.starts_with(options.prefix)) continue;
       names_.push_back(name);
@@ -107,7 +135,7 @@ class Loader {
       own_[i].copy_(values[i].view(own_[i].sizes()));
       ++report_.loaded;
     }
-    report_.unused = table_.weights.size() - report_.loaded - report_.dropped.size();
+    note_unused(matches);
     return std::move(report_);
   }
 
@@ -125,15 +153,43 @@ class Loader {
     const std::string fault = misfit(stored, own_[i], file_.name());
     if (fault.empty()) return true;
     if (options_.strict) throw_corrupt_tensor(file_.name(), stored.name, fault);
-    report_.dropped.push_back(fmt::format("'{}' {}", stored.name, fault));
+    if (is_other_head(i, stored)) {
+      report_.head = fmt::format(
+          "its last layer '{}' is for {} classes, the network's for {}: it is left out, and the "
+          "network's keeps its values",
+          stored.name.substr(0, stored.name.rfind('.')), stored.shape[0], own_[i].size(0));
+    } else {
+      report_.dropped.push_back(fmt::format("'{}' {}", stored.name, fault));
+    }
     return false;
+  }
+
+  /// The last layer, and only its number of classes differs.
+  bool is_other_head(size_t i, const StoredWeight& stored) const {
+    const at::IntArrayRef own = own_[i].sizes();
+    if (last_layer_.empty() || !names_[i].starts_with(last_layer_)) return false;
+    if (own.empty() || stored.shape.size() != own.size()) return false;
+    std::vector<uint64_t> as_stored(own.begin(), own.end());
+    as_stored[0] = stored.shape[0];
+    return as_stored == stored.shape;
+  }
+
+  void note_unused(const std::vector<std::optional<size_t>>& matches) {
+    std::vector<bool> used(table_.weights.size());
+    for (const auto& match : matches) {
+      if (match) used[*match] = true;
+    }
+    for (size_t i = 0; i < used.size(); ++i) {
+      if (!used[i]) report_.unused.push_back(table_.weights[i].name);
+    }
   }
 
   void check_any(const std::vector<at::Tensor>& values) const {
     for (const at::Tensor& value : values) {
       if (value.defined()) return;
     }
-    if (!report_.dropped.empty() && options_.prefix.empty()) return;
+    const bool some = !report_.dropped.empty() || !report_.head.empty();
+    if (some && options_.prefix.empty()) return;
     throw Error(
         ErrorCode::kCorrupt,
         fmt::format("{}: none of its {} tensors ('{}' ...) is one of the network's ('{}' ...)",
@@ -145,6 +201,7 @@ class Loader {
   const ByteSource& file_;
   const WeightOptions& options_;
   const WeightTable table_;
+  const std::string last_layer_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> own_;
   WeightReport report_;
@@ -166,9 +223,7 @@ WeightReport load_weights(const std::filesystem::path& path, torch::nn::Module& 
   const bool folder = std::filesystem::is_directory(path);
   const auto file = FileBytes::open(folder ? find_checkpoint(path) / kModelFile : path);
   WeightReport report = Loader(*file, module, options).run();
-  if (!options.warns) return report;
-  warn_of(file->name(), report.dropped, "tensors of the network have another shape there");
-  warn_of(file->name(), report.missing, "tensors of the network are not in it");
+  if (options.warns) log_report(file->name(), report, options.strict);
   return report;
 }
 

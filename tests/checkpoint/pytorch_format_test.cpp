@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/checkpoint/pickle.h"
+#include "lockstep/checkpoint/weight_table.h"
 #include "tests/checkpoint/zip_file.h"
 #include "tests/support/error_of.h"
 
@@ -42,6 +43,17 @@ std::string archive(const std::string& code) {
   return zip_file({{"a/data.pkl", "\x80\x02" + code + "."}, {"a/data/0", std::string(16, 'x')}});
 }
 
+/// The format before 1.6, with storage "0" of `elements` floats, of which `bytes` are there.
+std::string old_file(const std::string& code, int elements = 4, size_t bytes = 16) {
+  std::string file = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."s;
+  file += "\x80\x02M\xe9\x03."s;
+  file += "\x80\x02}(" + pickled("little_endian") + "\x88u.";
+  file += "\x80\x02" + code + ".";
+  file += "\x80\x02](" + pickled("0") + "e.";
+  put_number(file, static_cast<uint64_t>(elements), 8);
+  return file + std::string(bytes, 'x');
+}
+
 WeightTable parse_pth(const std::string& bytes) {
   return parse_pytorch(MemoryBytes("x.pth", bytes));
 }
@@ -74,6 +86,62 @@ TEST(PyTorchFormat, LooksIntoTheUsualEntries) {
           .weights;
   ASSERT_EQ(weights.size(), 1U);
   EXPECT_EQ(weights[0].name, "w");
+}
+
+TEST(PyTorchFormat, ReadsFilesFromBefore16) {
+  const std::string file = old_file(
+      pickled_dict({{"w", pickled_tensor(0, {2, 2}, {1, 2})}, {"b", pickled_tensor(3, {1}, {1})}}));
+  const auto weights = parse_pth(file).weights;
+  ASSERT_EQ(weights.size(), 2U);
+  EXPECT_EQ(weights[0].pieces.at(0).offset, file.size() - 16);
+  EXPECT_EQ(weights[0].pieces.at(0).bytes, 16U);
+  EXPECT_EQ(weights[1].pieces.at(0).offset, file.size() - 4);
+  EXPECT_EQ(read_weight_table(MemoryBytes("x", file)).format, WeightFormat::kPyTorch);
+}
+
+TEST(PyTorchFormat, FilesFromBefore16ThatAreCutOffAreRefused) {
+  const std::string code = pickled_dict({{"w", pickled_tensor(0, {4}, {1})}});
+  const std::string whole = old_file(code);
+  for (size_t bytes = 0; bytes < whole.size(); ++bytes) pth_fault(whole.substr(0, bytes));
+  EXPECT_EQ(pth_fault(old_file(code, 5)), "x.pth: it was cut off within a storage");
+  EXPECT_EQ(pth_fault(old_file(code, 3)), "x.pth: tensor 'w' is larger than its storage");
+  std::string other = whole;
+  other[17] = '\x7f';
+  EXPECT_NE(pth_fault(other).find("has operation 0x7f"), std::string::npos);
+  other = whole;
+  other[18] = '\x01';
+  EXPECT_EQ(pth_fault(other), "x.pth: an unknown version of PyTorch's format before 1.6");
+  other = whole;
+  other[other.find('\x88')] = '\x89';
+  EXPECT_EQ(pth_fault(other), "x.pth: its numbers are not little-endian");
+}
+
+// Python 2 pickled an OrderedDict as the call with a list of pairs; PyTorch before 0.4 knew
+// _rebuild_tensor.
+TEST(PyTorchFormat, ReadsWhatPython2Saved) {
+  std::string tensor = pickled_tensor(0, {4}, {1});
+  tensor.replace(tensor.find("_v2"), 3, "");
+  const std::string pair = "](" + pickled("w") + tensor + "e";
+  const auto weights =
+      parse_pth(old_file("ccollections\nOrderedDict\n](" + pair + "e\x85R")).weights;
+  ASSERT_EQ(weights.size(), 1U);
+  EXPECT_EQ(weights[0].name, "w");
+}
+
+// A stored list of pairs that is called again and again would be copied each time.
+TEST(Pickle, DictsOfOneListDoNotGrow) {
+  std::string code = "](";
+  for (int i = 0; i < 100'000; ++i)
+    code +=
+        "](K\x01K\x02"
+        "e";
+  code +=
+      "eq\x01"
+      "ccollections\nOrderedDict\nq\x02";
+  for (int i = 0; i < 100; ++i) code += "h\x02h\x01\x85R0";
+  EXPECT_NE(std::string(error_of([&] { read_pickle(code + ".", "x"); }).what())
+                .find("has too many values"),
+            std::string::npos);
 }
 
 TEST(PyTorchFormat, NothingIsCalled) {

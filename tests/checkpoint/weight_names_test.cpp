@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/checkpoint/timm_names.h"
 #include "lockstep/checkpoint/weight_table.h"
 #include "tests/support/error_of.h"
 
@@ -38,6 +39,29 @@ TEST(MatchNames, TheSameNameWins) {
             (Matches{1, 3}));
 }
 
+TEST(MatchNames, TimmsTransformersAndConvNexts) {
+  EXPECT_EQ(
+      match_names({"class_token", "encoder.layers.encoder_layer_11.self_attention.in_proj_bias",
+                   "encoder.ln.weight", "heads.head.bias", "features.5.8.layer_scale",
+                   "features.4.1.weight", "classifier.2.weight"},
+                  {"cls_token", "module.blocks.11.attn.qkv.bias", "norm.weight", "head.bias",
+                   "stages.2.blocks.8.gamma", "stages.2.downsample.1.weight", "head.fc.weight"}),
+      (Matches{0, 1, 2, 3, 4, 5, 6}));
+}
+
+TEST(TorchvisionName, IsOneForKnownNamesOnly) {
+  EXPECT_EQ(torchvision_name("blocks.3.mlp.fc2.weight"),
+            "encoder.layers.encoder_layer_3.mlp.3.weight");
+  EXPECT_EQ(torchvision_name("encoder.layers.encoder_layer_3.mlp.linear_2.weight"),
+            "encoder.layers.encoder_layer_3.mlp.3.weight");
+  EXPECT_EQ(torchvision_name("stem.1.bias"), "features.0.1.bias");
+  EXPECT_EQ(torchvision_name("stages.0.blocks.2.norm.weight"), "features.1.2.block.2.weight");
+  for (const char* other :
+       {"", "fc.weight", "blocks.x.norm1.bias", "blocks.", "blocks.12345.norm1."}) {
+    EXPECT_EQ(torchvision_name(other), "") << other;
+  }
+}
+
 TEST(MindSporeNames, AreThoseThatMindOcrReads) {
   EXPECT_EQ(mindspore_names({"backbone.bn1.bias", "backbone.bn1.num_batches_tracked",
                              "backbone.bn1.running_mean", "backbone.bn1.running_var",
@@ -55,15 +79,14 @@ TEST(WeightFormat, TheContentTells) {
   };
   EXPECT_EQ(format("\x02\0\0\0\0\0\0\0{}"s), WeightFormat::kSafetensors);
   EXPECT_EQ(format("PK\x03\x04 and so on"), WeightFormat::kPyTorch);
+  EXPECT_EQ(format("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."),
+            WeightFormat::kPyTorch);
   EXPECT_EQ(format("\x0a\x22\x0a\x09 and so on"), WeightFormat::kMindSpore);
   const auto fault = [&](const std::string& bytes) {
     return std::string(error_of([&] { format(bytes); }).what());
   };
   EXPECT_EQ(fault(""),
             "x: no file of weights (known: safetensors, MindSpore's .ckpt, PyTorch's .pth)");
-  EXPECT_EQ(fault("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19."),
-            "x: PyTorch's format before 1.6, which is not read; in Python: torch.save("
-            "torch.load(FILE), NEW_FILE)");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Saves weights with PyTorch into the folder of the first argument: plain.pth, nested.pth, old.pth, module.pth."""
+"""Saves weights with PyTorch into the folder of the first argument: plain.pth, nested.pth, old.pth, old4.pth, module.pth."""
 import argparse
 import collections
 import copy
@@ -37,4 +37,5 @@ optimizer.step()
 torch.save({"epoch": 3, "lr": 0.1, "args": argparse.Namespace(name="x"), "optimizer": optimizer.state_dict(),
             "state_dict": strided}, folder / "nested.pth", pickle_protocol=4)
 torch.save(state, folder / "old.pth", _use_new_zipfile_serialization=False)
+torch.save({"model": strided}, folder / "old4.pth", _use_new_zipfile_serialization=False, pickle_protocol=4)
 torch.save(net, folder / "module.pth")

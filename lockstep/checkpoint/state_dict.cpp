@@ -1,0 +1,229 @@
+#include "lockstep/checkpoint/state_dict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "lockstep/checkpoint/safetensors_format.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+using Kind = PickleValue::Kind;
+
+struct StorageType {
+  std::string_view name;
+  StoredType type;
+};
+
+constexpr std::array<StorageType, 10> kStorageTypes = {{
+    {"torch FloatStorage", StoredType::kF32},
+    {"torch HalfStorage", StoredType::kF16},
+    {"torch BFloat16Storage", StoredType::kBf16},
+    {"torch DoubleStorage", StoredType::kF64},
+    {"torch LongStorage", StoredType::kI64},
+    {"torch IntStorage", StoredType::kI32},
+    {"torch ShortStorage", StoredType::kI16},
+    {"torch CharStorage", StoredType::kI8},
+    {"torch ByteStorage", StoredType::kU8},
+    {"torch BoolStorage", StoredType::kBool},
+}};
+
+auto find_type(std::string_view storage_class) {
+  return std::find_if(kStorageTypes.begin(), kStorageTypes.end(),
+                      [&](const StorageType& each) { return each.name == storage_class; });
+}
+
+constexpr std::array<const char*, 6> kStateKeys = {"state_dict", "model_state_dict", "model",
+                                                   "net",        "network",          "params"};
+
+constexpr size_t kMostDims = 64;
+// Tensors may share a storage (tied weights do), but not so often that memory runs out.
+constexpr uint64_t kMostShares = 8;
+
+/// Turns the pickle's description into places in the file.
+class StateDict {
+ public:
+  StateDict(const ByteSource& file, const Pickle& pickle, const Storages& storages)
+      : file_(file), pickle_(pickle), storages_(storages) {}
+
+  WeightTable read() {
+    const PickleValue& top = at(pickle_.top);
+    if (top.kind != Kind::kDict) {
+      corrupt(
+          "holds a whole module or another object, not a state_dict; in Python: "
+          "torch.save(model.state_dict(), NEW_FILE)");
+    }
+    const PickleValue* state = &top;
+    for (size_t i = 0; !has_tensors(*state) && i < kStateKeys.size(); ++i) {
+      const PickleValue* inner = find(top, kStateKeys[i]);
+      if (inner != nullptr && has_tensors(*inner)) state = inner;
+    }
+    WeightTable table;
+    std::unordered_set<std::string> names;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i + 1 < state->items.size(); i += 2) {
+      const PickleValue& key = at(state->items[i]);
+      const Arguments* tensor = tensor_call(at(state->items[i + 1]));
+      if (key.kind != Kind::kText || tensor == nullptr) continue;
+      if (!names.insert(key.text).second) corrupt_tensor(key.text, "is there twice");
+      table.weights.push_back(weight(key.text, *tensor));
+      bytes += table.weights.back().pieces[0].bytes;
+      if (bytes / kMostShares > file_.size()) corrupt("its tensors share their bytes too often");
+    }
+    if (table.weights.empty()) corrupt("holds no tensors by name");
+    return table;
+  }
+
+ private:
+  using Arguments = std::vector<uint32_t>;
+
+  [[noreturn]] void corrupt(const std::string& what) const {
+    throw Error(ErrorCode::kCorrupt, file_.name() + ": " + what);
+  }
+  [[noreturn]] void corrupt_tensor(const std::string& name, const std::string& what) const {
+    std::string shown = name.substr(0, 200);
+    std::replace_if(
+        shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    corrupt(fmt::format("tensor '{}' {}", shown, what));
+  }
+
+  const PickleValue& at(uint32_t index) const { return pickle_.values[index]; }
+
+  const PickleValue* find(const PickleValue& dict, std::string_view name) const {
+    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+      const PickleValue& key = at(dict.items[i]);
+      if (key.kind == Kind::kText && key.text == name) return &at(dict.items[i + 1]);
+    }
+    return nullptr;
+  }
+
+  bool has_tensors(const PickleValue& dict) const {
+    if (dict.kind != Kind::kDict) return false;
+    for (size_t i = 1; i < dict.items.size(); i += 2) {
+      if (tensor_call(at(dict.items[i])) != nullptr) return true;
+    }
+    return false;
+  }
+
+  /// Arguments of _rebuild_tensor_v2, also through _rebuild_parameter; before 0.4 there was a first
+  /// version, with the same four.
+  const Arguments* tensor_call(const PickleValue& value) const {
+    const PickleValue* call = &value;
+    if (is_call(*call, "torch._utils _rebuild_parameter")) {
+      const PickleValue& arguments = at(call->items[1]);
+      if (arguments.items.empty()) return nullptr;
+      call = &at(arguments.items[0]);
+    }
+    if (!is_call(*call, "torch._utils _rebuild_tensor_v2") &&
+        !is_call(*call, "torch._utils _rebuild_tensor")) {
+      return nullptr;
+    }
+    return &at(call->items[1]).items;
+  }
+
+  bool is_call(const PickleValue& value, std::string_view function) const {
+    return value.kind == Kind::kCall && at(value.items[0]).kind == Kind::kGlobal &&
+           at(value.items[0]).text == function && at(value.items[1]).kind == Kind::kTuple;
+  }
+
+  uint64_t whole(const std::string& name, uint32_t index) const {
+    const PickleValue& value = at(index);
+    if (value.kind != Kind::kInt || value.number < 0) {
+      corrupt_tensor(name, "has a size, stride or offset that is no whole number");
+    }
+    return static_cast<uint64_t>(value.number);
+  }
+
+  std::vector<uint64_t> numbers(const std::string& name, uint32_t index) const {
+    if (at(index).kind != Kind::kTuple || at(index).items.size() > kMostDims) {
+      corrupt_tensor(name, "has no list of sizes and strides");
+    }
+    std::vector<uint64_t> values;
+    for (const uint32_t item : at(index).items) values.push_back(whole(name, item));
+    return values;
+  }
+
+  StoredWeight weight(const std::string& name, const Arguments& arguments) const {
+    if (arguments.size() < 4) corrupt_tensor(name, "is not described");
+    StoredWeight weight;
+    weight.name = name;
+    const StoredBytes& storage = find_storage(name, arguments[0], weight.type);
+    const uint64_t offset = whole(name, arguments[1]);
+    weight.shape = numbers(name, arguments[2]);
+    weight.strides = numbers(name, arguments[3]);
+    if (weight.strides.size() != weight.shape.size()) {
+      corrupt_tensor(name, "has other numbers of sizes and strides");
+    }
+    place(weight, storage, offset);
+    return weight;
+  }
+
+  /// The persistent value ("storage", class, key, device, elements).
+  const StoredBytes& find_storage(const std::string& name, uint32_t index, StoredType& type) const {
+    const PickleValue& persistent = at(index);
+    if (persistent.kind != Kind::kPersistent || at(persistent.items[0]).items.size() < 3) {
+      corrupt_tensor(name, "has no storage");
+    }
+    const std::vector<uint32_t>& id = at(persistent.items[0]).items;
+    if (id.size() > 5 && at(id[5]).kind == Kind::kTuple) {
+      corrupt_tensor(name, "is a part of a storage, as PyTorch before 0.4 saved it");
+    }
+    const auto row = find_type(at(id[1]).text);
+    if (row == kStorageTypes.end()) corrupt_tensor(name, "has an unknown element type");
+    type = row->type;
+    const auto found = storages_.find(at(id[2]).text);
+    if (found == storages_.end()) corrupt_tensor(name, "has no bytes in the file");
+    return found->second;
+  }
+
+  /// The bytes of the storage that the tensor needs. They must exist, and must not be fewer than
+  /// its elements.
+  void place(StoredWeight& weight, const StoredBytes& storage, uint64_t offset) const {
+    const auto one = static_cast<uint64_t>(bits(weight.type) / 8);
+    const auto all = stored_bytes(weight.type, weight.shape);
+    if (!all || *all > storage.bytes) corrupt_tensor(weight.name, "is larger than its storage");
+    uint64_t last = 0;  // index of the last element, counted from the first
+    for (size_t i = 0; i < weight.shape.size() && *all > 0; ++i) {
+      uint64_t reach = 0;
+      if (__builtin_mul_overflow(weight.shape[i] - 1, weight.strides[i], &reach) ||
+          __builtin_add_overflow(last, reach, &last)) {
+        corrupt_tensor(weight.name, "reaches beyond its storage");
+      }
+    }
+    const uint64_t elements = *all > 0 ? last + 1 : 0;
+    const uint64_t held = storage.bytes / one;
+    if (offset > held || elements > held - offset || elements * one < *all) {
+      corrupt_tensor(weight.name, "reaches beyond its storage");
+    }
+    weight.pieces = {{storage.offset + offset * one, elements * one}};
+  }
+
+  const ByteSource& file_;
+  const Pickle& pickle_;
+  const Storages& storages_;
+};
+
+}  // namespace
+
+WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle,
+                            const Storages& storages) {
+  return StateDict(file, pickle, storages).read();
+}
+
+std::map<std::string, StoredType> storage_types(const Pickle& pickle) {
+  std::map<std::string, StoredType> types;
+  for (const PickleValue& value : pickle.values) {
+    if (value.kind != Kind::kPersistent) continue;
+    const std::vector<uint32_t>& id = pickle.values[value.items[0]].items;
+    if (id.size() < 3) continue;
+    const auto row = find_type(pickle.values[id[1]].text);
+    if (row != kStorageTypes.end()) types.emplace(pickle.values[id[2]].text, row->type);
+  }
+  return types;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+#pragma once
+// The tensors that a pickle of torch.save() describes; see pytorch_format.h.
+
+#include <map>
+#include <string>
+
+#include "lockstep/checkpoint/pickle.h"
+#include "lockstep/checkpoint/weight_table.h"
+
+namespace lockstep {
+
+/// The bytes of a storage, in the file.
+struct StoredBytes {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+using Storages = std::map<std::string, StoredBytes>;  ///< By key.
+
+/// Turns the description of a state_dict into places in the file. Errors: see parse_pytorch().
+WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle, const Storages& storages);
+
+/// The element types of the storages that the pickle names, by key; without unknown types.
+std::map<std::string, StoredType> storage_types(const Pickle& pickle);
+
+}  // namespace lockstep
