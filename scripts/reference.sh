@@ -16,7 +16,7 @@ page() { # the verb's words
   env -i PATH=/usr/bin:/bin COLUMNS=100 "$lockstep" "$@" --help
   echo '```'
 }
-for verb in run train eval plan predict ps logs stop inspect env doctor 'doctor backends' data 'data images' 'data synth-ocr' convert ranktable \
+for verb in run train eval plan predict export ps logs stop inspect env doctor 'doctor backends' data 'data images' 'data synth-ocr' convert ranktable \
   'bench collectives' 'bench ddp'; do
   # shellcheck disable=SC2086
   page $verb

@@ -42,6 +42,7 @@ std::span<const Command> verbs() {
       Command{"eval", "evaluate a trained model: lockstep train --eval", verb_eval},
       Command{"plan", "how a run goes on with another number of ranks", verb_plan},
       Command{"predict", "classify pictures, read text in them", nullptr},
+      Command{"export", "write a trained network for other programs: ONNX, safetensors", nullptr},
       Command{"data", "get a data set: existing files, a download or a stand-in", nullptr},
       Command{"convert", "write MindOCR's label files for a published data set", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},

@@ -24,7 +24,7 @@ for verb in run ps stop logs inspect env doctor 'doctor backends' ranktable benc
   # shellcheck disable=SC2086
   check $verb
 done
-for verb in train eval plan predict data 'data synth-ocr' convert 'bench ddp'; do
+for verb in train eval plan predict export data 'data synth-ocr' convert 'bench ddp'; do
   program=lockstep-$verb
   program=${program/eval/train}
   program=${program/plan/train}

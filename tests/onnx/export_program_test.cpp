@@ -1,0 +1,63 @@
+// lockstep export, the real program.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+
+#include "lockstep/base/file.h"
+#include "lockstep/train/setup.h"
+#include "lockstep/weights.h"
+#include "tests/predict/configs.h"
+#include "tests/support/temp_folder.h"
+
+namespace lockstep {
+namespace {
+
+class ExportProgram : public ::testing::Test {
+ protected:
+  ExportProgram() {
+    write_file_atomically(folder_ / "cls.yaml", testing::cls_yaml());
+    model_ = make_model(load_config(folder_ / "cls.yaml").model, 1);
+    save_tensors(folder_ / "w.safetensors", module_tensors(*model_));
+  }
+
+  /// Returns the exit status.
+  int run(const std::string& args) const {
+    const std::string line = "cd " + folder_.path().string() + " && timeout 100 " +
+                             std::getenv("LOCKSTEP_BIN_DIR") + "/lockstep export -c cls.yaml " +
+                             args + " >stdout.txt 2>stderr.txt </dev/null";
+    const int status = std::system(line.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  std::string text_of(const std::string& file) const { return read_file(folder_ / file); }
+
+  TempFolder folder_;
+  std::shared_ptr<Model> model_;
+};
+
+TEST_F(ExportProgram, WritesWeightsUnderTorchvisionsNames) {
+  ASSERT_EQ(run("--weights w.safetensors --output out.safetensors"), 0) << text_of("stderr.txt");
+  const auto tensors = load_tensors(folder_ / "out.safetensors").tensors;
+  const auto own = module_tensors(*model_);
+  ASSERT_EQ(tensors.size(), own.size());
+  for (const auto& [name, tensor] : own) EXPECT_TRUE(at::equal(tensors.at(name), tensor)) << name;
+  EXPECT_TRUE(text_of("stdout.txt").starts_with("out.safetensors: resnet18-None-ClsHead with "));
+}
+
+TEST_F(ExportProgram, WritesOnnxForTheSizeOfItsPictures) {
+  ASSERT_EQ(run("--weights w.safetensors --output out.onnx"), 0) << text_of("stderr.txt");
+  EXPECT_NE(text_of("out.onnx").find("layer4.1.conv2.weight"), std::string::npos);
+}
+
+TEST_F(ExportProgram, BadInputIsOneLine) {
+  EXPECT_EQ(run("--weights w.safetensors --output out.pb"), 2);
+  EXPECT_EQ(text_of("stderr.txt"),
+            "lockstep export: error: --output must end in .onnx, .safetensors or .ckpt, unlike "
+            "'out.pb'\n");
+  EXPECT_EQ(run("--weights none.pth --output out.onnx"), 2);
+  EXPECT_NE(text_of("stderr.txt").find("none.pth"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
