@@ -1,6 +1,6 @@
 # Short commands. Each only calls a script or a CMake preset.
 #   make run  [DATA=folder] [NPROC=2] [STEPS=n]   train ResNet-50 on CIFAR-10 for about two minutes
-#   make train-images FOLDER=folder [NPROC=2] [STEPS=n]   train ResNet-18 on your own pictures, a sub-folder for each class
+#   make train-images FOLDER=folder [NETWORK=name] [NPROC=2] [STEPS=n]   train ResNet-18 on your own pictures, a sub-folder for each class
 #   make train-ocr                      train a text detector and a recogniser on drawn pictures, 40 minutes
 #   make test                           everything that must hold; PARTS="build release" and the like picks parts
 #   make test-cluster                   real launchers, hosts and services alone (root)
@@ -26,7 +26,7 @@ PARTS ?=
 KILLS ?= 300
 SEED ?=
 TORCH ?=
-export NPROC DATA STEPS FOLDER TORCH
+export NPROC DATA STEPS FOLDER NETWORK TORCH
 
 .PHONY: help run train-images train-ocr test chaos test-cluster test-clients test-bare bench format lint fuzz install build clean
 help:

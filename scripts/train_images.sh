@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Trains ResNet-18 on a folder of pictures, with $NPROC processes: `make train-images FOLDER=folder`.
 # The settings are chosen from the pictures and written to runs/NAME.yaml; a file that is there is
-# used as it is. The results are in runs/NAME. STEPS=n ends after n steps.
+# used as it is. The results are in runs/NAME. STEPS=n ends after n steps. NETWORK=name takes a network
+# of the zoo (`lockstep train --list networks`) in the place of ResNet-18.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -15,7 +16,7 @@ recipe=runs/$(basename "$(realpath "$FOLDER")").yaml
 if [ -e "$recipe" ]; then
   echo "Configuration: $recipe, as it is; remove it to have one chosen anew"
 else
-  "$bin/lockstep" data images "$FOLDER" -o "$recipe"
+  "$bin/lockstep" data images "$FOLDER" -o "$recipe" ${NETWORK:+--network "$NETWORK"}
 fi
 exec "$bin/lockstep" run --nproc_per_node "${NPROC:-2}" -- "$bin/lockstep" train --config "$recipe" \
   ${STEPS:+-o train.max_steps="$STEPS"}

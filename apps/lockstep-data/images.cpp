@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 struct Request {
   fs::path output;
+  std::string network;
   bool help = false;
 };
 
@@ -25,6 +26,9 @@ OptionGroup<Request> images_options() {
   return {"",
           {{"output", 'o', OptionKind::kValue, "FILE",
             "file to write; without it, runs/FOLDER.yaml", set_text<&R::output>},
+           {"network", 0, OptionKind::kValue, "NAME",
+            "a network of `lockstep train --list networks`, in the place of ResNet-18",
+            set_text<&R::network>},
            help_option<R>()}};
 }
 
@@ -50,14 +54,15 @@ std::string summary_of(const FolderFacts& facts, const RecipeChoice& choice,
   return fmt::format(
       "Pictures: {} in {}, {} classes, shorter side {} pixels\n"
       "Evaluation: {} pictures {}\n"
-      "Training: ResNet-18 on {} x {} pixels, {} epochs, batches of {} a rank\n"
+      "Training: {} on {} x {} pixels, {} epochs, batches of {} a rank\n"
       "Configuration: {}\n"
       "Next: lockstep train -c {}\n",
       facts.train_pictures, facts.train.string(), facts.classes.count, facts.shorter_side,
       facts.eval_pictures,
       facts.eval.empty() ? fmt::format("held out, one of {} of each class", kHeldOut)
                          : "in " + facts.eval.string(),
-      choice.side, choice.side, choice.epochs, choice.batch_size, output.string(), output.string());
+      network_title(choice), choice.side, choice.side, choice.epochs, choice.batch_size,
+      output.string(), output.string());
 }
 
 }  // namespace
@@ -78,7 +83,7 @@ int write_recipe(int argc, char** argv) {
                 output.string() + " exists: remove it, or name another file by --output");
   }
   const FolderFacts facts = look_at_folder(without_slash(folder));
-  const RecipeChoice choice = choose_recipe(facts);
+  const RecipeChoice choice = choose_recipe(facts, request.network);
   const fs::path results = output.parent_path() / output.stem();
   if (!output.parent_path().empty()) make_folder(output.parent_path());
   write_file_atomically(output, recipe_yaml(facts, choice, results));

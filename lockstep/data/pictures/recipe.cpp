@@ -62,6 +62,25 @@ std::string eval_steps(int side) {
       around, side);
 }
 
+/// The keys in front of the number of classes.
+std::string model_of(const RecipeChoice& choice) {
+  if (choice.network.empty()) {
+    return fmt::format(
+        "  backbone:\n    name: resnet18\n"
+        "    stem: {}  # for pictures of {} pixels a side\n"
+        "  head:\n    name: ClsHead\n",
+        choice.side == 32 ? "cifar" : "imagenet", choice.side);
+  }
+  const std::string size =
+      choice.network.starts_with("vit") ? fmt::format("    image_size: {}\n", choice.side) : "";
+  return fmt::format("  network:\n    name: {}\n{}  head:\n", quoted(choice.network), size);
+}
+
+std::string optimizer_of(const RecipeChoice& choice) {
+  if (choice.as_transformer) return "  opt: adamw\n  weight_decay: 0.05\n";
+  return "  opt: momentum\n  momentum: 0.9\n  nesterov: True\n  weight_decay: 5.0e-4\n";
+}
+
 std::string dataset_of(const fs::path& folder, bool holds_out) {
   std::string text =
       fmt::format("    type: ImageFolderDataset\n    data_dir: {}\n", quoted(folder.string()));
@@ -96,8 +115,10 @@ FolderFacts look_at_folder(const fs::path& folder) {
   return facts;
 }
 
-RecipeChoice choose_recipe(const FolderFacts& facts) {
+RecipeChoice choose_recipe(const FolderFacts& facts, const std::string& network) {
   RecipeChoice choice;
+  choice.network = network;
+  choice.as_transformer = network.starts_with("vit") || network.starts_with("convnext");
   choice.side = facts.shorter_side < 48    ? 32
                 : facts.shorter_side < 96  ? 64
                 : facts.shorter_side < 176 ? 128
@@ -106,8 +127,13 @@ RecipeChoice choose_recipe(const FolderFacts& facts) {
     choice.batch_size = 8;
     choice.lr = 0.02;
   }
+  if (choice.as_transformer) choice.lr /= 100;
   choice.epochs = std::clamp<int64_t>(150'000 / facts.train_pictures, 5, 30);
   return choice;
+}
+
+std::string network_title(const RecipeChoice& choice) {
+  return choice.network.empty() ? "ResNet-18" : choice.network;
 }
 
 std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,
@@ -116,7 +142,7 @@ std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,
   for (const auto& name : facts.classes.names) names.push_back(quoted(name));
   const bool holds_out = facts.eval.empty();
   return fmt::format(
-      R"(# ResNet-18 on {}: {} pictures of {} classes, {} for evaluation.
+      R"(# {} on {}: {} pictures of {} classes, {} for evaluation.
 # Written by `lockstep data images`; every value may be changed.
 system:
   distribute: True
@@ -127,12 +153,7 @@ system:
 
 model:
   type: cls
-  backbone:
-    name: resnet18
-    stem: {}  # for pictures of {} pixels a side
-  head:
-    name: ClsHead
-    num_classes: {}
+{}    num_classes: {}
 
 postprocess:
   name: ClsPostprocess
@@ -148,11 +169,7 @@ scheduler:
   num_epochs: {}
 
 optimizer:
-  opt: momentum
-  momentum: 0.9
-  nesterov: True
-  weight_decay: 5.0e-4
-
+{}
 train:
   ckpt_save_dir: {}
   dataset:
@@ -172,11 +189,12 @@ eval:
     batch_size: 32
     num_workers: 4
 )",
-      quoted(facts.train.string()), facts.train_pictures, facts.classes.count, facts.eval_pictures,
-      choice.side == 32 ? "cifar" : "imagenet", choice.side, facts.classes.count,
-      fmt::join(names, ", "), choice.lr, choice.epochs, quoted(results.string()),
-      dataset_of(facts.train, holds_out), train_steps(choice.side), choice.batch_size,
-      dataset_of(holds_out ? facts.train : facts.eval, holds_out), eval_steps(choice.side));
+      network_title(choice), quoted(facts.train.string()), facts.train_pictures,
+      facts.classes.count, facts.eval_pictures, model_of(choice), facts.classes.count,
+      fmt::join(names, ", "), choice.lr, choice.epochs, optimizer_of(choice),
+      quoted(results.string()), dataset_of(facts.train, holds_out), train_steps(choice.side),
+      choice.batch_size, dataset_of(holds_out ? facts.train : facts.eval, holds_out),
+      eval_steps(choice.side));
 }
 
 }  // namespace lockstep

@@ -32,10 +32,16 @@ struct RecipeChoice {
   int64_t batch_size = 32;
   int64_t epochs = 30;  ///< Fewer for many pictures.
   double lr = 0.05;
+  std::string network;          ///< Of the zoo; empty: ResNet-18 with a stem for the size.
+  bool as_transformer = false;  ///< AdamW, as transformers and ConvNeXts are trained.
 };
-RecipeChoice choose_recipe(const FolderFacts& facts);
+/// `network`: a name for model.network, or empty. It is not checked: the trainer knows the names.
+RecipeChoice choose_recipe(const FolderFacts& facts, const std::string& network = "");
 
-/// The text of a configuration: ResNet-18, with its results in `results`.
+/// "ResNet-18", or the network's name.
+std::string network_title(const RecipeChoice& choice);
+
+/// The text of a configuration, with its results in `results`.
 std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,
                         const std::filesystem::path& results);
 

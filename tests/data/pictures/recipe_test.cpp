@@ -92,6 +92,24 @@ TEST(Recipe, ChoosesByTheFacts) {
   EXPECT_EQ(choose_recipe(facts).epochs, 5);
 }
 
+TEST(Recipe, TakesANetworkByName) {
+  FolderFacts facts;
+  facts.train_pictures = 10'000;
+  facts.shorter_side = 100;
+  const auto text_for = [&](const std::string& network) {
+    return recipe_yaml(facts, choose_recipe(facts, network), "runs/x");
+  };
+  const auto mobile = text_for("mobilenet_v3_small");
+  EXPECT_TRUE(mobile.starts_with("# mobilenet_v3_small on "));
+  EXPECT_NE(mobile.find("  network:\n    name: \"mobilenet_v3_small\"\n  head:\n    num_classes: "),
+            std::string::npos)
+      << mobile;
+  EXPECT_NE(mobile.find("opt: momentum"), std::string::npos);
+  const auto vit = text_for("vit_s_16");
+  EXPECT_NE(vit.find("    image_size: 128\n"), std::string::npos) << vit;
+  EXPECT_NE(vit.find("opt: adamw"), std::string::npos);
+}
+
 TEST(Recipe, NeedsAPictureThatCanBeRead) {
   const TempFolder dir;
   std::filesystem::create_directory(dir / "a");
