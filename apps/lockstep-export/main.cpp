@@ -10,7 +10,6 @@
 #include "lockstep/base/quick_end.h"
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "lockstep/checkpoint_folder.h"
-#include "lockstep/data/cifar10.h"
 #include "lockstep/error.h"
 #include "lockstep/onnx/save_onnx.h"
 #include "lockstep/train/config/weights.h"
@@ -82,11 +81,15 @@ fs::path weights_to_export(const Config& config, const std::string& given) {
 std::vector<int64_t> picture_sizes(const Config& config, int64_t size) {
   if (size > 0) return {3, size, size};
   const DatasetConfig& dataset = config.eval ? config.eval->dataset : config.train.dataset;
-  if (config.model.type != ModelType::kCls || dataset.own) {
+  const bool own = dataset.own || config.train.dataset.own;
+  if (config.model.type != ModelType::kCls || own) {
     refuse_export("--size is needed: the transforms do not fix the size of the pictures");
   }
   if (!dataset.has_picture_files()) {
-    const auto shape = make_image_transform(dataset, Cifar10::kShape, 0).output();
+    DatasetConfig as_trained = dataset;
+    as_trained.channels = config.train.dataset.channels;
+    const ImageShape stored = small_images_of(config.train.dataset).shape;
+    const ImageShape shape = make_image_transform(as_trained, stored, 0).output();
     return {shape.channels, shape.height, shape.width};
   }
   if (const auto output = make_picture_pipeline(dataset, 0).output()) {
