@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "lockstep/base/counted.h"
 #include "lockstep/data/pictures/classes.h"

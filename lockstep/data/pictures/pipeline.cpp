@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <opencv2/imgproc.hpp>
+#include <utility>
 
 #include "lockstep/data/pictures/augment.h"
 #include "lockstep/data/pictures/colour.h"

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "lockstep/data/pictures/parallel.h"
 #include "lockstep/data/pictures/shard_file.h"
