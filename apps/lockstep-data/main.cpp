@@ -103,7 +103,7 @@ int body(int argc, char** argv) {
   if (options.help) return print_data_help();
   if (sets.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("which data set? {}", fmt::join(kDataSets, ", ")));
+                fmt::format("SET is needed: {}", fmt::join(kDataSets, ", ")));
   }
   require_known(sets[0]);
   sets.erase(sets.begin());

@@ -82,11 +82,11 @@ std::optional<std::vector<uint32_t>> PickleStack::pairs_in(uint32_t list) {
   std::vector<uint32_t> items;
   for (const uint32_t index : pickle_.values[list].items) {
     const PickleValue& pair = pickle_.values[index];
+    copied_ += 2;  // one stored list could be looked at any number of times
+    if (copied_ > kMaxPickleValues) cursor_.corrupt("has too many values");
     if (pair.items.size() != 2 || pair.kind == PickleValue::Kind::kCall) return std::nullopt;
     items.insert(items.end(), pair.items.begin(), pair.items.end());
   }
-  copied_ += items.size();  // one stored list could be used any number of times
-  if (copied_ > kMaxPickleValues) cursor_.corrupt("has too many values");
   return items;
 }
 

@@ -68,11 +68,17 @@ std::vector<std::string> names_in(const WeightTable& table) {
   return names;
 }
 
+/// A name of a file, which may hold anything.
+std::string shown_name(const std::string& name) {
+  constexpr size_t kLongest = 120;
+  return without_controls(name.size() > kLongest ? name.substr(0, kLongest) + "..." : name);
+}
+
 /// "a; b; c; ...", of at most eight.
 std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t kShown = 8;
-  const std::vector<std::string> shown(names.begin(),
-                                       names.begin() + std::min(names.size(), kShown));
+  std::vector<std::string> shown(names.begin(), names.begin() + std::min(names.size(), kShown));
+  for (std::string& name : shown) name = shown_name(name);
   return fmt::format("{}{}", fmt::join(shown, "; "), names.size() > kShown ? "; ..." : "");
 }
 

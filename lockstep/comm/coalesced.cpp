@@ -48,6 +48,13 @@ std::string describe(const Outline& outline) {
                      outline.elements, static_cast<uint64_t>(outline.hash) >> 32);
 }
 
+/// For the calls after the first one of a collective: each begins when it is made.
+Waiting later(const Waiting& waiting) {
+  Waiting own = waiting;
+  own.began = {};
+  return own;
+}
+
 /// Throws the same error on every rank unless all ranks have the same buffers.
 void agree(const char* call, GroupImpl& impl, const GroupSpec& spec, const Outline& own,
            const Waiting& waiting) {
@@ -126,12 +133,13 @@ void all_reduce_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<cons
                           DType dtype, ReduceOp op, double factor, const Waiting& waiting) {
   const auto counts = counts_of(buffers);
   agree("all_reduce_coalesced", impl, spec, outline_of(counts), waiting);
+  const Waiting rest = later(waiting);
   const int64_t size = size_of(dtype);
   const std::vector<Pack> packs = plan_packs(counts, size);
   const Memory together = room_for(packs, size);
   const auto sum = [&](void* data, int64_t count) {
     if (factor != 1) scale(data, data, count, dtype, factor);
-    impl.all_reduce(data, count, dtype, op, waiting);
+    impl.all_reduce(data, count, dtype, op, rest);
   };
   for (const Pack& pack : packs) {
     if (pack.count == 0) continue;
@@ -155,18 +163,19 @@ void all_gather_coalesced(GroupImpl& impl, const GroupSpec& spec, std::span<cons
                           DType dtype, const Waiting& waiting) {
   const int64_t size = size_of(dtype);
   const PackedPairs packed("all_gather_coalesced", impl, spec, pairs, size, waiting);
+  const Waiting rest = later(waiting);
   for (const Pack& pack : packed.packs) {
     if (pack.count == 0) continue;
     if (pack.last - pack.first == 1) {
       const BufferPair& alone = pairs[pack.first];
-      impl.all_gather(alone.in, alone.out, alone.count, dtype, waiting);
+      impl.all_gather(alone.in, alone.out, alone.count, dtype, rest);
       continue;
     }
     each_part(pack, pairs, size, 1, packed.own.get(),
               [](std::byte* place, const BufferPair& pair, int64_t, size_t bytes) {
                 std::memcpy(place, pair.in, bytes);
               });
-    impl.all_gather(packed.own.get(), packed.all.get(), pack.count, dtype, waiting);
+    impl.all_gather(packed.own.get(), packed.all.get(), pack.count, dtype, rest);
     each_part(pack, pairs, size, spec.size, packed.all.get(),
               [](const std::byte* place, const BufferPair& pair, int64_t at, size_t bytes) {
                 std::memcpy(static_cast<std::byte*>(pair.out) + at, place, bytes);
@@ -179,13 +188,14 @@ void reduce_scatter_coalesced(GroupImpl& impl, const GroupSpec& spec,
                               double factor, const Waiting& waiting) {
   const int64_t size = size_of(dtype);
   const PackedPairs packed("reduce_scatter_coalesced", impl, spec, pairs, size, waiting);
+  const Waiting rest = later(waiting);
   for (const Pack& pack : packed.packs) {
     if (pack.count == 0) continue;
     const int64_t count_of_all = pack.count * spec.size;
     if (pack.last - pack.first == 1) {
       const BufferPair& alone = pairs[pack.first];
       const Scaled scaled(alone.in, count_of_all, dtype, factor);
-      impl.reduce_scatter(scaled.data(), alone.out, alone.count, dtype, op, waiting);
+      impl.reduce_scatter(scaled.data(), alone.out, alone.count, dtype, op, rest);
       continue;
     }
     each_part(pack, pairs, size, spec.size, packed.all.get(),
@@ -193,7 +203,7 @@ void reduce_scatter_coalesced(GroupImpl& impl, const GroupSpec& spec,
                 std::memcpy(place, static_cast<const std::byte*>(pair.in) + at, bytes);
               });
     if (factor != 1) scale(packed.all.get(), packed.all.get(), count_of_all, dtype, factor);
-    impl.reduce_scatter(packed.all.get(), packed.own.get(), pack.count, dtype, op, waiting);
+    impl.reduce_scatter(packed.all.get(), packed.own.get(), pack.count, dtype, op, rest);
     each_part(pack, pairs, size, 1, packed.own.get(),
               [](const std::byte* place, const BufferPair& pair, int64_t, size_t bytes) {
                 std::memcpy(pair.out, place, bytes);

@@ -148,6 +148,9 @@ std::string gunzip(std::string_view bytes, const std::string& file, size_t max_b
                                 stream.msg != nullptr ? stream.msg : ""));
     }
     contents.append(piece, 0, piece.size() - stream.avail_out);
+    if (state == Z_STREAM_END && stream.avail_in > 0) {  // a file may consist of several
+      state = inflateReset(&stream);
+    }
     if (contents.size() > max_bytes) {
       bad_idx(file, fmt::format("more than {} bytes when expanded", max_bytes));
     }

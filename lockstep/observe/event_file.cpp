@@ -8,6 +8,8 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "lockstep/base/file.h"
@@ -70,10 +72,17 @@ double now_in_s() {
 /// Later than the times of all files in `folder`: readers take them in the order of their names.
 int64_t next_time(const std::filesystem::path& folder) {
   auto time = static_cast<int64_t>(now_in_s());
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
+  constexpr int64_t kLatest = int64_t{1} << 40;  // of a file that somebody else named
+  std::error_code failure;
+  std::filesystem::directory_iterator entry(folder, failure), end;
+  for (; !failure && entry != end; entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
     if (!name.starts_with(kEventPrefix)) continue;
-    time = std::max<int64_t>(time, std::atoll(name.c_str() + std::strlen(kEventPrefix)) + 1);
+    const int64_t other = std::atoll(name.c_str() + std::strlen(kEventPrefix));
+    time = std::max(time, std::min(other, kLatest) + 1);
+  }
+  if (failure) {
+    throw Error(ErrorCode::kIo, fmt::format("read {}: {}", folder.string(), failure.message()));
   }
   return time;
 }

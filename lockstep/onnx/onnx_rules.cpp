@@ -198,6 +198,9 @@ void expand_rule(TracedStep& step) {
   for (size_t i = more; i < sizes.size(); ++i) {
     if (sizes[i] == own[i - more]) sizes[i] = 1;
   }
+  for (size_t i = 1; i < sizes.size(); ++i) {
+    if (sizes[i] == kTracedRows) step.refuse("would fix the size of the batch");
+  }
   if (sizes[0] != kTracedRows)
     return step.result("Expand", {step.tensor(0), graph.int_list(sizes)});
   const auto rest = graph.int_list({sizes.begin() + 1, sizes.end()});

@@ -46,9 +46,9 @@ std::vector<ocr::Transform> decode_to_rgb(const AnyTransform& transform) {
                        .ignore_orientation = std::holds_alternative<PicturePipeline>(transform)}};
 }
 
-/// (3, H, W), not initialised.
-cv::Mat planes_for(int height, int width) {
-  const int extents[] = {3, height, width};
+/// (C, H, W), not initialised.
+cv::Mat planes_for(int channels, int height, int width) {
+  const int extents[] = {channels, height, width};
   return {3, extents, CV_32F};
 }
 
@@ -98,13 +98,14 @@ ocr::Sample Classifier::load(const std::filesystem::path& picture) const {
 void Classifier::to_input(const ImageTransform& transform, ocr::Sample& sample) const {
   const auto bytes = planes_of(resized(sample.image, transform.input()), transform.input());
   const ImageShape shape = transform.output();
-  sample.image = planes_for(static_cast<int>(shape.height), static_cast<int>(shape.width));
+  sample.image = planes_for(static_cast<int>(shape.channels), static_cast<int>(shape.height),
+                            static_cast<int>(shape.width));
   transform.apply(bytes, 0, 0, {sample.image.ptr<float>(), static_cast<size_t>(shape.numel())});
 }
 
 void Classifier::to_input(const PicturePipeline& pipeline, ocr::Sample& sample) const {
   const MadePicture made = pipeline.apply(sample.image, 0, 0);
-  sample.image = planes_for(made.pixels.rows, made.pixels.cols);
+  sample.image = planes_for(3, made.pixels.rows, made.pixels.cols);
   pipeline.write(made, sample.image.ptr<float>());
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
@@ -24,10 +25,13 @@ cv::Mat as_bgr(const cv::Mat& picture, ocr::ImageMode mode) {
   return result;
 }
 
-/// A small picture becomes a whole number of times as large, so that a caption can be read.
+/// A small picture becomes a whole number of times as large, so that a caption can be read; a long
+/// one does not grow beyond a bound.
 cv::Mat readable(const cv::Mat& picture) {
   constexpr int kLeastWidth = 160;
-  const int times = (kLeastWidth + picture.cols - 1) / picture.cols;
+  constexpr int kMostHeight = 4096;
+  const int wanted = (kLeastWidth + picture.cols - 1) / picture.cols;
+  const int times = std::min(wanted, kMostHeight / picture.rows);
   if (times <= 1) return picture;
   cv::Mat result;
   cv::resize(picture, result, {}, times, times, cv::INTER_NEAREST);

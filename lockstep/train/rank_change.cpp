@@ -20,11 +20,10 @@ struct Before {
   int parts = 1;  ///< Virtual ranks, or ranks.
   bool is_virtual = false;
   int64_t batch = 0;  ///< Global; 0: not known.
-  double lr = 0;
 };
 
 Before before(const RankChange& change, const Config* config) {
-  if (config == nullptr) return {change.from, false, 0, 0};
+  if (config == nullptr) return {change.from, false, 0};
   const auto given = static_cast<int>(config->parallel.virtual_ranks);
   if (given > 0 && change.from > given) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -32,9 +31,8 @@ Before before(const RankChange& change, const Config* config) {
                             "many ranks",
                             change.from, given));
   }
-  Before run{given > 0 ? given : change.from, given > 0, 0, config->scheduler.lr};
+  Before run{given > 0 ? given : change.from, given > 0, 0};
   run.batch = global_batch(config->train, run.parts);
-  run.lr *= rate_factor(config->parallel, run.batch);
   return run;
 }
 
@@ -68,11 +66,12 @@ std::string other_run(const RankChange& change, const Before& run, const Config*
   if (config == nullptr) {
     text += fmt::format("scheduler.lr times {} (linear) or {} (square root)\n", number(share),
                         number(std::sqrt(share)));
-  } else if (config->parallel.scale_rate != RateScale::kNone && !run.is_virtual) {
+  } else if (config->parallel.scale_rate != RateScale::kNone) {
     const double lr = config->scheduler.lr *
                       rate_factor(config->parallel, global_batch(config->train, change.to));
-    text += fmt::format("the configuration as it is; its scale_rate makes the learning rate {}\n",
-                        number(lr));
+    text += fmt::format(
+        "{}; its scale_rate makes the learning rate {}\n",
+        run.is_virtual ? "-o parallel.virtual_ranks=0" : "the configuration as it is", number(lr));
   } else {
     text += fmt::format("-o scheduler.lr={} (linear; {} by square root){}\n",
                         number(config->scheduler.lr * share),

@@ -56,7 +56,7 @@ std::optional<double> suggested_rate(const std::vector<RatePoint>& points) {
   return points[lowest].lr / 10;
 }
 
-std::string finder_table(const std::vector<RatePoint>& points) {
+std::string finder_table(const std::vector<RatePoint>& points, double factor) {
   constexpr size_t kRows = 20;
   const auto losses = smoothed_losses(points);
   std::string text = "rate      loss         smoothed\n";
@@ -64,10 +64,12 @@ std::string finder_table(const std::vector<RatePoint>& points) {
   for (size_t i = 0; i < points.size(); i += stride) text += row(points[i], losses[i]);
   const auto rate = suggested_rate(points);
   if (!rate) return text + "No suggestion: the loss did not fall\n";
+  const std::string scaled =
+      factor == 1 ? "" : fmt::format("; parallel.scale_rate makes it {:.1e}", *rate);
   return text + fmt::format(
                     "Suggestion: scheduler.lr={:.1e}, a tenth of the rate at which the loss "
-                    "is lowest ({:.1e})\n",
-                    *rate, *rate * 10);
+                    "is lowest ({:.1e}){}\n",
+                    *rate / factor, *rate * 10, scaled);
 }
 
 Chart finder_chart(const std::vector<RatePoint>& points) {

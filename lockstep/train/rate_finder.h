@@ -33,8 +33,9 @@ bool has_diverged(const std::vector<RatePoint>& points);
 /// from the mean of the first tenth.
 std::optional<double> suggested_rate(const std::vector<RatePoint>& points);
 
-/// Some twenty rows of rate, loss and smoothed loss, then a line with the suggestion.
-std::string finder_table(const std::vector<RatePoint>& points);
+/// Some twenty rows of rate, loss and smoothed loss, then a line with the suggestion. `factor`:
+/// what the run multiplies scheduler.lr by.
+std::string finder_table(const std::vector<RatePoint>& points, double factor = 1);
 Chart finder_chart(const std::vector<RatePoint>& points);
 
 }  // namespace lockstep

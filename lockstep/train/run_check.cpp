@@ -9,6 +9,7 @@
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/patience.h"
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/plan.h"
 #include "lockstep/train/results_folder.h"
@@ -123,7 +124,6 @@ std::optional<int64_t> count_samples(const DatasetConfig& dataset, int64_t seed,
 }
 
 TrainData check_text(const Config& config) {
-  make_task(config);
   TrainData data;
   // A detector's batch has four more maps: text and its mask, borders and their mask.
   const int64_t planes = config.model.type == ModelType::kDet ? 3 + 4 : 3;
@@ -137,6 +137,17 @@ TrainData check_text(const Config& config) {
     data.note += fmt::format("; to evaluate: {}", why);
   }
   return data;
+}
+
+/// What evaluations give, and what follows one of these figures.
+void check_figures(const Config& config) {
+  const auto names = make_task(config, /*trains=*/false)->metric_names();
+  if (config.scheduler.scheduler == "reduce_on_plateau") {
+    check_watched("scheduler.metric", config.scheduler.plateau.metric, names);
+  }
+  if (config.train.early_stopping) {
+    check_watched("train.early_stopping.metric", config.train.early_stopping->metric, names);
+  }
 }
 
 TrainData check_data(const Config& config) {
@@ -159,6 +170,7 @@ int run_check(const Config& config, World world) {
   const auto optimizer = make_optimizer(config.optimizer, *model, config.scheduler.lr);
   const auto resumed = resume(config, false, *model, *optimizer);
   check_same_start(resumed.state.step, resumed.from, group);
+  check_figures(config);
   const TrainData data = check_data(config);
   if (world.rank != 0) return 0;
   for (const auto& line : missing_weights(config.model)) log_warn(line);

@@ -62,7 +62,7 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
   for (const auto& note : data.notes) log.info(kDataLogger, note);
   for (const auto& line : data.warnings) log.write(Severity::kWarning, kDataLogger, line);
   log.info(kEvalLogger, evaluation_banner(config, facts));
-  const auto task = make_task(config);
+  const auto task = make_task(config, /*trains=*/false);
   EvalHooks hooks;
   hooks.disk_limit = std::chrono::seconds(config.train.disk_timeout_s);
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };

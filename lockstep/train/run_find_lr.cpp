@@ -12,6 +12,7 @@
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/disk_work.h"
 #include "lockstep/train/fetch/weights.h"
+#include "lockstep/train/rank_change.h"
 #include "lockstep/train/rate_finder.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/run_parts.h"
@@ -67,8 +68,9 @@ std::filesystem::path picture_of(const Config& config) {
   return without_slash(config.train.ckpt_save_dir).string() + ".find_lr.svg";
 }
 
-void show(const Config& config, const std::vector<RatePoint>& points) {
-  fmt::print("{}", finder_table(points));
+/// `factor`: what parallel.scale_rate multiplies scheduler.lr by in the run itself.
+void show(const Config& config, const std::vector<RatePoint>& points, double factor) {
+  fmt::print("{}", finder_table(points, factor));
   const auto picture = picture_of(config);
   try {
     if (picture.has_parent_path()) make_folder(picture.parent_path());
@@ -113,7 +115,9 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
   const auto rates = std::make_shared<RateSearch>();
   trainer.add(rates);
   const int signal = search(trainer);
-  if (world.rank == 0 && !rates->points().empty()) show(config, rates->points());
+  const int64_t batch = global_batch(given.train, trainer.virtual_ranks().total);
+  const double factor = rate_factor(given.parallel, batch);
+  if (world.rank == 0 && !rates->points().empty()) show(config, rates->points(), factor);
   return signal == 0 ? 0 : 128 + signal;
 }
 

@@ -147,7 +147,7 @@ std::string resume_line(const Config& config, const TrainingState& state, const 
                        trainer.steps_per_epoch());
   }
   const int64_t epochs = config.scheduler.num_epochs;
-  if (state.epoch < epochs && state.early_stopping) {
+  if (trainer.stopped_early() && state.early_stopping) {
     return fmt::format(
         "There is nothing left to train: {} had not improved in {} "
         "(train.early_stopping)",

@@ -96,6 +96,18 @@ class Trainer::ManualStep final : public TrainingStep {
     std::vector<std::pair<at::Tensor, at::Tensor>> values_;
   };
 
+  /// All buffers of the model but the part's own, also those of modules without an optimizer.
+  KeptBuffers buffers_beside(const TrainedPart& part) const {
+    const auto own = part.ddp.module().ptr()->buffers();
+    std::vector<at::Tensor> others = trainer_.model().buffers();
+    std::erase_if(others, [&](const at::Tensor& buffer) {
+      return std::any_of(own.begin(), own.end(),
+                         [&](const auto& each) { return each.is_same(buffer); });
+    });
+    KeptBuffers kept;
+    kept.add(others);
+    return kept;
+  }
   size_t index_of(const std::string& name) const {
     std::vector<std::string> names;
     for (const auto& part : trainer_.trained_) names.push_back(part->name);
@@ -110,12 +122,10 @@ class Trainer::ManualStep final : public TrainingStep {
   void accumulate(size_t index, const Loss& loss) {
     TrainedPart& part = *trainer_.trained_[index];
     WithoutGradients others_fixed;
-    KeptBuffers of_others;
     for (const auto& other : trainer_.trained_) {
-      if (other.get() == &part) continue;
-      others_fixed.add(other->ddp.parameters());
-      of_others.add(other->ddp.module().ptr()->buffers());
+      if (other.get() != &part) others_fixed.add(other->ddp.parameters());
     }
+    const KeptBuffers of_others = buffers_beside(part);
     part.ddp.zero_grad();
     part.ddp.for_each_virtual_rank([&](int virtual_rank) {
       const Batch own = trainer_.begin_virtual_rank(batch_, virtual_rank, phase_);

@@ -132,6 +132,7 @@ TEST(Mnist, AHugeHeaderIsNotBelieved) {
 TEST(Gunzip, FaultsAreOneLine) {
   const std::string whole = gzipped(std::string(100'000, 'a') + "b");
   EXPECT_EQ(gunzip(whole, "a.gz", 1 << 20), std::string(100'000, 'a') + "b");
+  EXPECT_EQ(gunzip(gzipped("one ") + gzipped("two"), "a.gz", 1 << 20), "one two");
   const auto fault = [](const std::string& bytes, size_t limit) {
     return error_of(ErrorCode::kCorrupt, [&] { gunzip(bytes, "a.gz", limit); });
   };

@@ -25,6 +25,9 @@ struct Pair final : Model {
   torch::nn::Linear maker = register_module("maker", torch::nn::Linear(48, 6000));
   torch::nn::BatchNorm1d norm = register_module("norm", torch::nn::BatchNorm1d(6000));
   torch::nn::Linear critic = register_module("critic", torch::nn::Linear(6000, 48));
+  /// In no part, and with statistics of its own.
+  torch::nn::BatchNorm1d fixed = register_module(
+      "fixed", torch::nn::BatchNorm1d(torch::nn::BatchNormOptions(48).affine(false)));
 
   at::Tensor forward(at::Tensor input) override { return maker(input.flatten(1)); }
 };
@@ -55,7 +58,7 @@ void judge_then_make(TrainingStep& step) {
   auto& pair = step.network<Pair>();
   step.optimize("judge", [&](const Batch& batch) {
     // Twice through the same network, and through the other.
-    const auto input = batch.images.flatten(1);
+    const auto input = pair.fixed(batch.images.flatten(1));
     return judged(pair, pair.maker(input)) - judged(pair, pair.maker(input * 0.5)) * 0.5 + 1;
   });
   step.optimize("maker", [&](const Batch& batch) {

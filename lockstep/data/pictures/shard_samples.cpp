@@ -46,7 +46,8 @@ class Taken {
 
 bool take_samples(Taken& file, const ShardState& state, ShardSamples& samples) {
   uint64_t count = 0;
-  if (!file.number(count) || count > state.size) return false;
+  // A sample takes more than 16 bytes of its shard, so the product cannot overflow either.
+  if (!file.number(count) || count > state.size / sizeof(ShardSample)) return false;
   const auto bytes = file.bytes(count * sizeof(ShardSample));
   if (!bytes) return false;
   samples.resize(count);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lockstep/base/text.h"
 #include "lockstep/data/pictures/parallel.h"
 #include "lockstep/data/pictures/shard_file.h"
 #include "lockstep/error.h"
@@ -81,7 +82,8 @@ class ShardReader {
 
  private:
   [[noreturn]] void refuse(const std::string& what, ErrorCode code = ErrorCode::kCorrupt) const {
-    throw Error(code, fmt::format("{}: {}", shard_.path().string(), what));
+    // Names and classes come from the archive and may hold any byte.
+    throw Error(code, fmt::format("{}: {}", shard_.path().string(), without_controls(what)));
   }
 
   void take(const TarMember& member) {

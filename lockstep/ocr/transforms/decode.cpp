@@ -191,6 +191,13 @@ class JpegDecoder {
 
   std::optional<cv::Mat> decode(ImageMode mode, const ChoosePart& choose) {
     if (!read_header(reader_, bytes_)) refuse();
+    // libjpeg's own reading counts: a crafted file can show a smaller size to another reader.
+    const auto pixels = int64_t{reader_.jpeg.image_width} * reader_.jpeg.image_height;
+    if (pixels > kMaxImagePixels) {
+      throw Error(ErrorCode::kCorrupt, fmt::format("the picture has {} x {} pixels, more than {}",
+                                                   reader_.jpeg.image_width,
+                                                   reader_.jpeg.image_height, kMaxImagePixels));
+    }
     if (reader_.jpeg.num_components == 4) return std::nullopt;
     reader_.jpeg.out_color_space = mode == ImageMode::kGray  ? JCS_GRAYSCALE
                                    : mode == ImageMode::kRgb ? JCS_EXT_RGB

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -26,6 +28,13 @@ void check_class_loss(const Config& config, Section& root) {
     check_class_weights(root, "alpha", focal->alpha, classes);
   } else if (const auto* bce = std::get_if<BceConfig>(&config.loss)) {
     check_class_weights(root, "pos_weight", bce->pos_weight, classes);
+    const auto& steps = config.train.dataset.transforms;
+    const bool mixes = std::any_of(steps.begin(), steps.end(), [](const auto& step) {
+      return step.name == "MixUp" || step.name == "CutMix";
+    });
+    if (mixes && bce->smoothing > 0) {
+      root.section("loss").fail("smoothing", "must be 0 with MixUp or CutMix, which smooth too");
+    }
   } else if (const auto* distillation = std::get_if<DistillationConfig>(&config.loss)) {
     const int64_t of_teacher = distillation->teacher.head.num_classes;
     if (of_teacher == classes || of_teacher == 0 || classes == 0) return;
@@ -172,7 +181,7 @@ Config read_config(Node tree, Settings* settings) {
   const bool cifar = type == ModelType::kCls && config.eval && !config.eval->dataset.own;
   if (cifar && config.eval->dataset.data_dirs[0].empty()) {
     config.eval->dataset.data_dirs = config.train.dataset.data_dirs;
-    if (config.train.dataset.own) {
+    if (config.train.dataset.own || config.train.dataset.type == "WebDataset") {
       root.section("eval").section("dataset").missing("data_dir", "is missing: a folder");
     }
   }

@@ -106,6 +106,9 @@ GroupConfig read_group(Section section, double peak) {
   section.require("params", "is missing: patterns of parameters' names, such as layer1.*");
   section.read("params", group.params,
                "*ours*: patterns of parameters' names, or of modules: `layer1`, `*.bias`");
+  if (group.params.empty() && section.settings() == nullptr) {
+    section.fail("params", "must have at least one pattern of parameters' names");
+  }
   read_group_rate(section, group, peak);
   section.read("weight_decay", group.weight_decay, {0, 1e6},
                "*ours*: in the place of the optimizer's; the exceptions from decay remain");

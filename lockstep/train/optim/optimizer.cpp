@@ -72,7 +72,11 @@ std::unique_ptr<torch::optim::Optimizer> make_own(const OwnPart<OptimizerOfGroup
                                                   const std::vector<ParameterGroup>& groups) {
   auto optimizer = own.make(groups);
   const size_t made = optimizer ? optimizer->param_groups().size() : 0;
-  if (made == groups.size()) return optimizer;
+  if (optimizer && made == groups.size()) {
+    // Not the default rate of its class, which the schedule would scale.
+    for (size_t i = 0; i < made; ++i) optimizer->param_groups()[i].options().set_lr(groups[i].lr);
+    return optimizer;
+  }
   throw Error(ErrorCode::kInvalidArgument,
               optimizer ? fmt::format("optimizer.opt: '{}' made {} groups of the {} given",
                                       own.name, made, groups.size())

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "lockstep/error.h"
 #include "lockstep/train/config/optimizers.h"
@@ -144,15 +145,24 @@ KeptStatistics::KeptStatistics(const OptimizerConfig& config, const torch::nn::M
   const bool any = std::any_of(config.groups.begin(), config.groups.end(),
                                [](const GroupConfig& group) { return group.keep_statistics; });
   if (!any) return;
+  std::set<const GroupConfig*> keeping;
   for (const auto& item : model.named_modules("", /*include_self=*/false)) {
     const auto buffers = item.value()->named_buffers(/*recurse=*/false);
     if (!buffers.contains("running_mean")) continue;
     const GroupConfig* group = find_group(config, item.key() + ".running_mean");
     if (group == nullptr || !group->keep_statistics) continue;
     norms_.push_back(item.value());
+    keeping.insert(group);
     for (const auto& buffer : buffers) {
       values_.emplace_back(buffer.value(), buffer.value().detach().clone());
     }
+  }
+  for (const auto& group : config.groups) {
+    if (!group.keep_statistics || keeping.contains(&group)) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                group.where +
+                    ": keep_statistics: its patterns name no batch norm; name the "
+                    "modules, as layer1, and not their weights alone");
   }
 }
 

@@ -52,8 +52,10 @@ class AccuracyMetric final : public Metric {
     if (batch.valid == 0) return {0, 0, 0};
     const Rows rows(outputs, batch);
     const auto hits = hits_within(rows, std::min<int64_t>(5, rows.logits.size(1)));
-    const double right =
-        has_one_class(rows.targets) ? total_of(hits.select(1, 0)) : all_right(rows);
+    // Of equal logits argmax takes the first, as predict and the confusion matrix do.
+    const double right = has_one_class(rows.targets)
+                             ? total_of(at::argmax(rows.logits, 1).eq(rows.targets))
+                             : all_right(rows);
     return {static_cast<double>(batch.valid), right, total_of(hits.select(1, -1))};
   }
   EvalResult result(std::span<const double> sums) override {

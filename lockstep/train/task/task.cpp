@@ -124,14 +124,15 @@ BatchLoss taught_loss(const DistillationConfig& config) {
   };
 }
 
-std::unique_ptr<Task> make_classification(const Config& config) {
+std::unique_ptr<Task> make_classification(const Config& config, bool trains) {
   constexpr int64_t kMostConfused = 1000;  // classes: a table of a million counts
   const int64_t classes = config.model.head.num_classes;
   const auto& metric = config.metric;
   ClassificationParts parts;
   const auto* own = std::get_if<OwnLoss>(&config.loss);
   parts.loss = own ? checked(*own) : class_loss(config.loss);
-  if (const auto* distillation = std::get_if<DistillationConfig>(&config.loss)) {
+  const auto* distillation = std::get_if<DistillationConfig>(&config.loss);
+  if (distillation != nullptr && trains) {
     parts.batch_loss = taught_loss(*distillation);
   }
   const auto has = [&](const char* name) {
@@ -155,10 +156,10 @@ std::unique_ptr<Task> make_classification(const Config& config) {
 
 }  // namespace
 
-std::unique_ptr<Task> make_task(const Config& config) {
+std::unique_ptr<Task> make_task(const Config& config, bool trains) {
   if (config.model.type == ModelType::kDet) return make_detection(config);
   if (config.model.type == ModelType::kRec) return make_recognition(config);
-  return make_classification(config);
+  return make_classification(config, trains);
 }
 
 }  // namespace lockstep

@@ -57,6 +57,6 @@ class Task : public Metric {
 };
 
 /// The task that model.type, loss, postprocess and metric select.
-std::unique_ptr<Task> make_task(const Config& config);
+std::unique_ptr<Task> make_task(const Config& config, bool trains = true);
 
 }  // namespace lockstep

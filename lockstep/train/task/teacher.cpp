@@ -10,7 +10,7 @@
 namespace lockstep {
 
 Teacher::Teacher(const ModelConfig& config) : model_(make_model(without_pretrained(config), 0)) {
-  load_weights(weights_in(require_weights(config.pretrained), /*averaged=*/false), *model_);
+  load_weights(weights_in(require_weights(config.pretrained), /*averaged=*/true), *model_);
   model_->eval();
   for (auto& parameter : model_->parameters()) parameter.set_requires_grad(false);
 }

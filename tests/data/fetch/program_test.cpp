@@ -54,7 +54,7 @@ TEST(LockstepData, BadInputEndsWithTwoAndOneLine) {
   const testing::TempDir dir;
   testing::write_text(dir / "data_batch_1.bin", "far too short");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "SET is required"},
+      {"", "SET is needed: cifar10, images, synth-ocr"},
       {"cifra10", "did you mean 'cifar10'?"},
       {"cifar10 --recods 5", "--recods"},
       {"cifar10 --md5 00", "--md5 requires --url"},

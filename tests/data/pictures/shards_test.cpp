@@ -143,6 +143,8 @@ TEST_F(Shards, FaultsNameShardAndMember) {
     EXPECT_EQ(fault({picture, {"a.cls", text}}, ErrorCode::kInvalidArgument),
               fmt::format("f.tar: a.cls holds '{}', which is no class; allowed: 0 to 9", text));
   }
+  EXPECT_EQ(fault({picture, {"a.cls", std::string("\5\0\n7", 4)}}, ErrorCode::kInvalidArgument),
+            "f.tar: a.cls holds '???7', which is no class; allowed: 0 to 9");
   write_shard("s.tar", 0, 3);
   fs::resize_file(dir_ / "s.tar", fs::file_size(dir_ / "s.tar") / 2);
   EXPECT_NE(std::string(error_of([&] { index_shards(pattern("s.tar"), {10}); }).what())

@@ -163,6 +163,7 @@ TEST(OptimizerGroups, MistakesAreOneLine) {
   const std::map<std::string, std::string> refused = {
       {"optimizer.groups=3", "optimizer.groups must be a list of mappings"},
       {"optimizer.groups=[{frozen: True}]", "optimizer.groups[0].params is missing"},
+      {"optimizer.groups=[{params: [], frozen: True}]", "must have at least one pattern"},
       {"optimizer.groups=[{params: fc, lr_scael: 3}]",
        "unknown key 'optimizer.groups[0].lr_scael', did you mean 'lr_scale'?"},
       {"optimizer.groups=[{params: fc, lr_scale: 3, lr: 1}]", "lr and lr_scale exclude each other"},
