@@ -31,10 +31,12 @@ int64_t parse_int(std::string_view text, int64_t lo, int64_t hi, std::string_vie
 }
 
 double parse_real(std::string_view text, double lo, double hi, std::string_view what) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
-  if (failure != std::errc() || stop != end || !(value >= lo && value <= hi)) {
+  // std::from_chars would make the launcher load libm, which costs each start.
+  const std::string whole(text);
+  char* end = nullptr;
+  const double value = std::strtod(whole.c_str(), &end);
+  const bool decimal = !whole.empty() && whole.find_first_not_of("+-.eE0123456789") == whole.npos;
+  if (!decimal || *end != '\0' || !(value >= lo && value <= hi)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{}: '{}' is not a number from {} to {}", what, text, lo, hi));
   }

@@ -213,6 +213,8 @@ class Trainer {
   StopReason stop_reason() const { return stop_; }
   /// Whether epochs, max_steps and early stopping leave anything to train.
   bool has_steps_left() const;
+  /// The patience of train.early_stopping is used up, and epochs are left.
+  bool stopped_early() const;
   /// The slowest rank of the last steps, if any; see WaitSums::note().
   std::string waits_note() const { return recent_waits_.note(); }
 
@@ -220,7 +222,6 @@ class Trainer {
   friend class AveragedWeights;
   void swap_average();
   bool finished() const;
-  bool stopped_early() const;
   void begin_watching();
   void watch(const EvalResult& result);
   void watch_plateau(const EvalResult& result);

@@ -58,7 +58,7 @@ TEST(ParseReal, NumbersKeepToTheirRange) {
   EXPECT_EQ(parse_real("1e-2", 0, 1, "x"), 0.01);
   EXPECT_EQ(message_of([] { parse_real("2", 0, 1, "--share"); }),
             "--share: '2' is not a number from 0 to 1");
-  for (const char* text : {"", " 1", "1s", "0,5", "nan", "inf", "1e999"})
+  for (const char* text : {"", " 1", "1s", "0,5", "nan", "inf", "1e999", "0x1"})
     EXPECT_THROW(parse_real(text, 0, 1e300, "x"), Error) << text;
 }
 

@@ -143,7 +143,9 @@ TEST(Pickle, DictsOfOneListDoNotGrow) {
                 .find("has too many values"),
             std::string::npos);
   // The same with a list that is no list of pairs, which only its end shows.
-  const size_t end = code.find("eq\x01ccoll");
+  const size_t end = code.find(
+      "eq\x01"
+      "ccoll");
   ASSERT_NE(end, std::string::npos);
   code.insert(end, "N");
   EXPECT_NE(std::string(error_of([&] { read_pickle(code + ".", "x"); }).what())

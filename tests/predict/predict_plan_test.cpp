@@ -164,7 +164,16 @@ TEST(ClassNames, AreThoseOfTheListOrOfTheDataOrNumbers) {
             (Names{"airplane", "automobile", "2"}));
   EXPECT_EQ(names("train.dataset={type: FashionMnistDataset, data_dir: d}"),
             (Names{"T-shirt/top", "Trouser", "Pullover"}));
-  EXPECT_EQ(names("train.dataset={type: WebDataset, shards: s.tar}"), (Names{"0", "1", "2"}));
+  const auto of_shards = [&](const std::string& eval) {
+    const std::vector<std::string> overrides = {"postprocess.label_list=null", eval,
+                                                "train.dataset={type: WebDataset, shards: s.tar}"};
+    return load_config(config, overrides);
+  };
+  EXPECT_EQ(class_names(of_shards("eval.dataset.data_dir=e")), (Names{"0", "1", "2"}));
+  EXPECT_NE(error_of(ErrorCode::kInvalidArgument, [&] { of_shards("system.seed=1"); })
+                .find("eval.dataset.data_dir is missing: a folder"),
+            std::string::npos)
+      << "shards are in no folder that an evaluation could take";
 }
 
 TEST(ClassNames, OfPicturesInFilesAreThoseOfTraining) {

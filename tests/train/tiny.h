@@ -163,7 +163,9 @@ struct TinyHooks {
   std::function<void(int rank, TinyModel&)> move = [](int, TinyModel&) {};  ///< To a device.
   std::function<TrainingState(torch::nn::Module&, torch::optim::Optimizer&)> start{};
   std::function<CommHookState(int rank)> averaging = [](int) { return CommHookState{}; };
-  std::function<std::unique_ptr<Task>(const Config&)> task = make_task;
+  std::function<std::unique_ptr<Task>(const Config&)> task = [](const Config& config) {
+    return make_task(config);
+  };
   std::filesystem::path ema_from{};  ///< Checkpoint with the moving average to resume from.
   std::function<void(Trainer&)> add_callbacks = [](Trainer&) {};
   std::function<std::shared_ptr<const ImageDataset>(int rank)> data = [](int) {
