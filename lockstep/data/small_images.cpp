@@ -75,10 +75,4 @@ const SmallImages& small_images(std::string_view type, bool coarse) {
   throw Error(ErrorCode::kInternal, "no small images of type " + std::string(type));
 }
 
-const std::vector<std::string>& small_image_types() {
-  static const std::vector<std::string> types = {"Cifar10Dataset", "Cifar100Dataset",
-                                                 "MnistDataset", "FashionMnistDataset"};
-  return types;
-}
-
 }  // namespace lockstep

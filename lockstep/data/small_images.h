@@ -32,10 +32,8 @@ struct SmallImages {
   }
 };
 
-/// Errors: kInternal for another type.
+/// Of Cifar10Dataset, Cifar100Dataset, MnistDataset or FashionMnistDataset. Errors: kInternal for
+/// another type.
 const SmallImages& small_images(std::string_view type, bool coarse);
-
-/// Cifar10Dataset, Cifar100Dataset, MnistDataset, FashionMnistDataset.
-const std::vector<std::string>& small_image_types();
 
 }  // namespace lockstep

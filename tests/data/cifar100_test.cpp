@@ -86,7 +86,9 @@ TEST(SmallImages, AreFoundByTypeAndLabels) {
   EXPECT_EQ(fine.official_count(Split::kAll), 60'000);
   EXPECT_EQ(small_images("FashionMnistDataset", false).class_names(dir.path()).back(),
             "Ankle boot");
-  for (const auto& type : small_image_types()) EXPECT_EQ(small_images(type, false).type, type);
+  for (const char* type : {"Cifar10Dataset", "MnistDataset"}) {
+    EXPECT_EQ(small_images(type, false).type, type);
+  }
 }
 
 }  // namespace

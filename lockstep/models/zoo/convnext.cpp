@@ -1,4 +1,4 @@
-#include "lockstep/models/zoo/convnext.h"
+#include "lockstep/models/zoo/families.h"
 
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/full.h>

@@ -1,4 +1,4 @@
-#include "lockstep/models/zoo/efficientnet.h"
+#include "lockstep/models/zoo/families.h"
 
 #include <ATen/ops/dropout.h>
 #include <torch/nn/init.h>

@@ -1,4 +1,4 @@
-#include "lockstep/models/zoo/mobilenet_v3.h"
+#include "lockstep/models/zoo/families.h"
 
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/hardswish.h>

@@ -1,4 +1,4 @@
-#include "lockstep/models/zoo/residual.h"
+#include "lockstep/models/zoo/families.h"
 
 #include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build_model.h"

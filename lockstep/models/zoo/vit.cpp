@@ -1,4 +1,4 @@
-#include "lockstep/models/zoo/vit.h"
+#include "lockstep/models/zoo/families.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>

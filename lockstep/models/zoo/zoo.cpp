@@ -7,11 +7,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/models/zoo/convnext.h"
-#include "lockstep/models/zoo/efficientnet.h"
-#include "lockstep/models/zoo/mobilenet_v3.h"
-#include "lockstep/models/zoo/residual.h"
-#include "lockstep/models/zoo/vit.h"
+#include "lockstep/models/zoo/families.h"
 
 namespace lockstep {
 

@@ -43,7 +43,7 @@ struct TransformConfig {
 };
 
 struct DatasetConfig {
-  /// Those of small_image_types(), ImageFolderDataset, ImageListDataset, WebDataset; DetDataset,
+  /// Those of small_images(), ImageFolderDataset, ImageListDataset, WebDataset; DetDataset,
   /// SynthTextDataset; RecDataset, LMDBDataset; for `predict` PredictDataset.
   std::string type = "Cifar10Dataset";
   std::string dataset_root;  ///< As written, for the log.
