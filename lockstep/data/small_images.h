@@ -12,7 +12,7 @@
 namespace lockstep {
 
 struct SmallImages {
-  const char* type = "";  ///< `dataset.type`.
+  std::string_view type;  ///< `dataset.type`.
   bool coarse = false;    ///< `labels: coarse` of Cifar100Dataset.
   ImageShape shape;
   int64_t num_classes = 0;
