@@ -18,17 +18,14 @@ void sync_folder(const std::filesystem::path& folder) {
   if (!fd || ::fsync(fd.get()) != 0) throw io_error("sync folder " + folder.string());
 }
 
-UniqueFd open_to_read(const std::filesystem::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd && errno == ENOENT) {
-    throw Error(ErrorCode::kNotFound, path.string() + ": no such file");
-  }
-  if (!fd) throw io_error("open " + path.string());
-  return fd;
+namespace {
+
+UniqueFd try_to_open(const std::filesystem::path& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
-  const UniqueFd fd = open_to_read(path);
+/// See read_file(); `fd` is of `path`.
+std::string read_opened(const UniqueFd& fd, const std::filesystem::path& path, int64_t max_bytes) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) throw io_error("stat " + path.string());
   if (S_ISDIR(info.st_mode)) {
@@ -58,9 +55,27 @@ std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
   return bytes;
 }
 
+}  // namespace
+
+UniqueFd open_to_read(const std::filesystem::path& path) {
+  UniqueFd fd = try_to_open(path);
+  if (!fd && errno == ENOENT) {
+    throw Error(ErrorCode::kNotFound, path.string() + ": no such file");
+  }
+  if (!fd) throw io_error("open " + path.string());
+  return fd;
+}
+
+std::string read_file(const std::filesystem::path& path, int64_t max_bytes) {
+  return read_opened(open_to_read(path), path, max_bytes);
+}
+
+// A file that is not there is no exception: the first one of a process costs 50 us and more.
 std::string read_if_there(const std::filesystem::path& path, int64_t max_bytes) {
+  const UniqueFd fd = try_to_open(path);
+  if (!fd) return "";
   try {
-    return read_file(path, max_bytes);
+    return read_opened(fd, path, max_bytes);
   } catch (const Error&) {
     return "";
   }

@@ -19,9 +19,10 @@ namespace {
 
 /// "400000 100000", or "max 100000".
 std::optional<double> limit_of_version_2(const std::string& folder) {
+  const std::string text = read_if_there(folder + "/cpu.max");
+  if (text.empty()) return std::nullopt;
   long long quota = 0;
   long long period = 0;
-  const std::string text = read_if_there(folder + "/cpu.max");
   if (std::sscanf(text.c_str(), "%lld %lld", &quota, &period) != 2) return std::nullopt;
   if (quota <= 0 || period <= 0) return std::nullopt;
   return static_cast<double>(quota) / static_cast<double>(period);

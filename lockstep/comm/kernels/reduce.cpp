@@ -1,41 +1,12 @@
 #include "lockstep/comm/kernels/reduce.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
+#include "lockstep/base/processor.h"
 #include "lockstep/comm/kernels/reduce_sets.h"
 
 namespace lockstep {
 namespace {
 
 using Kernel = void (*)(const ReduceCall&);
-
-#if defined(__x86_64__)
-struct Processor {
-  bool avx2 = false;
-  bool avx512 = false;  ///< F, DQ, BW and VL.
-};
-
-/// Reads CPUID here instead of through __builtin_cpu_supports(), which reads it a dozen times at
-/// every program's start. In a virtual machine each read is a trap, a tenth of a millisecond in
-/// all. Source: Intel, Software Developer's Manual, volume 1, 14.3 and 15.2 (state that the system
-/// saves, XCR0).
-Processor this_processor() {
-  constexpr unsigned kSavesAvx = 0x06;
-  constexpr unsigned kSavesAvx512 = 0xe6;
-  constexpr unsigned kAvx512 = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & bit_OSXSAVE) == 0) return {};
-  unsigned saved = 0;
-  asm volatile("xgetbv" : "=a"(saved), "=d"(d) : "c"(0));
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return {};
-  Processor processor;
-  processor.avx2 = (saved & kSavesAvx) == kSavesAvx && (b & bit_AVX2) != 0;
-  processor.avx512 = (saved & kSavesAvx512) == kSavesAvx512 && (b & kAvx512) == kAvx512;
-  return processor;
-}
-#endif
 
 Kernel kernel_of(InstructionSet set) {
 #if defined(__x86_64__)
@@ -99,11 +70,9 @@ std::string_view to_string(InstructionSet set) {
 }
 
 InstructionSet best_instruction_set() {
-#if defined(__x86_64__)
   const Processor processor = this_processor();
   if (processor.avx512) return InstructionSet::kAvx512;
   if (processor.avx2) return InstructionSet::kAvx2;
-#endif
   return InstructionSet::kPlain;
 }
 

@@ -15,6 +15,7 @@
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/proc.h"
+#include "lockstep/base/processor.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/doctor/firewall.h"
@@ -78,11 +79,8 @@ DiskSpace disk_space(const std::string& folder, bool must_exist) {
 }
 
 std::string instruction_set() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") != 0) return "AVX512";
-  if (__builtin_cpu_supports("avx2") != 0) return "AVX2";
-#endif
-  return "DEFAULT";
+  const auto processor = this_processor();
+  return processor.avx512 ? "AVX512" : processor.avx2 ? "AVX2" : "DEFAULT";
 }
 
 /// Administrators' programs may be outside the user's PATH.
