@@ -47,9 +47,9 @@ struct SpawnOptions {
 /// libraries handle forks of their own threads.) Afterwards, and in a body before it creates
 /// threads, spawn() may be called again. One thread at a time calls it.
 ///
-/// With `threads` ranks are threads. They share all changes, including libtorch's default
-/// A thread cannot be ended, so spawn() throws the first failure after all have returned. The other
-/// ranks see the loss of the failed rank's groups.
+/// With `threads` ranks are threads. They share all changes, including those of libtorch's default
+/// generator. No thread can be ended, so spawn() throws the first failure after all have returned.
+/// The other ranks see the loss of the failed rank's groups.
 ///
 /// Errors: kInvalidArgument (num_ranks below 1, threads), kIo, those of the ranks.
 /// Source: torch/multiprocessing/spawn.py of PyTorch.

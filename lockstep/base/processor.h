@@ -8,9 +8,9 @@ struct Processor {
   bool avx512 = false;  ///< F, DQ, BW and VL.
 };
 
-/// What the processor has, and the system saves. Nothing elsewhere than on x86-64. Cost: some 20 us
-/// in a virtual machine. Source: Intel, Software Developer's Manual, volume 1, 14.3 and 15.2 (state
-/// that the system saves, XCR0).
+/// Vector instructions that the processor has and whose registers the system saves; none but on
+/// x86-64. Cost: some 20 us in a virtual machine. Source: Intel, Software Developer's Manual,
+/// volume 1, 14.3 and 15.2 (state that the system saves, XCR0).
 Processor this_processor();
 
 }  // namespace lockstep
