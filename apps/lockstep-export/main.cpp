@@ -82,7 +82,7 @@ std::vector<int64_t> picture_sizes(const Config& config, int64_t size) {
   if (size > 0) return {3, size, size};
   const DatasetConfig& dataset = config.eval ? config.eval->dataset : config.train.dataset;
   const bool own = dataset.own || config.train.dataset.own;
-  if (config.model.type != ModelType::kCls || own) {
+  if (own || !dataset.pipeline.empty()) {  // a network for text takes any size
     refuse_export("--size is needed: the transforms do not fix the size of the pictures");
   }
   if (!dataset.has_picture_files()) {

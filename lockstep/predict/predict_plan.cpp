@@ -8,6 +8,7 @@
 #include "lockstep/data/pictures/list.h"
 #include "lockstep/data/small_images.h"
 #include "lockstep/error.h"
+#include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"
 
 namespace lockstep {
@@ -23,20 +24,8 @@ bool is_config(const std::string& path) {
   return path.ends_with(".yaml") || path.ends_with(".yml");
 }
 
-const char* name_of(ModelType type) {
-  switch (type) {
-    case ModelType::kCls:
-      return "cls";
-    case ModelType::kDet:
-      return "det";
-    case ModelType::kRec:
-      return "rec";
-  }
-  return "";
-}
-
 std::string option_of(ModelType type) {
-  return std::string("--") + name_of(type);
+  return std::string("--") + task_settings(type).name;
 }
 
 /// The files given to one of --cls, --det and --rec.
@@ -87,7 +76,8 @@ fs::path weights_of(const Config& config, const std::string& given) {
 }
 
 PredictStage make_stage(Config config, const StageFiles& files) {
-  if (config.model.type == ModelType::kCls) {  // checks that pictures can be processed
+  // Checks that pictures can be processed.
+  if (std::holds_alternative<ClassNames>(config.postprocess)) {
     picture_dataset(config);
     class_names(config);
   } else {
@@ -107,12 +97,12 @@ std::optional<PredictStage> find_stage(ModelType type, const std::vector<std::st
   if (!files.config.empty()) {
     if (in_common) {
       throw wrong(fmt::format("--config {} and {} {} are both for model.type {}", options.config,
-                              option_of(type), files.config, name_of(type)));
+                              option_of(type), files.config, task_settings(type).name));
     }
     Config own = load_config(files.config, options.overrides);
     if (own.model.type != type) {
       throw wrong(fmt::format("{} {}: its model.type is {}", option_of(type), files.config,
-                              name_of(own.model.type)));
+                              task_settings(own.model.type).name));
     }
     return make_stage(std::move(own), files);
   }

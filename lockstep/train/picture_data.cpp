@@ -2,16 +2,116 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "lockstep/base/hash.h"
+#include "lockstep/data/image_batch.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/list.h"
 #include "lockstep/data/pictures/shards.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
-#include "lockstep/train/setup.h"
 
 namespace lockstep {
 namespace {
+
+/// What `build` makes of the steps that `make` makes of dataset.transforms, but for those of
+/// make_mixing(). Errors: kInvalidArgument, with the place of the item in the configuration.
+template <typename Step, typename Build>
+auto build_steps(const DatasetConfig& dataset, Step (*make)(const TransformSpec&),
+                 const Build& build) {
+  std::string where;
+  try {
+    std::vector<Step> steps;
+    for (const auto& item : dataset.transforms) {
+      where = item.where + ": ";
+      if (!is_mixing(item.name)) steps.push_back(make({item.name, item.args}));
+    }
+    if (!dataset.transforms.empty()) where = dataset.transforms.front().where + ": ";
+    return build(std::move(steps));
+  } catch (const Error& error) {
+    throw Error(error.code(), where + error.what());
+  }
+}
+
+}  // namespace
+
+const SmallImages& small_images_of(const DatasetConfig& config) {
+  return small_images(config.type, config.coarse);
+}
+
+ImageTransform make_image_transform(const DatasetConfig& dataset, ImageShape shape, int64_t seed) {
+  return build_steps(dataset, make_transform, [&](std::vector<Transform> steps) {
+    return ImageTransform(std::move(steps), shape, static_cast<uint64_t>(seed), dataset.channels);
+  });
+}
+
+PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed) {
+  return build_steps(dataset, make_picture_step, [&](std::vector<PictureStep> steps) {
+    return PicturePipeline(std::move(steps), static_cast<uint64_t>(seed), dataset.reduced_decoding);
+  });
+}
+
+namespace {
+
+/// A registered data set, whose batches are checked: the trainer relies on their rows.
+class OwnBatches final : public BatchMaker {
+ public:
+  OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name)
+      : maker_(std::move(maker)), name_(std::move(name)) {
+    if (!maker_) refuse("made no data set");
+    if (maker_->size() < 1) refuse("made a data set without samples");
+  }
+
+  int64_t size() const override { return maker_->size(); }
+
+  Batch make(const BatchRows& rows) const override {
+    Batch batch = maker_->make(rows);
+    const int64_t count = std::ssize(rows.samples);
+    check("images", batch.images, count);
+    for (const auto& column : batch.targets) check("targets", column, count);
+    for (const auto& column : batch.more_inputs) check("more_inputs", column, count);
+    if (batch.valid == rows.num_counted) return batch;
+    refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
+                       rows.num_counted));
+  }
+
+ private:
+  void check(const char* what, const at::Tensor& column, int64_t rows) const {
+    if (!column.defined()) refuse(fmt::format("left Batch::{} undefined", what));
+    if (column.dim() > 0 && column.size(0) == rows) return;
+    refuse(fmt::format("made Batch::{} of {} rows for {} samples", what,
+                       column.dim() > 0 ? column.size(0) : 0, rows));
+  }
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} {}", name_, what));
+  }
+
+  std::unique_ptr<const BatchMaker> maker_;
+  std::string name_;  ///< For errors.
+};
+
+/// A registered data set of section `train` or `eval`. Errors: kInvalidArgument if it has no
+/// samples; its own.
+std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training) {
+  const auto& dataset = training ? config.train.dataset : config.eval->dataset;
+  const auto name = fmt::format("{}: {}.dataset: '{}'", dataset.where, training ? "train" : "eval",
+                                dataset.own->name);
+  return std::make_unique<OwnBatches>(
+      dataset.own->make({training, static_cast<uint64_t>(config.system.seed)}), name);
+}
+
+/// The number of leading records of `size` that dataset.sample_ratio selects; at least one.
+int64_t samples_used(const DatasetConfig& dataset, int64_t size) {
+  return std::max<int64_t>(1,
+                           std::llround(static_cast<double>(size) * dataset.sample_ratios.front()));
+}
+
+/// The split of dataset.usage.
+Split split_of(const DatasetConfig& dataset) {
+  if (dataset.usage == "all") return Split::kAll;
+  return dataset.usage == "train" ? Split::kTrain : Split::kTest;
+}
 
 /// Errors of `body` begin with the place of the data set in the configuration.
 template <typename Body>
@@ -49,8 +149,8 @@ PictureIndex index_of(const Config& config, const DatasetConfig& dataset,
   return index;
 }
 
-}  // namespace
-
+/// Errors: kInvalidArgument if train.dataset and eval.dataset are of different kinds (pictures in
+/// files, each type of small images, registered ones): their classes would have other numbers.
 void check_same_kind(const Config& config) {
   const DatasetConfig& train = config.train.dataset;
   const DatasetConfig& eval = config.eval->dataset;
@@ -66,6 +166,9 @@ void check_same_kind(const Config& config) {
                   train.coarse ? " with coarse labels" : ""));
 }
 
+/// The classes of the training data, which those of evaluation must have, too. A folder's files are
+/// not looked at. Errors: those of folder_classes() and read_list(); kInvalidArgument if there are
+/// more than model.head.num_classes.
 PictureClasses picture_classes(const Config& config) {
   const DatasetConfig& train = config.train.dataset;
   if (train.type == "WebDataset") return {config.model.head.num_classes};
@@ -78,6 +181,7 @@ PictureClasses picture_classes(const Config& config) {
   });
 }
 
+/// The pictures of section `train` or `eval`. Errors: the same, and those of index_folder().
 std::shared_ptr<const PictureIndex> make_picture_index(const Config& config, bool training) {
   const DatasetConfig& dataset = training ? config.train.dataset : config.eval->dataset;
   std::optional<PictureClasses> classes;
@@ -89,21 +193,6 @@ std::shared_ptr<const PictureIndex> make_picture_index(const Config& config, boo
   });
 }
 
-PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed) {
-  std::string where;
-  try {
-    std::vector<PictureStep> steps;
-    for (const auto& item : dataset.transforms) {
-      where = item.where + ": ";
-      if (!is_mixing(item.name)) steps.push_back(make_picture_step({item.name, item.args}));
-    }
-    if (!dataset.transforms.empty()) where = dataset.transforms.front().where + ": ";
-    return PicturePipeline(std::move(steps), static_cast<uint64_t>(seed), dataset.reduced_decoding);
-  } catch (const Error& error) {
-    throw Error(error.code(), where + error.what());
-  }
-}
-
 std::unique_ptr<const BatchMaker> make_picture_batches(const Config& config, bool training,
                                                        std::shared_ptr<const PictureIndex> index) {
   const DatasetConfig& dataset = training ? config.train.dataset : config.eval->dataset;
@@ -112,6 +201,113 @@ std::unique_ptr<const BatchMaker> make_picture_batches(const Config& config, boo
   return picture_batches(PictureReader(std::move(index), make_picture_pipeline(dataset, seed), bad,
                                        static_cast<uint64_t>(seed)),
                          bad);
+}
+
+std::shared_ptr<const ImageDataset> load_images(const Config& config,
+                                                const DatasetConfig& dataset) {
+  auto data = small_images_of(dataset).load(dataset.data_dirs.front(), split_of(dataset));
+  check_classes(data->num_classes(), config.model.head.num_classes);
+  return data;
+}
+
+int64_t count_images(const DatasetConfig& config) {
+  return small_images_of(config).count(config.data_dirs.front(), split_of(config));
+}
+
+CheckedData check_images(const Config& config) {
+  const SmallImages& images = small_images_of(config.train.dataset);
+  check_classes(images.num_classes, config.model.head.num_classes);
+  CheckedData data;
+  data.image_elements =
+      make_image_transform(config.train.dataset, images.shape, config.system.seed).output().numel();
+  if (config.eval) {
+    check_same_kind(config);
+    make_image_transform(config.eval->dataset, images.shape, config.system.seed);
+    count_images(config.eval->dataset);
+  }
+  const int64_t count = count_images(config.train.dataset);
+  const int64_t official = images.official_count(split_of(config.train.dataset));
+  data.samples = samples_used(config.train.dataset, count > 0 ? count : official);
+  if (count == 0) data.note = ", the official number: the data are not there yet";
+  return data;
+}
+
+CheckedData check_own_data(const Config& config) {
+  const auto train = make_own_dataset(config, true);
+  if (config.eval) {
+    check_same_kind(config);
+    make_own_dataset(config, false);
+  }
+  const int64_t first = 0;
+  const Batch batch = train->make({0, {&first, 1}, 1});
+  int64_t elements = 0;
+  for (const auto& input : batch.inputs()) elements += input.numel();
+  return {train->size(), "", elements};
+}
+
+CheckedData check_pictures(const Config& config) {
+  CheckedData data;
+  const int64_t seed = config.system.seed;
+  const auto size = make_picture_pipeline(config.train.dataset, seed).output();
+  data.image_elements = size ? int64_t{3} * size->area() : 0;
+  const auto count = [&](bool training) { return make_picture_index(config, training)->size(); };
+  std::string why;
+  const auto pictures = count_if_there([&] { return count(true); }, why);
+  data.samples = pictures.value_or(config.train.loader.batch_size);
+  if (!pictures) data.note = fmt::format(", a guess, because: {}", why);
+  if (config.eval) {
+    make_picture_pipeline(config.eval->dataset, seed);
+    check_same_kind(config);
+    if (pictures && !count_if_there([&] { return count(false); }, why)) {
+      data.note += fmt::format("; to evaluate: {}", why);
+    }
+  }
+  return data;
+}
+
+}  // namespace
+
+std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool training,
+                                                     DataParts& parts) {
+  if (!training) check_same_kind(config);
+  const auto& dataset = training ? config.train.dataset : config.eval->dataset;
+  std::unique_ptr<const BatchMaker> maker;
+  if (dataset.own) {
+    maker = make_own_dataset(config, training);
+    parts.samples = maker->size();
+  } else if (dataset.has_picture_files()) {
+    const auto index = make_picture_index(config, training);
+    parts.samples = index->size();
+    parts.warnings = index->warnings();
+    parts.digest = index->digest();
+    parts.classes = index->classes().names;
+    maker = make_picture_batches(config, training, index);
+  } else {
+    const auto data = load_images(config, dataset);
+    parts.samples = samples_used(dataset, data->size());
+    parts.classes = small_images_of(dataset).class_names(dataset.data_dirs.front());
+    maker = image_batches(data, make_image_transform(dataset, data->shape(), config.system.seed));
+  }
+  const auto& given = std::get<ClassNames>(config.postprocess).label_list;
+  if (!given.empty()) parts.classes = given;
+  return maker;
+}
+
+CheckedData check_class_data(const Config& config) {
+  if (config.train.dataset.own) return check_own_data(config);
+  return config.train.dataset.has_picture_files() ? check_pictures(config) : check_images(config);
+}
+
+std::vector<std::string> missing_class_files(const Config& config, bool with_eval) {
+  std::vector<std::string> lines;
+  const auto look = [&](const DatasetConfig& dataset) {
+    if (dataset.own || dataset.has_picture_files()) return;
+    auto line = small_images_of(dataset).missing(dataset.data_dirs.front(), split_of(dataset));
+    if (!line.empty()) lines.push_back(std::move(line));
+  };
+  look(config.train.dataset);
+  if (with_eval && config.eval) look(config.eval->dataset);
+  return lines;
 }
 
 }  // namespace lockstep

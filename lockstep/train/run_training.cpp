@@ -35,6 +35,7 @@
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/signals.h"
+#include "lockstep/train/task/task_parts.h"
 #include "lockstep/training_checkpoint.h"
 
 namespace lockstep {
@@ -119,7 +120,8 @@ std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int ranks,
 }
 
 void warn_of_data(TrainingLog& log, const Config& config) {
-  for (const auto& line : missing_files(config, config.system.val_while_train)) {
+  const bool with_eval = config.system.val_while_train;
+  for (const auto& line : task_parts(config).missing_files(config, with_eval)) {
     log.write(Severity::kWarning, kDataLogger, line);
   }
   if (config.train.dataset.own || config.train.dataset.type != "Cifar10Dataset") return;
@@ -163,7 +165,7 @@ std::string resume_line(const Config& config, const TrainingState& state, const 
 
 void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
                Trainer& trainer) {
-  if (config.model.type == ModelType::kCls) warn_of_data(log, config);
+  warn_of_data(log, config);
   const bool again = world.generation > 1 && !parts.resumed.from.empty();
   if (!again) {
     log_loader(log, parts.train, true, world);

@@ -5,16 +5,12 @@
 #include <fmt/format.h>
 #include <torch/utils.h>
 
-#include <cmath>
-
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint/file_digest.h"
-#include "lockstep/data/image_batch.h"
 #include "lockstep/data/mixed_batch.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
-#include "lockstep/train/picture_data.h"
-#include "lockstep/train/text_data.h"
+#include "lockstep/train/task/task_parts.h"
 #include "lockstep/train/zoo_parts.h"
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/world/cores.h"
@@ -61,25 +57,6 @@ std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model) {
   return std::make_unique<MasterWeights>(model, level, low_precision(device));
 }
 
-const SmallImages& small_images_of(const DatasetConfig& config) {
-  return small_images(config.type, config.coarse);
-}
-
-ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed) {
-  std::vector<Transform> steps;
-  std::string where;
-  try {
-    for (const auto& item : config.transforms) {
-      where = item.where + ": ";
-      if (!is_mixing(item.name)) steps.push_back(make_transform({item.name, item.args}));
-    }
-    if (!config.transforms.empty()) where = config.transforms.front().where + ": ";
-    return ImageTransform(std::move(steps), shape, static_cast<uint64_t>(seed), config.channels);
-  } catch (const Error& error) {
-    throw Error(error.code(), where + error.what());
-  }
-}
-
 Mixing make_mixing(const DatasetConfig& config) {
   Mixing mixing;
   for (const auto& item : config.transforms) {
@@ -93,27 +70,14 @@ Mixing make_mixing(const DatasetConfig& config) {
   return mixing;
 }
 
-int64_t samples_used(const DatasetConfig& dataset, int64_t size) {
-  return std::max<int64_t>(1,
-                           std::llround(static_cast<double>(size) * dataset.sample_ratios.front()));
-}
-
-Split split_of(const DatasetConfig& dataset) {
-  if (dataset.usage == "all") return Split::kAll;
-  return dataset.usage == "train" ? Split::kTrain : Split::kTest;
-}
-
-std::vector<std::string> missing_files(const Config& config, bool with_eval) {
-  if (config.model.type != ModelType::kCls) return {};
-  std::vector<std::string> lines;
-  const auto look = [&](const DatasetConfig& dataset) {
-    if (dataset.own || dataset.has_picture_files()) return;
-    auto line = small_images_of(dataset).missing(dataset.data_dirs.front(), split_of(dataset));
-    if (!line.empty()) lines.push_back(std::move(line));
-  };
-  look(config.train.dataset);
-  if (with_eval && config.eval) look(config.eval->dataset);
-  return lines;
+std::optional<int64_t> count_if_there(const std::function<int64_t()>& count, std::string& why) {
+  try {
+    return count();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    why = error.what();
+    return std::nullopt;
+  }
 }
 
 void check_classes(int64_t of_data, int64_t of_model) {
@@ -139,63 +103,7 @@ LoaderOptions loader_options(const LoaderConfig& config, int parts, int max_work
   return options;
 }
 
-std::shared_ptr<const ImageDataset> load_images(const Config& config,
-                                                const DatasetConfig& dataset) {
-  auto data = small_images_of(dataset).load(dataset.data_dirs.front(), split_of(dataset));
-  check_classes(data->num_classes(), config.model.head.num_classes);
-  return data;
-}
-
 }  // namespace
-
-namespace {
-
-/// A registered data set, whose batches are checked: the trainer relies on their rows.
-class OwnBatches final : public BatchMaker {
- public:
-  OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name)
-      : maker_(std::move(maker)), name_(std::move(name)) {
-    if (!maker_) refuse("made no data set");
-    if (maker_->size() < 1) refuse("made a data set without samples");
-  }
-
-  int64_t size() const override { return maker_->size(); }
-
-  Batch make(const BatchRows& rows) const override {
-    Batch batch = maker_->make(rows);
-    const int64_t count = std::ssize(rows.samples);
-    check("images", batch.images, count);
-    for (const auto& column : batch.targets) check("targets", column, count);
-    for (const auto& column : batch.more_inputs) check("more_inputs", column, count);
-    if (batch.valid == rows.num_counted) return batch;
-    refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
-                       rows.num_counted));
-  }
-
- private:
-  void check(const char* what, const at::Tensor& column, int64_t rows) const {
-    if (!column.defined()) refuse(fmt::format("left Batch::{} undefined", what));
-    if (column.dim() > 0 && column.size(0) == rows) return;
-    refuse(fmt::format("made Batch::{} of {} rows for {} samples", what,
-                       column.dim() > 0 ? column.size(0) : 0, rows));
-  }
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} {}", name_, what));
-  }
-
-  std::unique_ptr<const BatchMaker> maker_;
-  std::string name_;  ///< For errors.
-};
-
-}  // namespace
-
-std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training) {
-  const auto& dataset = training ? config.train.dataset : config.eval->dataset;
-  const auto name = fmt::format("{}: {}.dataset: '{}'", dataset.where, training ? "train" : "eval",
-                                dataset.own->name);
-  return std::make_unique<OwnBatches>(
-      dataset.own->make({training, static_cast<uint64_t>(config.system.seed)}), name);
-}
 
 int workers_of(const World& world) {
   return own_cores(world);
@@ -203,47 +111,18 @@ int workers_of(const World& world) {
 
 DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks, bool training,
                     int max_workers) {
-  const bool images = config.model.type == ModelType::kCls;
-  if (images && !training) check_same_kind(config);
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
   const auto& loader = training ? config.train.loader : config.eval->loader;
   const int64_t seed = config.system.seed;
   auto options = loader_options(loader, training ? virtual_ranks.count : 1, max_workers);
   options.timeout = read_limit(config);
   DataParts parts;
-  int64_t used = 0;
-  std::unique_ptr<const BatchMaker> maker;
-  if (dataset.own) {
-    maker = make_own_dataset(config, training);
-    used = maker->size();
-  } else if (dataset.has_picture_files()) {
-    const auto index = make_picture_index(config, training);
-    used = index->size();
-    parts.warnings = index->warnings();
-    parts.digest = index->digest();
-    parts.classes = index->classes().names;
-    maker = make_picture_batches(config, training, index);
-  } else if (images) {
-    const auto data = load_images(config, dataset);
-    used = samples_used(dataset, data->size());
-    parts.classes = small_images_of(dataset).class_names(dataset.data_dirs.front());
-    maker = image_batches(data, make_image_transform(dataset, data->shape(), seed));
-  } else {
-    const auto samples = make_text_samples(dataset, seed, training);
-    used = samples->size();
-    parts.notes = samples->notes();
-    maker = text_batches(samples, text_columns(config.model.type, training),
-                         static_cast<uint64_t>(seed));
-  }
+  auto maker = task_parts(config).make_batches(config, training, parts);
   if (const Mixing mixing = make_mixing(dataset); mixing.any()) {
     maker = mixed_batches(std::move(maker), {.mixing = mixing,
                                              .seed = static_cast<uint64_t>(seed),
                                              .parts = virtual_ranks.count,
                                              .num_classes = config.model.head.num_classes});
-  }
-  if (images) {
-    const auto& given = std::get<ClassNames>(config.postprocess).label_list;
-    if (!given.empty()) parts.classes = given;
   }
   parts.loader = std::make_unique<Loader>(std::move(maker), options);
   if (loader.num_workers > max_workers) {
@@ -254,7 +133,7 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   }
   for (int virtual_rank = virtual_ranks.first;
        virtual_rank < virtual_ranks.first + virtual_ranks.count; ++virtual_rank) {
-    parts.samplers.emplace_back(used, virtual_rank, virtual_ranks.total,
+    parts.samplers.emplace_back(parts.samples, virtual_rank, virtual_ranks.total,
                                 SamplerOptions{.shuffle = loader.shuffle, .seed = seed});
   }
   return parts;

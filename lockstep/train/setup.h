@@ -2,7 +2,9 @@
 // Builds the parts of a run from the configuration.
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,6 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/mixing.h"
-#include "lockstep/data/small_images.h"
-#include "lockstep/data/transforms.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/models/build_model.h"
 #include "lockstep/parallel/virtual_ranks.h"
@@ -31,37 +31,29 @@ ModelConfig without_pretrained(ModelConfig config);
 /// For levels O2 and O3, which cast the model; null for others.
 std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model);
 
-/// The data set of small images that `config` selects: neither a registered one nor files of
-/// pictures.
-const SmallImages& small_images_of(const DatasetConfig& config);
-
-/// Errors: kInvalidArgument, with the place of the item in the configuration.
-ImageTransform make_image_transform(const DatasetConfig& config, ImageShape shape, int64_t seed);
-
-/// MixUp and CutMix of transform_pipeline. Errors: as above.
+/// MixUp and CutMix of transform_pipeline. Errors: kInvalidArgument, with the place of the item in
+/// the configuration.
 Mixing make_mixing(const DatasetConfig& config);
-
-/// The number of leading records of `size` that dataset.sample_ratio selects; at least one.
-int64_t samples_used(const DatasetConfig& dataset, int64_t size);
-
-/// The split of dataset.usage.
-Split split_of(const DatasetConfig& dataset);
-
-/// For a classifier: one line for each section with missing files; `eval` too, if requested and
-/// present. See SmallImages::missing.
-std::vector<std::string> missing_files(const Config& config, bool with_eval);
 
 /// Errors: kInvalidArgument if the data have more classes than the model.
 void check_classes(int64_t of_data, int64_t of_model);
 
-/// A registered data set of section `train` or `eval`. Errors: kInvalidArgument if it has no
-/// samples; its own.
-std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training);
+/// For --check: none if data are missing, which is no error of the configuration. `why`: the
+/// reason.
+std::optional<int64_t> count_if_there(const std::function<int64_t()>& count, std::string& why);
+
+/// What --check finds of the data of section `train`.
+struct CheckedData {
+  int64_t samples = 0;
+  std::string note{};  ///< Printed behind the number of samples.
+  int64_t image_elements = 0;
+};
 
 /// One rank's source of samples.
 struct DataParts {
   std::vector<DistributedSampler> samplers;  ///< One for each of the rank's virtual ranks.
   std::unique_ptr<BatchSource> loader;
+  int64_t samples = 0;               ///< Those of the data set that are used.
   std::vector<std::string> notes{};  ///< Remarks about the data for the log; see TextSamples.
   std::vector<std::string> warnings{};
   std::vector<std::string> classes{};  ///< Names of a classifier's classes; none: they are numbers.

@@ -98,19 +98,58 @@ class PipedSamples final : public TextSamples {
   ocr::Pipeline pipeline_;
 };
 
-}  // namespace
-
-OcrColumns text_columns(ModelType type, bool training) {
-  if (!training) return OcrColumns::kGroundTruth;
-  return type == ModelType::kDet ? OcrColumns::kDetection : OcrColumns::kRecognition;
-}
-
+/// The records of dataset.type with the transforms of dataset.transform_pipeline. `training`:
+/// polygons follow the image when it is resized. The records, their order and the random numbers of
+/// transforms depend on `seed` alone.
+/// Errors: kInvalidArgument, kNotFound, kCorrupt, naming file and line.
 std::shared_ptr<const TextSamples> make_text_samples(const DatasetConfig& config, int64_t seed,
                                                      bool training) {
   require_sources(config);
   const auto bits = static_cast<uint64_t>(seed);
   return std::make_shared<const PipedSamples>(make_dataset(config, bits),
                                               ocr::Pipeline(config.pipeline, bits, training));
+}
+
+/// Pixels after the last transform that fixes a size; 0 without one.
+int64_t pixels_of(const std::vector<ocr::Transform>& pipeline) {
+  int64_t pixels = 0;
+  for (const auto& transform : pipeline) {
+    if (const auto* crop = std::get_if<ocr::RandomCropWithBBox>(&transform)) {
+      pixels = int64_t{crop->crop_size[0]} * crop->crop_size[1];
+    } else if (const auto* resize = std::get_if<ocr::RecResizeImg>(&transform)) {
+      pixels = int64_t{resize->image_shape[0]} * resize->image_shape[1];
+    }
+  }
+  return pixels;
+}
+
+}  // namespace
+
+std::unique_ptr<const BatchMaker> make_text_batches(const Config& config, bool training,
+                                                    OcrColumns columns, DataParts& parts) {
+  const int64_t seed = config.system.seed;
+  const auto& dataset = training ? config.train.dataset : config.eval->dataset;
+  const auto samples = make_text_samples(dataset, seed, training);
+  parts.samples = samples->size();
+  parts.notes = samples->notes();
+  return text_batches(samples, training ? columns : OcrColumns::kGroundTruth,
+                      static_cast<uint64_t>(seed));
+}
+
+CheckedData check_text_data(const Config& config, int64_t planes) {
+  const auto count = [&](const DatasetConfig& dataset, bool training) {
+    return make_text_samples(dataset, config.system.seed, training)->size();
+  };
+  CheckedData data;
+  data.image_elements = planes * pixels_of(config.train.dataset.pipeline);
+  std::string why;
+  const auto samples = count_if_there([&] { return count(config.train.dataset, true); }, why);
+  data.samples = samples.value_or(config.train.loader.batch_size);
+  if (!samples) data.note = fmt::format(", a guess, because: {}", why);
+  if (config.eval && !count_if_there([&] { return count(config.eval->dataset, false); }, why)) {
+    data.note += fmt::format("; to evaluate: {}", why);
+  }
+  return data;
 }
 
 }  // namespace lockstep

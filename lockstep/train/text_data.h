@@ -4,18 +4,15 @@
 #include <memory>
 
 #include "lockstep/data/ocr_batch.h"
-#include "lockstep/train/config/config.h"
+#include "lockstep/train/setup.h"
 
 namespace lockstep {
 
-/// The columns of such a model's batches, in training and in evaluation.
-OcrColumns text_columns(ModelType type, bool training);
-
-/// The records of dataset.type with the transforms of dataset.transform_pipeline. `training`:
-/// polygons follow the image when it is resized. The records, their order and the random numbers of
-/// transforms depend on `seed` alone.
+/// See TaskParts. `columns`: of training; evaluations have the ground truth.
 /// Errors: kInvalidArgument, kNotFound, kCorrupt, naming file and line.
-std::shared_ptr<const TextSamples> make_text_samples(const DatasetConfig& config, int64_t seed,
-                                                     bool training);
+std::unique_ptr<const BatchMaker> make_text_batches(const Config& config, bool training,
+                                                    OcrColumns columns, DataParts& parts);
+/// `planes`: numbers for each pixel of a sample.
+CheckedData check_text_data(const Config& config, int64_t planes);
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/task_settings.h"
 
 namespace lockstep {
 namespace {
@@ -76,14 +77,6 @@ void check_labels(Section& section, const Names& columns, const Names& wanted, b
                            fmt::join(wanted, ", "), fmt::join(labels, ", ")));
 }
 
-Names wanted_columns(ModelType type, bool training) {
-  if (type == ModelType::kDet && training) {
-    return {"binary_map", "mask", "thresh_map", "thresh_mask"};
-  }
-  if (type == ModelType::kDet) return {"polys", "ignore_tags"};
-  return training ? Names{"text_seq"} : Names{"text_padded", "text_length"};
-}
-
 void check_made(Section& section, const Names& wanted, const DatasetConfig& config) {
   const Names made = made_by(config);
   for (const auto& column : wanted) {
@@ -99,7 +92,8 @@ void check_made(Section& section, const Names& wanted, const DatasetConfig& conf
 
 }  // namespace
 
-void check_columns(Section& section, const DatasetConfig& config, ModelType type, DataUse use) {
+void check_columns(Section& section, const DatasetConfig& config, const TaskSettings& task,
+                   DataUse use) {
   const bool training = use == DataUse::kTrain;
   Names columns;
   section.read("output_columns", columns, "checked, as the next two, against loss and metric");
@@ -112,7 +106,7 @@ void check_columns(Section& section, const DatasetConfig& config, ModelType type
     ignore(section, "label_column_index");
     return;
   }
-  Names wanted = wanted_columns(type, training);
+  Names wanted = training ? task.loss_columns : task.metric_columns;
   if (!columns.empty()) {
     if (inputs.empty()) inputs = {columns[0]};
     if (inputs != Names{"image"}) {
@@ -123,7 +117,8 @@ void check_columns(Section& section, const DatasetConfig& config, ModelType type
   } else {
     ignore(section, "label_column_index");
   }
-  if (type == ModelType::kDet && !training) wanted.push_back("shape_list");
+  const Names& more = task.evaluation_columns;
+  if (!training) wanted.insert(wanted.end(), more.begin(), more.end());
   check_made(section, wanted, config);
 }
 

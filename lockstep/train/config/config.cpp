@@ -2,66 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/yaml_reader.h"
 
 namespace lockstep {
 namespace {
-
-/// Weights of classes in `key` of the loss are as many as the network has classes.
-void check_class_weights(Section& root, const std::string& key, const std::vector<double>& weights,
-                         int64_t classes) {
-  if (weights.size() < 2 || classes == 0 || std::ssize(weights) == classes) return;
-  root.section("loss").fail(
-      key, fmt::format("has {} numbers, model.head.num_classes is {}", weights.size(), classes));
-}
-
-void check_class_loss(const Config& config, Section& root) {
-  const int64_t classes = config.model.head.num_classes;
-  if (const auto* focal = std::get_if<FocalConfig>(&config.loss)) {
-    check_class_weights(root, "alpha", focal->alpha, classes);
-  } else if (const auto* bce = std::get_if<BceConfig>(&config.loss)) {
-    check_class_weights(root, "pos_weight", bce->pos_weight, classes);
-    const auto& steps = config.train.dataset.transforms;
-    const bool mixes = std::any_of(steps.begin(), steps.end(), [](const auto& step) {
-      return step.name == "MixUp" || step.name == "CutMix";
-    });
-    if (mixes && bce->smoothing > 0) {
-      root.section("loss").fail("smoothing", "must be 0 with MixUp or CutMix, which smooth too");
-    }
-  } else if (const auto* distillation = std::get_if<DistillationConfig>(&config.loss)) {
-    const int64_t of_teacher = distillation->teacher.head.num_classes;
-    if (of_teacher == classes || of_teacher == 0 || classes == 0) return;
-    root.section("loss").fail(
-        "teacher",
-        fmt::format("has head.num_classes {}, model.head.num_classes is {}", of_teacher, classes));
-  }
-}
-
-void check_class_metric(const Config& config, Section& root) {
-  const int64_t classes = config.model.head.num_classes;
-  const auto& metric = config.metric;
-  if (metric.main_indicator == "top_5" && classes <= 5 && metric.names.front() == "ClsMetric") {
-    root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
-  }
-  for (const auto& name : metric.names) {
-    const bool by_class = name == "F1Metric" || name == "AucMetric" || name == "MapMetric";
-    if (!by_class || classes > 0) continue;
-    root.section("metric").fail("name",
-                                fmt::format("has {}, which needs model.head.num_classes", name));
-  }
-  for (const int64_t k : metric.top_k) {
-    if (k <= classes || classes == 0) continue;
-    root.section("metric").fail("k",
-                                fmt::format("has {}, model.head.num_classes is {}", k, classes));
-  }
-}
 
 /// What follows evaluations needs some.
 void check_evaluates(const Config& config, Section& root) {
@@ -96,15 +48,11 @@ std::vector<OwnPart<CallbackMaker>> read_callbacks(Section& root) {
 }
 
 /// Checks across sections.
-void check_together(const Config& config, Section& root) {
+void check_together(Config& config, Section& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");
   }
-  if (config.model.type == ModelType::kCls) {
-    check_class_loss(config, root);
-    check_class_metric(config, root);
-  }
-  if (config.model.type == ModelType::kRec) check_recogniser(config, root);
+  task_settings(config.model.type).complete(config, root);
   check_evaluates(config, root);
   const auto& hook = config.parallel.comm_hook;
   if (drops_overflows(config) && (hook == "int8" || hook == "powersgd")) {
@@ -148,6 +96,15 @@ void watch_main_indicator(Config& config) {
 
 }  // namespace
 
+std::span<const TaskSettings> all_tasks() {
+  static const std::array tasks = {class_task(), detection_task(), recognition_task()};
+  return tasks;
+}
+
+const TaskSettings& task_settings(ModelType type) {
+  return all_tasks()[static_cast<size_t>(type)];
+}
+
 bool drops_overflows(const Config& config) {
   return config.system.drop_overflow_update || (config.loss_scaler && config.loss_scaler->dynamic);
 }
@@ -161,30 +118,24 @@ Config read_config(Node tree, Settings* settings) {
   config.system = read_system(root.section("system"));
   root.any("common");
   config.model = read_model(root.section("model"));
-  const ModelType type = config.model.type;
-  config.postprocess = read_postprocess(root.section("postprocess"), type);
-  config.metric = read_metric(root.section("metric"), type);
-  config.loss = read_loss(root.section("loss"), type);
+  const TaskSettings& task = task_settings(config.model.type);
+  config.postprocess = read_all_of(root.section("postprocess"), task.read_postprocess);
+  config.metric = read_all_of(root.section("metric"), task.read_metric);
+  config.loss = read_all_of(root.section("loss"), task.read_loss);
   config.scheduler = read_scheduler(root.section("scheduler"));
-  config.optimizer = read_optimizer(root.section("optimizer"), type, config.scheduler.lr);
+  config.optimizer =
+      read_optimizer(root.section("optimizer"), task.exact_decay, config.scheduler.lr);
   if (root.has("loss_scaler")) config.loss_scaler = read_loss_scaler(root.section("loss_scaler"));
   root.any("loss_scaler");
-  config.train = read_train(root.section("train"), type);
-  if (root.has("eval")) config.eval = read_eval(root.section("eval"), type);
+  config.train = read_train(root.section("train"), task);
+  if (root.has("eval")) config.eval = read_eval(root.section("eval"), task);
   root.any("eval");
-  if (root.has("predict")) config.predict = read_predict(root.section("predict"), type);
+  if (root.has("predict")) config.predict = read_predict(root.section("predict"), task);
   root.any("predict");
   config.parallel = read_parallel(root.section("parallel"));
   config.callbacks = read_callbacks(root);
   watch_main_indicator(config);
   root.finish();
-  const bool cifar = type == ModelType::kCls && config.eval && !config.eval->dataset.own;
-  if (cifar && config.eval->dataset.data_dirs[0].empty()) {
-    config.eval->dataset.data_dirs = config.train.dataset.data_dirs;
-    if (config.train.dataset.own || config.train.dataset.type == "WebDataset") {
-      root.section("eval").section("dataset").missing("data_dir", "is missing: a folder");
-    }
-  }
   check_together(config, root);
   return config;
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/task_settings.h"
 
 namespace lockstep {
 namespace {
@@ -315,7 +316,26 @@ void read_label_files(Section& section, DatasetConfig& config) {
                                          config.label_files.size()));
 }
 
-void read_ocr_dataset(Section& section, DatasetConfig& config, ModelType type, DataUse use) {
+bool read_own_dataset(Section& section, DatasetConfig& config) {
+  auto own = read_own_part(section, "type", config.type, datasets());
+  if (!own.make) return false;
+  config.own = std::move(own);
+  section.finish();
+  return true;
+}
+
+}  // namespace
+
+void read_class_dataset(Section& section, DatasetConfig& config, const TaskSettings&, DataUse use) {
+  if (use == DataUse::kPredict) return read_pictures(section, config);
+  const auto read = config.type == "WebDataset"  ? read_shards
+                    : config.has_picture_files() ? read_picture_files
+                                                 : read_small_images;
+  read(section, config, use == DataUse::kTrain);
+}
+
+void read_text_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+                       DataUse use) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   if (use != DataUse::kPredict) {
     if (config.data_dirs.empty())
@@ -331,45 +351,16 @@ void read_ocr_dataset(Section& section, DatasetConfig& config, ModelType type, D
   section.read("shuffle", config.shuffle, "of the records, once");
   ignore(section, "use_minddata");
   config.pipeline = read_text_pipeline(section, use);
-  check_columns(section, config, type, use);
+  check_columns(section, config, task, use);
 }
 
-std::vector<std::string> types_of(ModelType type, DataUse use) {
-  if (use == DataUse::kPredict) return {"PredictDataset"};
-  if (type == ModelType::kCls) {
-    return {"Cifar10Dataset",     "Cifar100Dataset",  "MnistDataset", "FashionMnistDataset",
-            "ImageFolderDataset", "ImageListDataset", "WebDataset"};
-  }
-  if (type == ModelType::kDet) return {"DetDataset", "SynthTextDataset"};
-  return {"RecDataset", "LMDBDataset"};
-}
-
-bool read_own_dataset(Section& section, DatasetConfig& config) {
-  auto own = read_own_part(section, "type", config.type, datasets());
-  if (!own.make) return false;
-  config.own = std::move(own);
-  section.finish();
-  return true;
-}
-
-}  // namespace
-
-std::vector<std::string> built_in_datasets() {
-  std::vector<std::string> names;
-  for (const auto type : {ModelType::kCls, ModelType::kDet, ModelType::kRec}) {
-    const auto some = types_of(type, DataUse::kTrain);
-    names.insert(names.end(), some.begin(), some.end());
-  }
-  return names;
-}
-
-DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
+DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse use) {
   DatasetConfig config;
   config.where = section.where("type");
-  const bool cls = type == ModelType::kCls;
-  if (!cls || use == DataUse::kPredict) config.type.clear();  // it is required
-  auto types = types_of(type, use);
-  const bool may_be_own = cls && use != DataUse::kPredict;
+  const bool may_be_own = task.takes_own_parts && use != DataUse::kPredict;
+  if (!may_be_own) config.type.clear();  // it is required
+  auto types =
+      use == DataUse::kPredict ? std::vector<std::string>{"PredictDataset"} : task.datasets;
   const auto registered = names_of(datasets());
   if (may_be_own) types.insert(types.end(), registered.begin(), registered.end());
   read_name(section, "type", config.type, types,
@@ -377,16 +368,7 @@ DatasetConfig read_dataset(Section section, ModelType type, DataUse use) {
   if (may_be_own && read_own_dataset(section, config)) return config;
   section.read("dataset_root", config.dataset_root,
                "in front of `data_dir` and `label_file`, unless they are absolute");
-  if (cls && use == DataUse::kPredict) {
-    read_pictures(section, config);
-  } else if (cls) {
-    const auto read = config.type == "WebDataset"  ? read_shards
-                      : config.has_picture_files() ? read_picture_files
-                                                   : read_small_images;
-    read(section, config, use == DataUse::kTrain);
-  } else {
-    read_ocr_dataset(section, config, type, use);
-  }
+  task.read_dataset(section, config, task, use);
   section.finish();
   return config;
 }

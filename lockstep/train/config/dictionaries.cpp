@@ -87,10 +87,11 @@ void check_head_classes(const Config& config, const ocr::CharacterOptions& taugh
 }
 
 void check_dictionaries(const Config& config) {
-  if (config.model.type != ModelType::kRec) return;
+  const auto* characters = std::get_if<ocr::CharacterOptions>(&config.postprocess);
+  if (characters == nullptr) return;
   Node tree = config.effective;
   Section root(tree, "");
-  check_head_classes(config, std::get<ocr::CharacterOptions>(config.postprocess), root);
+  check_head_classes(config, *characters, root);
   if (config.metric.rec.filter_ood) {
     read_dictionary(root.section("metric"), "character_dict_path",
                     {.character_dict_path = config.metric.rec.character_dict_path});
@@ -102,7 +103,7 @@ void check_dictionaries(const Config& config) {
   check_pipeline(config.eval->dataset, eval);
 }
 
-void check_recogniser(const Config& config, Section& root) {
+void check_recogniser(Config& config, Section& root) {
   const auto* encoder = find_encoder(config.train.dataset);
   if (encoder == nullptr) return;  // check_columns() reports it
   check_dictionary(config, encoder->characters, root);

@@ -1,4 +1,4 @@
-// The section metric.
+// The section metric of a classifier.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,60 +9,17 @@
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/task_settings.h"
 
 namespace lockstep {
 namespace {
-
-/// The first is the default.
-std::vector<std::string> metrics_of(ModelType type) {
-  if (type == ModelType::kDet) return {"DetMetric"};
-  if (type == ModelType::kRec) return {"RecMetric"};
-  return {"ClsMetric", "TopKMetric", "F1Metric", "AucMetric", "MapMetric"};
-}
 
 void add(std::vector<std::string>& names, const std::vector<std::string>& more) {
   names.insert(names.end(), more.begin(), more.end());
 }
 
-ocr::RecMetricOptions read_rec_metric(Section& section) {
-  ocr::RecMetricOptions config;
-  section.read("character_dict_path", config.character_dict_path, "null: 0-9 and a-z");
-  section.read("ignore_space", config.ignore_space, "spaces do not count");
-  section.read("filter_ood", config.filter_ood,
-               "characters of a target that the dictionary lacks do not count");
-  section.read("lower", config.lower, "upper and lower case are the same");
-  section.read("ignore_symbol", config.ignore_symbol,
-               "only letters, digits, `^` and Chinese characters count");
-  section.read("print_flag", config.print_flag, "writes each text and its target");
-  return config;
-}
-
 bool is_among(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
-}
-
-/// One of `known`, or a list of some.
-std::vector<std::string> read_metric_names(Section& section, const std::vector<std::string>& known,
-                                           const std::string& about) {
-  const Node* node = section.any("name");
-  std::string first = known.front();
-  if (node == nullptr || node->kind != Node::Kind::kList) {
-    section.choose("name", first, known, about);
-    return {first};
-  }
-  std::vector<std::string> names;
-  section.read("name", names, "");
-  for (const auto& name : names) {
-    if (!is_among(known, name)) {
-      section.fail("name", fmt::format("must be one or some of {}, not '{}'{}",
-                                       fmt::join(known, ", "), name, did_you_mean(name, known)));
-    }
-    if (std::count(names.begin(), names.end(), name) > 1) {
-      section.fail("name", fmt::format("has '{}' twice", name));
-    }
-  }
-  if (names.empty()) section.fail("name", "must be one or some of a list, not an empty one");
-  return names;
 }
 
 void read_top_k(Section& section, MetricConfig& config) {
@@ -133,9 +90,34 @@ void read_main_indicator(Section& section, MetricConfig& config) {
                  "by which checkpoints are ranked; by default the first figure");
 }
 
+}  // namespace
+
+std::vector<std::string> read_metric_names(Section& section, const std::vector<std::string>& known,
+                                           const std::string& about) {
+  const Node* node = section.any("name");
+  std::string first = known.front();
+  if (node == nullptr || node->kind != Node::Kind::kList) {
+    section.choose("name", first, known, about);
+    return {first};
+  }
+  std::vector<std::string> names;
+  section.read("name", names, "");
+  for (const auto& name : names) {
+    if (!is_among(known, name)) {
+      section.fail("name", fmt::format("must be one or some of {}, not '{}'{}",
+                                       fmt::join(known, ", "), name, did_you_mean(name, known)));
+    }
+    if (std::count(names.begin(), names.end(), name) > 1) {
+      section.fail("name", fmt::format("has '{}' twice", name));
+    }
+  }
+  if (names.empty()) section.fail("name", "must be one or some of a list, not an empty one");
+  return names;
+}
+
 MetricConfig read_class_metric(Section& section) {
   MetricConfig config;
-  std::vector<std::string> known = metrics_of(ModelType::kCls);
+  std::vector<std::string> known = task_settings(ModelType::kCls).metrics;
   add(known, names_of(metrics()));
   config.names = read_metric_names(
       section, known,
@@ -148,36 +130,6 @@ MetricConfig read_class_metric(Section& section) {
   }
   read_main_indicator(section, config);
   section.any("label_list");
-  section.finish();
-  return config;
-}
-
-}  // namespace
-
-std::vector<std::string> built_in_metrics() {
-  std::vector<std::string> all;
-  for (const auto type : {ModelType::kCls, ModelType::kDet, ModelType::kRec}) {
-    add(all, metrics_of(type));
-  }
-  return all;
-}
-
-MetricConfig read_metric(Section section, ModelType type) {
-  if (type == ModelType::kCls) return read_class_metric(section);
-  MetricConfig config;
-  config.names = read_metric_names(section, metrics_of(type), "");
-  const std::vector<std::string> indicators =
-      type == ModelType::kDet ? std::vector<std::string>{"f-score", "recall", "precision"}
-                              : std::vector<std::string>{"acc", "norm_edit_distance"};
-  config.main_indicator = indicators[0];
-  section.choose("main_indicator", config.main_indicator, indicators,
-                 "by which checkpoints are ranked");
-  if (type == ModelType::kDet) {
-    section.read("one_to_one", config.det.one_to_one,
-                 "*ours*: a target takes one detection, as ICDAR's protocol has it");
-  }
-  if (type == ModelType::kRec) config.rec = read_rec_metric(section);
-  section.finish();
   return config;
 }
 

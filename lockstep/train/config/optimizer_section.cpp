@@ -67,9 +67,9 @@ void read_own_arguments(Section& section, OptimizerConfig& config, const Optimiz
   if (kind.has("centered")) section.read("centered", config.centered, "about the mean");
 }
 
-void read_decay(Section& section, OptimizerConfig& config, ModelType type) {
+void read_decay(Section& section, OptimizerConfig& config, bool exact_decay) {
   section.read("weight_decay", config.weight_decay, {0, 1e6}, "see below");
-  config.exact_decay = type == ModelType::kCls;
+  config.exact_decay = exact_decay;
   section.choose("weight_decay_groups", config.exact_decay, {{"exact", true}, {"mindspore", false}},
                  "*ours*: whether the next three keys apply as documented");
   const std::vector<std::string> strategies = {"svtr", "filter_norm_and_bias"};
@@ -159,10 +159,10 @@ void read_built_in(Section& section, OptimizerConfig& config, const OptimizerKin
 
 }  // namespace
 
-OptimizerConfig read_optimizer(Section section, ModelType type, double peak) {
+OptimizerConfig read_optimizer(Section section, bool exact_decay, double peak) {
   OptimizerConfig config;
   const OptimizerKind* kind = read_opt(section, config);
-  read_decay(section, config, type);
+  read_decay(section, config, exact_decay);
   if (kind != nullptr) read_built_in(section, config, *kind);
   read_groups(section, config, peak);
   section.only("clip", {}, "clip gradients with train.clip_grad and train.clip_norm");
@@ -200,7 +200,7 @@ std::vector<ListedPart> built_in_optimizers() {
     Node node;
     node.kind = Node::Kind::kMap;
     node.entries.push_back({"opt", {}, Node::scalar(kind.name)});
-    read_optimizer(Section(node, "optimizer", &part.settings), ModelType::kCls, 1);
+    read_optimizer(Section(node, "optimizer", &part.settings), true, 1);
     std::erase_if(part.settings, [&](const Setting& setting) {
       return setting.section != "optimizer" || is_others(kind, setting.key);
     });

@@ -10,6 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/task_settings.h"
 
 namespace lockstep {
 namespace {
@@ -47,12 +48,22 @@ std::vector<ListedPart> joined(std::vector<ListedPart> built_in, std::vector<Lis
   return built_in;
 }
 
+/// Built-in parts of all tasks.
+std::vector<std::string> of_tasks(std::vector<std::string> TaskSettings::*parts) {
+  std::vector<std::string> all;
+  for (const auto& task : all_tasks()) {
+    all.insert(all.end(), (task.*parts).begin(), (task.*parts).end());
+  }
+  return all;
+}
+
 std::vector<ListedKind> all_kinds() {
-  return {{"networks", "model.network.name", listed(networks()), built_in_networks(),
+  using Task = TaskSettings;
+  return {{"networks", "model.network.name", listed(networks()), of_tasks(&Task::backbones),
            "model.backbone.name"},
-          {"losses", "loss.name", listed(losses()), built_in_losses()},
-          {"metrics", "metric.name", listed(metrics()), built_in_metrics()},
-          {"datasets", "train.dataset.type", listed(datasets()), built_in_datasets()},
+          {"losses", "loss.name", listed(losses()), of_tasks(&Task::losses)},
+          {"metrics", "metric.name", listed(metrics()), of_tasks(&Task::metrics)},
+          {"datasets", "train.dataset.type", listed(datasets()), of_tasks(&Task::datasets)},
           {"optimizers", "optimizer.opt", joined(built_in_optimizers(), listed(optimizers()))},
           {"schedules", "scheduler.scheduler", joined(built_in_schedules(), listed(schedules()))},
           {"callbacks", "callbacks: a list of {name: ...}", listed(callbacks())}};

@@ -6,6 +6,8 @@
 
 namespace lockstep {
 
+struct TaskSettings;
+
 /// Bound of numbers that only need to be plausible: steps, epochs.
 inline constexpr int64_t kMaxCount = int64_t{1} << 40;
 inline constexpr int64_t kMaxSide = 1 << 16;  ///< Pixels.
@@ -15,41 +17,59 @@ enum class DataUse : uint8_t { kTrain, kEval, kPredict };
 
 SystemConfig read_system(Section section);
 ModelConfig read_model(Section section);
-MetricConfig read_metric(Section section, ModelType type);
-LossConfig read_loss(Section section, ModelType type);
-PostprocessConfig read_postprocess(Section section, ModelType type);
 SchedulerConfig read_scheduler(Section section);
 /// `of`: in front of the lines of the manual.
 void read_patience(Section& section, PatienceConfig& config, const std::string& of);
-/// `peak`: scheduler.lr, for groups with a rate of their own.
-OptimizerConfig read_optimizer(Section section, ModelType type, double peak);
-TrainSection read_train(Section section, ModelType type);
-EvalSection read_eval(Section section, ModelType type);
-PredictSection read_predict(Section section, ModelType type);
+/// `exact_decay`: the default. `peak`: scheduler.lr, for groups with a rate of their own.
+OptimizerConfig read_optimizer(Section section, bool exact_decay, double peak);
+TrainSection read_train(Section section, const TaskSettings& task);
+EvalSection read_eval(Section section, const TaskSettings& task);
+PredictSection read_predict(Section section, const TaskSettings& task);
 ParallelConfig read_parallel(Section section);
 LossScalerConfig read_loss_scaler(Section section);
 
-/// The names of `cls`, `det` and `rec`, for --list.
-const std::vector<std::string>& built_in_networks();
-std::vector<std::string> built_in_losses();
-std::vector<std::string> built_in_metrics();
-std::vector<std::string> built_in_datasets();
+/// For --list.
 std::vector<ListedPart> built_in_optimizers();
 std::vector<ListedPart> built_in_schedules();
 
-DatasetConfig read_dataset(Section section, ModelType type, DataUse use);
+/// Weights: a file, an address, none, or True: MindOCR's address, which is `known`. `by_default`:
+/// an absent key means True.
+void read_weights(Section& section, std::string& weights, const std::string& known, bool by_default,
+                  const std::string& about);
+MetricConfig read_class_metric(Section& section);
+/// `name` of `metric`: one of `known`, or a list of some.
+std::vector<std::string> read_metric_names(Section& section, const std::vector<std::string>& known,
+                                           const std::string& about);
+
+DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse use);
+void read_class_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+                        DataUse use);
+void read_text_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+                       DataUse use);
 LoaderConfig read_loader(Section section, DataUse use);
 /// The transform_pipeline of a text data set.
 std::vector<ocr::Transform> read_text_pipeline(Section& section, DataUse use);
 /// Checks output_columns and the lists of indices into them, against the inputs of loss or metric
 /// and the outputs of the pipeline.
-void check_columns(Section& section, const DatasetConfig& config, ModelType type, DataUse use);
+void check_columns(Section& section, const DatasetConfig& config, const TaskSettings& task,
+                   DataUse use);
 /// Checks that a recogniser's sections agree on dictionary, classes and lengths of words.
-void check_recogniser(const Config& config, Section& root);
+void check_recogniser(Config& config, Section& root);
 /// Reads the dictionary and checks that model.head has a class for each of its characters.
 void check_head_classes(const Config& config, const ocr::CharacterOptions& taught, Section& root);
 /// The common keys of all readers of dictionaries; not every reader has `lower`.
 ocr::CharacterOptions read_characters(Section& section);
+
+/// Losses of MindOCR that are not built in.
+extern const std::vector<std::string> kOtherLosses;
+
+/// A key that `read` leaves is an error.
+template <typename T>
+T read_all_of(Section section, T (*read)(Section&)) {
+  T config = read(section);
+  section.finish();
+  return config;
+}
 
 /// A key of MindOCR without effect here; any value is accepted.
 void ignore(Section& section, const std::string& key);

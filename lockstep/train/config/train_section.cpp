@@ -1,4 +1,5 @@
 #include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/task_settings.h"
 
 namespace lockstep {
 namespace {
@@ -38,7 +39,7 @@ void read_early_stopping(Section& section, TrainSection& config) {
 
 }  // namespace
 
-TrainSection read_train(Section section, ModelType type) {
+TrainSection read_train(Section section, const TaskSettings& task) {
   TrainSection config;
   std::string save_dir;
   if (section.has("ckpt_save_dir")) section.read("ckpt_save_dir", save_dir, "");
@@ -55,7 +56,7 @@ TrainSection read_train(Section section, ModelType type) {
   section.read("clip_grad", config.clip_grad,
                "by the norm of all gradients, which `metrics.jsonl` has as `grad_norm`");
   section.read("clip_norm", config.clip_norm, {1e-12, 1e12}, "the largest norm, with `clip_grad`");
-  if (type != ModelType::kCls) config.weights_format = "ckpt";
+  config.weights_format = task.weights_format;
   read_checkpoints(section, config);
   section.read("max_steps", config.max_steps, {0, kMaxCount},
                "*ours*: stops after so many optimizer steps in all; 0: no such bound");
@@ -64,13 +65,13 @@ TrainSection read_train(Section section, ModelType type) {
   section.read("ema_decay", config.ema_decay, {0, 1}, "share of that average that a step keeps");
   ignore(section, "pred_cast_fp32");
   ignore(section, "max_call_depth");
-  config.dataset = read_dataset(section.section("dataset"), type, DataUse::kTrain);
+  config.dataset = read_dataset(section.section("dataset"), task, DataUse::kTrain);
   config.loader = read_loader(section.section("loader"), DataUse::kTrain);
   section.finish();
   return config;
 }
 
-EvalSection read_eval(Section section, ModelType type) {
+EvalSection read_eval(Section section, const TaskSettings& task) {
   EvalSection config;
   section.read(
       "ckpt_load_path", config.ckpt_load_path,
@@ -78,13 +79,13 @@ EvalSection read_eval(Section section, ModelType type) {
       "average");
   ignore(section, "dataset_sink_mode");
   ignore(section, "pred_cast_fp32");
-  config.dataset = read_dataset(section.section("dataset"), type, DataUse::kEval);
+  config.dataset = read_dataset(section.section("dataset"), task, DataUse::kEval);
   config.loader = read_loader(section.section("loader"), DataUse::kEval);
   section.finish();
   return config;
 }
 
-PredictSection read_predict(Section section, ModelType type) {
+PredictSection read_predict(Section section, const TaskSettings& task) {
   PredictSection config;
   section.read(
       "ckpt_load_path", config.ckpt_load_path,
@@ -99,7 +100,7 @@ PredictSection read_predict(Section section, ModelType type) {
   ignore(section, "dataset_sink_mode");
   ignore(section, "pred_cast_fp32");
   if (section.has("dataset")) {
-    config.dataset = read_dataset(section.section("dataset"), type, DataUse::kPredict);
+    config.dataset = read_dataset(section.section("dataset"), task, DataUse::kPredict);
   }
   if (section.has("loader")) {
     config.loader = read_loader(section.section("loader"), DataUse::kPredict);

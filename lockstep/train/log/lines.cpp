@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/train/task/task_parts.h"
+
 namespace lockstep {
 namespace {
 
@@ -18,10 +20,6 @@ double mean_step_ms(const EpochReport& report) {
 
 double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
-}
-
-const char* python_bool(bool value) {
-  return value ? "True" : "False";
 }
 
 const std::string kRule(40, '=');
@@ -104,6 +102,10 @@ std::string mindspore_epoch_line(const EpochReport& report) {
                      (report.earlier_s + report.seconds) * 1000, mean_step_ms(report));
 }
 
+const char* python_bool(bool value) {
+  return value ? "True" : "False";
+}
+
 std::string python_float(double value) {
   if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
   const std::string text = fmt::format("{}", value);
@@ -118,18 +120,6 @@ std::string python_dict(const std::vector<std::pair<std::string, double>>& value
   return text + "}";
 }
 
-namespace {
-
-/// MindOCR shows the root alone; a classifier's data have one folder.
-std::string data_root(const Config& config) {
-  const auto& dataset = config.train.dataset;
-  if (config.model.type != ModelType::kCls) return dataset.dataset_root;
-  if (dataset.type == "WebDataset") return dataset.label_files[0].string();
-  return dataset.data_dirs.empty() ? "" : dataset.data_dirs[0].string();
-}
-
-}  // namespace
-
 std::string training_banner(const Config& config, const BannerFacts& facts) {
   const auto& train = config.train;
   const int64_t batch = train.loader.batch_size;
@@ -142,7 +132,7 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
   line("Model", config.model.name());
   line("Total number of parameters", facts.total_parameters);
   line("Total number of trainable parameters", facts.trainable_parameters);
-  line("Data root", data_root(config));
+  line("Data root", task_parts(config).data_root(config));
   line("Optimizer", config.optimizer.opt);
   line("Weight decay", python_float(config.optimizer.weight_decay) + " ");
   line("Batch size", batch);
@@ -173,33 +163,13 @@ std::string restart_line(const Config& config, const BannerFacts& facts, int gen
       batch * facts.num_virtual_ranks * accumulation, facts.steps_per_epoch);
 }
 
-namespace {
-
-std::string task_lines(const Config& config) {
-  if (config.model.type == ModelType::kDet) {
-    const auto& steps = config.eval->dataset.pipeline;
-    const bool resizes = std::any_of(steps.begin(), steps.end(), [](const ocr::Transform& step) {
-      return std::holds_alternative<ocr::DetResize>(step);
-    });
-    return fmt::format("Allow rescaling polygons for Det postprocess: {}\n", python_bool(resizes));
-  }
-  if (config.model.type != ModelType::kRec) return "";
-  const auto& characters = std::get<ocr::CharacterOptions>(config.postprocess);
-  const auto& path = characters.character_dict_path;
-  return fmt::format("Character dict path: {}\nUse space char: {}\nNum classes: {}\n",
-                     path.empty() ? "None" : path, python_bool(characters.use_space_char),
-                     config.model.head.out_channels);
-}
-
-}  // namespace
-
 std::string evaluation_banner(const Config& config, const BannerFacts& facts) {
   return fmt::format(
       "\n{}\nModel: {}\nTotal number of parameters: {}\nTotal number of trainable parameters: {}\n"
       "AMP level: {}\nNum batches: {}\nBatch size: {}\n{}{}\n\nStart evaluating...\n",
       kRule, config.model.name(), facts.total_parameters, facts.trainable_parameters,
       to_string(config.system.amp_level_infer), facts.num_batches, config.eval->loader.batch_size,
-      task_lines(config), kRule);
+      task_parts(config).evaluation_lines(config), kRule);
 }
 
 }  // namespace lockstep

@@ -84,6 +84,7 @@ std::string mindspore_epoch_line(const EpochReport& report);
 
 /// "{'acc': 0.6535, 'top_5': 0.97}", as Python prints a dict of floats.
 std::string python_dict(const std::vector<std::pair<std::string, double>>& values);
+const char* python_bool(bool value);  ///< "True" or "False".
 /// "0.6535", "1.0", "1e-06", "nan".
 std::string python_float(double value);
 

@@ -1,0 +1,230 @@
+// Classification: the sections that are its own.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/train/config/node.h"
+#include "lockstep/train/config/own_parts.h"
+#include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/task_settings.h"
+
+namespace lockstep {
+namespace {
+
+BackboneConfig read_class_backbone(Section& section) {
+  BackboneConfig config;
+  section.require("name", "is missing");
+  section.read("name", config.name, "resnet18, 34, 50, 101 or 152");
+  section.choose(
+      "stem", config.stem,
+      {{"imagenet", Stem::kImageNet},
+       {"cifar", Stem::kCifar},
+       {"mindcv", Stem::kMindCv},
+       {"mindspore", Stem::kMindSpore}},
+      "*ours*: the first layers, for images of 224 or of 32 pixels a side; mindcv: those "
+      "of 224 as MindCV's weights need them; mindspore: the whole ResNet of MindSpore's tutorial");
+  section.read("zero_init_residual", config.zero_init_residual,
+               "*ours*: each block starts as the identity");
+  read_weights(section, config.pretrained, "", false, "");
+  if (!config.pretrained.empty()) {
+    section.fail("pretrained", "cannot load a part of the model: use model.pretrained");
+  }
+  return config;
+}
+
+HeadSpec read_class_head(Section& section) {
+  HeadSpec config;
+  section.read("name", config.name, "ClsHead, of `cls`");
+  section.require("num_classes", "is missing");
+  section.read("num_classes", config.num_classes, {1, 1 << 24}, "classes of the data");
+  return config;
+}
+
+void read_classifier(Section& model, ModelConfig& config) {
+  config.backbone = read_all_of(model.section("backbone"), read_class_backbone);
+  model.only("neck", {""}, "a classifier has none");
+  config.head = read_all_of(model.section("head"), read_class_head);
+}
+
+LossConfig read_cross_entropy(Section& section) {
+  CrossEntropyConfig config;
+  section.read("smoothing", config.smoothing, {0, 0.999},
+               "of labels; the loss of an evaluation has it, too");
+  section.only("aux_factor", {"0.0", "0", ""}, "no model here has auxiliary outputs");
+  return config;
+}
+
+/// No number, one for all classes, or one for each.
+std::vector<double> read_class_weights(Section& section, const std::string& key,
+                                       const std::string& about) {
+  section.record(key, "a number from 0 up, or a list of one for each class", "1.0", about);
+  const auto weights = section.number_or_list(key);
+  for (const double weight : weights) {
+    if (weight < 0) section.fail(key, fmt::format("must be numbers from 0 up, not {}", weight));
+  }
+  return weights;
+}
+
+LossConfig read_focal_loss(Section& section) {
+  FocalConfig config;
+  section.read("gamma", config.gamma, {0, 100},
+               "*ours*: how little samples count whose class is sure; 0: cross entropy");
+  config.alpha = read_class_weights(section, "alpha", "*ours*: weights of the classes");
+  return config;
+}
+
+LossConfig read_bce_loss(Section& section) {
+  BceConfig config;
+  section.read("smoothing", config.smoothing, {0, 0.999},
+               "*ours*: of labels, but not of targets with several classes a sample");
+  config.pos_weight = read_class_weights(section, "pos_weight",
+                                         "*ours*: how much a class counts where it is present");
+  section.read("sum_classes", config.sum_classes,
+               "*ours*: the sum over classes, not their mean; of samples it is the mean");
+  return config;
+}
+
+LossConfig read_distillation(Section& section) {
+  DistillationConfig config;
+  constexpr auto kWhat = "the section `model` of a trained network; `pretrained` has its weights";
+  section.require("teacher", std::string("is missing: ") + kWhat);
+  section.record("teacher", "a mapping", "", std::string("*ours*: ") + kWhat);
+  section.read("temperature", config.temperature, {0.01, 1000},
+               "*ours*: divides the scores of both networks");
+  section.read("weight", config.weight, {0, 1},
+               "*ours*: of the teacher; the labels have the rest, and an evaluation only them");
+  section.read("smoothing", config.smoothing, {0, 0.999}, "*ours*: of labels");
+  Node* teacher = section.any("teacher");
+  if (teacher == nullptr) {  // keys are being listed
+    config.teacher.head.num_classes = 0;
+    return config;
+  }
+  // Its keys are those of `model`, and are listed there.
+  const Section own(*teacher, section.name_of("teacher"));
+  config.teacher = read_model(own);
+  if (config.teacher.type != ModelType::kCls) own.fail("type", "must be cls");
+  if (config.teacher.resume) own.fail("resume", "must be False: a teacher is not trained");
+  if (config.teacher.pretrained.empty()) {
+    own.fail("pretrained", "is missing: the file, or the checkpoint, with the teacher's weights");
+  }
+  return config;
+}
+
+LossConfig read_class_loss(Section& section) {
+  std::vector<std::string> names = task_settings(ModelType::kCls).losses;
+  std::string name = names.front();
+  const auto registered = names_of(losses());
+  names.insert(names.end(), registered.begin(), registered.end());
+  read_name(section, "name", name, names, kOtherLosses, "*ours*, but for CrossEntropySmooth");
+  OwnLoss own = read_own_part(section, "name", name, losses());
+  if (own.make) return own;
+  if (name == "FocalLoss") return read_focal_loss(section);
+  if (name == "BCEWithLogitsLoss") return read_bce_loss(section);
+  if (name == "DistillationLoss") return read_distillation(section);
+  return read_cross_entropy(section);
+}
+
+PostprocessConfig read_class_postprocess(Section& section) {
+  std::string name = "ClsPostprocess";
+  section.choose("name", name, {name}, "");
+  ClassNames classes;
+  section.read("label_list", classes.label_list,
+               "a name for each class, for `predict`; else the names in `batches.meta.txt` beside "
+               "the data, else numbers");
+  return classes;
+}
+
+/// Weights of classes in `key` of the loss are as many as the network has classes.
+void check_class_weights(Section& root, const std::string& key, const std::vector<double>& weights,
+                         int64_t classes) {
+  if (weights.size() < 2 || classes == 0 || std::ssize(weights) == classes) return;
+  root.section("loss").fail(
+      key, fmt::format("has {} numbers, model.head.num_classes is {}", weights.size(), classes));
+}
+
+void check_class_loss(const Config& config, Section& root) {
+  const int64_t classes = config.model.head.num_classes;
+  if (const auto* focal = std::get_if<FocalConfig>(&config.loss)) {
+    check_class_weights(root, "alpha", focal->alpha, classes);
+  } else if (const auto* bce = std::get_if<BceConfig>(&config.loss)) {
+    check_class_weights(root, "pos_weight", bce->pos_weight, classes);
+    const auto& steps = config.train.dataset.transforms;
+    const bool mixes = std::any_of(steps.begin(), steps.end(), [](const auto& step) {
+      return step.name == "MixUp" || step.name == "CutMix";
+    });
+    if (mixes && bce->smoothing > 0) {
+      root.section("loss").fail("smoothing", "must be 0 with MixUp or CutMix, which smooth too");
+    }
+  } else if (const auto* distillation = std::get_if<DistillationConfig>(&config.loss)) {
+    const int64_t of_teacher = distillation->teacher.head.num_classes;
+    if (of_teacher == classes || of_teacher == 0 || classes == 0) return;
+    root.section("loss").fail(
+        "teacher",
+        fmt::format("has head.num_classes {}, model.head.num_classes is {}", of_teacher, classes));
+  }
+}
+
+void check_class_metric(const Config& config, Section& root) {
+  const int64_t classes = config.model.head.num_classes;
+  const auto& metric = config.metric;
+  if (metric.main_indicator == "top_5" && classes <= 5 && metric.names.front() == "ClsMetric") {
+    root.fail("metric", "has main_indicator top_5, which needs more than 5 classes");
+  }
+  for (const auto& name : metric.names) {
+    const bool by_class = name == "F1Metric" || name == "AucMetric" || name == "MapMetric";
+    if (!by_class || classes > 0) continue;
+    root.section("metric").fail("name",
+                                fmt::format("has {}, which needs model.head.num_classes", name));
+  }
+  for (const int64_t k : metric.top_k) {
+    if (k <= classes || classes == 0) continue;
+    root.section("metric").fail("k",
+                                fmt::format("has {}, model.head.num_classes is {}", k, classes));
+  }
+}
+
+/// In `eval` the folder of the data is that of `train` unless given.
+void complete_class_data(Config& config, Section& root) {
+  if (!config.eval || config.eval->dataset.own) return;
+  auto& dirs = config.eval->dataset.data_dirs;
+  if (!dirs[0].empty()) return;
+  dirs = config.train.dataset.data_dirs;
+  if (config.train.dataset.own || config.train.dataset.type == "WebDataset") {
+    root.section("eval").section("dataset").missing("data_dir", "is missing: a folder");
+  }
+}
+
+void complete_class_task(Config& config, Section& root) {
+  complete_class_data(config, root);
+  check_class_loss(config, root);
+  check_class_metric(config, root);
+}
+
+}  // namespace
+
+const std::vector<std::string> kOtherLosses = {"SARLoss",          "AttentionLoss",
+                                               "VisionLANLoss",    "PSEDiceLoss",
+                                               "EASTLoss",         "MasterLoss",
+                                               "ABINetLoss",       "TableMasterLoss",
+                                               "CrossEntropyLoss", "VQASerTokenLayoutLMLoss"};
+
+TaskSettings class_task() {
+  return {.name = "cls",
+          .backbones = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"},
+          .losses = {"CrossEntropySmooth", "FocalLoss", "BCEWithLogitsLoss", "DistillationLoss"},
+          .metrics = {"ClsMetric", "TopKMetric", "F1Metric", "AucMetric", "MapMetric"},
+          .datasets = {"Cifar10Dataset", "Cifar100Dataset", "MnistDataset", "FashionMnistDataset",
+                       "ImageFolderDataset", "ImageListDataset", "WebDataset"},
+          .takes_own_parts = true,
+          .exact_decay = true,
+          .weights_format = "none",
+          .read_network = read_classifier,
+          .read_loss = read_class_loss,
+          .read_metric = read_class_metric,
+          .read_postprocess = read_class_postprocess,
+          .read_dataset = read_class_dataset,
+          .complete = complete_class_task};
+}
+
+}  // namespace lockstep

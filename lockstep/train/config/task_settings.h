@@ -1,0 +1,50 @@
+#pragma once
+// The values of `model.type`, each as one object: how the sections are read that are not the same
+// for all tasks. What is made of them needs libtorch: see lockstep/train/task/task_parts.h. These
+// two tables alone are selected by the type.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+enum class DataUse : uint8_t;
+
+/// Its readers leave Section::finish() of the section that they are given to the caller.
+struct TaskSettings {
+  const char* name;  ///< As `model.type` has it.
+  // Built-in parts; the first one is the default, if there is one.
+  std::vector<std::string> backbones;
+  std::vector<std::string> losses;
+  std::vector<std::string> metrics;
+  std::vector<std::string> datasets;
+  // Columns of batches, which a text data set must have.
+  std::vector<std::string> loss_columns{};
+  std::vector<std::string> metric_columns{};
+  std::vector<std::string> evaluation_columns{};  ///< Beside those.
+  bool takes_own_parts = false;         ///< A registered network, loss, metric and data set.
+  bool exact_decay = false;             ///< Default of OptimizerConfig::exact_decay.
+  const char* weights_format = "ckpt";  ///< Default of TrainSection::weights_format.
+  void (*read_network)(Section& model, ModelConfig& config);  ///< Backbone, neck and head.
+  LossConfig (*read_loss)(Section& section);
+  MetricConfig (*read_metric)(Section& section);
+  PostprocessConfig (*read_postprocess)(Section& section);
+  /// All but the keys `type` and `dataset_root`.
+  void (*read_dataset)(Section& section, DatasetConfig& config, const TaskSettings& task,
+                       DataUse use);
+  /// Defaults and checks across sections.
+  void (*complete)(Config& config, Section& root);
+};
+
+TaskSettings class_task();
+TaskSettings detection_task();
+TaskSettings recognition_task();
+
+/// In the order of ModelType.
+std::span<const TaskSettings> all_tasks();
+const TaskSettings& task_settings(ModelType type);
+
+}  // namespace lockstep
