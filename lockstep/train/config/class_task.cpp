@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/own_parts.h"
@@ -111,18 +112,22 @@ LossConfig read_distillation(Section& section) {
   return config;
 }
 
+struct ClassLoss {
+  const char* name;
+  LossConfig (*read)(Section& section);
+};
+
+/// The first is the default.
+constexpr std::array<ClassLoss, 4> kClassLosses = {{{"CrossEntropySmooth", read_cross_entropy},
+                                                    {"FocalLoss", read_focal_loss},
+                                                    {"BCEWithLogitsLoss", read_bce_loss},
+                                                    {"DistillationLoss", read_distillation}}};
+
 LossConfig read_class_loss(Section& section) {
-  std::vector<std::string> names = task_settings(ModelType::kCls).losses;
-  std::string name = names.front();
-  const auto registered = names_of(losses());
-  names.insert(names.end(), registered.begin(), registered.end());
-  read_name(section, "name", name, names, kOtherLosses, "*ours*, but for CrossEntropySmooth");
-  OwnLoss own = read_own_part(section, "name", name, losses());
-  if (own.make) return own;
-  if (name == "FocalLoss") return read_focal_loss(section);
-  if (name == "BCEWithLogitsLoss") return read_bce_loss(section);
-  if (name == "DistillationLoss") return read_distillation(section);
-  return read_cross_entropy(section);
+  std::string name = kClassLosses.front().name;
+  const auto own = read_part(section, "name", name, names_of(kClassLosses), losses(),
+                             "*ours*, but for CrossEntropySmooth", kOtherLosses);
+  return own ? *own : find_named(kClassLosses, name)->read(section);
 }
 
 PostprocessConfig read_class_postprocess(Section& section) {
@@ -212,7 +217,7 @@ const std::vector<std::string> kOtherLosses = {"SARLoss",          "AttentionLos
 TaskSettings class_task() {
   return {.name = "cls",
           .backbones = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"},
-          .losses = {"CrossEntropySmooth", "FocalLoss", "BCEWithLogitsLoss", "DistillationLoss"},
+          .losses = names_of(kClassLosses),
           .metrics = {"ClsMetric", "TopKMetric", "F1Metric", "AucMetric", "MapMetric"},
           .datasets = {"Cifar10Dataset", "Cifar100Dataset", "MnistDataset", "FashionMnistDataset",
                        "ImageFolderDataset", "ImageListDataset", "WebDataset"},

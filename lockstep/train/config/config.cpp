@@ -40,8 +40,7 @@ std::vector<OwnPart<CallbackMaker>> read_callbacks(Section& root) {
   for (size_t i = 0; i < list->items.size(); ++i) {
     Section item(list->items[i], fmt::format("callbacks[{}]", i));
     std::string name;
-    read_name(item, "name", name, names_of(callbacks()), {}, "");
-    parts.push_back(read_own_part(item, "name", name, callbacks()));
+    parts.push_back(*read_part(item, "name", name, {}, callbacks(), ""));
     item.finish();
   }
   return parts;

@@ -22,14 +22,9 @@ struct TransformKey {
 };
 using TransformKeys = std::map<std::string, std::vector<TransformKey>>;
 
-const TransformKeys::value_type kMixUp = {
-    "MixUp",
-    {{"alpha", "a number", "1", "`cls`: of the beta distribution of the shares"},
-     {"prob", "a number from 0 to 1", "1", "`cls`: of being mixed"}}};
-const TransformKeys::value_type kCutMix = {
-    "CutMix",
-    {{"alpha", "a number", "1", "`cls`: of the beta distribution of the shares"},
-     {"prob", "a number from 0 to 1", "1", "`cls`: of being mixed"}}};
+const std::vector<TransformKey> kMixing = {
+    {"alpha", "a number", "1", "`cls`: of the beta distribution of the shares"},
+    {"prob", "a number from 0 to 1", "1", "`cls`: of being mixed"}};
 
 /// Of small images. For NormalizeImage and ToCHWImage, MindOCR's flags about channels are only
 /// checked.
@@ -40,8 +35,8 @@ const TransformKeys kSmallImageTransforms = {
     {"Normalize", {{"mean"}, {"std"}}},
     {"NormalizeImage", {{"mean"}, {"std"}}},
     {"ToCHWImage", {}},
-    kMixUp,
-    kCutMix,
+    {"MixUp", kMixing},
+    {"CutMix", kMixing},
 };
 
 constexpr auto kSize = "a whole number, or [height, width]";
@@ -89,8 +84,8 @@ const TransformKeys kPictureTransforms = {
      {{"mean", "three numbers", "of ImageNet", "pictures in files: of values from 0 to 255"},
       {"std", "three numbers", "of ImageNet", "pictures in files: the same"}}},
     {"ToCHWImage", {}},
-    kMixUp,
-    kCutMix,
+    {"MixUp", kMixing},
+    {"CutMix", kMixing},
 };
 
 bool is_random(const std::string& transform) {
@@ -316,14 +311,6 @@ void read_label_files(Section& section, DatasetConfig& config) {
                                          config.label_files.size()));
 }
 
-bool read_own_dataset(Section& section, DatasetConfig& config) {
-  auto own = read_own_part(section, "type", config.type, datasets());
-  if (!own.make) return false;
-  config.own = std::move(own);
-  section.finish();
-  return true;
-}
-
 }  // namespace
 
 void read_class_dataset(Section& section, DatasetConfig& config, const TaskSettings&, DataUse use) {
@@ -357,18 +344,19 @@ void read_text_dataset(Section& section, DatasetConfig& config, const TaskSettin
 DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse use) {
   DatasetConfig config;
   config.where = section.where("type");
-  const bool may_be_own = task.takes_own_parts && use != DataUse::kPredict;
+  const bool predicts = use == DataUse::kPredict;
+  const bool may_be_own = task.takes_own_parts && !predicts;
   if (!may_be_own) config.type.clear();  // it is required
-  auto types =
-      use == DataUse::kPredict ? std::vector<std::string>{"PredictDataset"} : task.datasets;
-  const auto registered = names_of(datasets());
-  if (may_be_own) types.insert(types.end(), registered.begin(), registered.end());
-  read_name(section, "type", config.type, types,
-            {"PublayNetDataset", "KieDataset", "PubTabDataset"}, "the kind of data");
-  if (may_be_own && read_own_dataset(section, config)) return config;
-  section.read("dataset_root", config.dataset_root,
-               "in front of `data_dir` and `label_file`, unless they are absolute");
-  task.read_dataset(section, config, task, use);
+  static const Registry<DatasetMaker> none;
+  config.own = read_part(section, "type", config.type,
+                         predicts ? std::vector<std::string>{"PredictDataset"} : task.datasets,
+                         may_be_own ? datasets() : none, "the kind of data",
+                         {"PublayNetDataset", "KieDataset", "PubTabDataset"});
+  if (!config.own) {
+    section.read("dataset_root", config.dataset_root,
+                 "in front of `data_dir` and `label_file`, unless they are absolute");
+    task.read_dataset(section, config, task, use);
+  }
   section.finish();
   return config;
 }

@@ -117,16 +117,13 @@ std::vector<std::string> read_metric_names(Section& section, const std::vector<s
 
 MetricConfig read_class_metric(Section& section) {
   MetricConfig config;
-  std::vector<std::string> known = task_settings(ModelType::kCls).metrics;
-  add(known, names_of(metrics()));
   config.names = read_metric_names(
-      section, known,
+      section, joined_names(task_settings(ModelType::kCls).metrics, metrics()),
       "*ours*, but for ClsMetric: one, or a list; see [evaluation](../guide/evaluation.md)");
   if (is_among(config.names, "TopKMetric")) read_top_k(section, config);
   if (is_among(config.names, "F1Metric")) read_averages(section, config);
   for (const auto& name : config.names) {
-    auto own = read_own_part(section, "name", name, metrics());
-    if (own.make) config.own.push_back(std::move(own));
+    if (auto own = read_own_part(section, "name", name, metrics())) config.own.push_back(*own);
   }
   read_main_indicator(section, config);
   section.any("label_list");

@@ -25,8 +25,7 @@ void read_resume(Section& section, ModelConfig& config) {
 }
 
 ModelType read_type(Section& section) {
-  std::vector<std::string> names;
-  for (const auto& task : all_tasks()) names.emplace_back(task.name);
+  const auto names = names_of(all_tasks());
   std::string type = names.front();
   read_name(section, "type", type, names, {"kie", "layout", "table"},
             "classification; detection, or recognition, of text");
@@ -53,8 +52,7 @@ void read_network(Section& section, ModelConfig& config) {
   }
   Section own = section.section("network");
   std::string name;
-  read_name(own, "name", name, names_of(networks()), {}, "of the zoo, or registered");
-  config.network = read_own_part(own, "name", name, networks());
+  config.network = read_part(own, "name", name, {}, networks(), "of the zoo, or registered");
   own.finish();
   Section head = section.section("head");
   config.head.num_classes = 0;

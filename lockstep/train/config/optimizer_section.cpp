@@ -15,29 +15,21 @@ std::string lower(std::string text) {
   return text;
 }
 
-std::vector<std::string> optimizer_names() {
-  std::vector<std::string> names;
-  for (const auto& known : optimizer_kinds()) names.emplace_back(known.name);
-  const auto registered = names_of(optimizers());
-  names.insert(names.end(), registered.begin(), registered.end());
-  return names;
-}
-
 /// A built-in one in upper case or lower; null: a registered one, with its settings. Sets the
 /// defaults of the name that differ from OptimizerConfig.
 const OptimizerKind* read_opt(Section& section, OptimizerConfig& config) {
   std::string given = config.opt;
   section.read("opt", given, "");
-  section.record("opt", fmt::format("{}", fmt::join(optimizer_names(), ", ")), config.opt,
+  const auto known = joined_names(names_of(optimizer_kinds()), optimizers());
+  section.record("opt", fmt::format("{}", fmt::join(known, ", ")), config.opt,
                  "momentum and nesterov mean the same: SGD, as sgd");
-  auto own = read_own_part(section, "opt", given, optimizers());
-  if (own.make) {
+  config.own = read_own_part(section, "opt", given, optimizers());
+  if (config.own) {
     config.opt = given;
-    config.own = std::move(own);
     return nullptr;
   }
   const OptimizerKind* kind = find_optimizer(lower(given));
-  if (kind == nullptr) section.choose("opt", config.opt, optimizer_names(), "");  // throws
+  if (kind == nullptr) section.choose("opt", config.opt, known, "");  // throws
   config.opt = kind->name;
   config.beta1 = kind->beta1;
   config.beta2 = kind->beta2;

@@ -59,10 +59,7 @@ std::span<const OptimizerKind> optimizer_kinds() {
 }
 
 const OptimizerKind* find_optimizer(std::string_view name) {
-  const auto kinds = optimizer_kinds();
-  const auto found = std::find_if(kinds.begin(), kinds.end(),
-                                  [&](const OptimizerKind& kind) { return name == kind.name; });
-  return found == kinds.end() ? nullptr : &*found;
+  return find_named(optimizer_kinds(), name);
 }
 
 const OptimizerKind& optimizer_kind(const OptimizerConfig& config) {

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -25,9 +25,11 @@ Settings settings_of(const NamedPart<Made>& part) {
   return settings;
 }
 
+/// The `built_in` parts, then the registered ones.
 template <typename Made>
-std::vector<ListedPart> listed(const Registry<Made>& registry) {
-  std::vector<ListedPart> parts;
+std::vector<ListedPart> listed(const Registry<Made>& registry,
+                               std::vector<ListedPart> built_in = {}) {
+  auto parts = std::move(built_in);
   for (const auto& part : registry.parts()) {
     parts.push_back({part.name, part.about, settings_of(part)});
   }
@@ -41,12 +43,6 @@ struct ListedKind {
   std::vector<std::string> built_in = {};  ///< Names alone.
   std::string built_in_key = "built in";
 };
-
-std::vector<ListedPart> joined(std::vector<ListedPart> built_in, std::vector<ListedPart> own) {
-  built_in.insert(built_in.end(), std::make_move_iterator(own.begin()),
-                  std::make_move_iterator(own.end()));
-  return built_in;
-}
 
 /// Built-in parts of all tasks.
 std::vector<std::string> of_tasks(std::vector<std::string> TaskSettings::*parts) {
@@ -64,8 +60,8 @@ std::vector<ListedKind> all_kinds() {
           {"losses", "loss.name", listed(losses()), of_tasks(&Task::losses)},
           {"metrics", "metric.name", listed(metrics()), of_tasks(&Task::metrics)},
           {"datasets", "train.dataset.type", listed(datasets()), of_tasks(&Task::datasets)},
-          {"optimizers", "optimizer.opt", joined(built_in_optimizers(), listed(optimizers()))},
-          {"schedules", "scheduler.scheduler", joined(built_in_schedules(), listed(schedules()))},
+          {"optimizers", "optimizer.opt", listed(optimizers(), built_in_optimizers())},
+          {"schedules", "scheduler.scheduler", listed(schedules(), built_in_schedules())},
           {"callbacks", "callbacks: a list of {name: ...}", listed(callbacks())}};
 }
 
@@ -93,41 +89,40 @@ std::string describe(const ListedKind& kind) {
   return text;
 }
 
+template <typename Made>
+Registry<Made>& registry_of() {
+  static Registry<Made> registry;
+  return registry;
+}
+
 }  // namespace
 
 Registry<NetworkMaker>& networks() {
-  static Registry<NetworkMaker> registry;
-  return registry;
+  return registry_of<NetworkMaker>();
 }
 
 Registry<LossFunction>& losses() {
-  static Registry<LossFunction> registry;
-  return registry;
+  return registry_of<LossFunction>();
 }
 
 Registry<MetricMaker>& metrics() {
-  static Registry<MetricMaker> registry;
-  return registry;
+  return registry_of<MetricMaker>();
 }
 
 Registry<DatasetMaker>& datasets() {
-  static Registry<DatasetMaker> registry;
-  return registry;
+  return registry_of<DatasetMaker>();
 }
 
 Registry<OptimizerOfGroups>& optimizers() {
-  static Registry<OptimizerOfGroups> registry;
-  return registry;
+  return registry_of<OptimizerOfGroups>();
 }
 
 Registry<Schedule>& schedules() {
-  static Registry<Schedule> registry;
-  return registry;
+  return registry_of<Schedule>();
 }
 
 Registry<CallbackMaker>& callbacks() {
-  static Registry<CallbackMaker> registry;
-  return registry;
+  return registry_of<CallbackMaker>();
 }
 
 ListedPart take_common(std::vector<ListedPart>& parts) {

@@ -1,7 +1,11 @@
 #pragma once
 // Reading of the parts that a program registered; see registry.h.
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/registry.h"
@@ -15,27 +19,60 @@ struct OwnPart {
   Made make;
 };
 
-template <typename Made>
-std::vector<std::string> names_of(const Registry<Made>& registry) {
+/// The names in a table of built-in parts.
+template <typename Table>
+std::vector<std::string> names_of(const Table& kinds) {
   std::vector<std::string> names;
-  for (const auto& part : registry.parts()) names.push_back(part.name);
+  for (const auto& kind : kinds) names.emplace_back(kind.name);
   return names;
+}
+
+/// The entry of that name in a table; null if there is none.
+template <typename Table>
+auto find_named(const Table& kinds, std::string_view name) {
+  const auto found =
+      std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.name == name; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+/// The names of the `built_in` parts of a kind, then those of the registered ones.
+template <typename Made>
+std::vector<std::string> joined_names(std::vector<std::string> built_in,
+                                      const Registry<Made>& registry) {
+  for (const auto& part : registry.parts()) built_in.push_back(part.name);
+  return built_in;
 }
 
 /// Errors: kInvalidArgument if `key` of `section`, whose value is `name`, is registered twice.
 void refuse_twice(const Section& section, const std::string& key, const std::string& name,
                   const std::vector<std::string>& names);
 
-/// The part `name`, which `key` of `section` selects, with its settings out of `section`; `make` is
-/// empty if none of that name is registered. Errors: those of its reader; a name registered twice.
+/// The part `name`, which `key` of `section` selects, with its settings out of `section`; none if
+/// none of that name is registered. Errors: those of its reader; a name registered twice.
 template <typename Made>
-OwnPart<Made> read_own_part(Section& section, const std::string& key, const std::string& name,
-                            const Registry<Made>& registry) {
-  refuse_twice(section, key, name, names_of(registry));
-  for (const auto& part : registry.parts()) {
-    if (part.name == name) return {name, part.read(section)};
-  }
-  return {};
+std::optional<OwnPart<Made>> read_own_part(Section& section, const std::string& key,
+                                           const std::string& name,
+                                           const Registry<Made>& registry) {
+  refuse_twice(section, key, name, joined_names({}, registry));
+  const auto* part = find_named(registry.parts(), name);
+  if (part == nullptr) return std::nullopt;
+  return OwnPart<Made>{name, part->read(section)};
+}
+
+/// Reads a name out of `built_in`. A name out of `others`, which MindOCR has too, is reported as
+/// not built in. If `value` is empty, the key is required.
+void read_name(Section& section, const std::string& key, std::string& value,
+               const std::vector<std::string>& built_in, const std::vector<std::string>& others,
+               const std::string& about);
+
+/// The same for a name that is built in or registered; then as read_own_part().
+template <typename Made>
+std::optional<OwnPart<Made>> read_part(Section& section, const std::string& key, std::string& value,
+                                       std::vector<std::string> built_in,
+                                       const Registry<Made>& registry, const std::string& about,
+                                       const std::vector<std::string>& others = {}) {
+  read_name(section, key, value, joined_names(std::move(built_in), registry), others, about);
+  return read_own_part(section, key, value, registry);
 }
 
 /// A part as --list shows it.

@@ -38,14 +38,6 @@ const std::vector<ScheduleKind>& schedule_kinds() {
   return kinds;
 }
 
-std::vector<std::string> schedule_names() {
-  std::vector<std::string> names;
-  for (const auto& kind : schedule_kinds()) names.emplace_back(kind.name);
-  const auto registered = names_of(schedules());
-  names.insert(names.end(), registered.begin(), registered.end());
-  return names;
-}
-
 void read_cycles(Section& section, SchedulerConfig& config) {
   section.read("num_cycles", config.num_cycles, {1, 1 << 20}, "of the schedule");
   section.read("cycle_decay", config.cycle_decay, {0, 1}, "factor from one cycle to the next");
@@ -103,12 +95,11 @@ void read_patience(Section& section, PatienceConfig& config, const std::string& 
 
 SchedulerConfig read_scheduler(Section section) {
   SchedulerConfig config;
-  section.choose("scheduler", config.scheduler, schedule_names(),
-                 "cosine_decay is warmup_cosine_decay; one_cycle and reduce_on_plateau are *ours*");
+  config.own =
+      read_part(section, "scheduler", config.scheduler, names_of(schedule_kinds()), schedules(),
+                "cosine_decay is warmup_cosine_decay; one_cycle and reduce_on_plateau are *ours*");
   section.read("lr", config.lr, {0, 1e6}, "the highest");
   section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
-  auto own = read_own_part(section, "scheduler", config.scheduler, schedules());
-  if (own.make) config.own = std::move(own);
   read_shape(section, config);
   section.finish();
   check_shape(section, config);

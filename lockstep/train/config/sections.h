@@ -75,10 +75,5 @@ T read_all_of(Section section, T (*read)(Section&)) {
 void ignore(Section& section, const std::string& key);
 /// A key of MindOCR with one allowed name.
 void accept(Section& section, const std::string& key, const std::string& only);
-/// Reads a name out of `built_in`. A name out of `others`, which MindOCR has too, is reported as
-/// not built in. If `value` is empty, the key is required.
-void read_name(Section& section, const std::string& key, std::string& value,
-               const std::vector<std::string>& built_in, const std::vector<std::string>& others,
-               const std::string& about);
 
 }  // namespace lockstep
