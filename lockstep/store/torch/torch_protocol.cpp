@@ -70,12 +70,23 @@ TorchOp op_of(uint8_t byte, bool old) {
 }  // namespace
 
 void TorchReader::append(std::string_view bytes) {
-  constexpr size_t kKeptCapacity = 1 << 16;
+  forget_read();
+  buffer_.append(bytes);
+}
+
+void TorchReader::forget_read() {
+  constexpr size_t kKeptCapacity = 4 << 10;
   buffer_.erase(0, begin_);
   begin_ = 0;
   // One large value must not occupy memory for ever.
   if (buffer_.empty() && buffer_.capacity() > kKeptCapacity) buffer_.shrink_to_fit();
-  buffer_.append(bytes);
+}
+
+size_t TorchReader::unfinished_bytes() const {
+  if (!request_ && available() == 0) return 0;
+  if (!request_) return buffer_.capacity();
+  const size_t strings = request_->keys.capacity() + request_->values.capacity();
+  return buffer_.capacity() + bytes_ + strings * sizeof(std::string);
 }
 
 template <class Number>
@@ -107,7 +118,10 @@ bool TorchReader::recognise() {
 bool TorchReader::begin_request() {
   if (!request_) {
     const auto byte = read_number<uint8_t>();
-    if (!byte) return false;
+    if (!byte) {
+      forget_read();
+      return false;
+    }
     request_.emplace();
     request_->op = op_of(*byte, numbering_ == Numbering::kOld);
     items_.reset();

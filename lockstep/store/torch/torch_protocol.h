@@ -74,6 +74,11 @@ class TorchReader {
   /// above): what follows cannot be read.
   std::optional<TorchRequest> next();
 
+  /// It began as clients of PyTorch 2.1 or newer do.
+  bool greeted() const { return numbering_ == Numbering::kNew; }
+  /// Memory of what has come and is no whole request yet.
+  size_t unfinished_bytes() const;
+
  private:
   enum class Numbering { kUnknown, kNew, kOld };
 
@@ -84,6 +89,7 @@ class TorchReader {
   template <class Number>
   std::optional<Number> read_number();
   size_t available() const { return buffer_.size() - begin_; }
+  void forget_read();
 
   std::string buffer_;
   size_t begin_ = 0;  ///< Bytes of buffer_ that have been read.

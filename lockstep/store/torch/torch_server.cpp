@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -26,6 +27,8 @@
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/out_buffer.h"
 #include "lockstep/store/tcp/strangers.h"
+#include "lockstep/store/torch/client_bytes.h"
+#include "lockstep/store/torch/client_origin.h"
 #include "lockstep/store/torch/torch_state.h"
 
 namespace lockstep {
@@ -45,7 +48,7 @@ constexpr std::chrono::milliseconds kTorchAcceptPause{100};
 /// All but stop() runs in the server's thread.
 class TorchStoreServer::Impl {
  public:
-  explicit Impl(UniqueFd listener);
+  Impl(UniqueFd listener, const TorchLimits& limits);
   ~Impl();
 
   int port() const { return local_port(listener_.get()); }
@@ -56,9 +59,6 @@ class TorchStoreServer::Impl {
         : fd(std::move(socket)), not_in_child(fd.get()), id(number), peer(peer_name(fd.get())) {}
 
     bool may_read() const { return output.size() <= kTorchPauseBacklog; }
-    uint32_t wanted() const {
-      return (output.size() > 0 ? EPOLLOUT : 0U) | (may_read() ? EPOLLIN : 0U);
-    }
 
     UniqueFd fd;
     NotInChild not_in_child;
@@ -73,6 +73,7 @@ class TorchStoreServer::Impl {
   void add_to_epoll(int fd, uint64_t id);
   int sleep_ms() const;
   void accept_clients();
+  bool may_accept();
   void take_in(UniqueFd fd);
   void pause_accepting();
   void resume_accepting();
@@ -84,6 +85,14 @@ class TorchStoreServer::Impl {
   void refuse(const Client& client, const std::string& why);
   void drop(uint64_t id);
 
+  void count(const Client& client);
+  void keep_limits();
+  void drop_largest(const ClientBytes& bytes, const std::string& why);
+  void stand_still();
+  void go_on();
+  void drop_strangers();
+
+  const TorchLimits limits_;
   const uint32_t generation_ = fork_generation();
   UniqueFd listener_;
   NotInChild listener_not_in_child_;
@@ -93,13 +102,22 @@ class TorchStoreServer::Impl {
   uint64_t next_id_ = kFirstTorchClientId;
   std::unordered_map<uint64_t, Client> clients_;
   std::vector<uint64_t> doomed_;  ///< Found broken while another was being served.
+  Strangers strangers_;           ///< Clients that have not greeted yet.
+  ClientBytes unfinished_;        ///< Of requests, see TorchLimits.
+  ClientBytes untaken_;           ///< Of replies.
+  /// No request is carried out, and none is read, until replies are taken; at the latest then.
+  std::optional<Deadline> standing_still_;
   Refusals refusals_;
-  std::optional<Deadline> accept_again_;  ///< Until then there are no descriptors.
+  /// Until then there are no descriptors, or too many strangers.
+  std::optional<Deadline> accept_again_;
   std::thread thread_;
 };
 
-TorchStoreServer::Impl::Impl(UniqueFd listener)
-    : listener_(std::move(listener)), listener_not_in_child_(listener_.get()) {
+TorchStoreServer::Impl::Impl(UniqueFd listener, const TorchLimits& limits)
+    : limits_(limits),
+      listener_(std::move(listener)),
+      listener_not_in_child_(listener_.get()),
+      strangers_(limits.greeting) {
   if (!epoll_ || !wake_) throw io_error("set up the server of torch's store");
   add_to_epoll(listener_.get(), kTorchListenerId);
   add_to_epoll(wake_.get(), kTorchWakeId);
@@ -142,20 +160,29 @@ void TorchStoreServer::Impl::run() {
       } else if (const auto it = clients_.find(event.data.u64); it != clients_.end()) {
         serve(it->second, event.events);
       }
-      for (const uint64_t id : std::exchange(doomed_, {})) drop(id);
+      keep_limits();
     }
+    keep_limits();
+    drop_strangers();
     resume_accepting();
   }
 }
 
+/// Until the next deadline; an hour if there is none.
 int TorchStoreServer::Impl::sleep_ms() const {
-  return accept_again_ ? accept_again_->left_poll_ms() : -1;
+  std::chrono::milliseconds least = std::chrono::hours(1);
+  if (accept_again_) least = std::min(least, accept_again_->left());
+  if (standing_still_) least = std::min(least, standing_still_->left());
+  if (const auto due = strangers_.due_in(std::chrono::steady_clock::now())) {
+    least = std::min(least, *due);
+  }
+  return static_cast<int>(least.count());
 }
 
 void TorchStoreServer::Impl::accept_clients() {
   constexpr int kPerTurn = 64;
   for (int i = 0; i < kPerTurn; ++i) {
-    if (!has_descriptor_for_client(epoll_.get())) return pause_accepting();
+    if (!may_accept()) return pause_accepting();
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!fd && errno == EAGAIN) return;
@@ -163,9 +190,15 @@ void TorchStoreServer::Impl::accept_clients() {
     try {
       take_in(std::move(fd));
     } catch (const std::exception& error) {
+      const auto more = refusals_.note("no client", std::chrono::steady_clock::now());
+      if (!more) continue;
       log_warn(std::string("torch's store: a client could not be taken in: ") + error.what());
     }
   }
+}
+
+bool TorchStoreServer::Impl::may_accept() {
+  return !strangers_.full() && has_descriptor_for_client(epoll_.get());
 }
 
 void TorchStoreServer::Impl::take_in(UniqueFd fd) {
@@ -175,12 +208,23 @@ void TorchStoreServer::Impl::take_in(UniqueFd fd) {
   const uint64_t id = next_id_++;
   const auto [client, is_new] = clients_.try_emplace(id, std::move(fd), id);
   add_to_epoll(client->second.fd.get(), id);
+  // Many ranks of this host may come at once.
+  const bool own_host = is_of_this_host(client->second.fd.get());
+  strangers_.add(id, own_host ? "" : host_of_client(client->second.peer),
+                 std::chrono::steady_clock::now());
 }
 
 void TorchStoreServer::Impl::pause_accepting() {
   if (!accept_again_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
   accept_again_ = Deadline::after(kTorchAcceptPause);
-  if (const auto more = refusals_.note("others", std::chrono::steady_clock::now())) {
+  const auto more = refusals_.note("others", std::chrono::steady_clock::now());
+  if (!more) return;
+  if (strangers_.full()) {
+    log_warn(
+        fmt::format("torch's store: {} connections have not begun as a client of torch's "
+                    "does; others wait{}",
+                    Strangers::kMost, *more));
+  } else {
     log_error(fmt::format(
         "torch's store has {} clients, and this process may open no more files: others wait; raise "
         "the limit on this host (ulimit -n){}",
@@ -190,7 +234,7 @@ void TorchStoreServer::Impl::pause_accepting() {
 
 void TorchStoreServer::Impl::resume_accepting() {
   if (!accept_again_ || !accept_again_->passed()) return;
-  if (!has_descriptor_for_client(epoll_.get())) return pause_accepting();
+  if (!may_accept()) return pause_accepting();
   accept_again_.reset();
   add_to_epoll(listener_.get(), kTorchListenerId);
 }
@@ -213,6 +257,7 @@ void TorchStoreServer::Impl::serve(Client& client, uint32_t events) {
     alive = false;
   }
   if (!alive) return drop(id);
+  count(client);
   update_interest(client);
 }
 
@@ -224,13 +269,15 @@ bool TorchStoreServer::Impl::receive(Client& client) {
   if (got == 0) return false;
   client.reader.append({buffer.data(), static_cast<size_t>(got)});
   carry_out_requests(client);
+  if (client.reader.greeted()) strangers_.forget(client.id);
   return true;
 }
 
 void TorchStoreServer::Impl::carry_out_requests(Client& client) {
-  while (client.may_read()) {
+  while (client.may_read() && !standing_still_ && untaken_.total() <= limits_.untaken_bytes) {
     auto request = client.reader.next();
     if (!request) return;
+    strangers_.forget(client.id);
     for (const TorchReply& reply : state_.submit(client.id, std::move(*request))) send(reply);
   }
 }
@@ -238,6 +285,7 @@ void TorchStoreServer::Impl::carry_out_requests(Client& client) {
 void TorchStoreServer::Impl::send(const TorchReply& reply) {
   Client& client = clients_.at(reply.client);
   if (client.output.put(client.fd.get(), reply.bytes)) {
+    count(client);
     update_interest(client);
   } else {
     doomed_.push_back(client.id);
@@ -245,7 +293,8 @@ void TorchStoreServer::Impl::send(const TorchReply& reply) {
 }
 
 void TorchStoreServer::Impl::update_interest(Client& client) {
-  const uint32_t wanted = client.wanted();
+  const bool reads = client.may_read() && !standing_still_;
+  const uint32_t wanted = (client.output.size() > 0 ? EPOLLOUT : 0U) | (reads ? EPOLLIN : 0U);
   if (wanted == client.interest) return;
   client.interest = wanted;
   epoll_event event{};
@@ -256,7 +305,7 @@ void TorchStoreServer::Impl::update_interest(Client& client) {
 
 /// One line for each host within ten minutes: repeated attempts must not fill a disk.
 void TorchStoreServer::Impl::refuse(const Client& client, const std::string& why) {
-  const std::string host = client.peer.substr(0, client.peer.rfind(':'));
+  const std::string host = host_of_client(client.peer);
   if (const auto more = refusals_.note(host, std::chrono::steady_clock::now())) {
     log_warn(fmt::format("torch's store: {} is disconnected: {}{}", client.peer, why, *more));
   }
@@ -264,11 +313,70 @@ void TorchStoreServer::Impl::refuse(const Client& client, const std::string& why
 
 void TorchStoreServer::Impl::drop(uint64_t id) {
   state_.drop(id);
+  strangers_.forget(id);
+  unfinished_.set(id, 0);
+  untaken_.set(id, 0);
   clients_.erase(id);  // closing removes it from epoll
 }
 
-TorchStoreServer::TorchStoreServer(UniqueFd listener)
-    : impl_(std::make_unique<Impl>(std::move(listener))) {}
+void TorchStoreServer::Impl::count(const Client& client) {
+  unfinished_.set(client.id, client.reader.unfinished_bytes() + state_.waiting_bytes(client.id));
+  untaken_.set(client.id, client.output.size());
+}
+
+void TorchStoreServer::Impl::keep_limits() {
+  for (const uint64_t id : std::exchange(doomed_, {})) drop(id);
+  while (unfinished_.total() > limits_.unfinished_bytes) {
+    drop_largest(unfinished_, fmt::format("of all clients' unfinished requests and awaited keys, "
+                                          "more than {} bytes, it has the most",
+                                          limits_.unfinished_bytes));
+  }
+  if (!standing_still_ && untaken_.total() > limits_.untaken_bytes) stand_still();
+  if (!standing_still_) return;
+  const size_t enough = limits_.untaken_bytes / 2;
+  while (standing_still_->passed() && untaken_.total() > enough) {
+    drop_largest(untaken_, fmt::format("of all replies that wait to be taken, more than {} bytes, "
+                                       "it has the most, and others have waited for {} ms",
+                                       limits_.untaken_bytes, limits_.taking.count()));
+  }
+  if (untaken_.total() <= enough) go_on();
+}
+
+void TorchStoreServer::Impl::drop_largest(const ClientBytes& bytes, const std::string& why) {
+  const uint64_t id = bytes.largest();
+  refuse(clients_.at(id), why);
+  drop(id);
+}
+
+void TorchStoreServer::Impl::stand_still() {
+  standing_still_ = Deadline::after(limits_.taking);
+  for (auto& [id, client] : clients_) update_interest(client);
+}
+
+/// Carries out what came before the standstill: no event tells of it.
+void TorchStoreServer::Impl::go_on() {
+  standing_still_.reset();
+  std::vector<uint64_t> all;
+  for (const auto& [id, client] : clients_) all.push_back(id);
+  for (const uint64_t id : all) {
+    const auto it = clients_.find(id);
+    if (it != clients_.end()) serve(it->second, EPOLLOUT);
+  }
+}
+
+void TorchStoreServer::Impl::drop_strangers() {
+  for (const auto& [id, crowd] : strangers_.overdue(std::chrono::steady_clock::now())) {
+    refuse(clients_.at(id), crowd ? "it is one of too many that have not begun as a client of "
+                                    "torch's does"
+                                  : fmt::format("in {} ms it has not begun as a client of torch's "
+                                                "does",
+                                                limits_.greeting.count()));
+    drop(id);
+  }
+}
+
+TorchStoreServer::TorchStoreServer(UniqueFd listener, const TorchLimits& limits)
+    : impl_(std::make_unique<Impl>(std::move(listener), limits)) {}
 
 TorchStoreServer::~TorchStoreServer() = default;
 

@@ -237,9 +237,18 @@ bool TorchState::barrier(uint64_t client, const TorchRequest& request, Replies* 
 
 void TorchState::park(uint64_t client, std::vector<std::string> missing) {
   drop(client);  // A client has one wait; a second one replaces it.
-  for (const auto& key : missing) waiting_[key].push_back(client);
+  size_t bytes = 0;
+  for (const auto& key : missing) {
+    waiting_[key].push_back(client);
+    bytes += key.size() + kTorchEntryBytes;
+  }
   const size_t count = missing.size();
-  waits_[client] = {std::move(missing), count};
+  waits_[client] = {std::move(missing), count, bytes};
+}
+
+size_t TorchState::waiting_bytes(uint64_t client) const {
+  const auto wait = waits_.find(client);
+  return wait == waits_.end() ? 0 : wait->second.bytes;
 }
 
 void TorchState::wake(const std::string& key, Replies* woken) {

@@ -46,6 +46,8 @@ class TorchState {
   void drop(uint64_t client);
 
   size_t num_waiting() const { return waits_.size(); }
+  /// Of the keys that a client waits for, with their overhead; no part of bytes().
+  size_t waiting_bytes(uint64_t client) const;
   /// Of keys and values, with their overhead.
   size_t bytes() const { return bytes_; }
 
@@ -53,6 +55,7 @@ class TorchState {
   struct Wait {
     std::vector<std::string> keys;
     size_t missing = 0;  ///< How many of them have not come yet.
+    size_t bytes = 0;    ///< Of all keys, with their overhead.
   };
   using Replies = std::vector<TorchReply>;
 

@@ -145,6 +145,23 @@ TEST(TorchProtocol, ARequestHasABound) {
   EXPECT_STREQ(error.what(), "a request of more than 67108864 bytes");
 }
 
+TEST(TorchProtocol, OnlyAnUnfinishedRequestCostsMemory) {
+  TorchReader reader;
+  EXPECT_FALSE(reader.greeted());
+  reader.append(torch_hello());
+  EXPECT_FALSE(reader.next());
+  EXPECT_TRUE(reader.greeted());
+  EXPECT_EQ(reader.unfinished_bytes(), 0U);
+  const std::string value(1 << 20, 'v');
+  reader.append(op(11) + raw(uint64_t{2}) + sized("a") + sized(value) + sized("b"));
+  EXPECT_FALSE(reader.next());
+  EXPECT_GE(reader.unfinished_bytes(), value.size());
+  reader.append(sized(value));
+  EXPECT_TRUE(reader.next());
+  EXPECT_FALSE(reader.next());
+  EXPECT_EQ(reader.unfinished_bytes(), 0U);
+}
+
 TEST(TorchProtocol, RequestsMayHaveNoKeysAndEmptyOnes) {
   EXPECT_TRUE(only_request(torch_hello() + op(6) + counted({})).keys.empty());
   EXPECT_EQ(only_request(torch_hello() + op(6) + counted({"", "a"})).keys, (Texts{"", "a"}));

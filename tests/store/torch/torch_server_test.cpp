@@ -4,10 +4,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "lockstep/base/descriptors.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
+#include "lockstep/store/torch/torch_protocol.h"
 #include "tests/store/helpers.h"
 #include "tests/store/torch/torch_bytes.h"
 #include "tests/support/held_port.h"
@@ -58,6 +66,37 @@ class RawClient {
     char byte = 0;
     try {
       recv_all(fd_.get(), &byte, 1, soon(), "server");
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::kPeerLost;
+    }
+    return false;
+  }
+  /// False if the server closes the connection before it has carried out `request`.
+  bool lives(const std::string& request) {
+    try {
+      say(request);
+      ping();
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  }
+  /// Sends `bytes` until the server closes the connection. False if it takes half of the most that
+  /// a request may have.
+  bool closed_while_sending(const std::string& bytes) {
+    try {
+      for (size_t sent = 0; sent < kMaxTorchRequestBytes / 2; sent += bytes.size()) say(bytes);
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::kPeerLost;
+    }
+    return false;
+  }
+  /// Takes what comes until the server closes the connection. False if all of `size` bytes come.
+  bool closed_while_hearing(size_t size) {
+    std::string bytes(1 << 16, '?');
+    try {
+      while (size > 0)
+        size -= recv_some(fd_.get(), bytes.data(), std::min(size, bytes.size()), soon(), "server");
     } catch (const Error& error) {
       return error.code() == ErrorCode::kPeerLost;
     }
@@ -133,6 +172,103 @@ TEST(TorchServer, ManyClientsCountTogether) {
     }
   });
   EXPECT_EQ(RawClient(server.port()).get("/n"), std::to_string(kClients * kTimes));
+}
+
+TorchLimits few_bytes() {
+  TorchLimits limits;
+  limits.unfinished_bytes = 1 << 20;
+  return limits;
+}
+
+TEST(TorchServer, OfUnfinishedRequestsTheLargestIsDropped) {
+  TorchStoreServer server(tcp_listen("127.0.0.1", 0), few_bytes());
+  RawClient honest(server.port());
+  const std::string request = op(1) + sized("/k") + sized(std::string(1 << 17, 'v'));
+  honest.say(request.substr(0, 1 << 16));
+  RawClient waits(server.port());
+  waits.say(op(6) + counted({"/k"}));
+  for (int i = 0; i < 8; ++i) {
+    RawClient endless(server.port());
+    endless.say(op(11) + raw(uint64_t{100'000}));
+    EXPECT_TRUE(endless.closed_while_sending(sized("/e") + sized(std::string(100'000, 'e'))));
+  }
+  honest.say(request.substr(1 << 16));
+  EXPECT_EQ(waits.hear(1), std::string(1, '\0'));
+  EXPECT_EQ(waits.get("/k").size(), 1U << 17);
+}
+
+TEST(TorchServer, AwaitedKeysCountAsUnfinished) {
+  TorchStoreServer server(tcp_listen("127.0.0.1", 0), few_bytes());
+  RawClient honest(server.port());
+  honest.say(op(6) + counted({"/k"}));
+  std::vector<std::string> keys;
+  for (int i = 0; i < 64; ++i) keys.push_back(std::string(8000, 'a') + std::to_string(i));
+  constexpr size_t kMany = 3;  // for one there is room
+  std::vector<std::unique_ptr<RawClient>> many;
+  for (size_t i = 0; i < kMany; ++i) {
+    many.push_back(std::make_unique<RawClient>(server.port()));
+    many.back()->lives(op(6) + counted(keys));
+  }
+  std::erase_if(many, [](const auto& each) { return !each->lives(""); });
+  EXPECT_GE(many.size(), 1U) << "only those that are too many are dropped";
+  EXPECT_LT(many.size(), kMany);
+  RawClient sets(server.port());
+  sets.set("/k", "");
+  for (const auto& key : keys) sets.set(key, "");
+  EXPECT_EQ(honest.hear(1), std::string(1, '\0'));
+  for (const auto& each : many) EXPECT_EQ(each->hear(1), std::string(1, '\0'));
+}
+
+TEST(TorchServer, WhoTakesNoReplyDelaysOthersForAWhileOnly) {
+  TorchLimits limits;
+  limits.untaken_bytes = 16 << 20;
+  limits.taking = 1s;
+  TorchStoreServer server(tcp_listen("127.0.0.1", 0), limits);
+  RawClient honest(server.port());
+  honest.set("/big", std::string(8 << 20, 'x'));
+  honest.set("/small", "s");
+  honest.ping();
+  constexpr size_t kReply = 7 * (8 + (8 << 20));
+  for (int i = 0; i < 2; ++i) {
+    RawClient deaf(server.port());
+    deaf.say(op(10) + counted(std::vector<std::string>(7, "/big")));
+    auto took = 0ns;
+    const Deadline end = soon();
+    while (took < limits.taking / 2 && !end.passed()) {  // until the delay has been met
+      const auto begin = std::chrono::steady_clock::now();
+      ASSERT_EQ(honest.get("/small"), "s");
+      took = std::chrono::steady_clock::now() - begin;
+    }
+    EXPECT_TRUE(deaf.closed_while_hearing(kReply));
+  }
+  EXPECT_EQ(honest.get("/small"), "s");
+}
+
+TEST(TorchServer, WhoDoesNotGreetIsDroppedAndWhoDidMayBeSilent) {
+  TorchLimits limits;
+  limits.greeting = 2s;  // long enough for a greeting on a busy machine
+  TorchStoreServer server(tcp_listen("127.0.0.1", 0), limits);
+  RawClient greeted(server.port());
+  RawClient old(server.port(), "");  // before PyTorch 2.1 the first request is the greeting
+  old.say(op(3) + sized("init/") + raw(int64_t{1}));
+  EXPECT_EQ(old.hear(8), raw(int64_t{1}));
+  raise_soft_descriptor_limit();  // both ends of each connection are this process
+  std::vector<std::unique_ptr<RawClient>> silent;
+  for (int i = 0; i < 300; ++i) {
+    silent.push_back(std::make_unique<RawClient>(server.port(), ""));
+  }
+  RawClient half(server.port(), torch_hello().substr(0, 3));
+  RawClient meanwhile(server.port());
+  meanwhile.set("/k", "v");
+  EXPECT_EQ(meanwhile.get("/k"), "v");
+  ::testing::internal::CaptureStderr();
+  for (const auto& each : silent) EXPECT_TRUE(each->closed_by_server());
+  EXPECT_TRUE(half.closed_by_server());
+  EXPECT_EQ(greeted.get("/k"), "v");
+  old.say(op(2) + sized("/k"));
+  EXPECT_EQ(old.hear(9), sized("v"));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
 }
 
 TEST(TorchServer, ItsEndClosesItsConnections) {

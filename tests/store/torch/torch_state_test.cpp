@@ -125,6 +125,19 @@ TEST_F(TorchStates, AWaitCanBeCanceled) {
   expect_woken(all(3, TorchOp::kSet, {"c"}, {""}), {});
 }
 
+TEST_F(TorchStates, AWaitCostsMemoryUntilItsEnd) {
+  own(1, TorchOp::kWait, {"a", "bb"});
+  own(2, TorchOp::kWait, {"a"});
+  EXPECT_EQ(state_.waiting_bytes(1), 3 + 2 * kTorchEntryBytes);
+  EXPECT_EQ(state_.waiting_bytes(3), 0U);
+  own(1, TorchOp::kWait, {"c"});
+  EXPECT_EQ(state_.waiting_bytes(1), 1 + kTorchEntryBytes) << "it replaces the other";
+  own(1, TorchOp::kCancelWait);
+  EXPECT_EQ(state_.waiting_bytes(1), 0U);
+  all(3, TorchOp::kSet, {"a"}, {""});
+  EXPECT_EQ(state_.waiting_bytes(2), 0U);
+}
+
 TEST_F(TorchStates, AnElementOfAQueueWakesOneClient) {
   own(1, TorchOp::kWait, {"q"});
   own(2, TorchOp::kWait, {"q"});
