@@ -1,13 +1,55 @@
 #include "lockstep/store/torch/client_origin.h"
 
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <optional>
 
 #include "lockstep/base/socket.h"
+#include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
+namespace {
+
+/// What the kernel says of this host's TCP socket `from` that is connected to `to`; nothing if
+/// there is none, or if this kernel does not answer such questions.
+std::optional<inet_diag_msg> ask_kernel(const sockaddr_in& from, const sockaddr_in& to) {
+  struct {
+    nlmsghdr head;
+    inet_diag_req_v2 socket;
+  } question{};
+  question.head.nlmsg_len = sizeof question;
+  question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question.head.nlmsg_flags = NLM_F_REQUEST;
+  question.socket.sdiag_family = AF_INET;
+  question.socket.sdiag_protocol = IPPROTO_TCP;
+  auto& id = question.socket.id;
+  id.idiag_sport = from.sin_port;
+  id.idiag_dport = to.sin_port;
+  id.idiag_src[0] = from.sin_addr.s_addr;
+  id.idiag_dst[0] = to.sin_addr.s_addr;
+  id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  const UniqueFd kernel(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!kernel || ::send(kernel.get(), &question, sizeof question, 0) < 0) return std::nullopt;
+  alignas(nlmsghdr) char answer[1024];  // the kernel has answered when send() returns
+  const ssize_t got = ::recv(kernel.get(), answer, sizeof answer, MSG_DONTWAIT);
+  nlmsghdr head{};
+  inet_diag_msg socket{};
+  if (got < static_cast<ssize_t>(NLMSG_HDRLEN + sizeof socket)) return std::nullopt;
+  std::memcpy(&head, answer, sizeof head);
+  if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
+  std::memcpy(&socket, answer + NLMSG_HDRLEN, sizeof socket);
+  return socket;
+}
+
+}  // namespace
+
 std::string host_of_client(const std::string& peer) {
   return peer.substr(0, peer.rfind(':'));
 }
@@ -25,6 +67,22 @@ bool is_of_this_host(int fd) {
   }
   return reinterpret_cast<const sockaddr_in&>(mine).sin_addr.s_addr ==
          reinterpret_cast<const sockaddr_in&>(theirs).sin_addr.s_addr;
+}
+
+bool is_of_own_user_or_root(int fd) {
+  sockaddr_in mine{};
+  sockaddr_in theirs{};
+  socklen_t size = sizeof mine;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&mine), &size) != 0) return false;
+  size = sizeof theirs;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &size) != 0) return false;
+  if (mine.sin_family != AF_INET) return true;
+  const auto peer = ask_kernel(theirs, mine);
+  // Of a socket that is being closed the kernel does not know the user any more.
+  if (peer && peer->idiag_state == TCP_ESTABLISHED) {
+    return peer->idiag_uid == ::geteuid() || peer->idiag_uid == 0;
+  }
+  return !ask_kernel(mine, theirs);
 }
 
 }  // namespace lockstep

@@ -75,6 +75,7 @@ class TorchStoreServer::Impl {
   void accept_clients();
   bool may_accept();
   void take_in(UniqueFd fd);
+  void refuse_user(int fd);
   void pause_accepting();
   void resume_accepting();
   void serve(Client& client, uint32_t events);
@@ -96,6 +97,7 @@ class TorchStoreServer::Impl {
   const uint32_t generation_ = fork_generation();
   UniqueFd listener_;
   NotInChild listener_not_in_child_;
+  const bool own_user_only_ = is_loopback(listener_.get());
   UniqueFd epoll_{::epoll_create1(EPOLL_CLOEXEC)};
   UniqueFd wake_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   TorchState state_;
@@ -205,6 +207,7 @@ void TorchStoreServer::Impl::take_in(UniqueFd fd) {
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   enable_keep_alive(fd.get());
+  if (own_user_only_ && !is_of_own_user_or_root(fd.get())) return refuse_user(fd.get());
   const uint64_t id = next_id_++;
   const auto [client, is_new] = clients_.try_emplace(id, std::move(fd), id);
   add_to_epoll(client->second.fd.get(), id);
@@ -212,6 +215,15 @@ void TorchStoreServer::Impl::take_in(UniqueFd fd) {
   const bool own_host = is_of_this_host(client->second.fd.get());
   strangers_.add(id, own_host ? "" : host_of_client(client->second.peer),
                  std::chrono::steady_clock::now());
+}
+
+void TorchStoreServer::Impl::refuse_user(int fd) {
+  if (const auto more = refusals_.note("another user", std::chrono::steady_clock::now())) {
+    log_warn(fmt::format(
+        "torch's store: {} is refused: it is of another user, and this job has one host; "
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 lets rank 0 serve that store to all users{}",
+        peer_name(fd), *more));
+  }
 }
 
 void TorchStoreServer::Impl::pause_accepting() {

@@ -3,6 +3,8 @@
 #include "lockstep/store/torch/torch_server.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
+#include "lockstep/store/torch/client_origin.h"
 #include "lockstep/store/torch/torch_protocol.h"
 #include "tests/store/helpers.h"
 #include "tests/store/torch/torch_bytes.h"
@@ -269,6 +272,36 @@ TEST(TorchServer, WhoDoesNotGreetIsDroppedAndWhoDidMayBeSilent) {
   EXPECT_EQ(old.hear(9), sized("v"));
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
+TEST(TorchServer, TheKernelTellsWhoseClientItIs) {
+  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  UniqueFd client = tcp_connect({"127.0.0.1", local_port(listener.get())}, soon());
+  const UniqueFd fd = tcp_accept(listener.get(), soon());
+  EXPECT_TRUE(is_of_this_host(fd.get()));
+  EXPECT_TRUE(is_of_own_user_or_root(fd.get()));
+  client.reset();
+  EXPECT_FALSE(is_of_own_user_or_root(fd.get())) << "nobody's any more";
+}
+
+TEST(TorchServer, OnOneHostAnotherUserIsNotTakenAsRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "root may become another user; scripts/test.sh sees to it";
+  TorchStoreServer server(tcp_listen("127.0.0.1", 0));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kOther = 12345;
+    if (::setresuid(kOther, kOther, kOther) != 0) ::_exit(2);
+    bool taken = false;
+    try {
+      taken = RawClient(server.port()).lives("");
+    } catch (const Error&) {  // not even its greeting
+    }
+    ::_exit(taken ? 1 : 0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(RawClient(server.port()).lives("")) << "this user's is taken";
 }
 
 TEST(TorchServer, ItsEndClosesItsConnections) {
