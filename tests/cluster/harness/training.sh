@@ -3,6 +3,7 @@
 #
 #   trainer NAME              TRAIN becomes the command of one rank; results go to $SHARED/runs/NAME
 #   same_weights NAME RANKS   all ranks ended with the weights that `lockstep run` on one host gives
+#   shows_progress NAME COMMAND...  under COMMAND, which gives ranks pipes, training says how far it is
 
 trainer() { # NAME
   TRAIN=("$BIN/lockstep" train --config "$ROOT/configs/cls/resnet/resnet18_cifar10.yaml" -o
@@ -26,4 +27,21 @@ same_weights() { # NAME RANKS
 train_reference() { # NAME RANKS
   trainer "$1"
   "$BIN/lockstep" run --nproc_per_node "$2" -- "${TRAIN[@]}" >"$SHARED/log/$1" 2>&1 || fail "$(cat "$SHARED/log/$1")"
+}
+
+# Whole lines, the first 5 s after the first step, then one every 30 s. How many steps take that long
+# depends on the machine.
+shows_progress() { # NAME COMMAND...
+  local steps begun took lines line='^epoch [0-9]+/1000 .* [0-9]+%  [0-9]+/[0-9]+  loss [0-9.]+ .*ETA [0-9:]+'
+  for steps in 25 100 400 1600 6400; do
+    STEPS=$steps trainer "$1_progress_$steps"
+    begun=$SECONDS
+    within 300 0 "${@:2}" "${TRAIN[@]}" scheduler.num_epochs=1000
+    took=$((SECONDS - begun))
+    lines=$(grep -aEc -- "$line" "$OUTPUT" || true)
+    [ "$lines" = 0 ] || break
+  done
+  says "$line"
+  [ "$lines" -le $((1 + took / 30)) ] || fail "$lines lines of progress in $took s"
+  ! grep -aq $'\x1b' "$OUTPUT" || fail "control sequences, and no terminal"
 }

@@ -25,6 +25,13 @@ test_mpirun_over_two_hosts_without_a_secret() {
   same_weights mpirun_bare 4
 }
 
+# Open MPI's own files have a folder of their own.
+test_mpirun_shows_how_far_training_is() {
+  mkdir "$SHARED/ompi"
+  TMPDIR=$SHARED/ompi shows_progress mpirun open_mpi host1 -n 2
+  rm -r "$SHARED/ompi"
+}
+
 # The host of the command takes no part: rank 0 is elsewhere.
 test_mpirun_over_two_other_hosts_by_file() {
   trainer mpirun_file

@@ -9,6 +9,10 @@ test_srun_on_two_nodes() {
   same_weights srun 4
 }
 
+test_srun_shows_how_far_training_is() {
+  shows_progress srun srun -N2 --ntasks-per-node=1
+}
+
 # As in the guides: every task of a node, and of all nodes, must decide alike.
 test_srun_of_a_script_that_sets_torchs_names() {
   trainer srun_names
