@@ -15,9 +15,6 @@
 namespace lockstep {
 namespace {
 
-/// Enough for a large host; the kernel's own limit is 8192.
-constexpr int kMaxCpus = 8192;
-
 std::optional<int> number_in(const std::string& path) {
   const std::string text = read_if_there(path);
   char* end = nullptr;

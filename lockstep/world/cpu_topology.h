@@ -28,7 +28,10 @@ std::vector<int> parse_cpu_list(const std::string& text);
 /// The inverse; `cpus` ascend.
 std::string cpu_list(const std::vector<int>& cpus);
 
-/// CPUs that this process may run on, ascending.
+/// The kernel's own limit.
+inline constexpr int kMaxCpus = 8192;
+
+/// CPUs that this process may run on, ascending; below kMaxCpus.
 std::vector<int> usable_cpus();
 
 /// In a worker's environment: the CPUs to which its agent has bound it, as cpu_list().

@@ -92,7 +92,7 @@ ControlMemory map_control(const GroupSpec& spec, Deadline deadline) {
 
 void attach(const GroupSpec& spec, const Control& control, Deadline deadline) {
   auto& own = control.slot(spec.rank);
-  sched_getaffinity(0, sizeof own.cpus, &own.cpus);
+  own.cpus.add(usable_cpus());
   own.attached.store(1);
   auto& event = control.head().event;
   event.signal();

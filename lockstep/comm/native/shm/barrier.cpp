@@ -14,12 +14,9 @@ namespace {
 
 /// Number of cores on which the ranks of this group may run, all together.
 int cores_of(const Control& control, int num_ranks) {
-  cpu_set_t all;
-  CPU_ZERO(&all);
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    CPU_OR(&all, &all, &control.slot(rank).cpus);
-  }
-  return CPU_COUNT(&all);
+  CpuSet all{};
+  for (int rank = 0; rank < num_ranks; ++rank) all.add(control.slot(rank).cpus);
+  return all.count();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lockstep/comm/native/shm/cpu_set.h"
 #include "lockstep/comm/native/shm/door.h"
 #include "lockstep/comm/native/shm/lane.h"
 #include "lockstep/comm/op_header.h"
@@ -89,7 +89,7 @@ struct alignas(kCacheLine) RankSlot {
   std::atomic<uint32_t> attached;
   std::atomic<uint32_t> left;  ///< 1: the rank destroyed its group; it did not die.
   std::atomic<uint32_t> dead;  ///< 1: another rank noticed its death.
-  cpu_set_t cpus;              ///< The cores on which it may run.
+  CpuSet cpus;                 ///< Those on which it may run.
   int32_t allocate_failed;     ///< errno-like flag of the allocate() in progress.
   alignas(kCacheLine) std::byte inline_data[2][kInlineBytes];
 };
@@ -134,7 +134,7 @@ struct alignas(kCacheLine) Channel {
 };
 
 struct Head {
-  static constexpr uint64_t kMagic = 0x344d4853504b434c;  // "LCKPSHM4"
+  static constexpr uint64_t kMagic = 0x354d4853504b434c;  // "LCKPSHM5"
   uint64_t magic;
   int64_t num_ranks;
   alignas(kCacheLine) Event event;

@@ -2,11 +2,26 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "lockstep/base/literals.h"
+#include "lockstep/comm/native/shm/cpu_set.h"
 #include "lockstep/comm/native/shm/segment.h"
 
 namespace lockstep::shm {
 namespace {
+
+TEST(CpuSet, KnowsTheCpusOfTheLargestHosts) {
+  CpuSet one{};
+  one.add(std::vector<int>{0, 63, 1023, 1024, kMaxCpus - 1});
+  CpuSet two{};
+  two.add(std::vector<int>{1, 1024, 4096});
+  EXPECT_EQ(one.count(), 5);
+  one.add(two);
+  EXPECT_EQ(one.count(), 7);
+  one.add(two);
+  EXPECT_EQ(one.count(), 7);
+}
 
 // A wait that times out, looks for late ranks, and finds none any more.
 TEST(Barrier, WhoComesAtTheLastMomentIsNotLate) {
