@@ -110,7 +110,8 @@ std::string scalars_event(double wall_time, int64_t step, const Scalars& scalars
 }
 
 EventFile::EventFile(const std::filesystem::path& folder, int64_t next_step,
-                     const std::string& host) {
+                     const std::string& host, std::function<void()> check)
+    : check_(std::move(check)) {
   make_folder(folder);
   path_ = folder / fmt::format("{}{:010}.{}.{}", kEventPrefix, next_time(folder), host, ::getpid());
   fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
@@ -132,25 +133,37 @@ EventFile::~EventFile() {
 void EventFile::add(int64_t step, const Scalars& scalars) {
   std::string record = event_record(scalars_event(now_in_s(), step, scalars));
   const MutexLock lock(mutex_);
-  if (!failed_) waiting_ += record;
+  if (!failure_) {
+    waiting_ += record;
+  } else if (failure_->code() == ErrorCode::kMismatch) {
+    throw Error(*failure_);
+  }
+}
+
+std::optional<Error> EventFile::write(const std::string& records) const {
+  if (records.empty()) return std::nullopt;
+  try {
+    if (check_) check_();
+    write_all(fd_.get(), records.data(), records.size(), path_.string());
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
 }
 
 void EventFile::run() {
   MutexLock lock(mutex_);
-  for (bool last = false; !last && !failed_;) {
+  for (bool last = false; !last && !failure_;) {
     last = stopping_;
     const std::string records = std::exchange(waiting_, {});
     lock.unlock();
-    bool written = true;
-    try {
-      write_all(fd_.get(), records.data(), records.size(), path_.string());
-    } catch (const Error& error) {
-      written = false;
-      log_warn(fmt::format("TensorBoard's events are lost: {}", error.what()));
+    const auto failure = write(records);
+    if (failure && failure->code() != ErrorCode::kMismatch) {
+      log_warn(fmt::format("TensorBoard's events are lost: {}", failure->what()));
     }
     lock.lock();
-    failed_ = !written;
-    if (!last && !failed_ && !stopping_) changed_.wait_for(lock, std::chrono::seconds(1));
+    failure_ = failure;
+    if (!last && !failure_ && !stopping_) changed_.wait_for(lock, std::chrono::seconds(1));
   }
   waiting_.clear();
 }

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,6 +16,7 @@
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/error.h"
 
 namespace lockstep {
 
@@ -34,25 +37,30 @@ std::string scalars_event(double wall_time, int64_t step, const Scalars& scalars
 class EventFile {
  public:
   /// Makes the folder, and in it events.out.tfevents.TIME.HOST.PID, whose name comes after those of
-  /// earlier files. `next_step`: the first step to come. Errors: kIo.
-  EventFile(const std::filesystem::path& folder, int64_t next_step, const std::string& host);
+  /// earlier files. `next_step`: the first step to come. The thread calls `check` before it writes,
+  /// and writes no more once that throws an Error. Errors: kIo.
+  EventFile(const std::filesystem::path& folder, int64_t next_step, const std::string& host,
+            std::function<void()> check = {});
   ~EventFile();  ///< Writes what is left.
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
+  /// Errors: kMismatch, if `check` threw that.
   void add(int64_t step, const Scalars& scalars);
   const std::filesystem::path& path() const { return path_; }
 
  private:
   void run();
+  std::optional<Error> write(const std::string& records) const;
 
+  const std::function<void()> check_;
   std::filesystem::path path_;
   UniqueFd fd_;
   Mutex mutex_;
   CondVar changed_;                                  // stopping_ became true
   std::string waiting_ LOCKSTEP_GUARDED_BY(mutex_);  // whole records
   bool stopping_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  bool failed_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  std::optional<Error> failure_ LOCKSTEP_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

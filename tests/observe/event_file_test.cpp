@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 
@@ -67,6 +68,34 @@ TEST(EventFile, WritesWhileTheRunGoesOn) {
     std::this_thread::yield();
   }
   EXPECT_EQ(found, 3U);
+}
+
+TEST(EventFile, WhoMayNotWriteAnyMoreIsToldSo) {
+  const TempFolder dir;
+  std::atomic<bool> given_up = false;
+  std::filesystem::path path;
+  {
+    EventFile file(dir.path(), 1, "host", [&] {
+      if (given_up) throw Error(ErrorCode::kMismatch, "given up");
+    });
+    path = file.path();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (read_file(path).empty() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    }
+    given_up = true;
+    bool told = false;
+    while (!told && std::chrono::steady_clock::now() < end) {
+      try {
+        file.add(1, {{"train/loss", 1}});
+      } catch (const Error& error) {
+        told = error.code() == ErrorCode::kMismatch;
+      }
+      std::this_thread::yield();
+    }
+    EXPECT_TRUE(told);
+  }
+  EXPECT_EQ(EventReader::read(read_file(path)).size(), 2U) << "only how it begins";
 }
 
 }  // namespace

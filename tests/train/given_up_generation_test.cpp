@@ -17,6 +17,7 @@
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
+#include "tests/support/event_reader.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 
@@ -96,6 +97,44 @@ TEST(Results, AGenerationThatWasGivenUpReplacesNoRows) {
   const auto error = error_of([&] { run_tiny(1, saved_in(dir.path()), hooks); });
   EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
   EXPECT_EQ(read_file(dir / "result.log"), TakenOverThenEvaluated::kNewer);
+}
+
+/// After `step` another generation takes over the folder; this one does not notice at once.
+class TakenOverUnnoticed final : public Callback {
+ public:
+  explicit TakenOverUnnoticed(fs::path dir) : dir_(std::move(dir)) {}
+  void on_step(Trainer& trainer, const StepReport&) override {
+    if (trainer.state().step == 2) WriterFence(dir_, "job", 2);
+  }
+
+ private:
+  fs::path dir_;
+};
+
+TEST(Results, AGenerationThatWasGivenUpGivesTensorBoardNothing) {
+  const TempFolder dir;
+  const WriterFence fence(dir.path(), "job", 1);
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Results>(std::nullopt, fence));
+    trainer.add(std::make_shared<TakenOverUnnoticed>(dir.path()));
+  };
+  auto config = saved_in(dir.path());
+  config.system.val_while_train = false;
+  config.system.tensorboard = true;
+  try {
+    run_tiny(1, config, hooks);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
+  }
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(dir / "tensorboard")) {
+    ++files;
+    for (const auto& event : testing::EventReader::read(read_file(entry.path()))) {
+      EXPECT_LE(event.step, 2) << "written by a generation that was given up";
+    }
+  }
+  EXPECT_EQ(files, 1);
 }
 
 }  // namespace

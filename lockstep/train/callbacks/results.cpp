@@ -43,7 +43,8 @@ void Results::on_start(Trainer& trainer) {
   if (!trainer.config().system.tensorboard) return;
   keep([&] {
     events_ = std::make_unique<EventFile>(dir / "tensorboard", trainer.state().step + 1,
-                                          labels_ ? labels_->host : "localhost");
+                                          labels_ ? labels_->host : "localhost",
+                                          [fence = fence_] { fence.check(); });
   });
 }
 
@@ -63,7 +64,7 @@ void Results::write(const MetricsRecord& record) {
   for (const auto& [name, value] : record.values) {
     scalars.emplace_back(fmt::format("{}/{}", record.kind, name), value);
   }
-  events_->add(record.step, scalars);
+  keep([&] { events_->add(record.step, scalars); });
 }
 
 void Results::on_step(Trainer& trainer, const StepReport& report) {

@@ -23,8 +23,8 @@ namespace lockstep {
 class Results final : public Callback {
  public:
   /// With labels each record of metrics.jsonl names its time and its run. `fence`: of this run's
-  /// writer. No file is replaced once a newer generation writes. `classes`: see DataParts. Errors
-  /// of the calls that replace a file: kMismatch.
+  /// writer. Once a newer generation writes, no file is replaced, and TensorBoard's gets no more.
+  /// `classes`: see DataParts. Errors of the calls that write: kMismatch.
   explicit Results(std::optional<MetricsLabels> labels = std::nullopt,
                    const WriterFence& fence = {}, std::vector<std::string> classes = {})
       : labels_(std::move(labels)), fence_(fence), classes_(std::move(classes)) {}
