@@ -8,8 +8,16 @@
 // waits for a connection has made its own to the peer. The end of that shows at once that the peer
 // has died, or left the group.
 //
-// Groups share no connections, not even groups of the same ranks. Data of one would have to wait if
-// the other's receiver is late, or be kept in memory.
+// Groups share no connections, not even groups of the same ranks. There are three ways to share
+// one:
+// - Data of a group waits behind that of another whose receiver is late. Two threads that use both
+//   groups in different order then wait for each other.
+// - The receiving end keeps whatever comes. Nothing bounds its memory then.
+// - As MPI does: small messages go at once, into memory of a fixed size. A large one is announced,
+//   and goes when the receiver asks for it. That costs a round trip for each large message. It also
+//   takes a thread that reads for all groups, where now the caller waits for its own sockets.
+// The first two are wrong, and the third is slower. A group of its own costs a socket for each host
+// that it talks to, and nothing while it is unused.
 
 #include <chrono>
 #include <functional>
