@@ -38,8 +38,8 @@ class ElasticJob {
   }
   /// At another place.
   ElasticJob(std::string nodes, Words options, const std::string& backend,
-             const std::string& endpoint)
-      : nodes_(std::move(nodes)), options_(std::move(options)), silence_(kTwoSeconds) {
+             const std::string& endpoint, std::string silence = kTwoSeconds)
+      : nodes_(std::move(nodes)), options_(std::move(options)), silence_(std::move(silence)) {
     place_ = {"--rdzv_backend", backend, "--rdzv_endpoint", endpoint, "--local_addr", "127.0.0.1"};
   }
 

@@ -1,7 +1,16 @@
 // Jobs whose agents meet at a place that none of them serves: in etcd, or in a folder.
 
+#include <fmt/format.h>
 #include <signal.h>
 
+#include <chrono>
+#include <cstdio>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "tests/launch/elastic_job.h"
 #include "tests/store/etcd/etcd_server.h"
 #include "tests/support/temp_folder.h"
@@ -50,6 +59,65 @@ TEST(ElasticEtcd, NodesComeLeaveAndLead) {
 
 TEST(ElasticEtcd, TheNextJobBeginsAnew) {
   begin_anew(ElasticJob("2:2", {"--rdzv_id", "etcd-b"}, "etcd-v2", etcd()));
+}
+
+/// The connections to a port of this host, by the other ends' ports.
+std::set<int> connections_to(int port) {
+  std::set<int> ports;
+  std::istringstream lines(read_file("/proc/self/net/tcp"));
+  for (std::string line; std::getline(lines, line);) {
+    unsigned from = 0, to = 0, state = 0;
+    constexpr unsigned kEstablished = 1;
+    const int read = std::sscanf(line.c_str(), " %*d: %*x:%x %*x:%x %x", &from, &to, &state);
+    if (read == 3 && state == kEstablished && to == static_cast<unsigned>(port)) {
+      ports.insert(static_cast<int>(from));
+    }
+  }
+  return ports;
+}
+
+struct EtcdLoad {
+  explicit EtcdLoad(const EtcdServer& server)
+      : connections(connections_to(server.endpoint().port)),
+        renewals(server.lease_renewals()),
+        proposals(server.committed_proposals()) {}
+  std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
+  std::set<int> connections;
+  double renewals;
+  double proposals;
+};
+
+// Only a window of two leases has to be idle. The first may have writes of the beginning, and on a
+// busy machine a leader's two keys may be renewed apart.
+TEST(ElasticEtcd, IdleAgentsRenewThreeTimesALeaseOverTheConnectionsTheyHave) {
+  const EtcdServer server;
+  constexpr auto kLease = 5s;
+  const ElasticJob job("2:2", {"--rdzv_id", "etcd-d"}, "etcd", to_string(server.endpoint()),
+                       "keep_alive_max_attempt=25");
+  const auto a = job.agent("a");
+  const auto b = job.agent("b");
+  EXPECT_SAYS(a, "world 2");
+  EXPECT_SAYS(b, "world 2");
+  bool idle = false;
+  std::string seen;
+  for (int tries = 0; tries < 4 && !idle; ++tries) {
+    const EtcdLoad before(server);
+    std::this_thread::sleep_for(2 * kLease);
+    const EtcdLoad after(server);
+    const double leases = std::chrono::duration<double>(after.at - before.at) / kLease;
+    const double renewals = after.renewals - before.renewals;
+    const double proposals = after.proposals - before.proposals;
+    EXPECT_GE(renewals, 4) << "each agent at least once a lease";
+    EXPECT_GE(before.connections.size(), 4U) << "each agent's for calls, and its watch";
+    idle = renewals <= 2 * (3 * leases + 1) && proposals <= 2 &&
+           before.connections == after.connections;
+    seen += fmt::format("{} renewals in {} leases of two agents, {} proposals, connections {} {}\n",
+                        renewals, leases, proposals, fmt::join(before.connections, " "),
+                        fmt::join(after.connections, " "));
+  }
+  EXPECT_TRUE(idle) << seen;
+  for (const auto& agent : {&a, &b}) (*agent)->send(SIGTERM);
+  for (const auto& agent : {&a, &b}) (*agent)->wait();
 }
 
 TEST(ElasticEtcd, ARestartOfEtcdIsNotNoticed) {

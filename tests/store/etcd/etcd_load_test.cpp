@@ -2,11 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "lockstep/base/literals.h"
-#include "lockstep/base/socket.h"
 #include "tests/store/etcd/etcd_server.h"
 #include "tests/store/helpers.h"
 
@@ -16,44 +12,22 @@ namespace {
 using testing::shared_etcd;
 using testing::soon;
 
-/// The first of etcd's counters whose line begins with `name`.
-double counter(const std::string& name) {
-  const Endpoint server = shared_etcd().endpoint();
-  const UniqueFd fd = tcp_connect(server, soon());
-  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-  send_all(fd.get(), request.data(), request.size(), soon(), "etcd");
-  std::string page;
-  char buffer[1 << 16];
-  for (ssize_t got = 0; (got = ::read(fd.get(), buffer, sizeof buffer)) > 0;)
-    page.append(buffer, static_cast<size_t>(got));
-  std::istringstream lines(page);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(name)) return std::stod(line.substr(line.rfind(' ')));
-  }
-  ADD_FAILURE() << "etcd counts no " << name;
-  return 0;
-}
-
-double proposals() {
-  return counter("etcd_server_proposals_committed_total");
-}
 double watches() {
-  return counter("grpc_server_started_total{grpc_method=\"Watch\"");
+  return shared_etcd().counter("grpc_server_started_total{grpc_method=\"Watch\"");
 }
 
 TEST(EtcdLoad, SignsOfLifeWriteNothing) {
   const auto store = connect_etcd_store(shared_etcd().new_root(), soon());
   EXPECT_TRUE(store->hold("k", "v", 10s, soon()));
   EXPECT_TRUE(store->hold("other", "v", 10s, soon()));
-  const double before = proposals();
-  const double renewals = counter("grpc_server_msg_received_total{grpc_method=\"LeaseKeepAlive\"");
+  const double before = shared_etcd().committed_proposals();
+  const double renewals = shared_etcd().lease_renewals();
   for (int i = 0; i < 20; ++i) {
     EXPECT_TRUE(store->hold("k", "v", 10s, soon()));
     EXPECT_TRUE(store->hold("other", "v", 10s, soon()));
   }
-  EXPECT_LE(proposals() - before, 2);
-  EXPECT_LE(counter("grpc_server_msg_received_total{grpc_method=\"LeaseKeepAlive\"") - renewals, 20)
-      << "one is enough for both keys";
+  EXPECT_LE(shared_etcd().committed_proposals() - before, 2);
+  EXPECT_LE(shared_etcd().lease_renewals() - renewals, 20) << "one is enough for both keys";
   EXPECT_TRUE(store->hold("k", "new", 10s, soon()));
   EXPECT_EQ(store->get("k", soon()), "new");
 }

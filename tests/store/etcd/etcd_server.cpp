@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
 #include <vector>
 
+#include "lockstep/base/socket.h"
 #include "lockstep/store/etcd/http.h"
 #include "tests/store/helpers.h"
 
@@ -81,6 +83,22 @@ void EtcdServer::compact(uint64_t revision) const {
   const auto result = http.post(fmt::format("http://{}/v3/kv/compaction", to_string(endpoint())),
                                 fmt::format(R"({{"revision":"{}"}})", revision), soon());
   EXPECT_EQ(result.status, 200) << result.body << result.why;
+}
+
+double EtcdServer::counter(const std::string& name) const {
+  const UniqueFd fd = tcp_connect(endpoint(), soon());
+  const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
+  send_all(fd.get(), request.data(), request.size(), soon(), "etcd");
+  std::string page;
+  char buffer[1 << 16];
+  for (ssize_t got = 0; (got = ::read(fd.get(), buffer, sizeof buffer)) > 0;)
+    page.append(buffer, static_cast<size_t>(got));
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(name)) return std::stod(line.substr(line.rfind(' ')));
+  }
+  ADD_FAILURE() << "etcd counts no " << name;
+  return 0;
 }
 
 EtcdServer& shared_etcd() {

@@ -30,6 +30,12 @@ class EtcdServer {
   EtcdOptions new_root();
   /// Compacts: drops all revisions before `revision`.
   void compact(uint64_t revision) const;
+  /// The first of its counters whose line begins with `name`.
+  double counter(const std::string& name) const;
+  double committed_proposals() const { return counter("etcd_server_proposals_committed_total"); }
+  double lease_renewals() const {
+    return counter("grpc_server_msg_received_total{grpc_method=\"LeaseKeepAlive\"");
+  }
 
  private:
   TempFolder data_;
