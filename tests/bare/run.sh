@@ -7,7 +7,7 @@
 #   core     the core alone, with its own packages only, and a program that trains with it
 #   trouble  obstacles to make run, and their messages: no network, no sudo, a full disk ...
 #   docs     the commands in README and docs (blocks "console"); long ones are ended after a good start
-#   test     make test without its sanitizers and its cluster: half an hour, more where the compiler's cache is cold
+#   test     make test without its cluster: an hour, more where the compiler's cache is cold
 #
 # The machine is a folder made by debootstrap, entered with its own mounts, processes and name; it
 # contains a clone of HEAD. It also gets the host's apt configuration, proxies and compiler cache,
