@@ -44,7 +44,7 @@ class SimulatedAgents {
   }
 
   void begin() {
-    leader_.emplace(store_, rules_, "leader");
+    leader_.emplace(store_, rules_);
     leader_->begin(news());
   }
   /// All agents join, in any number of batches.

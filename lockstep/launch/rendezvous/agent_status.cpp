@@ -231,9 +231,9 @@ void AgentStatus::change_ports(int store_port, int torch_port) {
   offer_.torch_port = torch_port;
 }
 
-bool AgentStatus::change_leader(const std::string& id) {
+bool AgentStatus::change_term(const std::string& term) {
   MutexLock lock(mutex_);
-  return std::exchange(offer_.leader, id) != id;
+  return std::exchange(offer_.term, term) != term;
 }
 
 JoinRequest AgentStatus::offer() const {

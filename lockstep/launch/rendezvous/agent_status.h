@@ -45,8 +45,8 @@ class AgentStatus {
   void end(const JobEnd& end);
   void fail(const Error& error);
   void change_ports(int store_port, int torch_port);
-  /// Whether the offer names another leader than before.
-  bool change_leader(const std::string& id);
+  /// Whether the offer names another term than before.
+  bool change_term(const std::string& term);
 
   /// Repeats a failed() that could not be written: a store that was only slow must still learn of
   /// it. Errors: those of the store.

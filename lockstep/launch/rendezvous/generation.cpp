@@ -63,7 +63,7 @@ NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& no
                      const std::vector<NodeRanks>& ranks) {
   NodePlan plan;
   plan.generation = state.generation;
-  plan.token = generation_token(state.launch, state.rules.token);
+  plan.token = generation_token(state.launch, state.rules.term);
   plan.restart_count = state.restarts.restarts;
   plan.early_failures = std::min(state.restarts.early_failures, kMaxRestarts);
   plan.failures_in_a_row = std::min(state.restarts.in_a_row, kMaxRestarts);
@@ -110,7 +110,7 @@ PublishPlans make_generation(MembershipState* state) {
   const std::vector<NodeRanks> ranks = ranks_of(nodes);
   state->generation = ++state->newest;
   state->inherited = false;
-  if (state->launch.empty()) state->launch = state->rules.token;
+  if (state->launch.empty()) state->launch = state->rules.term;
   NodePlan plan = common_plan(*state, nodes, ranks);
   PublishPlans plans;
   for (size_t i = 0; i < nodes.size(); ++i) {

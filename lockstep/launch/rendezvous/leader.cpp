@@ -50,9 +50,8 @@ bool is_offer(const Store::Change& change) {
 
 }  // namespace
 
-Leader::Leader(std::shared_ptr<Store> store, MembershipRules rules, std::string id)
+Leader::Leader(std::shared_ptr<Store> store, MembershipRules rules)
     : store_(std::move(store)),
-      id_(std::move(id)),
       state_(begin_membership(std::move(rules), std::chrono::steady_clock::now())) {}
 
 void Leader::begin(const std::vector<Store::Change>& all) {
@@ -135,7 +134,7 @@ void Leader::act(const PublishPlans& action) {
 
 void Leader::act(const PublishRecord& action) {
   JobRecord record = action.record;
-  record.by = id_;
+  record.by = state_.rules.term;
   agents_said_ = std::max<int64_t>(record.num_agents, 1);
   store_->set(keys::kRecord, to_json(record), Deadline::after(kWriteLimit));
 }

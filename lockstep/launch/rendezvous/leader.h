@@ -12,8 +12,7 @@ namespace lockstep {
 
 class Leader {
  public:
-  /// `id`: of the leading agent.
-  Leader(std::shared_ptr<Store> store, MembershipRules rules, std::string id);
+  Leader(std::shared_ptr<Store> store, MembershipRules rules);
 
   /// Takes everything below live/, as returned by a first watch. Clears keys of an earlier job.
   void begin(const std::vector<Store::Change>& all);
@@ -34,7 +33,6 @@ class Leader {
   void clear();
 
   std::shared_ptr<Store> store_;
-  std::string id_;
   MembershipState state_;
   int64_t agents_said_ = 0;  ///< Number of agents in the last record written.
 };

@@ -113,7 +113,7 @@ void begin_anew_without_heirs(MembershipState* state) {
 /// Takes over the agent's offer; the leader's later decisions have priority.
 void update(MembershipState* state, Agent* agent, const JoinRequest& offer) {
   agent->offer = offer;
-  agent->alive = offer.leader == state->rules.leader;
+  agent->alive = offer.term == state->rules.term;
   if (offer.generation < agent->generation) return;
   agent->work = offer.work;
   agent->generation = offer.generation;

@@ -43,11 +43,12 @@ struct MembershipRules {
   std::chrono::milliseconds batch{1000};      ///< From a newcomer to its generation.
   std::chrono::milliseconds say_after{5000};  ///< Until missing nodes are named, and again.
   std::string run_id;
-  std::string token;   ///< This leader's part of generation_token().
-  std::string mark;    ///< secret_mark() of this job.
-  std::string leader;  ///< The id of the leading agent.
-  std::string place;   ///< Where agents meet, for messages.
-  std::string role;    ///< The leader's own role, and the program of that role's ranks.
+  /// Names the time for which this agent leads, as do the offers of agents that know it. It is this
+  /// leader's part of generation_token(). Who leads again does so in another term.
+  std::string term;
+  std::string mark;   ///< secret_mark() of this job.
+  std::string place;  ///< Where agents meet, for messages.
+  std::string role;   ///< The leader's own role, and the program of that role's ranks.
   std::string program;
 
   /// Whether a job that lost a node waits for another one.
@@ -62,7 +63,7 @@ struct MembershipState {
     int64_t generation = 0;  ///< The last one it was part of.
     int node_rank = -1;      ///< Its rank there.
     NodeWork work = NodeWork::kIdle;
-    bool alive = false;  ///< Known to be: it wrote its offer for this leader.
+    bool alive = false;  ///< Known to be: it wrote its offer in this term.
 
     bool busy() const { return work == NodeWork::kBusy; }
     bool usable() const { return alive && !busy() && offer.leaving == 0; }

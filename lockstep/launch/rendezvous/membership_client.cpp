@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "lockstep/base/generation_token.h"
 #include "lockstep/base/literals.h"
@@ -110,9 +111,8 @@ MembershipRules MembershipClient::rules() const {
   rules.not_before = alone_until_;
   // A job that goes on keeps its generated name.
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
-  rules.token = make_token_part();
+  rules.term = make_token_part();
   rules.mark = secret_mark(secret_, options_.wire);
-  rules.leader = status_->id();
   rules.place = place_->name();
   const JoinRequest own = offer_from_json(to_json(status_->offer()));  // texts cut as others'
   rules.role = own.role;
@@ -163,7 +163,7 @@ void MembershipClient::take_part() {
     if (saw_end_ || last_look) return;
     if (sign_at_.passed()) give_sign();
     if (leader_) leader_->look_at_clock();
-    if (!leader_ && place_->may_lead() && news_->leader().empty()) try_to_lead();
+    if (!leader_ && place_->may_lead() && news_->term().empty()) try_to_lead();
     look_elsewhere();
   }
 }
@@ -176,15 +176,17 @@ Deadline MembershipClient::next_look() const {
 
 bool MembershipClient::hold_lead() {
   return in_parts([&](Deadline part) {
-    return store_->hold(keys::kLeader, status_->id(), contact_.allowed().limit, part);
+    return store_->hold(keys::kLeader, term_, contact_.allowed().limit, part);
   });
 }
 
 void MembershipClient::try_to_lead() {
+  MembershipRules own = rules();
+  term_ = own.term;
   if (!hold_lead()) return;
   // The leader is here: any entry there is from an agent that went and could not erase it.
   store_->erase(keys::kMoved, soon());
-  leader_.emplace(store_, rules(), status_->id());
+  leader_.emplace(store_, std::move(own));
   leader_began_ = false;
   version_ = 0;  // everything that is there
 }
@@ -192,15 +194,15 @@ void MembershipClient::try_to_lead() {
 void MembershipClient::hear(const Store::Changes& changes) {
   news_->take(changes.changes);
   // Silent for too long, as a stopped process is: another agent leads by now, or will.
-  if (leader_ && leader_began_ && news_->leader() != status_->id()) leader_.reset();
+  if (leader_ && leader_began_ && news_->term() != term_) leader_.reset();
   if (leader_ && !leader_began_) {
     leader_began_ = true;
     leader_->begin(changes.changes);
   } else if (leader_) {
     leader_->take(changes.changes);
   }
-  const std::string& leader = news_->leader();
-  if (!leader.empty() && status_->change_leader(leader) && offered_) give_sign();
+  const std::string& term = news_->term();
+  if (!term.empty() && status_->change_term(term) && offered_) give_sign();
   offer_if_open();
   follow();
 }

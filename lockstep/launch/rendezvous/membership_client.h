@@ -80,6 +80,7 @@ class MembershipClient {
   std::optional<News> news_;
   std::optional<Leader> leader_;
   bool leader_began_ = false;
+  std::string term_;  ///< leader_'s.
   OtherPlaces others_;
   Contact contact_;
   JobTime alone_until_{};  ///< Until then a silent place may still lead workers.

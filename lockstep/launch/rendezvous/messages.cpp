@@ -34,7 +34,7 @@ constexpr auto kOfferMembers = [](auto& m, auto& offer) {
   m.number("failures_in_a_row", offer.failures_in_a_row, 0, kMaxRestarts);
   m.number("work", offer.work, 0, 2);
   m.number("leaving", offer.leaving, 0, 64);
-  m.text("leader", offer.leader, kMaxName);
+  m.text("term", offer.term, kMaxName);
   m.maybe("node_rank", offer.node_rank, 0, kMaxNodes - 1);
 };
 

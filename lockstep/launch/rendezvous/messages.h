@@ -56,9 +56,9 @@ struct JoinRequest {
   int failures_in_a_row = 0;
   NodeWork work = NodeWork::kIdle;
   int leaving = 0;  ///< The signal by which the user ends this node; 0: none.
-  /// The leader that the agent knew when it wrote this. A new leader counts only agents that wrote
-  /// since they know it: the key of a killed agent lasts for its time to live.
-  std::string leader;
+  /// The leader's term that the agent knew when it wrote this. A leader counts only agents that
+  /// wrote in its term: the key of a killed agent lasts for its time to live.
+  std::string term;
 
   bool operator==(const JoinRequest&) const = default;
 };
@@ -116,7 +116,7 @@ struct JobRecord {
   /// kLeaving, kForming: too few agents are left to go on. Others may go on elsewhere, so workers
   /// are killed at once.
   bool at_once = false;
-  std::string by;          ///< The leading agent; a record by another is an earlier job's.
+  std::string by;          ///< The leader's term; a record of another one is out of date.
   int64_t num_agents = 0;  ///< Present agents; it determines each one's heartbeat interval.
 };
 

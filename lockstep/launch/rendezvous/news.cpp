@@ -12,7 +12,7 @@ void News::take(const std::vector<Store::Change>& changes) {
 void News::take_one(const Store::Change& change) {
   const auto& [key, value] = change;
   if (key == keys::kLeader) {
-    leader_ = value.value_or("");
+    term_ = value.value_or("");
     trust();
   } else if (key == keys::kRecord) {
     record_.reset();
@@ -31,9 +31,9 @@ void News::take_one(const Store::Change& change) {
 /// keys.
 void News::trust() {
   const bool ended = trusted_ && trusted_->state == JobRecord::State::kEnded;
-  if (leader_.empty() && ended) return;
+  if (term_.empty() && ended) return;
   trusted_.reset();
-  if (record_ && !leader_.empty() && record_->by == leader_) trusted_ = record_;
+  if (record_ && !term_.empty() && record_->by == term_) trusted_ = record_;
 }
 
 }  // namespace lockstep

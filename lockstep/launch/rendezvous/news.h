@@ -19,7 +19,7 @@ class News {
   /// Errors: kCorrupt (a leader's message is invalid).
   void take(const std::vector<Store::Change>& changes);
 
-  const std::string& leader() const { return leader_; }  ///< Empty: there is none.
+  const std::string& term() const { return term_; }  ///< The leader's; empty: there is none.
   /// The present leader's record, or the last leader's if the job has ended. Nothing: the leader
   /// has not written yet, and another's record is an earlier job's.
   const std::optional<JobRecord>& record() const { return trusted_; }
@@ -31,7 +31,7 @@ class News {
   void trust();
 
   const std::string id_;
-  std::string leader_;
+  std::string term_;
   std::optional<JobRecord> record_;
   std::optional<JobRecord> trusted_;
   std::optional<Error> refused_;

@@ -88,6 +88,13 @@ struct TakingPart {
   std::future<void> ended;
 };
 
+/// The agent has written its offer in that term.
+void await_offer(const std::string& term, const TakingPart& agent, Store& store) {
+  while (offer_from_json(store.get(keys::agent("me"), in_time())).term != term) {
+    ASSERT_EQ(agent.ended.wait_for(1ms), std::future_status::timeout);
+  }
+}
+
 // As for a process that was stopped for longer than its lease.
 TEST(MembershipClient, WhoDoesNotLeadAnyMoreDecidesNothing) {
   const auto store = make_memory_store();
@@ -108,23 +115,55 @@ TEST(MembershipClient, WhoDoesNotLeadAnyMoreDecidesNothing) {
   EXPECT_TRUE(others->list(keys::kPlans, in_time()).empty()) << "there is another leader";
 }
 
-TEST(MembershipClient, AnAgentWritesAgainForEachNewLeader) {
+TEST(MembershipClient, AnAgentWritesAgainInEachNewTerm) {
   const auto store = make_memory_store();
   const auto others = make_memory_client(store);
   others->set(keys::kLeader, "first", in_time());
   TakingPart agent(two_nodes(1h), store);
-  const auto appoint = [&](const std::string& leader) {
-    others->set(keys::kLeader, leader, in_time());
+  const auto appoint = [&](const std::string& term) {
+    others->set(keys::kLeader, term, in_time());
     JobRecord forming;
-    forming.by = leader;
+    forming.by = term;
     others->set(keys::kRecord, to_json(forming), in_time());
-    // A heartbeat would come only in an hour.
-    while (offer_from_json(others->get(keys::agent("me"), in_time())).leader != leader) {
-      ASSERT_EQ(agent.ended.wait_for(1ms), std::future_status::timeout);
-    }
+    await_offer(term, agent, *others);  // a heartbeat would come only in an hour
   };
   appoint("first");
   appoint("second");
+  agent.participant.stop();
+  others->set(keys::kLeader, "third", in_time());  // wakes it
+  agent.ended.get();
+}
+
+// The agent b wrote in the first term, and is killed before the second, which the same agent leads.
+TEST(MembershipClient, WhoLeadsAgainCountsNoAgentOfItsEarlierTerm) {
+  const auto store = make_memory_store();
+  const auto others = make_memory_client(store);
+  RunOptions options = two_nodes(1h);
+  options.max_restarts = 3;
+  TakingPart agent(options, store);
+  const std::string first = others->get(keys::kLeader, in_time());
+  await_offer(first, agent, *others);
+  others->set(keys::kLeader, "other", in_time());
+  await_offer("other", agent, *others);
+  JoinRequest killed = offer_of("there");
+  killed.term = first;
+  killed.generation = 6;
+  killed.last_rank = 1;
+  killed.num_nodes = 2;
+  killed.restart_count = 2;
+  others->set(keys::agent("b"), to_json(killed), in_time());
+  others->erase(keys::kLeader, in_time());
+  const std::string second = others->get(keys::kLeader, in_time());
+  EXPECT_NE(second, first);
+  await_offer(second, agent, *others);
+  others->erase(keys::agent("b"), in_time());
+  JoinRequest next = offer_of("elsewhere");
+  next.term = second;
+  next.node_rank = 0;
+  others->set(keys::agent("c"), to_json(next), in_time());
+  EXPECT_EQ(node_plan_from_json(others->get(keys::plan("c"), in_time())).restart_count, 0)
+      << "the job of b has ended with it";
+  EXPECT_FALSE(others->try_get(keys::plan("b"), in_time())) << "b may be dead";
   agent.participant.stop();
   others->set(keys::kLeader, "third", in_time());  // wakes it
   agent.ended.get();

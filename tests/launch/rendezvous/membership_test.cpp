@@ -587,9 +587,9 @@ TEST(Membership, WhoMadeStepsSinceItsPlanSaysSo) {
 }
 
 TEST(Membership, HalvesOfAJobHaveTokensOfTheirOwn) {
-  const auto token_with = [](const std::string& leader, const std::string& before) {
+  const auto token_with = [](const std::string& term, const std::string& before) {
     MembershipRules rules = nodes(1, 3);
-    rules.token = leader;
+    rules.term = term;
     SimulatedJob job(rules);
     job.come("b", [&](JoinRequest* offer) {
       had(1, NodeWork::kIdle)(offer);
@@ -641,16 +641,19 @@ TEST(Membership, WhatIsLeftOfAJobThatWasKilledIsNoPartOfTheNext) {
 }
 
 // Its last word was that it has no workers, so nothing in its offer tells that it is dead.
-TEST(Membership, AnAgentThatWroteForAnEarlierLeaderIsCountedOnceItHasWrittenAgain) {
+TEST(Membership, AnAgentThatWroteInAnEarlierTermIsCountedOnceItHasWrittenAgain) {
   MembershipRules rules = nodes(2, 2, 3);
-  rules.leader = "a";
-  const auto by_now = [](JoinRequest* offer) { offer->leader = "a"; };
+  rules.term = "second";
+  const auto earlier = [](JoinRequest* offer) {
+    had(1, NodeWork::kIdle)(offer);
+    offer->term = "first";
+  };
   SimulatedJob job(rules);
-  job.come("old", had(1, NodeWork::kIdle));
-  job.come("a", by_now);
+  job.come("old", earlier);
+  job.come("a");
   job.pass(10s);
   EXPECT_FALSE(job.running()) << "its key may be left of a killed agent";
-  job.come("b", by_now);
+  job.come("b");
   job.pass(10s);
   EXPECT_FALSE(job.running()) << "with it the job would go on, without it another begins";
   job.lose("old");
@@ -658,14 +661,28 @@ TEST(Membership, AnAgentThatWroteForAnEarlierLeaderIsCountedOnceItHasWrittenAgai
   EXPECT_EQ(job.record.restart_count, 0);
 
   SimulatedJob other(rules);
-  other.come("c", had(1, NodeWork::kIdle));
-  other.come("a", by_now);
-  other.come("c", [](JoinRequest* offer) {
-    had(1, NodeWork::kIdle)(offer);
-    offer->leader = "a";
-  });
+  other.come("c", earlier);
+  other.come("a");
+  other.write_in_this_term("c");
   EXPECT_EQ(other.ranks(), "a0 c1");
   EXPECT_EQ(other.record.restart_count, 2) << "the job of c goes on";
+}
+
+TEST(Membership, WhoLeadsAgainWaitsForWhatIsWrittenInItsNewTerm) {
+  MembershipRules rules = nodes(2, 2, 3);
+  rules.term = "first";
+  SimulatedJob job(rules);
+  job.come("a");
+  job.come("b");
+  ASSERT_EQ(job.ranks(), "a0 b1");
+  job.lead_again("second");
+  job.end_workers();
+  job.write_in_this_term("a");
+  job.pass(10s);
+  EXPECT_FALSE(job.running()) << "b may have been killed since it wrote";
+  job.write_in_this_term("b");
+  EXPECT_EQ(job.ranks(), "a0 b1");
+  EXPECT_EQ(job.record.generation, 2);
 }
 
 TEST(Membership, AfterAKilledJobTheLastCallIsWaitedForAsInAnyFirstGeneration) {
@@ -693,7 +710,7 @@ TEST(Membership, WhileOneOfAJobsAgentsIsHereItGoesOn) {
 
 TEST(Membership, AJobKeepsItsLaunchAndALaterOneOfItsNameHasItsOwn) {
   auto rules = nodes(2, 2, 3);
-  rules.token = "second";
+  rules.term = "second";
   SimulatedJob goes_on(rules);
   goes_on.come("b", had(1, NodeWork::kIdle));
   goes_on.come("a");

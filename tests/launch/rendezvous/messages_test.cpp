@@ -33,7 +33,7 @@ JoinRequest some_offer() {
   offer.failures_in_a_row = 9;
   offer.work = NodeWork::kDone;
   offer.leaving = 15;
-  offer.leader = "agent";
+  offer.term = "leader";
   return offer;
 }
 

@@ -20,8 +20,8 @@ Store::Change record(const std::string& by, State state) {
   record.state = state;
   return {keys::kRecord, to_json(record)};
 }
-Store::Change leader(const std::optional<std::string>& id) {
-  return {keys::kLeader, id};
+Store::Change leader(const std::optional<std::string>& term) {
+  return {keys::kLeader, term};
 }
 
 TEST(RendezvousNews, OnlyThePresentLeaderIsBelieved) {
@@ -76,17 +76,20 @@ TEST(Leader, ClearsWhatAnEarlierJobLeft) {
   store->set(keys::kRecord, record("gone", State::kEnded).value.value(), soon);
   MembershipRules rules;
   rules.max_nodes = rules.min_nodes = 1;
-  Leader lead(store, rules, "me");
+  rules.term = "mine";
+  Leader lead(store, rules);
   lead.begin(store->watch(keys::kLive, 0, soon).changes);
   EXPECT_FALSE(store->try_get(keys::plan("gone"), soon));
   EXPECT_FALSE(store->try_get(keys::failure(1), soon));
   EXPECT_FALSE(store->try_get(keys::kMoved, soon));
   EXPECT_EQ(job_record_from_json(store->get(keys::kRecord, soon)).state, State::kForming);
-  lead.take({{keys::agent("me"), to_json(JoinRequest{})}});
+  JoinRequest offer;
+  offer.term = "mine";
+  lead.take({{keys::agent("me"), to_json(offer)}});
   EXPECT_EQ(node_plan_from_json(store->get(keys::plan("me"), soon)).generation, 1);
   const auto running = job_record_from_json(store->get(keys::kRecord, soon));
   EXPECT_EQ(running.state, State::kRunning);
-  EXPECT_EQ(running.by, "me");
+  EXPECT_EQ(running.by, "mine");
   // An agent with invalid messages is left out.
   lead.take({{keys::agent("fool"), "{}"}, {keys::failure(1), "nonsense"}});
   EXPECT_TRUE(lead.running());

@@ -29,6 +29,7 @@ class SimulatedJob {
     offer.address = id + ".example";
     offer.min_nodes = rules_.min_nodes;
     offer.max_nodes = rules_.max_nodes;
+    offer.term = rules_.term;
     change(&offer);
     nodes[id].offer = offer;
     tell(AgentHere{id, offer});
@@ -77,6 +78,17 @@ class SimulatedJob {
   void end_workers(const std::string& id) {
     nodes.at(id).plan.reset();
     nodes.at(id).offer.work = NodeWork::kIdle;
+    say(id);
+  }
+  /// The same agent leads again, and finds the offers as they are.
+  void lead_again(const std::string& term) {
+    rules_.term = term;
+    state_ = begin_membership(rules_, now_);
+    for (const auto& [id, node] : std::map(nodes)) tell(AgentHere{id, node.offer});
+    record = record_of(state_);
+  }
+  void write_in_this_term(const std::string& id) {
+    nodes.at(id).offer.term = rules_.term;
     say(id);
   }
   void pass(std::chrono::milliseconds time) {
