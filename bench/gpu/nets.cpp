@@ -1,18 +1,13 @@
 #include "bench/gpu/nets.h"
 
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/matmul.h>
 #include <ATen/ops/relu.h>
-#include <ATen/ops/softmax.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/normalization.h>
 
-#include <cmath>
-
+#include "apps/lockstep-bench-ddp/transformer.h"
 #include "lockstep/error.h"
 
 namespace lockstep::bench {
@@ -66,59 +61,13 @@ struct ResNet50 final : Net {
   Linear head;
 };
 
-/// Normalised before each half. (N, T, C) -> (N, T, C).
-struct Layer final : Net {
-  Layer(int64_t width, int64_t heads_)
-      : heads(heads_),
-        norm1(register_module("norm1", LayerNorm(LayerNormOptions({width})))),
-        norm2(register_module("norm2", LayerNorm(LayerNormOptions({width})))),
-        qkv(register_module("qkv", Linear(width, 3 * width))),
-        projection(register_module("projection", Linear(width, width))),
-        up(register_module("up", Linear(width, 4 * width))),
-        down(register_module("down", Linear(4 * width, width))) {}
-
-  at::Tensor attention(const at::Tensor& x) {
-    const int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
-    const auto parts = qkv->forward(x)
-                           .view({batch, tokens, 3, heads, width / heads})
-                           .permute({2, 0, 3, 1, 4})
-                           .unbind(0);
-    const double scale = 1 / std::sqrt(static_cast<double>(width / heads));
-    const at::Tensor weights =
-        at::softmax(at::matmul(parts[0], parts[1].transpose(-2, -1)) * scale, -1);
-    const at::Tensor mixed = at::matmul(weights, parts[2]);
-    return projection->forward(mixed.transpose(1, 2).reshape({batch, tokens, width}));
-  }
-  at::Tensor forward(at::Tensor input) override {
-    const at::Tensor middle = input + attention(norm1->forward(input));
-    return middle + down->forward(at::gelu(up->forward(norm2->forward(middle))));
-  }
-  int64_t heads;
-  LayerNorm norm1, norm2;
-  Linear qkv, projection, up, down;
-};
-
-struct Transformer final : Net {
-  Transformer(int count, int64_t width, int64_t heads)
-      : head(register_module("head", Linear(width, 10))) {
-    for (int i = 0; i < count; ++i) {
-      layers.push_back(
-          register_module("layer" + std::to_string(i), std::make_shared<Layer>(width, heads)));
-    }
-  }
-  at::Tensor forward(at::Tensor input) override {
-    for (const auto& layer : layers) input = layer->forward(input);
-    return head->forward(input.mean(1));
-  }
-  std::vector<std::shared_ptr<Layer>> layers;
-  Linear head;
-};
-
 }  // namespace
 
 GpuModel make_gpu_model(const std::string& name) {
   if (name == "resnet50") return {std::make_shared<ResNet50>(), {256, 3, 32, 32}};
-  if (name == "transformer25m") return {std::make_shared<Transformer>(12, 416, 8), {64, 32, 416}};
+  if (name == "transformer25m") {
+    return {std::make_shared<Transformer<Net>>(12, 416, 8), {64, 32, 416}};
+  }
   throw Error(ErrorCode::kInvalidArgument,
               "unknown model '" + name + "'; known: resnet50, transformer25m");
 }
