@@ -22,6 +22,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/flight/layout.h"
 #include "lockstep/comm/flight/ring.h"
+#include "lockstep/launch/job/step_board.h"
 
 namespace lockstep::app {
 namespace {
@@ -74,41 +75,83 @@ std::optional<Owner> owner_of(const UniqueFd& recorder) {
                field<uint64_t>(header, offsetof(FlightHeader, pid_space))};
 }
 
-/// Reads each recorder once: ranks of a host have each other's recorders open, and their own more
-/// than once.
-class Recorders {
+/// A file that a process has open.
+struct OpenFile {
+  int folder;          ///< Its /proc/PID/fd, open.
+  const char* number;  ///< The descriptor, which is a link there.
+
+  std::string target() const {
+    std::array<char, 4096> text;
+    const ssize_t size = ::readlinkat(folder, number, text.data(), text.size());
+    return size <= 0 ? "" : std::string(text.data(), static_cast<size_t>(size));
+  }
+  /// Whether it can be opened without an effect on others, as a pipe cannot.
+  bool is_regular(struct stat* about) const {
+    return ::fstatat(folder, number, about, 0) == 0 && S_ISREG(about->st_mode);
+  }
+  UniqueFd open() const {
+    return UniqueFd(::openat(folder, number, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  }
+};
+
+bool is_own_steps(const std::string& target) {
+  return target.starts_with(std::string("/memfd:") + kOwnStepsName);
+}
+
+std::optional<OwnReport> report_in(const OpenFile& file) {
+  struct stat about {};
+  return file.is_regular(&about) ? read_own_steps(file.open().get()) : std::nullopt;
+}
+
+/// What the open files of a process say of its ranks.
+struct OpenHere {
+  std::vector<Owner> owners;       ///< The ranks that run in it.
+  std::optional<RankSteps> steps;  ///< Its report.
+
+  void add(const Owner& owner) {
+    const bool known = std::any_of(owners.begin(), owners.end(),
+                                   [&](const Owner& each) { return each.rank == owner.rank; });
+    if (!known) owners.push_back(owner);
+  }
+};
+
+class Processes {
  public:
-  /// The ranks that run in this process itself.
-  std::vector<Owner> of_process(int proc, const char* name) {
-    std::vector<Owner> owners;
+  /// Nothing of another process: ranks of a host have each other's recorders open, and a forked
+  /// child has all that its parent had.
+  OpenHere look_into(int proc, const char* name) {
+    OpenHere found;
     const Folder files = open_folder(proc, (std::string(name) + "/fd").c_str());
-    if (files == nullptr) return owners;
-    const int folder = ::dirfd(files.get());
+    if (files == nullptr) return found;
+    const auto is_own = [&](int pid, uint64_t space) {
+      return pid == std::atoi(name) && space == space_ && space_ != 0;
+    };
     for_each_number(files.get(), [&](const char* number) {
-      std::array<char, 4096> target;
-      const ssize_t size = ::readlinkat(folder, number, target.data(), target.size());
-      if (size <= 0 || !is_recorder({target.data(), static_cast<size_t>(size)})) return;
-      const auto owner = read(folder, number);
-      if (!owner || owner->pid != std::atoi(name) || owner->pid_space != space_ || space_ == 0)
-        return;
-      const bool known = std::any_of(owners.begin(), owners.end(),
-                                     [&](const Owner& each) { return each.rank == owner->rank; });
-      if (!known) owners.push_back(*owner);
+      const OpenFile file = {::dirfd(files.get()), number};
+      const std::string target = file.target();
+      if (is_recorder(target)) {
+        const auto owner = owner_in(file);
+        if (owner && is_own(owner->pid, owner->pid_space)) found.add(*owner);
+      } else if (is_own_steps(target)) {
+        const auto report = report_in(file);
+        if (report && is_own(report->pid, report->pid_space)) found.steps = report->steps;
+      }
     });
-    return owners;
+    return found;
   }
 
  private:
-  std::optional<Owner> read(int folder, const char* number) {
+  /// Reads each recorder once: many processes have it open, and its own more than once.
+  std::optional<Owner> owner_in(const OpenFile& file) {
     struct stat about {};
-    if (::fstatat(folder, number, &about, 0) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
-    const auto [known, is_new] = read_.insert({{about.st_dev, about.st_ino}, std::nullopt});
-    if (is_new) known->second = owner_of(UniqueFd(::openat(folder, number, O_RDONLY | O_CLOEXEC)));
+    if (!file.is_regular(&about)) return std::nullopt;
+    const auto [known, is_new] = owners_.insert({{about.st_dev, about.st_ino}, std::nullopt});
+    if (is_new) known->second = owner_of(file.open());
     return known->second;
   }
 
   const uint64_t space_ = pid_space();
-  std::map<std::pair<dev_t, ino_t>, std::optional<Owner>> read_;
+  std::map<std::pair<dev_t, ino_t>, std::optional<Owner>> owners_;
 };
 
 }  // namespace
@@ -126,16 +169,17 @@ std::vector<RankProcess> ranks_here() {
   std::vector<RankProcess> ranks;
   const Folder proc = open_folder(AT_FDCWD, "/proc");
   if (proc == nullptr) return ranks;
-  Recorders recorders;
+  Processes processes;
   for_each_number(proc.get(), [&](const char* name) {
     struct stat about {};
     const int folder = ::dirfd(proc.get());
     if (::fstatat(folder, name, &about, 0) != 0 || about.st_uid != ::geteuid()) return;
-    const auto owners = recorders.of_process(folder, name);
-    for (const Owner& owner : owners) {
+    const OpenHere found = processes.look_into(folder, name);
+    for (const Owner& owner : found.owners) {
       auto process = read_rank_process(owner.pid, owner.rank, owner.size);
       if (!process) continue;
-      process->is_thread = owners.size() > 1;
+      process->is_thread = found.owners.size() > 1;
+      process->steps = found.steps;
       ranks.push_back(std::move(*process));
     }
   });

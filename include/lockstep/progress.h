@@ -1,7 +1,7 @@
 #pragma once
-// A worker's reports of its progress to `lockstep run`: for `lockstep ps`, and to stop restarting
-// (--max_restarts) a job that always fails before its first step. Lockstep's trainer makes these
-// calls itself. Under other launchers they do nothing.
+// A rank's reports of its progress. `lockstep ps` shows them under any launcher. `lockstep run`
+// also stops restarting (--max_restarts) a job that always fails before its first step. Lockstep's
+// trainer makes these calls itself. Of ranks that are threads of one process, only rank 0 reports.
 
 #include <cmath>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace lockstep {
 /// Announces that this rank will call report_step(). Call it once, before any step that may fail.
 void expect_steps();
 
-/// Progress of a rank; an unknown value keeps the previous one.
+/// Progress of a rank; an unknown value keeps its default.
 struct StepFigures {
   int64_t step = 0;            ///< Done.
   int64_t total = 0;           ///< Steps in all.
@@ -23,7 +23,7 @@ struct StepFigures {
   int32_t num_epochs = 0;
 };
 
-/// Reports a complete training step. The first call costs some microseconds, each further one a
+/// Reports a complete training step. The first call costs some 0.1 ms, each further one a
 /// reading of the clock. Without figures it counts steps and keeps the earlier figures. One thread
 /// at a time.
 void report_step();

@@ -1,50 +1,12 @@
 #include "lockstep/progress.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <array>
 #include <chrono>
-#include <cstdlib>
 #include <string>
 
-#include "lockstep/base/env.h"
-#include "lockstep/base/unique_fd.h"
-#include "lockstep/world/step_slot.h"
+#include "lockstep/world/step_memory.h"
 
 namespace lockstep {
 namespace {
-
-/// The variable may be inherited from a past job, and its number reused by now.
-bool is_step_board(const std::string& path) {
-  std::array<char, 64> target{};
-  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size() - 1);
-  return size > 0 &&
-         std::string(target.data()).rfind(std::string("/memfd:") + kStepBoardName, 0) == 0;
-}
-
-/// This worker's slot, mapped; null if there is none. If it cannot be mapped, the agent lacks its
-/// progress: no reason to end a training.
-StepSlot* map_own_slot() {
-  const std::string path = env_or("LOCKSTEP_STEPS", "");
-  if (path.empty() || !is_step_board(path)) return nullptr;
-  const UniqueFd board(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  struct stat status {};
-  if (!board || ::fstat(board.get(), &status) != 0) return nullptr;
-  const int local_rank = std::atoi(env_or("LOCKSTEP_LOCAL_RANK", "0").c_str());
-  const auto end = (static_cast<int64_t>(local_rank) + 1) * static_cast<int64_t>(sizeof(StepSlot));
-  if (local_rank < 0 || end > status.st_size) return nullptr;
-  void* slots = ::mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE,
-                       MAP_SHARED, board.get(), 0);
-  return slots == MAP_FAILED ? nullptr : static_cast<StepSlot*>(slots) + local_rank;
-}
-
-StepSlot* own_slot() {
-  static StepSlot* const slot = map_own_slot();
-  return slot;
-}
 
 int64_t now_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -57,27 +19,31 @@ double mean_step(double before, double seconds) {
   return before == 0 ? seconds : before + kNewest * (seconds - before);
 }
 
-/// Marks a slot as being written.
+/// Marks a slot as being written. False while another thread writes it: a report is lost then, but
+/// none is mixed with another.
 class Writing {
  public:
   explicit Writing(StepSlot* slot)
       : slot_(slot), version_(slot->version.load(std::memory_order_relaxed)) {
-    slot_->version.store(version_ + 1, std::memory_order_seq_cst);
+    begun_ = version_ % 2 == 0 && slot_->version.compare_exchange_strong(version_, version_ + 1);
   }
-  ~Writing() { slot_->version.store(version_ + 2, std::memory_order_seq_cst); }
+  ~Writing() {
+    if (begun_) slot_->version.store(version_ + 2, std::memory_order_seq_cst);
+  }
   Writing(const Writing&) = delete;
   Writing& operator=(const Writing&) = delete;
+  explicit operator bool() const { return begun_; }
 
  private:
   StepSlot* slot_;
   uint32_t version_;
+  bool begun_ = false;
 };
 
+/// While the slot is marked.
 void fill(StepSlot* slot, const StepFigures& figures) {
   const int64_t now = now_ns();
-  const bool goes_on = slot->stepped_ns != 0 && figures.step > slot->step;
-  const Writing writing(slot);
-  if (goes_on) {
+  if (slot->stepped_ns != 0 && figures.step > slot->step) {
     const double seconds = static_cast<double>(now - slot->stepped_ns) / 1e9;
     slot->step_seconds =
         mean_step(slot->step_seconds, seconds / static_cast<double>(figures.step - slot->step));
@@ -90,49 +56,58 @@ void fill(StepSlot* slot, const StepFigures& figures) {
   slot->epoch = figures.epoch;
   slot->num_epochs = figures.num_epochs;
   slot->note[figures.note.copy(slot->note, sizeof slot->note - 1)] = 0;
+  slot->mark.store(kStepped, std::memory_order_relaxed);
 }
 
-void write(StepSlot* slot, const StepFigures& figures) {
-  fill(slot, figures);
-  slot->mark.store(kStepped, std::memory_order_relaxed);
+/// The figures of the next step, if all but the step stay.
+StepFigures next_of(const StepSlot& slot, const std::string& note) {
+  if (slot.stepped_ns == 0) return {.step = 1};
+  return {slot.step + 1, slot.total, slot.loss,      slot.seconds_left,
+          note,          slot.epoch, slot.num_epochs};
 }
 
 }  // namespace
 
 void expect_steps() {
-  if (StepSlot* slot = own_slot()) slot->mark.store(kExpectsSteps, std::memory_order_relaxed);
+  if (StepSlot* slot = slot_for_reports())
+    slot->mark.store(kExpectsSteps, std::memory_order_relaxed);
 }
 
 void report_step() {
-  StepSlot* slot = own_slot();
+  StepSlot* slot = slot_for_reports();
   if (slot == nullptr) return;
-  if (slot->stepped_ns == 0) return write(slot, {.step = 1});
+  const Writing writing(slot);
+  if (!writing) return;
   const std::string note = slot->note;
-  write(slot, {slot->step + 1, slot->total, slot->loss, slot->seconds_left, note, slot->epoch,
-               slot->num_epochs});
+  fill(slot, next_of(*slot, note));
 }
 
 void report_step(const StepFigures& figures) {
-  if (StepSlot* slot = own_slot()) write(slot, figures);
+  StepSlot* slot = slot_for_reports();
+  if (slot == nullptr) return;
+  const Writing writing(slot);
+  if (writing) fill(slot, figures);
 }
 
 bool job_goes_on() {
-  const StepSlot* slot = own_slot();
+  const StepSlot* slot = slot_of_agent();
   return slot != nullptr && slot->goes_on.load() != 0;
 }
 
 ReportedWork::ReportedWork(std::string_view what) {
-  StepSlot* slot = own_slot();
+  StepSlot* slot = slot_for_reports();
   if (slot == nullptr) return;
   const Writing writing(slot);
+  if (!writing) return;
   slot->work_ns = now_ns();
   slot->work[what.copy(slot->work, sizeof slot->work - 1)] = 0;
 }
 
 ReportedWork::~ReportedWork() {
-  StepSlot* slot = own_slot();
+  StepSlot* slot = slot_for_reports();
   if (slot == nullptr) return;
   const Writing writing(slot);
+  if (!writing) return;
   slot->work[0] = 0;
   if (slot->stepped_ns != 0) slot->stepped_ns += now_ns() - slot->work_ns;
 }

@@ -1,6 +1,7 @@
 #pragma once
-// A worker's progress in memory that it shares with its agent and `lockstep ps`: a slot for each
-// worker, which outlives the worker.
+// A rank's progress in memory that it shares with `lockstep ps` and, if it has one, its agent. An
+// agent has a slot for each of its workers, which outlives the worker. Without an agent a rank
+// makes memory of its own.
 
 #include <atomic>
 #include <cstdint>
@@ -25,6 +26,18 @@ struct alignas(128) StepSlot {
   int32_t num_epochs = 0;
   int64_t work_ns = 0;  ///< Start of other work than steps.
   char work[24] = {};   ///< Its name; empty: none.
+};
+
+/// The name differs from kStepBoardName: LOCKSTEP_STEPS of a past job must not lead here.
+inline constexpr char kOwnStepsName[] = "lockstep-own-steps";
+inline constexpr uint64_t kOwnStepsMagic = 0x31'53'50'54'53'4e'57'4f;  // "OWNSTPS1"
+/// The memory of a rank without an agent: a memfd that it keeps open, found in its /proc/PID/fd.
+struct OwnSteps {
+  std::atomic<uint64_t> magic = 0;  ///< Written last.
+  uint64_t pid_space = 0;           ///< As lockstep::pid_space(): the numbering of `pid`.
+  int32_t pid = 0;                  ///< Of the rank; its forked children have this open, too.
+  uint32_t fork_generation = 0;     ///< For the rank itself: the same, of in_child.h.
+  StepSlot slot;
 };
 
 }  // namespace lockstep

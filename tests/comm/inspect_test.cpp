@@ -42,7 +42,7 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   ASSERT_EQ(lines.size(), 6u) << alive;
   EXPECT_TRUE(lines[5].starts_with("stack of rank 1: pause < ")) << alive;
   EXPECT_TRUE(has(lines[2], "barrier #3  ") && has(lines[2], "inside for")) << alive;
-  EXPECT_TRUE(has(lines[2], "group_holder.cpp:26")) << alive;
+  EXPECT_TRUE(has(lines[2], "group_holder.cpp:43")) << alive;
   EXPECT_FALSE(has(lines[2], "<-")) << alive;
   EXPECT_TRUE(has(lines[3], "all_reduce #2 (float32, 1.0 MiB)") &&
               has(lines[3], "<- 1 behind, sleeping"))
@@ -60,7 +60,7 @@ TEST(Inspect, NamesTheRankThatHoldsUpTheOthersAliveAndDead) {
   const auto folder = *std::filesystem::directory_iterator(logs.path());
   const std::string dead = inspected((folder.path() / "attempt_0").string(), "dead, 1 behind", 2);
   EXPECT_TRUE(has(dead, "barrier #3") && has(dead, "dead, 1 behind")) << dead;
-  EXPECT_TRUE(has(dead, "group_holder.cpp:26") && has(dead, "group_holder.cpp:22")) << dead;
+  EXPECT_TRUE(has(dead, "group_holder.cpp:43") && has(dead, "group_holder.cpp:38")) << dead;
 
   // Given the folder of --log_dir: the latest attempt, and a note on the others.
   const auto older = logs.path() / "older" / "attempt_7";

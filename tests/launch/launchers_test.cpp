@@ -162,13 +162,15 @@ std::string listed(const Words& command) {
   return lines.back();
 }
 
-TEST(Launchers, PsSaysWhoStartedRanks) {
-  const std::string of_mpirun = listed(mpirun(2, {built_program("group_holder")}));
+TEST(Launchers, PsSaysWhoStartedRanksAndTheirSteps) {
+  const std::string of_mpirun = listed(mpirun(2, {built_program("group_holder"), "steps"}));
   EXPECT_TRUE(of_mpirun.starts_with("mpirun-")) << of_mpirun;
   EXPECT_TRUE(has(of_mpirun, "  mpirun    0 of 1  0-1 of 2  ")) << of_mpirun;
-  const std::string of_hydra = listed(mpiexec(2, {built_program("group_holder")}));
+  const std::string of_hydra = listed(mpiexec(2, {built_program("group_holder"), "steps"}));
   EXPECT_TRUE(of_hydra.starts_with("mpiexec-")) << of_hydra;
   EXPECT_TRUE(has(of_hydra, "  mpiexec   0 of 1  0-1 of 2  ")) << of_hydra;
+  for (const std::string& row : {of_mpirun, of_hydra})
+    EXPECT_TRUE(has(row, "  812/5000 16 %  1.25  7:20  ")) << row;
 }
 
 }  // namespace

@@ -24,13 +24,15 @@ class OtherLaunchers : public ::testing::Test {
     return {{"LOCKSTEP_JOBS_DIR", folder_ / "jobs"}};
   }
   /// Starts rank `rank` of `size` as a script would; it waits.
-  std::unique_ptr<Launched> rank(int rank, int size = 2) const {
+  std::unique_ptr<Launched> rank(int rank, int size = 2, const Words& more = {}) const {
     auto all = variables();
     all["RANK"] = std::to_string(rank);
     all["WORLD_SIZE"] = std::to_string(size);
     all["MASTER_ADDR"] = "127.0.0.1";
     all["MASTER_PORT"] = std::to_string(port_.number());
-    return std::make_unique<Launched>(Words{built_program("group_holder")}, all);
+    Words words = {built_program("group_holder")};
+    words.insert(words.end(), more.begin(), more.end());
+    return std::make_unique<Launched>(words, all);
   }
   std::string said(const Words& words, int code = 0) const {
     Launched verb(words, variables());
@@ -71,6 +73,26 @@ TEST_F(OtherLaunchers, RanksOfAScriptAreListedUntilTheirEnd) {
   EXPECT_EQ(one->wait(), 137);
   EXPECT_EQ(listed().size(), 0U);
   EXPECT_EQ(lines_of(said({"ps"})).size(), 1U);
+}
+
+TEST_F(OtherLaunchers, TheirStepsAreShown) {
+  const auto one = rank(0, 2, {"steps"});
+  const auto two = rank(1, 2, {"steps"});
+  ASSERT_TRUE(one->wait_for("holding")) << one->err();
+  ASSERT_TRUE(two->wait_for("holding")) << two->err();
+  const auto list = listed();
+  ASSERT_EQ(list.size(), 1U) << list;
+  EXPECT_EQ(list[0]["step"], 812) << "rank 0's, and not its child's: " << list;
+  EXPECT_EQ(list[0]["total_steps"], 5000);
+  EXPECT_EQ(list[0]["loss"], 1.25);
+  EXPECT_EQ(list[0]["seconds_left"], 440);
+  const auto table = lines_of(said({"ps"}));
+  ASSERT_EQ(table.size(), 2U);
+  EXPECT_TRUE(has(table[0], "  STEP           LOSS  LEFT  NOTE")) << table[0];
+  EXPECT_TRUE(has(table[1], "  812/5000 16 %  1.25  7:20  ")) << table[1];
+  one->send(SIGKILL);
+  EXPECT_EQ(one->wait(), 137);
+  EXPECT_EQ(listed()[0]["step"], 813) << "rank 1's";
 }
 
 TEST_F(OtherLaunchers, VerbsKnowThemAndEndNone) {
@@ -144,6 +166,8 @@ TEST_F(OtherLaunchers, RanksOfAProgramThatSpawnsThemAreAJob) {
     EXPECT_EQ(list[0]["run_id"], "spawn-" + std::to_string(program.pid()));
     EXPECT_EQ(list[0]["ranks"], nlohmann::json({0, 1}));
     EXPECT_EQ(list[0]["num_nodes"], 1);
+    // Of processes only rank 1 has made a step, of threads only rank 0 reports.
+    EXPECT_EQ(list[0]["step"], std::string(how) == "threads" ? 812 : 813) << how;
     program.send(SIGKILL);
     program.wait();
     ASSERT_TRUE(program.wait_all_gone());

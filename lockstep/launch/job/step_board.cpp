@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 
@@ -21,10 +23,10 @@ constexpr off_t kMostWorkers = 1 << 16;
 /// Bytes, since a slot may be written at any time.
 using SlotBytes = std::array<std::byte, sizeof(StepSlot)>;
 
-template <class T>
-T field(const SlotBytes& slot, size_t offset) {
+template <class T, class Bytes>
+T field(const Bytes& bytes, size_t offset) {
   T value;
-  std::memcpy(&value, slot.data() + offset, sizeof value);
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
 
@@ -38,14 +40,14 @@ std::string text_field(const SlotBytes& slot, size_t offset) {
   return text;
 }
 
-std::vector<SlotBytes> read_slots(int board) {
+/// The slots from `begin` on.
+std::vector<SlotBytes> read_slots(int board, off_t begin) {
   struct stat status {};
   if (::fstat(board, &status) != 0) return {};
-  const auto count =
-      std::min<off_t>(status.st_size / static_cast<off_t>(sizeof(SlotBytes)), kMostWorkers);
-  std::vector<SlotBytes> slots(static_cast<size_t>(count));
+  const auto room = (status.st_size - begin) / static_cast<off_t>(sizeof(SlotBytes));
+  std::vector<SlotBytes> slots(static_cast<size_t>(std::clamp<off_t>(room, 0, kMostWorkers)));
   const size_t bytes = slots.size() * sizeof(SlotBytes);
-  const ssize_t got = ::pread(board, slots.data(), bytes, 0);
+  const ssize_t got = ::pread(board, slots.data(), bytes, begin);
   if (got != static_cast<ssize_t>(bytes)) slots.clear();
   return slots;
 }
@@ -76,13 +78,23 @@ bool is_whole(const SlotBytes& slot, const SlotBytes& later) {
   return version_of(slot) == version_of(later) && version_of(slot) % 2 == 0;
 }
 
-std::vector<RankSteps> read_board(int board) {
+/// Whether the numbers can be subtracted and shown.
+bool is_possible(const RankSteps& steps) {
+  constexpr int64_t kMost = int64_t{1} << 61;
+  constexpr double kMostSeconds = 1e9;
+  const auto numbers = {steps.step, steps.total, steps.stepped_ns, steps.work_ns};
+  return std::abs(steps.step_seconds) <= kMostSeconds &&  // false for NaN
+         std::all_of(numbers.begin(), numbers.end(),
+                     [](int64_t number) { return -kMost <= number && number <= kMost; });
+}
+
+std::vector<RankSteps> read_board(int board, off_t begin = 0) {
   constexpr int kTries = 20;
   std::vector<RankSteps> ranks;
   std::vector<bool> known;
   for (int i = 0; i < kTries; ++i) {
-    const auto slots = read_slots(board);
-    const auto later = read_slots(board);
+    const auto slots = read_slots(board, begin);
+    const auto later = read_slots(board, begin);
     known.resize(slots.size());
     for (size_t rank = 0; rank < slots.size() && later.size() == slots.size(); ++rank) {
       if (known[rank] || !is_whole(slots[rank], later[rank])) continue;
@@ -92,7 +104,7 @@ std::vector<RankSteps> read_board(int board) {
     }
     if (std::find(known.begin(), known.end(), false) == known.end()) break;
   }
-  std::erase_if(ranks, [](const RankSteps& rank) { return rank.mark == 0; });
+  std::erase_if(ranks, [](const RankSteps& rank) { return rank.mark == 0 || !is_possible(rank); });
   std::sort(ranks.begin(), ranks.end(),
             [](const auto& a, const auto& b) { return a.local_rank < b.local_rank; });
   return ranks;
@@ -113,7 +125,7 @@ std::string StepBoard::path() const {
 
 Steps StepBoard::steps() const {
   bool expected = false;
-  for (const SlotBytes& slot : read_slots(memory_.get())) {
+  for (const SlotBytes& slot : read_slots(memory_.get(), 0)) {
     const char mark = field<char>(slot, offsetof(StepSlot, mark));
     if (mark == kStepped) return Steps::kSome;
     expected = expected || mark == kExpectsSteps;
@@ -137,6 +149,21 @@ std::vector<RankSteps> read_step_board(const std::string& path) {
   return board ? read_board(board.get()) : std::vector<RankSteps>();
 }
 
+std::optional<OwnReport> read_own_steps(int memory) {
+  constexpr size_t kHead = offsetof(OwnSteps, slot);
+  struct stat status {};
+  std::array<std::byte, kHead> head;
+  if (::fstat(memory, &status) != 0 || status.st_size != off_t{sizeof(OwnSteps)} ||
+      ::pread(memory, head.data(), kHead, 0) != ssize_t{kHead} ||
+      field<uint64_t>(head, offsetof(OwnSteps, magic)) != kOwnStepsMagic) {
+    return std::nullopt;
+  }
+  const auto ranks = read_board(memory, kHead);
+  if (ranks.empty()) return std::nullopt;
+  return OwnReport{field<int32_t>(head, offsetof(OwnSteps, pid)),
+                   field<uint64_t>(head, offsetof(OwnSteps, pid_space)), ranks.front()};
+}
+
 std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int64_t now_ns) {
   const auto first = std::find_if(ranks.begin(), ranks.end(),
                                   [](const RankSteps& rank) { return rank.mark == kStepped; });
@@ -154,6 +181,11 @@ std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int6
     progress.seconds_left = left * progress.step_seconds;
   }
   return progress;
+}
+
+std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return progress_of(ranks, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 #pragma once
-// Workers' progress as their agent sees it: a slot each, in memory that outlives them. The workers'
-// side is progress.h.
+// Ranks' progress as their agent and `lockstep ps` see it. An agent has a slot for each worker, in
+// memory that outlives them. The ranks' side is progress.h.
 
 #include <optional>
 #include <string>
@@ -51,6 +51,17 @@ struct RankSteps {
 /// read or is no board.
 std::vector<RankSteps> read_step_board(const std::string& path);
 
+/// The report of a rank without an agent.
+struct OwnReport {
+  int pid = 0;             ///< Of the rank, in its own pid namespace.
+  uint64_t pid_space = 0;  ///< That namespace, as lockstep::pid_space() has it.
+  RankSteps steps;
+};
+
+/// The report in `memory`, an open file. Nothing if it is no OwnSteps, or has no report yet. Any
+/// process of the user may write there, and a report with impossible numbers counts as none.
+std::optional<OwnReport> read_own_steps(int memory);
+
 /// One node's progress: that of its first worker with a complete step.
 struct JobProgress {
   int64_t step = 0;
@@ -65,5 +76,7 @@ struct JobProgress {
 
 /// Nothing before the first step. `now_ns`: CLOCK_MONOTONIC.
 std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int64_t now_ns);
+/// The same at this moment.
+std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks);
 
 }  // namespace lockstep

@@ -19,10 +19,8 @@ bool HeldAgent::ended(int wait_ms) const {
 
 std::vector<JobEntry> running_jobs(WithoutProc without_proc) {
   auto jobs = list_jobs(registry_folders(this_environment()), without_proc);
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   for (JobEntry& job : jobs) {
-    job.progress = progress_of(read_step_board(job.steps), now_ns);
+    job.progress = progress_of(read_step_board(job.steps));
     job.stopped = is_stopped(job.pid);
   }
   return jobs;

@@ -37,7 +37,8 @@ const OptionGroup<PsRequest>& ps_options() {
 HelpPage ps_help() {
   return {{{"lockstep ps [--all] [--json]", ""}},
           "Lists this user's jobs on this host: agents of lockstep run, and ranks that torchrun, "
-          "mpirun, srun, a script or a program started.",
+          "mpirun, srun, a script or a program started. Steps are what the ranks report, as "
+          "lockstep train does (lockstep/progress.h).",
           {help_group(ps_options())},
           ""};
 }

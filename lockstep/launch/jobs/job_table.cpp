@@ -61,6 +61,15 @@ std::string speed_of(const JobProgress& progress) {
                      progress.step_seconds < 0.01 ? 1 : 0);
 }
 
+/// All but the note.
+void put_progress(Row& row, const JobProgress& progress) {
+  if (progress.epoch > 0) row[7] = fmt::format("{}/{}", progress.epoch, progress.num_epochs);
+  row[8] = step_of(progress);
+  if (!std::isnan(progress.loss)) row[9] = fmt::format("{:.4g}", progress.loss);
+  row[10] = speed_of(progress);
+  if (progress.seconds_left >= 0) row[11] = format_left(progress.seconds_left);
+}
+
 Row row_of(const JobEntry& job, double now) {
   Row row = {job.run_id,
              std::to_string(job.pid),
@@ -74,13 +83,8 @@ Row row_of(const JobEntry& job, double now) {
   if (job.over) row[kNote] = end_of_job(job, now);
   if (job.over && job.ended == 0) row[5] = "";
   if (!job.progress) return row;
-  const JobProgress& progress = *job.progress;
-  if (progress.epoch > 0) row[7] = fmt::format("{}/{}", progress.epoch, progress.num_epochs);
-  row[8] = step_of(progress);
-  if (!std::isnan(progress.loss)) row[9] = fmt::format("{:.4g}", progress.loss);
-  row[10] = speed_of(progress);
-  if (progress.seconds_left >= 0) row[11] = format_left(progress.seconds_left);
-  if (!job.stopped) row[kNote] = progress.note;
+  put_progress(row, *job.progress);
+  if (!job.stopped) row[kNote] = job.progress->note;
   return row;
 }
 
@@ -105,9 +109,24 @@ Row row_of(const OtherJob& job, double now) {
   row[4] = ranks_of(job);
   row[5] = format_age(now - job.began());
   if (job.restart_count > 0) row[6] = std::to_string(job.restart_count);
+  if (job.progress) {
+    put_progress(row, *job.progress);
+    row[kNote] = job.progress->note;
+  }
   if (job.stopped()) row[kNote] = "stopped";
   row.back() = command_line(job.ranks.front().command);
   return row;
+}
+
+void put_progress(nlohmann::json& entry, const JobProgress& progress) {
+  entry["epoch"] = progress.epoch;
+  entry["num_epochs"] = progress.num_epochs;
+  entry["step"] = progress.step;
+  entry["total_steps"] = progress.total;
+  entry["loss"] = progress.loss;  // NaN becomes null
+  entry["step_seconds"] = progress.step_seconds;
+  entry["seconds_left"] = progress.seconds_left;
+  entry["note"] = progress.note;
 }
 
 nlohmann::json json_of(const JobEntry& job, double now) {
@@ -120,15 +139,7 @@ nlohmann::json json_of(const JobEntry& job, double now) {
     for (const char* name : {"ended", "exit_code", "why"}) entry.erase(name);
   }
   for (const char* name : {"steps", "cause"}) entry.erase(name);
-  if (!job.progress) return entry;
-  entry["epoch"] = job.progress->epoch;
-  entry["num_epochs"] = job.progress->num_epochs;
-  entry["step"] = job.progress->step;
-  entry["total_steps"] = job.progress->total;
-  entry["loss"] = job.progress->loss;  // NaN becomes null
-  entry["step_seconds"] = job.progress->step_seconds;
-  entry["seconds_left"] = job.progress->seconds_left;
-  entry["note"] = job.progress->note;
+  if (job.progress) put_progress(entry, *job.progress);
   return entry;
 }
 
@@ -146,6 +157,7 @@ nlohmann::json json_of(const OtherJob& job, double now) {
   for (const RankProcess& process : job.ranks) entry["pids"].push_back(process.pid);
   if (job.node_rank != kNotTold) entry["node_rank"] = job.node_rank;
   if (job.num_nodes != kNotTold) entry["num_nodes"] = job.num_nodes;
+  if (job.progress) put_progress(entry, *job.progress);
   return entry;
 }
 

@@ -25,7 +25,8 @@ std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t widt
                       const std::vector<OtherJob>& others = {});
 
 /// A JSON list of the entries. "seconds" is the time since each began, or its duration. Entries of
-/// `others` have "launcher", "ranks" and "pids", and lack an agent's members.
+/// `others` have "launcher", "ranks" and "pids", and lack an agent's members. Progress has the same
+/// members in both.
 std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now,
                          const std::vector<OtherJob>& others = {});
 

@@ -51,6 +51,14 @@ std::string made_up_id(const RankOrigin& origin, const OtherJob& job) {
   return word + std::to_string(by_parent ? job.parent : job.ranks.front().pid);
 }
 
+std::vector<RankSteps> reports_of(const OtherJob& job) {
+  std::vector<RankSteps> reports;
+  for (const RankProcess& process : job.ranks) {
+    if (process.steps) reports.push_back(*process.steps);
+  }
+  return reports;
+}
+
 void name_jobs(std::vector<OtherJob>* jobs, const std::vector<RankOrigin>& origins) {
   std::set<std::string> used;
   std::set<size_t> shared;
@@ -162,7 +170,10 @@ std::string how_to_end(const OtherJob& job) {
 
 std::vector<OtherJob> other_jobs_here(const FindRanks& find, const std::vector<JobEntry>& running) {
   try {
-    return other_jobs(ranks_of_others(find(), running, this_environment(), seconds_since_1970()));
+    auto jobs =
+        other_jobs(ranks_of_others(find(), running, this_environment(), seconds_since_1970()));
+    for (OtherJob& job : jobs) job.progress = progress_of(reports_of(job));
+    return jobs;
   } catch (const Error& error) {
     log_warn(fmt::format("jobs that other launchers started are not known: {}", error.what()));
     return {};

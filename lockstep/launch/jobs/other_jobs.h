@@ -3,6 +3,7 @@
 // loop, spawn(). Pure; rank_process.h reads the processes.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct OtherJob {
   /// The common parent of its ranks on this host; for threads, their process. 0: there is none.
   pid_t parent = 0;
   std::vector<RankProcess> ranks;  ///< On this host, by rank; never empty.
+  /// Of its first rank here with a complete step; other_jobs_here() sets it.
+  std::optional<JobProgress> progress;
 
   double began() const;  ///< Start of its first process, seconds since 1970.
   bool stopped() const;  ///< All of its processes are stopped.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/launch/job/step_board.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep {
@@ -25,7 +26,8 @@ struct RankProcess {
   std::string parent_name;     ///< As in ps, "bash"; empty for process 1.
   std::string folder;          ///< The working directory.
   std::vector<std::string> command;
-  Environment environment;  ///< As at the program's start: spawn() sets more in it later.
+  std::optional<RankSteps> steps;  ///< Its report in memory of its own, if it made one.
+  Environment environment;         ///< As at the program's start: spawn() sets more in it later.
 };
 
 /// Data of /proc about `pid`; nothing if it has ended, or belongs to another user. Cost: six reads,

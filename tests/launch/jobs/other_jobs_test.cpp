@@ -244,6 +244,28 @@ TEST(JobTable, SaysWhoStartedWhat) {
     EXPECT_NE(json.find(part), std::string::npos) << part << json;
 }
 
+TEST(JobTable, ShowsTheStepsOfRanksWithoutAgent) {
+  std::vector<RankProcess> ranks = {process(11, 0, 2, open_mpi(0, 2, "77")),
+                                    process(12, 1, 2, open_mpi(1, 2, "77")),
+                                    process(21, 0, 2, open_mpi(0, 2, "78"))};
+  ranks[1].steps = RankSteps{.mark = kStepped, .step = 4, .total = 10, .loss = 2, .note = "slow"};
+  ranks[2].steps = RankSteps{.mark = kExpectsSteps};
+  auto jobs = other_jobs_here([&] { return ranks; }, {});
+  ASSERT_EQ(jobs.size(), 2U);
+  ASSERT_TRUE(jobs[0].progress);
+  EXPECT_EQ(jobs[0].progress->step, 4);
+  EXPECT_FALSE(jobs[1].progress);
+  jobs[0].progress->note = "slow";  // its step was long ago
+  const std::string table = job_table({}, 30, 0, jobs);
+  EXPECT_NE(table.find("  STEP       LOSS  NOTE  COMMAND\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("  4/10 40 %  2     slow  worker --fast\n"), std::string::npos) << table;
+  const std::string json = jobs_as_json({}, 30, jobs);
+  EXPECT_NE(json.find("\"total_steps\": 10"), std::string::npos) << json;
+  EXPECT_EQ(json.find("\"step\""), json.rfind("\"step\"")) << json;
+  for (RankProcess& rank : jobs[0].ranks) rank.stopped = true;
+  EXPECT_NE(job_table({}, 30, 0, jobs).find("  stopped  worker"), std::string::npos);
+}
+
 TEST(JobTable, ShowsNothingThatATerminalWouldObey) {
   const Environment environment = with(plain(0, 1), {{"TORCHELASTIC_RUN_ID", "a\x1b[2J"}});
   RankProcess rank = process(12, 0, 1, environment);

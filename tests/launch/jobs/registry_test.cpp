@@ -1,13 +1,20 @@
 #include "lockstep/launch/jobs/registry.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <limits>
 
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/job_control.h"
@@ -266,6 +273,61 @@ TEST(StepBoard, HoldsWhatAWorkerReports) {
   EXPECT_TRUE(read_step_board("").empty());
   ::unsetenv("LOCKSTEP_STEPS");
   ::unsetenv("LOCKSTEP_LOCAL_RANK");
+}
+
+/// Memory with `bytes` in it, as another process may have made it.
+UniqueFd memory_of(const void* bytes, size_t size) {
+  UniqueFd memory(::memfd_create(kOwnStepsName, MFD_CLOEXEC));
+  if (!memory || ::pwrite(memory.get(), bytes, size, 0) != static_cast<ssize_t>(size))
+    throw io_error("memfd");
+  return memory;
+}
+
+TEST(OwnSteps, AreReadIfTheyCanBe) {
+  const auto read = [](const std::function<void(OwnSteps&)>& change) {
+    OwnSteps steps;
+    steps.magic = kOwnStepsMagic;
+    steps.pid = 7;
+    steps.pid_space = 8;
+    steps.slot.mark = kStepped;
+    steps.slot.step = 4;
+    change(steps);
+    return read_own_steps(memory_of(&steps, sizeof steps).get());
+  };
+  const auto report = read([](OwnSteps& steps) { steps.slot.note[0] = '\x1b'; });
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->pid, 7);
+  EXPECT_EQ(report->pid_space, 8U);
+  EXPECT_EQ(report->steps.step, 4);
+  EXPECT_EQ(report->steps.note, "?");
+  const auto unended = read([](OwnSteps& steps) {
+    std::fill_n(steps.slot.note, sizeof steps.slot.note, 'x');
+    std::fill_n(steps.slot.work, sizeof steps.slot.work, 'y');
+  });
+  ASSERT_TRUE(unended);
+  EXPECT_EQ(unended->steps.note, std::string(48, 'x'));
+  EXPECT_EQ(unended->steps.work, std::string(24, 'y'));
+
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  EXPECT_FALSE(read([](OwnSteps& steps) { steps.magic = 1; }));
+  EXPECT_FALSE(read([](OwnSteps& steps) { steps.slot.mark = 0; })) << "nothing is reported yet";
+  EXPECT_FALSE(read([](OwnSteps& steps) { steps.slot.version = 3; })) << "it is being written";
+  EXPECT_FALSE(read([](OwnSteps& steps) { steps.slot.step = kLeast; }));
+  EXPECT_FALSE(read([](OwnSteps& steps) { steps.slot.total = kLeast; }));
+  EXPECT_FALSE(read([](OwnSteps& steps) { steps.slot.stepped_ns = kLeast; }));
+  EXPECT_FALSE(read([](OwnSteps& steps) { steps.slot.work_ns = kLeast; }));
+  EXPECT_FALSE(read([](OwnSteps& steps) { steps.slot.step_seconds = 1e300; }));
+  EXPECT_FALSE(read([](OwnSteps& steps) { steps.slot.step_seconds = std::nan(""); }));
+}
+
+TEST(OwnSteps, AnotherSizeIsNoneOfThem) {
+  std::array<std::byte, 2 * sizeof(OwnSteps)> bytes{};
+  std::memcpy(bytes.data(), &kOwnStepsMagic, sizeof kOwnStepsMagic);
+  for (const size_t size :
+       {size_t{0}, size_t{8}, sizeof(OwnSteps) - 1, sizeof(OwnSteps) + 1, bytes.size()}) {
+    EXPECT_FALSE(read_own_steps(memory_of(bytes.data(), size).get())) << size;
+  }
+  EXPECT_FALSE(read_own_steps(-1));
 }
 
 TEST(JobProgress, IsThatOfTheFirstRankThatMadeAStep) {
