@@ -123,8 +123,12 @@ class Processes {
     OpenHere found;
     const Folder files = open_folder(proc, (std::string(name) + "/fd").c_str());
     if (files == nullptr) return found;
+    std::optional<OwnNumber> own;
     const auto is_own = [&](int pid, uint64_t space) {
-      return pid == std::atoi(name) && space == space_ && space_ != 0;
+      if (space == 0 || space_ == 0) return false;
+      if (space == space_) return pid == std::atoi(name);
+      if (!own) own = own_number(std::atoi(name));
+      return pid == own->pid && space == own->space;
     };
     for_each_number(files.get(), [&](const char* number) {
       const OpenFile file = {::dirfd(files.get()), number};
@@ -176,7 +180,7 @@ std::vector<RankProcess> ranks_here() {
     if (::fstatat(folder, name, &about, 0) != 0 || about.st_uid != ::geteuid()) return;
     const OpenHere found = processes.look_into(folder, name);
     for (const Owner& owner : found.owners) {
-      auto process = read_rank_process(owner.pid, owner.rank, owner.size);
+      auto process = read_rank_process(std::atoi(name), owner.rank, owner.size);
       if (!process) continue;
       process->is_thread = found.owners.size() > 1;
       process->steps = found.steps;

@@ -11,9 +11,8 @@ namespace lockstep::app {
 /// Whether the target of a link in /proc/PID/fd is a flight recorder.
 bool is_recorder(std::string target);
 
-/// Each rank that has made a process group, with the steps that it reports. Processes of other PID
-/// namespaces are left out, because this one cannot name them by number, and so are processes that
-/// end meanwhile.
+/// Each rank that has made a process group, with the steps that it reports. Ranks in containers are
+/// there, too, unless these lack a /proc of their own. Processes that end meanwhile are left out.
 ///
 /// Cost: a stat() for each process of the host. Each process of this user costs 10 us, and each of
 /// its open files 4 us. Measured: 0.25 s with 4,000 such processes of 13 files each.

@@ -20,6 +20,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/options.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/comm/flight/process_state.h"
@@ -115,6 +116,30 @@ bool descends(int pid, int ancestor, const std::map<int, int>& parents) {
   return false;
 }
 
+/// The numbers here of processes that number themselves otherwise, as in a container.
+class Numbers {
+ public:
+  explicit Numbers(const std::map<int, int>& processes) : processes_(processes) {}
+
+  /// Of the process that wrote the record; 0: it has ended.
+  int here(const FlightRecord& record) {
+    if (record.pid_space == space_ || record.pid_space == 0 || space_ == 0) return record.pid;
+    if (inside_.empty()) {
+      for (const auto& [pid, parent] : processes_) {
+        const OwnNumber own = own_number(pid);
+        inside_[{own.space, own.pid}] = pid;
+      }
+    }
+    const auto found = inside_.find({record.pid_space, record.pid});
+    return found == inside_.end() ? 0 : found->second;
+  }
+
+ private:
+  const std::map<int, int>& processes_;
+  const uint64_t space_ = pid_space();
+  std::map<std::pair<uint64_t, int>, int> inside_;
+};
+
 /// Adds records of these processes and their descendants: one may be a worker or the agent that
 /// started it. Ranks of a host have each other's recorders open, so the records of dead ranks are
 /// there too, each once.
@@ -124,6 +149,7 @@ void add_records_of(const std::set<pid_t>& roots, Found& found) {
     return std::any_of(roots.begin(), roots.end(),
                        [&](pid_t root) { return descends(pid, root, family); });
   };
+  Numbers numbers(family);
   std::set<std::pair<dev_t, ino_t>> seen;
   for (const auto& [each, parent] : family) {
     if (!is_meant(each)) continue;
@@ -137,8 +163,10 @@ void add_records_of(const std::set<pid_t>& roots, Found& found) {
       }
       FlightRecord* const record = found.load(descriptor, fmt::format("process {}", each));
       if (record == nullptr) continue;
-      record->process = process_state(record->pid);
-      record->alive = family.count(record->pid) != 0 && record->process != "dead";
+      const int here = numbers.here(*record);
+      if (here != 0) record->pid = here;
+      record->process = here != 0 ? process_state(here) : "dead";
+      record->alive = family.count(here) != 0 && record->process != "dead";
       if (record->alive && !is_meant(record->pid)) found.records.pop_back();
     }
   }

@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "lockstep/base/file.h"
 
@@ -38,6 +40,19 @@ uint64_t pid_space() {
     return 0;
   }
   return space.st_ino;
+}
+
+OwnNumber own_number(int pid) {
+  const std::string folder = "/proc/" + std::to_string(pid);
+  const std::string status = read_if_there(folder + "/status");
+  // Its numbers from /proc's namespace to the innermost: "NSpid:\t4711\t12".
+  constexpr std::string_view kNumbers = "\nNSpid:";
+  const size_t begin = status.find(kNumbers);
+  struct stat space {};
+  if (begin == std::string::npos || ::stat((folder + "/ns/pid").c_str(), &space) != 0) return {};
+  const size_t end = std::min(status.find('\n', begin + kNumbers.size()), status.size());
+  const size_t last = status.rfind('\t', end);
+  return {std::atoi(status.c_str() + last), space.st_ino};
 }
 
 bool is_own_user(uid_t user) {

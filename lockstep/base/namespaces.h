@@ -12,6 +12,15 @@ namespace lockstep {
 /// /proc belongs to another numbering, or is missing.
 uint64_t pid_space();
 
+/// A process as it numbers itself.
+struct OwnNumber {
+  int pid = 0;         ///< In its own pid namespace; in others it has other numbers.
+  uint64_t space = 0;  ///< That namespace, as pid_space() is there.
+};
+/// Of the process that has the number `pid` in /proc, such as one of a container. All 0 if it has
+/// ended, or may not be read. Cost: two reads.
+OwnNumber own_number(int pid);
+
 /// True if `user`, an owner as the kernel reports it to this process, is this process's own
 /// effective user. The kernel translates users from one user namespace to another. All users
 /// without a number in this one appear as 65534, which is then never this user.

@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <string>
+
 #include "tests/support/namespaces.h"
 
 namespace lockstep {
@@ -46,6 +49,27 @@ TEST(PidSpace, IsNoneWhereProcIsAnothersAsRoot) {
     testing::enter_user_namespace(CLONE_NEWPID);
     testing::enter_pid_namespace();
     return pid_space() == 0 ? 0 : 1;
+  });
+  EXPECT_EQ(status, 0);
+}
+
+TEST(OwnNumber, IsTheOneOfThisNamespaceHere) {
+  const OwnNumber own = own_number(::getpid());
+  EXPECT_EQ(own.pid, ::getpid());
+  EXPECT_EQ(own.space, pid_space());
+  EXPECT_EQ(own_number(1 << 30).pid, 0);
+  EXPECT_EQ(own_number(1 << 30).space, 0u);
+}
+
+TEST(OwnNumber, OfAContainersProcessIsTheOneInThereAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
+  const int status = status_of_child([outside = pid_space()] {
+    testing::enter_user_namespace(CLONE_NEWPID);
+    testing::enter_pid_namespace();
+    // /proc is still the one of outside.
+    const int pid = std::stoi(std::filesystem::read_symlink("/proc/self").string());
+    const OwnNumber own = own_number(pid);
+    return pid != 1 && own.pid == 1 && own.space != 0 && own.space != outside ? 0 : 1;
   });
   EXPECT_EQ(status, 0);
 }

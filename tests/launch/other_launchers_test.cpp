@@ -6,9 +6,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/proc.h"
 #include "lockstep/deadline.h"
 #include "tests/launch/launched.h"
 #include "tests/support/held_port.h"
+#include "tests/support/namespaces.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep::testing {
@@ -24,13 +26,14 @@ class OtherLaunchers : public ::testing::Test {
     return {{"LOCKSTEP_JOBS_DIR", folder_ / "jobs"}};
   }
   /// Starts rank `rank` of `size` as a script would; it waits.
-  std::unique_ptr<Launched> rank(int rank, int size = 2, const Words& more = {}) const {
+  std::unique_ptr<Launched> rank(int rank, int size = 2, const Words& more = {},
+                                 Words words = {}) const {
     auto all = variables();
     all["RANK"] = std::to_string(rank);
     all["WORLD_SIZE"] = std::to_string(size);
     all["MASTER_ADDR"] = "127.0.0.1";
     all["MASTER_PORT"] = std::to_string(port_.number());
-    Words words = {built_program("group_holder")};
+    words.push_back(built_program("group_holder"));
     words.insert(words.end(), more.begin(), more.end());
     return std::make_unique<Launched>(words, all);
   }
@@ -171,6 +174,31 @@ TEST_F(OtherLaunchers, RanksOfAProgramThatSpawnsThemAreAJob) {
     program.send(SIGKILL);
     program.wait();
     ASSERT_TRUE(program.wait_all_gone());
+  }
+}
+
+TEST_F(OtherLaunchers, RanksOfContainersAreListedByTheirNumbersHereAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
+  const Words container = {"/usr/bin/unshare", "--user",       "--map-root-user", "--pid",
+                           "--fork",           "--kill-child", "--mount-proc"};
+  const auto one = rank(0, 2, {"steps"}, container);
+  const auto two = rank(1, 2, {"steps"}, container);
+  // Each is process 1 of its own namespace.
+  ASSERT_TRUE(one->wait_for("holding 1\n")) << one->err();
+  ASSERT_TRUE(two->wait_for("holding 1\n")) << two->err();
+  const auto list = listed();
+  ASSERT_EQ(list.size(), 1U) << list;
+  EXPECT_EQ(list[0]["run_id"], id());
+  EXPECT_EQ(list[0]["ranks"], nlohmann::json({0, 1}));
+  EXPECT_EQ(list[0]["step"], 812);
+  const std::string table = said({"inspect", id()});
+  EXPECT_FALSE(has(table, "dead") || has(table, "no record")) << table;
+  for (const size_t each : {0U, 1U}) {
+    const int pid = list[0]["pids"][each];
+    const auto stat = stat_fields(pid);
+    ASSERT_GT(stat.size(), 1U) << list;
+    EXPECT_EQ(stat[1], std::to_string((each == 0 ? one : two)->pid())) << "unshare started it";
+    EXPECT_TRUE(has(table, " " + std::to_string(pid) + "  ")) << table;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -27,6 +28,8 @@ std::string key_of(const RankOrigin& origin, const RankProcess& process) {
   std::string place = fmt::format("session {}", process.session);
   if (launcher_of(process) > 0) place = fmt::format("parent {}", launcher_of(process));
   if (!origin.meeting.empty()) place = "meeting " + origin.meeting;
+  // Each container has a loopback of its own.
+  if (is_loopback(origin.meeting.substr(0, origin.meeting.rfind(':')))) place += process.network;
   if (!origin.name.empty()) place = "name " + origin.name;
   return fmt::format("{} {} {}", origin.launcher, process.size, place);
 }

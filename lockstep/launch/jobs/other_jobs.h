@@ -38,7 +38,8 @@ struct OtherJob {
 /// Groups these ranks into jobs, the oldest first. Ranks belong together by, in this order:
 /// - one name that their launcher gives the job (TORCHELASTIC_RUN_ID, Slurm's job and step, the
 ///   namespace of PMIx ...);
-/// - one MASTER_ADDR and MASTER_PORT, or one folder, where they meet;
+/// - one MASTER_ADDR and MASTER_PORT, or one folder, where they meet; if that is loopback, one
+///   network namespace, too;
 /// - one parent, or, if that has ended, one session.
 /// Of two such ranks with the same number the later belongs to another job.
 std::vector<OtherJob> other_jobs(std::vector<RankProcess> ranks);

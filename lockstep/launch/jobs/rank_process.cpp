@@ -85,6 +85,7 @@ std::optional<RankProcess> read_rank_process(pid_t pid, int rank, int size) {
   process.stopped = stat[kState] == "T";
   process.program = link_of(pid, "exe");
   process.folder = link_of(pid, "cwd");
+  process.network = link_of(pid, "ns/net");
   process.command = texts_in(text_of(pid, "cmdline"));
   process.environment = environment_of(pid);
   process.parent_program = link_of(std::atoi(stat[kParent].c_str()), "exe");

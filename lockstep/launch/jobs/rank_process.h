@@ -19,7 +19,8 @@ struct RankProcess {
   bool is_thread = false;        ///< It has several ranks, each a thread.
   std::vector<pid_t> ancestors;  ///< Its parent first; without process 1.
   pid_t session = 0;
-  double began = 0;  ///< Seconds since 1970.
+  std::string network;  ///< Its network namespace, "net:[4026531840]"; "" if unknown.
+  double began = 0;     ///< Seconds since 1970.
   bool stopped = false;
   std::string program;         ///< Path of its program; this and the next two "" if unknown.
   std::string parent_program;  ///< Of its parent, even if that is process 1.
@@ -30,8 +31,8 @@ struct RankProcess {
   Environment environment;         ///< As at the program's start: spawn() sets more in it later.
 };
 
-/// Data of /proc about `pid`; nothing if it has ended, or belongs to another user. Cost: six reads,
-/// and one for each ancestor.
+/// Data of /proc about `pid`; nothing if it has ended, or belongs to another user. Cost: seven
+/// reads, and one for each ancestor.
 std::optional<RankProcess> read_rank_process(pid_t pid, int rank, int size);
 
 }  // namespace lockstep

@@ -104,6 +104,24 @@ TEST(OtherJobs, RanksThatMeetAtOnePlaceAreOneJob) {
   EXPECT_EQ(jobs[2].id, "env-29600");
 }
 
+TEST(OtherJobs, EachContainerHasALoopbackOfItsOwn) {
+  const auto jobs_at = [](const std::string& address) {
+    std::vector<RankProcess> ranks;
+    for (const pid_t pid : {11, 12, 13, 14}) {
+      auto environment = plain(pid % 2, 2);
+      environment["MASTER_ADDR"] = address;
+      ranks.push_back(process(pid, pid % 2, 2, environment));
+      ranks.back().network = pid == 11 || pid == 14 ? "net:[1]" : "net:[2]";
+    }
+    return other_jobs(ranks);
+  };
+  const auto apart = jobs_at("localhost");
+  ASSERT_EQ(apart.size(), 2U);
+  EXPECT_EQ(apart[0].ranks[0].pid, 14);
+  EXPECT_EQ(apart[0].ranks[1].pid, 11);
+  EXPECT_EQ(jobs_at("10.0.0.1")[0].ranks[0].pid, 12) << "hosts of one job may be containers";
+}
+
 TEST(OtherJobs, ANameThatTheLauncherGivesCountsMost) {
   RankProcess elsewhere = process(12, 1, 2, step(1, 2, "12"));
   elsewhere.ancestors = {60};
