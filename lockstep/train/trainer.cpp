@@ -95,7 +95,7 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& a
                                global_batch(parts_.config.train, virtual_ranks().total))),
       steps_per_epoch_(parts_.loader.num_batches(samples_a_virtual_rank_ * virtual_ranks().count)) {
   if (parts_.masters) make_masters_equal();
-  if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group, norm_time_);
+  if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group, inner_time_);
   if (config().system.val_while_train) {
     check_main_indicator(config().metric.main_indicator, task().metric_names());
   }

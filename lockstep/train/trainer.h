@@ -160,7 +160,8 @@ class Trainer {
   /// Trains until num_epochs, max_steps or a signal. Errors: those of the group, the loader and the
   /// callbacks; kDiverged naming step and ranks. The latter reports a loss that is not finite, or
   /// gradients that overflow, if such steps are not dropped or are too frequent. The weights are
-  /// then those of the step before.
+  /// then those of the step before; with training_step, those before the call of optimize() whose
+  /// loss it is.
   StopReason fit();
 
   /// For the callback that evaluates: takes the result into account and notifies the others.
@@ -256,7 +257,8 @@ class Trainer {
     StepWaits waits;
   };
   Agreed agree(const Losses& losses, bool overflow, const Batch& batch, double together_s);
-  [[noreturn]] void report_divergence(double own_loss);
+  /// `part`: of several optimizers' parts, the one whose loss it is.
+  [[noreturn]] void report_divergence(double own_loss, const std::string& part = "");
   void make_masters_equal();
   bool gradients_overflow() const;
   void keep_buffers(const AccumulationSlot& slot);
@@ -311,8 +313,9 @@ class Trainer {
   bool bad_loss_ = false;                   // in that step
   int drops_in_a_row_ = 0;
   std::chrono::steady_clock::time_point together_;  // last time that all ranks met, in agree()
-  /// Time of synchronised batch norm's collectives so far.
-  std::shared_ptr<CollectiveTime> norm_time_ = std::make_shared<CollectiveTime>();
+  /// Time so far in collectives that are in no StepTimings: those of synchronised batch norm, and
+  /// of losses before an update.
+  std::shared_ptr<CollectiveTime> inner_time_ = std::make_shared<CollectiveTime>();
   WaitSums recent_waits_;
   bool all_have_data_ = false;    // the next batch waits for no rank's disk
   double waited_for_data_s_ = 0;  // waiting for other ranks' data, in this step

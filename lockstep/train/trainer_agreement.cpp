@@ -119,7 +119,7 @@ void Trainer::ask_whether_job_goes_on() {
   if (goes_on > 0) stop_ = StopReason::kMembership;
 }
 
-void Trainer::report_divergence(double own_loss) {
+void Trainer::report_divergence(double own_loss, const std::string& part) {
   std::vector<double> losses(static_cast<size_t>(num_ranks()));
   group().all_gather(&own_loss, losses.data(), 1, DType::kFloat64).wait();
   std::vector<int> ranks;
@@ -127,10 +127,11 @@ void Trainer::report_divergence(double own_loss) {
     if (!std::isfinite(losses[static_cast<size_t>(rank)])) ranks.push_back(rank);
   }
   throw Error(ErrorCode::kDiverged,
-              fmt::format("epoch: {} step: {}. Invalid loss, terminating training: it is not a "
+              fmt::format("epoch: {} step: {}. Invalid loss{}, terminating training: it is not a "
                           "finite number on rank {}. Try a smaller scheduler.lr or "
                           "train.clip_grad=True",
-                          state_.epoch + 1, state_.batch_in_epoch + 1, rank_list(ranks)));
+                          state_.epoch + 1, state_.batch_in_epoch + 1,
+                          part.empty() ? "" : fmt::format(" of '{}'", part), rank_list(ranks)));
 }
 
 }  // namespace lockstep

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -57,6 +59,7 @@ class Trainer::ManualStep final : public TrainingStep {
     TrainedPart& part = *trainer_.trained_[index];
     accumulate(index, loss);
     report_.timings += part.ddp.timings();
+    require_finite(index);
     for (auto& callback : trainer_.callbacks_) callback->before_update(trainer_);
     const auto& train = trainer_.config().train;
     if (train.clip_grad) clip_gradients(part.parameters, train.clip_norm);
@@ -142,6 +145,18 @@ class Trainer::ManualStep final : public TrainingStep {
       const auto row = static_cast<size_t>(virtual_rank - trainer_.virtual_ranks().first);
       losses_[index][row].push_back(value.item().toDouble());
     });
+  }
+
+  /// Collective. A loss that is not finite on any rank ends the run on all, before its gradients
+  /// reach the weights.
+  void require_finite(size_t index) {
+    double own = 0;
+    for (const auto& of_virtual_rank : losses_[index]) own += of_virtual_rank.back();
+    int32_t bad = std::isfinite(own) ? 0 : 1;
+    const auto begin = std::chrono::steady_clock::now();
+    trainer_.group().all_reduce(&bad, 1, DType::kInt32, ReduceOp::kMax).wait();
+    trainer_.inner_time_->add(std::chrono::steady_clock::now() - begin);
+    if (bad > 0) trainer_.report_divergence(own, trainer_.trained_[index]->name);
   }
 
   Trainer& trainer_;

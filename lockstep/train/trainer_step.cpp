@@ -62,7 +62,7 @@ StepReport Trainer::micro_step(const Batch& batch) {
   report.lr = current_rate();
   keep_buffers(slot);
   Losses losses;
-  const double norm_begin_s = norm_time_->seconds();
+  const double inner_begin_s = inner_time_->seconds();
   if (parts_.training_step) {
     losses = step_manually(batch, report);
   } else if (slot.last) {
@@ -75,7 +75,7 @@ StepReport Trainer::micro_step(const Batch& batch) {
   kept_statistics_.restore();
   const auto& timings = report.timings;
   const double together_s = (timings.comm_exposed + timings.buffers + timings.folding) / 1000 +
-                            norm_time_->seconds() - norm_begin_s + waited_for_data_s_;
+                            inner_time_->seconds() - inner_begin_s + waited_for_data_s_;
   const auto agreed = agree(losses, slot.last && gradients_overflow(), batch, together_s);
   report.waits = agreed.waits;
   report.loss = agreed.loss;

@@ -6,6 +6,7 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "lockstep/train/optimized_parts.h"
@@ -48,6 +49,7 @@ struct PairRun {
   std::vector<at::Tensor> weights;  ///< Parameters and buffers.
   std::vector<std::pair<std::string, double>> logged;
   int copied = 0;
+  std::string error;
 };
 
 at::Tensor judged(Pair& pair, const at::Tensor& made) {
@@ -78,6 +80,17 @@ void judge_once(TrainingStep& step) {
   }
 }
 
+thread_local int rank_of_pair = 0;  // of this thread's run
+
+/// One rank alone has a loss that is no number.
+void make_badly(TrainingStep& step) {
+  auto& pair = step.network<Pair>();
+  step.optimize("maker", [&](const Batch& batch) {
+    const auto loss = pair.maker(batch.images.flatten(1)).mean();
+    return rank_of_pair == 1 ? loss * std::nan("") : loss;
+  });
+}
+
 using StepOfPair = void (*)(TrainingStep&);
 
 class PairRecorder final : public Callback {
@@ -94,6 +107,7 @@ class PairRecorder final : public Callback {
 
 PairRun run_pair_rank(const World& world, const Config& config, StepOfPair step) {
   static std::mutex building;
+  rank_of_pair = world.rank;
   auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
   std::shared_ptr<Pair> pair;
   {
@@ -122,7 +136,11 @@ PairRun run_pair_rank(const World& world, const Config& config, StepOfPair step)
   trainer_parts.training_step = step;
   Trainer trainer(std::move(trainer_parts), {});
   trainer.add(std::make_shared<PairRecorder>(run));
-  trainer.fit();
+  try {
+    trainer.fit();
+  } catch (const Error& error) {
+    run.error = error.what();
+  }
   for (const auto& tensor : pair->parameters()) run.weights.push_back(tensor.detach().clone());
   for (const auto& tensor : pair->buffers()) run.weights.push_back(tensor.clone());
   return run;
@@ -153,6 +171,7 @@ TEST(ManualSteps, HaveTheSameBitsOnAnyRanks) {
   EXPECT_TRUE(std::isfinite(one.logged[0].second));
   for (const int ranks : {2, 4}) {
     for (const auto& run : run_pair(ranks, pair_config())) {
+      EXPECT_EQ(run.error, "");
       ASSERT_EQ(run.weights.size(), one.weights.size());
       for (size_t i = 0; i < one.weights.size(); ++i) {
         EXPECT_TRUE(run.weights[i].equal(one.weights[i])) << "tensor " << i << " of " << ranks;
@@ -166,8 +185,23 @@ TEST(ManualSteps, AverageBothNetworksWithoutACopy) {
   auto config = pair_config();
   config.parallel.virtual_ranks = 0;
   const auto runs = run_pair(2, config, judge_once);
+  EXPECT_EQ(runs[0].error, "");
   EXPECT_EQ(runs[0].copied, 0);
   for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(runs[0].weights[i].equal(runs[1].weights[i])) << i;
+}
+
+TEST(ManualSteps, ABadLossOfOneRankReachesTheWeightsOfNone) {
+  auto config = pair_config();
+  config.parallel.virtual_ranks = 0;
+  torch::manual_seed(5);
+  const auto fresh = Pair().parameters();
+  for (const auto& run : run_pair(2, config, make_badly)) {
+    EXPECT_NE(run.error.find("epoch: 1 step: 1. Invalid loss of 'maker', terminating training: it "
+                             "is not a finite number on rank 1."),
+              std::string::npos)
+        << run.error;
+    for (size_t i = 0; i < fresh.size(); ++i) EXPECT_TRUE(run.weights[i].equal(fresh[i])) << i;
+  }
 }
 
 /// Points at 16 places; nothing is learnt from them here.
@@ -239,6 +273,28 @@ TEST_F(ManualRecipe, EachPartHasItsOptimizerAndARunResumes) {
   rest.optimizers[1].make = make_adam;
   EXPECT_NE(refusal(rest).find("the optimizer of 'right' was SGD, now it is Adam"),
             std::string::npos);
+}
+
+TEST_F(ManualRecipe, ABadLossIsNotedBeforeItsUpdate) {
+  auto given = recipe();
+  std::shared_ptr<Two> two;
+  given.network = [&](int64_t) { return two = std::make_shared<Two>(); };
+  std::vector<at::Tensor> before;
+  given.training_step = [&](TrainingStep& step) {
+    const bool bad = step.number() == 2;
+    for (const auto& parameter : two->parameters()) {
+      if (bad) before.push_back(parameter.detach().clone());
+    }
+    step.optimize("right", [&](const Batch& batch) {
+      const auto loss = two->right(batch.images).mean();
+      return bad ? loss * std::nan("") : loss;
+    });
+  };
+  EXPECT_NE(refusal(given).find("epoch: 1 step: 3. Invalid loss of 'right', terminating training"),
+            std::string::npos);
+  const auto after = two->parameters();
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(after[i].equal(before[i])) << i;
 }
 
 TEST_F(ManualRecipe, MistakesAreOneLine) {
