@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <stdexcept>
 
 #include "lockstep/model.h"
 #include "lockstep/weights.h"
@@ -99,6 +100,19 @@ TEST_F(RecipeTest, EventsComeInTheirOrder) {
   EXPECT_TRUE(fs::exists(out() / "best"));
 }
 
+// max_steps ends this run within an epoch, so its evaluation comes at the end.
+TEST_F(RecipeTest, TheEndIsTheLastEvent) {
+  std::string told;
+  auto given = recipe();
+  given.metric = [](int64_t) { return std::make_unique<MeanError>(); };
+  given.main_indicator = "closeness";
+  given.settings.insert(given.settings.end(), {"system.val_while_train=True", "train.max_steps=2"});
+  given.events.on_evaluation = [&](const EvalResult&) { told += "evaluation "; };
+  given.events.on_end = [&] { told += "end"; };
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(told, "evaluation end");
+}
+
 TEST_F(RecipeTest, FrozenLayersStayAndGroupsHaveTheirRates) {
   auto given = recipe();
   at::Tensor before;
@@ -163,6 +177,35 @@ const CallbackPart kCounts("counts", "counts", [](Section& settings) {
     return events;
   };
 });
+
+std::string told_of_breaks;
+const CallbackPart kBreaks("breaks", "fails, and in on_error again", [](Section&) {
+  return [] {
+    RecipeEvents events;
+    events.on_epoch = [](int64_t, double) { throw Error(ErrorCode::kIo, "the first"); };
+    events.on_error = [](const std::string& why) {
+      told_of_breaks += why + " ";
+      throw std::runtime_error("a second");
+    };
+    return events;
+  };
+});
+
+TEST_F(RecipeTest, TheFirstErrorIsReportedThoughOnErrorFailsToo) {
+  auto given = recipe();
+  given.settings.emplace_back("callbacks=[{name: breaks}, {name: breaks}]");
+  given.events.on_error = [](const std::string& why) {
+    told_of_breaks += why;
+    throw 3;
+  };
+  told_of_breaks.clear();
+  ::testing::internal::CaptureStderr();
+  const auto error = error_of([&] { train(given, World::join()); });
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_STREQ(error.what(), "the first");
+  EXPECT_EQ(told_of_breaks, "the first the first the first");
+  EXPECT_NE(lines.find("on_error failed too: a second\n"), std::string::npos) << lines;
+}
 
 TEST_F(RecipeTest, TakesOptimizerScheduleAndCallbacksByName) {
   auto given = recipe();

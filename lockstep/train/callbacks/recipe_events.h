@@ -1,8 +1,10 @@
 #pragma once
 
+#include <exception>
 #include <string>
 #include <utility>
 
+#include "lockstep/base/log.h"
 #include "lockstep/train.h"
 #include "lockstep/train/trainer.h"
 
@@ -25,8 +27,18 @@ class EventCallback final : public Callback {
   void on_evaluation(Trainer&, const EvalResult& result) override {
     tell(events_.on_evaluation, result);
   }
-  void on_end(Trainer&) override { tell(events_.on_end); }
-  void failed(const std::string& why) { tell(events_.on_error, why); }
+  /// At the close: the end of a run may evaluate once more, and on_end is the last event.
+  void on_close(Trainer&) override { tell(events_.on_end); }
+  /// An error of on_error itself is a warning: the run's is that which came first.
+  void failed(const std::string& why) {
+    try {
+      tell(events_.on_error, why);
+    } catch (const std::exception& error) {
+      log_warn(std::string("on_error failed too: ") + error.what());
+    } catch (...) {
+      log_warn("on_error failed too");
+    }
+  }
 
  private:
   template <typename Event, typename... Facts>

@@ -79,15 +79,13 @@ int train(const Recipe& recipe, World world) {
   expand_variables(tree);
   Config config = read_config(std::move(tree));
   config.source = write_yaml(config.effective);
-  RunExtras extras{recipe.optimizer,
-                   recipe.optimizers,
-                   recipe.training_step,
-                   {std::make_shared<EventCallback>(recipe.events)},
-                   false};
+  const auto events = std::make_shared<EventCallback>(recipe.events);
+  const RunExtras extras{
+      recipe.optimizer, recipe.optimizers, recipe.training_step, {events}, false};
   try {
     return run_training(config, std::move(world), extras);
   } catch (const std::exception& error) {
-    if (recipe.events.on_error) recipe.events.on_error(error.what());
+    events->failed(error.what());
     throw;
   }
 }
