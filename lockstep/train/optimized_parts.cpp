@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <system_error>
 #include <unordered_map>
 
 #include "lockstep/base/text.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/error.h"
+#include "lockstep/parallel/module_state.h"
 
 namespace lockstep {
 namespace {
@@ -62,8 +66,29 @@ void check_shares(const Model& model, const std::vector<OptimizedPart>& parts) {
   }
 }
 
+constexpr std::string_view kFileBegin = "optimizer_";
+constexpr std::string_view kFileEnd = ".safetensors";
+
 std::string file_of_part(const OptimizedPart& part) {
-  return fmt::format("optimizer_{}.safetensors", part.name);
+  return fmt::format("{}{}{}", kFileBegin, part.name, kFileEnd);
+}
+
+/// The parts with a file of their own in a checkpoint: all but the first. Sorted.
+std::vector<std::string> parts_in(const std::filesystem::path& checkpoint) {
+  std::vector<std::string> names;
+  std::error_code gone;  // reading the checkpoint reports it
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint, gone)) {
+    const std::string file = entry.path().filename().string();
+    if (!file.starts_with(kFileBegin) || !file.ends_with(kFileEnd)) continue;
+    names.push_back(
+        file.substr(kFileBegin.size(), file.size() - kFileBegin.size() - kFileEnd.size()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : name_list(names);
 }
 
 }  // namespace
@@ -88,9 +113,31 @@ ExtraFiles optimizer_files(const torch::nn::Module& model,
   return files;
 }
 
+void check_saved_parts(const std::filesystem::path& checkpoint,
+                       const std::vector<OptimizedPart>& parts) {
+  const auto saved = parts_in(checkpoint);
+  std::vector<std::string> now, lacking;
+  for (size_t i = 1; i < parts.size(); ++i) now.push_back(parts[i].name);
+  std::sort(now.begin(), now.end());
+  if (saved == now) return;
+  std::set_difference(now.begin(), now.end(), saved.begin(), saved.end(),
+                      std::back_inserter(lacking));
+  const std::string first = parts.empty() ? "" : parts.front().name;
+  if (lacking.size() == 1 && std::binary_search(saved.begin(), saved.end(), first)) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: Recipe::optimizers began with '{}' when this was saved, and begins "
+                    "with '{}' now: keep their order",
+                    checkpoint.string(), lacking.front(), first));
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: behind the first, Recipe::optimizers were {} when this was saved, "
+                          "and are {} now",
+                          checkpoint.string(), listed(saved), listed(now)));
+}
+
 void load_optimizers(const std::filesystem::path& checkpoint, const torch::nn::Module& model,
                      const std::vector<OptimizedPart>& parts) {
-  if (checkpoint.empty()) return;
   for (size_t i = 1; i < parts.size(); ++i) {
     const auto name = file_of_part(parts[i]);
     auto file = load_extra(checkpoint, name);

@@ -72,7 +72,7 @@ fs::path resume_place(const fs::path& named) {
 }
 
 Resumed resume(const Config& config, bool own_results, torch::nn::Module& weights,
-               torch::optim::Optimizer& optimizer) {
+               torch::optim::Optimizer& optimizer, const std::vector<OptimizedPart>& optimized) {
   const bool newest = own_results && has_checkpoint(config.train.ckpt_save_dir);
   if (!config.model.resume && !newest) return {};
   const bool named = !newest && !config.model.resume_path.empty();
@@ -81,7 +81,9 @@ Resumed resume(const Config& config, bool own_results, torch::nn::Module& weight
   Resumed resumed;
   resumed.warning = lost_latest_warning(path);
   resumed.from = find_checkpoint(path);
+  check_saved_parts(resumed.from, optimized);
   resumed.state = load_checkpoint(path, weights, optimizer, config.model.name());
+  load_optimizers(resumed.from, weights, optimized);
   if (!resumed.state.rng.empty()) set_rng_bytes(resumed.state.rng);
   return resumed;
 }

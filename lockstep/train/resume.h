@@ -12,6 +12,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"
+#include "lockstep/train/optimized_parts.h"
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/world.h"
 
@@ -47,9 +48,11 @@ std::filesystem::path resume_place(const std::filesystem::path& named);
 
 /// Loads weights and optimizer from the checkpoint that model.resume names, or, for True, from the
 /// newest in train.ckpt_save_dir if there is one. `own_results`: from the newest in any case, if
-/// there is one. Errors: as load_checkpoint().
+/// there is one. `optimized`: with several optimizers, of which `optimizer` is the first; the
+/// others are loaded too. Errors: as load_checkpoint(), check_saved_parts() and load_optimizers().
 Resumed resume(const Config& config, bool own_results, torch::nn::Module& weights,
-               torch::optim::Optimizer& optimizer);
+               torch::optim::Optimizer& optimizer,
+               const std::vector<OptimizedPart>& optimized = {});
 
 /// The state of averaging (see DistributedDataParallel::comm_hook_state()) as files of a
 /// checkpoint: averaging_R.safetensors is rank R's.

@@ -51,8 +51,7 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   const int workers = workers_of(world);
   parts.train = make_data(config, virtual_ranks, true, workers);
   if (config.system.val_while_train) parts.eval = make_data(config, virtual_ranks, false, workers);
-  parts.resumed = resume(config, own_results, weights, *parts.optimizer);
-  load_optimizers(parts.resumed.from, weights, parts.optimized);
+  parts.resumed = resume(config, own_results, weights, *parts.optimizer, parts.optimized);
   if (parts.masters) parts.masters->publish_all();
   if (config.train.ema) {
     parts.ema = std::make_unique<Ema>(weights, config.train.ema_decay);

@@ -275,6 +275,35 @@ TEST_F(ManualRecipe, EachPartHasItsOptimizerAndARunResumes) {
             std::string::npos);
 }
 
+TEST_F(ManualRecipe, AResumeWithOtherOptimizersNamesThem) {
+  auto given = recipe();
+  for (auto& each : given.optimizers) each.make = make_adam;
+  given.settings.insert(given.settings.end(), {"train.max_steps=2", "model.resume=True"});
+  EXPECT_EQ(train(given, World::join()), 0);
+  const std::string checkpoint = (folder_ / "out/step_000002").string();
+  std::swap(given.optimizers[0], given.optimizers[1]);
+  EXPECT_EQ(refusal(given), checkpoint +
+                                ": Recipe::optimizers began with 'left' when this was saved, and "
+                                "begins with 'right' now: keep their order");
+  given.network = [](int64_t) {
+    auto two = std::make_shared<Two>();
+    two->register_module("third", torch::nn::Linear(1, 1));
+    return two;
+  };
+  std::swap(given.optimizers[0], given.optimizers[1]);
+  given.optimizers.push_back({"third", make_adam});
+  EXPECT_EQ(refusal(given), checkpoint +
+                                ": behind the first, Recipe::optimizers were 'right' when this was "
+                                "saved, and are 'right', 'third' now");
+  given = recipe();
+  given.settings.emplace_back("model.resume=True");
+  given.optimizers.clear();
+  given.training_step = {};
+  EXPECT_EQ(refusal(given), checkpoint +
+                                ": behind the first, Recipe::optimizers were 'right' when this was "
+                                "saved, and are none now");
+}
+
 TEST_F(ManualRecipe, ABadLossIsNotedBeforeItsUpdate) {
   auto given = recipe();
   std::shared_ptr<Two> two;
