@@ -39,8 +39,15 @@ void check_fits(const at::Tensor& tensor, const at::Tensor& like, const std::str
 Ema::Ema(const torch::nn::Module& module, double decay) : decay_(decay) {
   for (const auto& [name, tensor] : module_tensors(module)) {
     if (!tensor.is_floating_point()) continue;
-    pairs_.push_back({name, tensor.detach(), tensor.detach().clone()});
+    pairs_.push_back({name, tensor.detach(), tensor.detach().clone(), tensor.requires_grad()});
   }
+}
+
+void Ema::average(Pair& pair, double kept) {
+  at::Tensor same;
+  if (!pair.learns) same = pair.average == pair.weight;
+  pair.average.mul_(kept).add_(pair.weight, 1 - kept);
+  if (!pair.learns) pair.average.copy_(at::where(same, pair.weight, pair.average));
 }
 
 void Ema::update() {
@@ -48,7 +55,7 @@ void Ema::update() {
   const at::NoGradGuard no_grad;
   ++updates_;
   const double d = decay_ * (1 - std::exp(-static_cast<double>(updates_) / kWarmUp));
-  for (auto& pair : pairs_) pair.average.mul_(d).add_(pair.weight, 1 - d);
+  for (auto& pair : pairs_) average(pair, d);
 }
 
 void Ema::swap() {

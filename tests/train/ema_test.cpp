@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "lockstep/error.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 namespace {
@@ -58,6 +59,25 @@ TEST(Ema, FollowsItsFormulaAndStatisticsToo) {
   ema.swap();
   EXPECT_EQ(net.weight(), 4);
   EXPECT_NEAR(ema.state().at("norm.running_mean").item<double>(), -average, 1e-6);
+}
+
+TEST(Ema, WhatNeverChangesKeepsItsBits) {
+  AveragedNet net;
+  net.register_parameter("frozen", at::linspace(0.01, 1, 100), /*requires_grad=*/false);
+  net.register_buffer("statistics", at::linspace(-1, 2, 100));
+  net.register_buffer("mask", at::tensor({0.0F, -INFINITY}));  // of an attention
+  Ema ema(net, 0.999);
+  for (int n = 0; n < 300; ++n) {
+    const at::NoGradGuard no_grad;
+    net.norm->bias.add_(0.01);
+    ema.update();
+  }
+  const auto state = ema.state();
+  const auto now = module_tensors(net);
+  for (const char* name : {"frozen", "statistics", "mask"}) {
+    EXPECT_TRUE(state.at(name).equal(now.at(name))) << name << ": " << state.at(name);
+  }
+  EXPECT_FALSE(state.at("norm.bias").equal(now.at("norm.bias")));
 }
 
 TEST(Ema, StateGoesOn) {
