@@ -85,6 +85,21 @@ std::string read_source(const std::filesystem::path& path) {
   }
 }
 
+/// One network takes both, so eval.dataset has train's channels unless it gives its own.
+void take_over_channels(Node& tree, const DatasetConfig& train) {
+  Node* const eval = tree.find("eval");
+  Node* const dataset = eval != nullptr ? eval->find("dataset") : nullptr;
+  const Node* const type = dataset != nullptr ? dataset->find("type") : nullptr;
+  if (train.channels == 0 || type == nullptr || !type->text.ends_with("MnistDataset")) return;
+  Node channels = Node::scalar(std::to_string(train.channels));
+  Node* const own = dataset->find("channels");
+  if (own == nullptr) {
+    dataset->entries.push_back({"channels", {}, std::move(channels)});
+  } else if (own->kind == Node::Kind::kNull) {
+    *own = std::move(channels);
+  }
+}
+
 /// The metric of those that name none.
 void watch_main_indicator(Config& config) {
   const std::string& main = config.metric.main_indicator;
@@ -127,6 +142,7 @@ Config read_config(Node tree, Settings* settings) {
   if (root.has("loss_scaler")) config.loss_scaler = read_loss_scaler(root.section("loss_scaler"));
   root.any("loss_scaler");
   config.train = read_train(root.section("train"), task);
+  take_over_channels(config.effective, config.train.dataset);
   if (root.has("eval")) config.eval = read_eval(root.section("eval"), task);
   root.any("eval");
   if (root.has("predict")) config.predict = read_predict(root.section("predict"), task);

@@ -172,7 +172,8 @@ void read_small_images(Section& section, DatasetConfig& config, bool training) {
   } else if (config.type.ends_with("MnistDataset")) {
     config.channels = 3;
     section.choose("channels", config.channels, {{"3", int64_t{3}}, {"1", int64_t{1}}},
-                   "of the network's input; 3: equal ones, for the networks of the zoo");
+                   "of the network's input; 3: equal ones, for the networks of the zoo; in `eval` "
+                   "those of `train` unless given");
   }
   config.usage = training ? "train" : "test";
   section.choose("usage", config.usage, {"train", "test", "all"},

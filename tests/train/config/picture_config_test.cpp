@@ -138,6 +138,9 @@ TEST(PictureConfig, SmallImagesHaveTheirOwnKeys) {
                                       "eval.dataset={type: MnistDataset, channels: 1}"});
   EXPECT_EQ(mnist.train.dataset.channels, 3);
   EXPECT_EQ(mnist.eval->dataset.channels, 1);
+  const Config grey = read_pictures({"train.dataset={type: MnistDataset, data_dir: d, channels: 1}",
+                                     "eval.dataset={type: MnistDataset}"});
+  EXPECT_EQ(grey.eval->dataset.channels, 1) << "those of train";
   EXPECT_NE(fault_with({"train.dataset={type: FashionMnistDataset, data_dir: d, channels: 2}"})
                 .find("channels must be one of 3, 1, not '2'"),
             std::string::npos);
