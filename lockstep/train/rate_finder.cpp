@@ -25,22 +25,23 @@ double rising_rate(double part) {
   return kLowestRate * std::pow(kHighestRate / kLowestRate, std::clamp(part, 0.0, 1.0));
 }
 
-std::vector<double> smoothed_losses(const std::vector<RatePoint>& points) {
-  std::vector<double> losses;
-  double mean = 0, weight = 0;
-  for (const auto& point : points) {
-    mean = kKept * mean + (1 - kKept) * point.loss;
-    weight = kKept * weight + (1 - kKept);
-    losses.push_back(mean / weight);
-  }
-  return losses;
+double SmoothedLoss::add(double loss) {
+  sum_ = kKept * sum_ + (1 - kKept) * loss;
+  weight_ = kKept * weight_ + (1 - kKept);
+  mean_ = sum_ / weight_;
+  lowest_ = std::min(lowest_, mean_);
+  return mean_;
 }
 
-bool has_diverged(const std::vector<RatePoint>& points) {
-  if (points.empty()) return false;
-  const auto losses = smoothed_losses(points);
-  const double lowest = *std::min_element(losses.begin(), losses.end());
-  return !std::isfinite(losses.back()) || (lowest > 0 && losses.back() > kMostRise * lowest);
+bool SmoothedLoss::has_diverged() const {
+  return !std::isfinite(mean_) || (lowest_ > 0 && mean_ > kMostRise * lowest_);
+}
+
+std::vector<double> smoothed_losses(const std::vector<RatePoint>& points) {
+  std::vector<double> losses;
+  SmoothedLoss smoothed;
+  for (const auto& point : points) losses.push_back(smoothed.add(point.loss));
+  return losses;
 }
 
 std::optional<double> suggested_rate(const std::vector<RatePoint>& points) {

@@ -3,6 +3,7 @@
 // Source: Smith, arXiv:1506.01186; a tenth of the rate of the lowest loss, as fastai suggests.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,11 +24,24 @@ inline constexpr double kHighestRate = 10;
 /// The rate at `part` of the search, from kLowestRate at 0 to kHighestRate at 1.
 double rising_rate(double part);
 
-/// Moving means of the losses, each with 0.9 of the one before; without the bias of the begin.
-std::vector<double> smoothed_losses(const std::vector<RatePoint>& points);
+/// The moving mean of losses that come one after another, with 0.9 of the one before; without the
+/// bias of the begin.
+class SmoothedLoss {
+ public:
+  /// Returns the mean with this loss.
+  double add(double loss);
+  /// The mean is four times its lowest, or no finite number: higher rates tell nothing more.
+  bool has_diverged() const;
 
-/// The loss is four times its lowest, or no finite number: higher rates tell nothing more.
-bool has_diverged(const std::vector<RatePoint>& points);
+ private:
+  double sum_ = 0;
+  double weight_ = 0;  ///< Of the losses in the sum.
+  double mean_ = 0;
+  double lowest_ = std::numeric_limits<double>::infinity();
+};
+
+/// The mean at each point.
+std::vector<double> smoothed_losses(const std::vector<RatePoint>& points);
 
 /// A tenth of the rate at which the smoothed loss is lowest; none unless it falls by 1 % or more
 /// from the mean of the first tenth.

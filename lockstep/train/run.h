@@ -40,8 +40,9 @@ int run_evaluation(const Config& config, World world);
 
 /// Collective. Trains for at most `steps` optimizer steps from the run's first weights, with a rate
 /// that rises exponentially, and prints on rank 0 rates, losses and a suggestion. Ends early once
-/// the loss has diverged. Writes one file: a picture beside train.ckpt_save_dir. Returns 0, or 128
-/// + the signal that ended it. Errors: as run_training().
+/// the loss has diverged. Writes one file: a picture beside train.ckpt_save_dir. If hosts join or
+/// leave an elastic job, it prints no suggestion, and the next generation searches anew. Returns 0,
+/// or 128 + the signal that ended it. Errors: as run_training().
 int run_find_lr(const Config& config, World world, int64_t steps);
 
 /// Collective. Builds the model, reads the checkpoint to resume from, and prints the effective

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
+#include "lockstep/progress.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/disk_work.h"
 #include "lockstep/train/fetch/weights.h"
@@ -31,15 +33,18 @@ class RateSearch final : public Callback {
     loss_ += report.loss;
     ++micro_steps_;
     if (!report.updated) return;
-    points_.push_back({report.lr, loss_ / static_cast<double>(micro_steps_)});
+    const double loss = loss_ / static_cast<double>(micro_steps_);
+    points_.push_back({report.lr, loss});
+    smoothed_.add(loss);
     loss_ = 0;
     micro_steps_ = 0;
-    if (has_diverged(points_)) trainer.stop(StopReason::kMaxSteps);
+    if (smoothed_.has_diverged()) trainer.stop(StopReason::kMaxSteps);
   }
   const std::vector<RatePoint>& points() const { return points_; }
 
  private:
   std::vector<RatePoint> points_;
+  SmoothedLoss smoothed_;
   double loss_ = 0;  ///< Sum over the micro-steps since the last update.
   int64_t micro_steps_ = 0;
 };
@@ -81,13 +86,12 @@ void show(const Config& config, const std::vector<RatePoint>& points, double fac
   }
 }
 
-/// Returns the signal that ended the search; 0: none.
-int search(Trainer& trainer) {
+StopReason search(Trainer& trainer) {
   try {
-    return signal_of(trainer.fit());
+    return trainer.fit();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDiverged) throw;
-    return 0;
+    return StopReason::kMaxSteps;
   }
 }
 
@@ -108,16 +112,33 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
                [&] { parts = make_parts(config, world, device, false); });
   check_same_samples(samples_of(parts.train), {}, group);
   const SignalWatch signals;
-  Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
-                   *parts.task, *parts.train.loader, parts.train.samplers,
-                   [&] { return signals.pending(); }, parts.masters.get()},
-                  {});
+  TrainerParts searched{config,
+                        world.rank,
+                        world.size,
+                        group,
+                        parts.model,
+                        *parts.optimizer,
+                        *parts.task,
+                        *parts.train.loader,
+                        parts.train.samplers,
+                        [&] { return signals.pending(); },
+                        parts.masters.get()};
+  searched.job_goes_on = job_goes_on;
+  Trainer trainer(std::move(searched), {});
   const auto rates = std::make_shared<RateSearch>();
   trainer.add(rates);
-  const int signal = search(trainer);
+  if (world.rank == 0) {
+    log_info(fmt::format("searching for a learning rate, in up to {} steps", steps));
+  }
+  const StopReason reason = search(trainer);
   const int64_t batch = global_batch(given.train, trainer.virtual_ranks().total);
   const double factor = rate_factor(given.parallel, batch);
-  if (world.rank == 0 && !rates->points().empty()) show(config, rates->points(), factor);
+  if (world.rank == 0 && reason == StopReason::kMembership) {
+    log_info("hosts joined or left this job: the search begins anew with the present ones");
+  } else if (world.rank == 0 && !rates->points().empty()) {
+    show(config, rates->points(), factor);
+  }
+  const int signal = signal_of(reason);
   return signal == 0 ? 0 : 128 + signal;
 }
 

@@ -52,12 +52,26 @@ TEST(RateFinder, SuggestsNothingIfTheLossNeverFalls) {
 }
 
 TEST(RateFinder, EndsOnceTheLossHasDiverged) {
-  EXPECT_FALSE(has_diverged({}));
-  EXPECT_FALSE(has_diverged({{1e-3, 1}, {1e-2, 3}}));
-  std::vector<RatePoint> points = {{1e-3, 1}};
-  for (int i = 0; i < 20; ++i) points.push_back({1e-2, 20});
-  EXPECT_TRUE(has_diverged(points));
-  EXPECT_TRUE(has_diverged({{1e-3, 1}, {1e-2, std::numeric_limits<double>::infinity()}}));
+  const auto diverges = [](const std::vector<double>& losses) {
+    SmoothedLoss smoothed;
+    for (const double loss : losses) smoothed.add(loss);
+    return smoothed.has_diverged();
+  };
+  EXPECT_FALSE(diverges({}));
+  EXPECT_FALSE(diverges({1, 3}));
+  std::vector<double> risen(21, 20);
+  risen.front() = 1;
+  EXPECT_TRUE(diverges(risen));
+  EXPECT_TRUE(diverges({1, std::numeric_limits<double>::infinity()}));
+}
+
+// The longest search: work that grew with the square of its steps would not end.
+TEST(RateFinder, AStepOfALongSearchCostsAsMuchAsTheFirst) {
+  SmoothedLoss smoothed;
+  for (int i = 0; i < 1 << 20; ++i) {
+    smoothed.add(1 + i % 2);
+    ASSERT_FALSE(smoothed.has_diverged());
+  }
 }
 
 TEST(RateFinder, SmoothsWithoutTheBiasOfTheBegin) {

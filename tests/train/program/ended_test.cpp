@@ -30,10 +30,13 @@ namespace fs = std::filesystem;
 /// Programs that run until a signal ends them.
 class EndlessProgram : public Program {
  protected:
-  /// Becomes `lockstep ARGS`, in this test's folder. Call it in a forked process.
-  [[noreturn]] void become(std::vector<std::string> args) const {
+  /// Becomes `lockstep ARGS train OPTIONS ...`, in this test's folder. Call it in a forked process.
+  [[noreturn]] void become(std::vector<std::string> args,
+                           const std::vector<std::string>& options = {}) const {
     args.insert(args.begin(), lockstep_program());
-    args.insert(args.end(), {"train", "-c", "c.yaml", "-o", "scheduler.num_epochs=10000",
+    args.emplace_back("train");
+    args.insert(args.end(), options.begin(), options.end());
+    args.insert(args.end(), {"-c", "c.yaml", "-o", "scheduler.num_epochs=10000",
                              "system.val_while_train=False"});
     std::vector<char*> words;
     for (auto& arg : args) words.push_back(arg.data());
@@ -43,16 +46,24 @@ class EndlessProgram : public Program {
     _exit(127);
   }
   /// `on_hangup`: SIG_DFL or SIG_IGN, independent of this test's own handler. `host`: its assumed
-  /// host; empty: this one.
+  /// host, whose output is in files of its own; empty: this one.
   pid_t start(const std::vector<std::string>& args, sighandler_t on_hangup,
-              const std::string& host = "") const {
+              const std::string& host = "", const std::vector<std::string>& options = {}) const {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     ::signal(SIGHUP, on_hangup);
     if (!host.empty()) ::setenv("LOCKSTEP_HOST_ID", host.c_str(), 1);
-    if (std::freopen((folder_ / "stdout.txt").c_str(), "w", stdout) == nullptr) _exit(98);
-    if (std::freopen((folder_ / "stderr.txt").c_str(), "w", stderr) == nullptr) _exit(97);
-    become(args);
+    if (std::freopen((folder_ / (host + "stdout.txt")).c_str(), "w", stdout) == nullptr) _exit(98);
+    if (std::freopen((folder_ / (host + "stderr.txt")).c_str(), "w", stderr) == nullptr) _exit(97);
+    become(args, options);
+  }
+  /// An agent of an elastic job of up to two hosts. The first one serves the endpoint for both.
+  pid_t start_agent(const testing::HeldPort& port, const std::string& host,
+                    const std::vector<std::string>& options = {}) const {
+    return start({"run", "--nnodes", "1:2", "--rdzv_backend", "c10d", "--rdzv_endpoint",
+                  "127.0.0.1:" + std::to_string(port.number()), "--rdzv_conf",
+                  "last_call_timeout=0,keep_alive_max_attempt=50", "--", lockstep_program()},
+                 SIG_DFL, host, options);
   }
   /// Waits until its metrics exceed `bytes`. Returns their size.
   size_t wait_for_steps(size_t bytes = 0) const {
@@ -131,20 +142,13 @@ TEST_F(EndlessProgram, SavesAndGoesOnAfterSigusr1) {
   expect_last_step_is_saved();
 }
 
-// The first agent serves the endpoint for both; the second comes later.
 TEST_F(EndlessProgram, AChangeOfMembershipIsNoEnd) {
   const testing::HeldPort port;
-  const auto agent = [&](const char* host) {
-    return start({"run", "--nnodes", "1:2", "--rdzv_backend", "c10d", "--rdzv_endpoint",
-                  "127.0.0.1:" + std::to_string(port.number()), "--rdzv_conf",
-                  "last_call_timeout=0,keep_alive_max_attempt=50", "--", lockstep_program()},
-                 SIG_DFL, host);
-  };
-  const pid_t first = agent("a");
+  const pid_t first = start_agent(port, "a");
   wait_for_steps();
-  const pid_t second = agent("b");
+  const pid_t second = start_agent(port, "b");
   EXPECT_GT(step_said("Resume train from epoch: [0-9]+, step: ([0-9]+)", 0), 0)
-      << bytes("out/log_0.txt") << bytes("stderr.txt");
+      << bytes("out/log_0.txt") << bytes("astderr.txt");
   const auto log = bytes("out/log_0.txt");
   EXPECT_EQ(log.find("Next: "), std::string::npos) << log;
   EXPECT_EQ(log.find("SIGTERM"), std::string::npos) << log;
@@ -159,6 +163,35 @@ TEST_F(EndlessProgram, AChangeOfMembershipIsNoEnd) {
   EXPECT_EQ(ends, std::vector<std::string>{"membership"});
   for (const pid_t pid : {second, first}) kill(pid, SIGTERM);
   for (const pid_t pid : {second, first}) EXPECT_EQ(exit_code_of(pid), 143);
+}
+
+// A search of one rank tells nothing of the two that go on.
+TEST_F(EndlessProgram, ASearchForARateBeginsAnewWithTheHostsOfAGrownJob) {
+  const testing::HeldPort port;
+  const auto output = [&] {
+    std::string all;
+    for (const char* file : {"astdout.txt", "astderr.txt", "bstdout.txt", "bstderr.txt"}) {
+      if (fs::exists(folder_ / file)) all += bytes(file);
+    }
+    return all;
+  };
+  const auto expect_said = [&](const char* text, int count) {
+    const auto deadline = Deadline::after(60s);
+    while (!deadline.passed() && text_count(output(), text) < count) {
+      std::this_thread::sleep_for(20ms);
+    }
+    EXPECT_EQ(text_count(output(), text), count) << output();
+  };
+  const std::vector<std::string> endless = {"--find_lr", "1000000"};
+  const pid_t first = start_agent(port, "a", endless);
+  expect_said("searching for a learning rate", 1);
+  const pid_t second = start_agent(port, "b", endless);
+  expect_said("the search begins anew with the present ones", 1);
+  expect_said("searching for a learning rate", 2);
+  EXPECT_EQ(output().find("uggestion"), std::string::npos) << output();
+  for (const pid_t pid : {second, first}) kill(pid, SIGTERM);
+  for (const pid_t pid : {second, first}) EXPECT_EQ(exit_code_of(pid), 143) << output();
+  EXPECT_FALSE(fs::exists(folder_ / "out")) << "a search leaves the folder of results alone";
 }
 
 class ProgramOnATerminal : public EndlessProgram, public ::testing::WithParamInterface<int> {};
