@@ -50,12 +50,7 @@ int run_check(const Config& config, World world) {
   make_mixing(config.train.dataset);
   const CheckedData data = task_parts(config).check_data(config);
   if (world.rank != 0) return 0;
-  for (const auto& line : missing_weights(config.model)) log_warn(line);
-  if (const auto* distillation = std::get_if<DistillationConfig>(&config.loss)) {
-    for (const auto& line : missing_weights(distillation->teacher)) {
-      log_warn("loss.teacher: " + line);
-    }
-  }
+  for (const auto& line : missing_weights(config)) log_warn(line);
   for (const auto& line : task_parts(config).missing_files(config, true)) log_warn(line);
   if (!resumed.warning.empty()) log_warn(resumed.warning);
   RunPlan plan;

@@ -106,11 +106,12 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   check_same_config(given, group);
   do_disk_work(group, "weights to start from are downloaded", limit,
-               [&] { fetch_pretrained(config.model, Deadline::after(limit)); });
+               [&] { fetch_pretrained(config, Deadline::after(limit)); });
   RunParts parts;
   do_disk_work(group, "data are indexed and weights are read", limit,
                [&] { parts = make_parts(config, world, device, false); });
   check_same_samples(samples_of(parts.train), {}, group);
+  check_same_teacher(parts.task->teacher_digest(), group);
   const SignalWatch signals;
   TrainerParts searched{config,
                         world.rank,

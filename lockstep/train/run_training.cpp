@@ -363,7 +363,7 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   check_same_config(given, group);
   // After the ranks have met: this wait may exceed the timeout of the rendezvous.
   do_disk_work(group, "weights to start from are downloaded", disk_limit(config),
-               [&] { fetch_pretrained(config.model, Deadline::after(disk_limit(config))); });
+               [&] { fetch_pretrained(config, Deadline::after(disk_limit(config))); });
   WriterFence fence;
   const bool own_results = finds_own_results(config, world, group, &fence);
   RunParts parts;
@@ -371,6 +371,7 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
                [&] { parts = make_parts(config, world, device, own_results, extras); });
   check_same_samples(samples_of(parts.train), parts.eval ? samples_of(*parts.eval) : DataSamples(),
                      group);
+  check_same_teacher(parts.task->teacher_digest(), group);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
   const SignalWatch signals;
   PreparedFolder folder;  // they outlive the trainer, whose callbacks write into them

@@ -114,6 +114,18 @@ void check_same_samples(const DataSamples& train, const DataSamples& eval, Proce
   check(&Samples::eval, "evaluation");
 }
 
+void check_same_teacher(uint64_t digest, ProcessGroup& group) {
+  const auto all = gather(group, digest);
+  const auto other =
+      std::find_if(all.begin(), all.end(), [&](uint64_t one) { return one != all[0]; });
+  if (other == all.end()) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the ranks differ: the teacher (loss.teacher.pretrained) of {} has other "
+                  "weights than that of {}",
+                  ranks_like(all, static_cast<size_t>(other - all.begin())), ranks_like(all, 0)));
+}
+
 uint64_t weights_digest(const torch::nn::Module& module) {
   Hash hash;
   for (const auto& parameter : module.parameters()) {

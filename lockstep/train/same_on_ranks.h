@@ -32,6 +32,11 @@ struct DataSamples {
 /// 1 have other names or labels than those of rank 0; ...".
 void check_same_samples(const DataSamples& train, const DataSamples& eval, ProcessGroup& group);
 
+/// Collective. Hosts may have their copies of a teacher's weights in different places, and no rank
+/// gets those of another. `digest`: Task::teacher_digest(). Errors: kInvalidArgument "the ranks
+/// differ: the teacher (loss.teacher.pretrained) of rank 1 has other weights than that of rank 0".
+void check_same_teacher(uint64_t digest, ProcessGroup& group);
+
 // Ranks that trained together end with the same weights, bit by bit; this checks it.
 
 /// The first eight bytes of the SHA-256 over all parameters' values, in the module's order. Buffers

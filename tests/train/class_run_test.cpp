@@ -102,6 +102,23 @@ TEST(Distillation, ItsTeacherStaysAsItWasAndIsNoPartOfTheNetwork) {
             module_tensors(alone).size());
 }
 
+TEST(Distillation, ATeachersDigestIsOfItsStatisticsToo) {
+  const TempFolder dir, other;
+  auto config = tiny_config();
+  EXPECT_EQ(make_task(config)->teacher_digest(), 0U);
+  config.loss = taught(dir);
+  const auto digest = make_task(config)->teacher_digest();
+  EXPECT_NE(digest, 0U);
+  EXPECT_EQ(make_task(config)->teacher_digest(), digest);
+  const auto elsewhere = taught(other);
+  config.loss = elsewhere;
+  EXPECT_EQ(make_task(config)->teacher_digest(), digest) << "a copy";
+  auto tensors = load_tensors(elsewhere.teacher.pretrained).tensors;
+  tensors.at("norm.running_mean").add_(1);
+  save_tensors(elsewhere.teacher.pretrained, tensors);
+  EXPECT_NE(make_task(config)->teacher_digest(), digest);
+}
+
 TEST(Distillation, ATeacherWithoutItsFileIsNamedAtTheStart) {
   const TempFolder dir;
   auto config = tiny_config();

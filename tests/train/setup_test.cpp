@@ -435,6 +435,29 @@ TEST(CheckSameSamples, EveryRankNamesWhoHasOthers) {
                   "copy of the data of rank 0 complete?"));
 }
 
+TEST(CheckSameTeacher, EveryRankNamesWhoHasAnother) {
+  const auto errors = [](const std::vector<uint64_t>& digests) {
+    std::vector<std::string> said(digests.size());
+    testing::run_rank_threads(static_cast<int>(digests.size()), [&](const World& world) {
+      const auto rank = static_cast<size_t>(world.rank);
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+      try {
+        check_same_teacher(digests[rank], group);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+        said[rank] = error.what();
+      }
+    });
+    return said;
+  };
+  EXPECT_EQ(errors({7, 7}), std::vector<std::string>(2));
+  EXPECT_EQ(errors({7, 8, 8}),
+            std::vector<std::string>(
+                3,
+                "the ranks differ: the teacher (loss.teacher.pretrained) of ranks 1, 2 has other "
+                "weights than that of rank 0"));
+}
+
 TEST(CompareWeights, NamesTheRanksThatDifferFromRank0) {
   torch::manual_seed(1);
   torch::nn::Linear net(3, 2);

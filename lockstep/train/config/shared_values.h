@@ -7,7 +7,8 @@
 //   - paths of inputs, because hosts may keep their copies in different places: dataset_root,
 //     data_dir, label_file, character_dict_path, pretrained, ckpt_load_path, vis_font_path,
 //     model.resume. Their contents are compared by other means: the number of samples, and the
-//     checkpoint of a resumed run; initial weights are those of rank 0 on all ranks;
+//     checkpoint of a resumed run, a teacher's weights; initial weights are those of rank 0 on all
+//     ranks;
 //   - sizes that suit a host's cores and memory: parallel.threads (but not with
 //     parallel.virtual_ranks, whose bits depend on it), loader.num_workers, loader.prefetch_size,
 //     loader.max_rowsize, system.device_id;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <variant>
 #include <vector>
 
 #include "lockstep/base/env.h"
@@ -84,25 +85,29 @@ std::string not_here(const std::string& given, const std::string& why) {
 
 }  // namespace
 
-std::vector<MissingWeights> find_missing(const ModelConfig& model) {
+std::vector<MissingWeights> find_missing(const Config& config) {
   std::vector<MissingWeights> all;
-  const std::pair<const char*, const std::string&> keys[] = {
-      {"model.backbone.pretrained", model.backbone.pretrained},
-      {"model.pretrained", model.pretrained}};
-  for (const auto& [key, given] : keys) {
-    if (!given.empty() && !is_here(given)) all.push_back({key, given, is_address(given)});
+  const auto look = [&](const char* key, const std::string& given, bool is_needed) {
+    if (given.empty() || is_here(given)) return;
+    all.push_back({key, given, is_address(given), is_needed});
+  };
+  look("model.backbone.pretrained", config.model.backbone.pretrained, false);
+  look("model.pretrained", config.model.pretrained, false);
+  if (const auto* distillation = std::get_if<DistillationConfig>(&config.loss)) {
+    look("loss.teacher.pretrained", distillation->teacher.pretrained, true);
   }
   return all;
 }
 
 std::string describe(const MissingWeights& missing, const std::string& why) {
-  return fmt::format("{}: {}; -o {}=False starts without", missing.key,
-                     not_here(missing.given, why), missing.key);
+  const std::string line = fmt::format("{}: {}", missing.key, not_here(missing.given, why));
+  return missing.is_needed ? line
+                           : fmt::format("{}; -o {}=False starts without", line, missing.key);
 }
 
-std::vector<std::string> missing_weights(const ModelConfig& model) {
+std::vector<std::string> missing_weights(const Config& config) {
   std::vector<std::string> lines;
-  for (const auto& one : find_missing(model)) {
+  for (const auto& one : find_missing(config)) {
     if (one.is_address) {
       lines.push_back(fmt::format("{}: the weights {} are not here: a run downloads them to {}",
                                   one.key, one.given, weights_path(one.given).string()));

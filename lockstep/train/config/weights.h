@@ -21,20 +21,22 @@ std::filesystem::path weights_folder();
 /// MindOCR's folder of downloads. Returns the first that exists, else the first candidate.
 std::filesystem::path weights_path(const std::string& given);
 
-/// A `pretrained` of the model whose file is missing.
+/// A `pretrained` whose file is missing.
 struct MissingWeights {
   std::string key;
   std::string given;
   bool is_address = false;
+  bool is_needed = false;  ///< A teacher's: there is no run without it.
 };
-std::vector<MissingWeights> find_missing(const ModelConfig& model);
+/// Those of the model, and of a loss's teacher.
+std::vector<MissingWeights> find_missing(const Config& config);
 
 /// A line with the key, the place for the file and how to do without. `why`: the reason that it
 /// cannot be downloaded.
 std::string describe(const MissingWeights& missing, const std::string& why);
 
 /// For --check: one line for each missing file, with the action of a run.
-std::vector<std::string> missing_weights(const ModelConfig& model);
+std::vector<std::string> missing_weights(const Config& config);
 
 /// The best weights that a run left in train.ckpt_save_dir: best.EXT in its own format, in another
 /// one (an earlier run's), else the checkpoint `best`. Empty if there is none.

@@ -48,8 +48,8 @@ std::string digest_in_name(const std::string& file) {
   return "";
 }
 
-void fetch_pretrained(const ModelConfig& model, Deadline deadline) {
-  for (const auto& missing : find_missing(model)) {
+void fetch_pretrained(const Config& config, Deadline deadline) {
+  for (const auto& missing : find_missing(config)) {
     std::string why;
     if (missing.is_address) why = fetch(missing.given, weights_path(missing.given), deadline);
     if (missing.is_address && why.empty()) continue;

@@ -14,12 +14,13 @@ namespace lockstep {
 /// none. Eight decimal digits are taken for a date.
 std::string digest_in_name(const std::string& file);
 
-/// Downloads the files that model.pretrained and model.backbone.pretrained name by an address and
-/// that are missing (see weights_path()), into weights_folder(). A digest in the name must match
+/// Downloads the files that model.pretrained, model.backbone.pretrained and a loss's
+/// teacher.pretrained name by an address and that are missing (see weights_path()), into
+/// weights_folder(). A digest in the name must match
 /// the file. Processes that call this at once take turns, and the later ones find the file present;
 /// `deadline` bounds that wait alone. Errors: kNotFound if a download fails or a path is missing.
 /// It has the key, the reason, the place for the file, and how to do without. Also kUnavailable,
 /// kCorrupt, kIo as in download().
-void fetch_pretrained(const ModelConfig& model, Deadline deadline = Deadline::after(3600s));
+void fetch_pretrained(const Config& config, Deadline deadline = Deadline::after(3600s));
 
 }  // namespace lockstep

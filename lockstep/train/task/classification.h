@@ -28,7 +28,8 @@ using BatchLoss = std::function<at::Tensor(const Batch& batch, const Tensors& ou
 
 struct ClassificationParts {
   LossFunction loss;
-  BatchLoss batch_loss{};  ///< In the place of `loss`, in training.
+  BatchLoss batch_loss{};       ///< In the place of `loss`, in training.
+  uint64_t teacher_digest = 0;  ///< See Task.
   std::vector<std::unique_ptr<Metric>> metrics;
   bool evaluates_loss = true;
   std::shared_ptr<ClassScores> scores{};  ///< For those of `metrics` that read them.
@@ -45,6 +46,7 @@ class ClassificationTask final : public Task {
 
   at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
   at::Tensor loss_of(const Batch& batch, const Tensors& outputs) override;
+  uint64_t teacher_digest() const override { return parts_.teacher_digest; }
   std::vector<std::string> metric_names() const override;
   size_t num_sums() const override;
   /// Errors: kInvalidArgument if a metric gives another number of sums than it said.

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,6 +39,10 @@ class Task : public Metric {
   virtual void join_ranks(ProcessGroup&) {}
   /// Of all ranks, until the next evaluation starts; null if it counts none.
   virtual const Confusion* confusion() const { return nullptr; }
+
+  /// Teacher::digest() of the loss's teacher, which each rank reads from its own host; 0: it has
+  /// none.
+  virtual uint64_t teacher_digest() const { return 0; }
 
   /// Names that loss() may log(). Each is a field of metrics.jsonl, written with every optimizer
   /// step: the mean over all ranks. They are the same on every rank, and differ from the other

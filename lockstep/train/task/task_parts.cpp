@@ -80,10 +80,11 @@ void check_distinct(std::vector<std::string> names) {
               fmt::format("metric.name: two metrics have a figure '{}'", *twice));
 }
 
-/// `loss` with the teacher's part.
-BatchLoss taught_loss(const DistillationConfig& config) {
+/// The loss with the teacher's part.
+void add_teacher(const DistillationConfig& config, ClassificationParts& parts) {
   const auto teacher = std::make_shared<Teacher>(config.teacher);
-  return [config, teacher](const Batch& batch, const Tensors& outputs) {
+  parts.teacher_digest = teacher->digest();
+  parts.batch_loss = [config, teacher](const Batch& batch, const Tensors& outputs) {
     return distillation_loss(outputs.front(), batch.targets.front(), (*teacher)(batch.inputs()),
                              config);
   };
@@ -97,9 +98,7 @@ std::unique_ptr<Task> make_classification(const Config& config, bool trains) {
   const auto* own = std::get_if<OwnLoss>(&config.loss);
   parts.loss = own ? checked(*own) : class_loss(config.loss);
   const auto* distillation = std::get_if<DistillationConfig>(&config.loss);
-  if (distillation != nullptr && trains) {
-    parts.batch_loss = taught_loss(*distillation);
-  }
+  if (distillation != nullptr && trains) add_teacher(*distillation, parts);
   const auto has = [&](const char* name) {
     return std::find(metric.names.begin(), metric.names.end(), name) != metric.names.end();
   };

@@ -63,19 +63,23 @@ TEST_F(WeightsTest, WhatIsMissingIsSaidWithItsPlace) {
                     "and put it at ") +
             (dir_ / "weights/net-1.ckpt").string());
   }
-  ModelConfig model;
-  EXPECT_TRUE(missing_weights(model).empty());
-  model.pretrained = "gone.ckpt";
-  EXPECT_EQ(missing_weights(model),
+  Config config;
+  EXPECT_TRUE(missing_weights(config).empty());
+  config.model.pretrained = "gone.ckpt";
+  EXPECT_EQ(missing_weights(config),
             std::vector<std::string>{"model.pretrained: the weights gone.ckpt are not there"});
-  EXPECT_EQ(describe(find_missing(model).at(0), ""),
+  EXPECT_EQ(describe(find_missing(config).at(0), ""),
             "model.pretrained: the weights gone.ckpt are not there; -o model.pretrained=False "
             "starts without");
-  model.pretrained = kAddress;
-  EXPECT_EQ(missing_weights(model).at(0),
-            "model.pretrained: the weights https://host/a/b/net-1.ckpt are not here: a run "
-            "downloads them to " +
-                (dir_ / "weights/net-1.ckpt").string());
+  config.model.pretrained = kAddress;
+  const std::string downloads =
+      "the weights https://host/a/b/net-1.ckpt are not here: a run downloads them to " +
+      (dir_ / "weights/net-1.ckpt").string();
+  EXPECT_EQ(missing_weights(config).at(0), "model.pretrained: " + downloads);
+  DistillationConfig distillation;
+  distillation.teacher.pretrained = kAddress;
+  config.loss = distillation;
+  EXPECT_EQ(missing_weights(config).at(1), "loss.teacher.pretrained: " + downloads);
 }
 
 TEST(Weights, TrueIsAnAddress) {

@@ -41,10 +41,10 @@ class FetchWeights : public ::testing::Test {
   }
   ~FetchWeights() override { unsetenv("LOCKSTEP_CACHE"); }
 
-  static ModelConfig model_of(const std::string& address) {
-    ModelConfig model;
-    model.backbone.pretrained = address;
-    return model;
+  static Config config_of(const std::string& address) {
+    Config config;
+    config.model.backbone.pretrained = address;
+    return config;
   }
 
   const testing::TempDir dir_;
@@ -53,22 +53,36 @@ class FetchWeights : public ::testing::Test {
 
 TEST_F(FetchWeights, GoIntoTheCacheOnce) {
   HttpServer server([&](const HttpRequest& request) { return serve(body_, request); });
-  const auto model = model_of(server.url("/mindcv/net.ckpt?download=true"));
-  fetch_pretrained(model);
+  const auto config = config_of(server.url("/mindcv/net.ckpt?download=true"));
+  fetch_pretrained(config);
   EXPECT_EQ(read_file(dir_ / "weights/net.ckpt"), body_);
-  EXPECT_EQ(require_weights(model.backbone.pretrained), dir_ / "weights/net.ckpt");
-  fetch_pretrained(model);
+  EXPECT_EQ(require_weights(config.model.backbone.pretrained), dir_ / "weights/net.ckpt");
+  fetch_pretrained(config);
   EXPECT_EQ(server.requests().size(), 1U);
+}
+
+TEST_F(FetchWeights, ATeachersComeInTheSameWay) {
+  HttpServer server([&](const HttpRequest& request) { return serve(body_, request); });
+  DistillationConfig distillation;
+  distillation.teacher.pretrained = server.url("/teacher.safetensors");
+  Config config;
+  config.loss = distillation;
+  fetch_pretrained(config);
+  EXPECT_EQ(read_file(dir_ / "weights/teacher.safetensors"), body_);
+  distillation.teacher.pretrained = "gone.ckpt";
+  config.loss = distillation;
+  EXPECT_EQ(error_of(ErrorCode::kNotFound, [&] { fetch_pretrained(config); }),
+            "loss.teacher.pretrained: the weights gone.ckpt are not there");
 }
 
 TEST_F(FetchWeights, TheDigestInTheirNameIsTheirOwn) {
   HttpServer server([&](const HttpRequest& request) { return serve(body_, request); });
   testing::write_text(dir_ / "original", body_);
   const std::string name = "net-" + sha256_of(dir_ / "original").substr(0, 8) + ".ckpt";
-  fetch_pretrained(model_of(server.url("/" + name)));
+  fetch_pretrained(config_of(server.url("/" + name)));
   EXPECT_TRUE(fs::exists(dir_ / "weights" / name));
-  const auto text = error_of(ErrorCode::kCorrupt,
-                             [&] { fetch_pretrained(model_of(server.url("/net-1e65cd2a.ckpt"))); });
+  const auto text = error_of(
+      ErrorCode::kCorrupt, [&] { fetch_pretrained(config_of(server.url("/net-1e65cd2a.ckpt"))); });
   EXPECT_NE(text.find("expected 1e65cd2a; it was removed"), std::string::npos) << text;
   EXPECT_FALSE(fs::exists(dir_ / "weights/net-1e65cd2a.ckpt"));
   EXPECT_FALSE(fs::exists(dir_ / "weights/net-1e65cd2a.ckpt.part"));
@@ -76,7 +90,7 @@ TEST_F(FetchWeights, TheDigestInTheirNameIsTheirOwn) {
 
 TEST_F(FetchWeights, WithoutANetworkALineSaysWhichFileToPutWhere) {
   const std::string address = "http://127.0.0.1:1/net.ckpt";
-  const auto text = error_of(ErrorCode::kNotFound, [&] { fetch_pretrained(model_of(address)); });
+  const auto text = error_of(ErrorCode::kNotFound, [&] { fetch_pretrained(config_of(address)); });
   EXPECT_TRUE(text.starts_with("model.backbone.pretrained: the weights " + address +
                                " are not here (Failed to connect"))
       << text;
@@ -84,22 +98,22 @@ TEST_F(FetchWeights, WithoutANetworkALineSaysWhichFileToPutWhere) {
                              (dir_ / "weights/net.ckpt").string() +
                              "; -o model.backbone.pretrained=False starts without"))
       << text;
-  ModelConfig model;
-  model.pretrained = "gone.ckpt";
-  EXPECT_EQ(error_of(ErrorCode::kNotFound, [&] { fetch_pretrained(model); }),
+  Config config;
+  config.model.pretrained = "gone.ckpt";
+  EXPECT_EQ(error_of(ErrorCode::kNotFound, [&] { fetch_pretrained(config); }),
             "model.pretrained: the weights gone.ckpt are not there; -o model.pretrained=False "
             "starts without");
 }
 
 TEST_F(FetchWeights, RanksThatStartTogetherDownloadOnce) {
   HttpServer server([&](const HttpRequest& request) { return serve(body_, request); });
-  const auto model = model_of(server.url("/net.ckpt"));
+  const auto config = config_of(server.url("/net.ckpt"));
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < 3; ++rank) {
     ranks.push_back(fork());
     if (ranks.back() != 0) continue;
     try {
-      fetch_pretrained(model, Deadline::after(60s));
+      fetch_pretrained(config, Deadline::after(60s));
       _exit(read_file(dir_ / "weights/net.ckpt") == body_ ? 0 : 1);
     } catch (...) {
       _exit(2);

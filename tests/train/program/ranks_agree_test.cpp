@@ -74,6 +74,41 @@ TEST_F(Program, WeightsThatDifferFromRankToRankAreAnError) {
   }
 }
 
+TEST_F(Program, TeachersOfDifferentWeightsAreRefused) {
+  const std::string once = " train.max_steps=1 system.val_while_train=False";
+  for (const char* teacher : {"1", "2"}) {
+    const auto made =
+        train(fmt::format("-o train.ckpt_save_dir=t{0} system.seed={0}", teacher) + once);
+    ASSERT_EQ(made.status, 0) << made.err;
+  }
+  const std::string loss =
+      "loss:\n  name: DistillationLoss\n  teacher:\n"
+      "    backbone: {name: resnet18, stem: imagenet}\n    head: {num_classes: 10}\n"
+      "    pretrained: t1/latest\n";
+  write_file_atomically(folder_ / "c.yaml", std::string_view(kConfig + loss));
+  write_file_atomically(folder_ / "worker.sh",
+                        std::string_view("[ $RANK = 0 ] || set -- \"$@\" "
+                                         "loss.teacher.pretrained=$OTHER; exec \"$@\""));
+  const std::string path = fs::path(lockstep_program()).parent_path().string();
+  const auto two = [&](const std::string& other, const std::string& search) {
+    return run("env OTHER=" + other + " PATH=" + path +
+               ":$PATH lockstep run --nproc_per_node 2 -- sh worker.sh lockstep train -c c.yaml " +
+               search + " -o" + once);
+  };
+  for (const char* search : {"", "--find_lr 10"}) {
+    const auto refused = two("t2/latest", search);
+    EXPECT_EQ(refused.status, 2) << refused.out << refused.err;
+    EXPECT_NE(refused.err.find("lockstep train: error: the ranks differ: the teacher "
+                               "(loss.teacher.pretrained) of rank 1 has other weights than that of "
+                               "rank 0"),
+              std::string::npos)
+        << refused.err;
+  }
+  fs::copy(folder_ / "t1/latest/", folder_ / "copy", fs::copy_options::recursive);
+  const auto same = two("copy", "");
+  EXPECT_EQ(same.status, 0) << same.err;
+}
+
 TEST_F(Program, AMissingFileOfTheDataIsNamed) {
   fs::copy(*shared_ / "data", folder_ / "less");
   fs::remove(folder_ / "less/data_batch_3.bin");
