@@ -43,6 +43,9 @@ struct PredictPlan {
 
   /// The first network for the pictures.
   const PredictStage& first() const { return cls ? *cls : det ? *det : *rec; }
+  /// Whether a picture itself is needed once the network's input is made: to draw it, or to cut
+  /// text out for the recogniser. Words are not drawn.
+  bool keeps_pictures() const { return (det && rec) || (draw && (cls || det)); }
   /// "cls_results.txt", "det_results.txt", "rec_results.txt" or "system_results.txt".
   std::string result_file() const;
   /// "cls_results.csv" of a classifier; else empty: there is none.

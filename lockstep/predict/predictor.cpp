@@ -82,7 +82,14 @@ Predictor::Predictor(const PredictPlan& plan, c10::Device device) : plan_(plan) 
   if (!font.empty()) font_ = family_of(font);
 }
 
+/// A batch of photographs takes hundreds of megabytes.
 ocr::Sample Predictor::load(const fs::path& picture) const {
+  ocr::Sample sample = load_whole(picture);
+  if (!plan_.keeps_pictures()) sample.original.release();
+  return sample;
+}
+
+ocr::Sample Predictor::load_whole(const fs::path& picture) const {
   if (classifier_) return classifier_->load(picture);
   return detector_ ? detector_->load(picture) : recogniser_->load(picture);
 }
@@ -130,7 +137,7 @@ std::vector<std::string> Predictor::read_words(const Samples& pictures) {
 
 std::string Predictor::list_regions(const ocr::Sample& picture, const std::string& name,
                                     const Regions& found) {
-  const auto regions = ocr::checked_regions(found, picture.original.size());
+  const auto regions = ocr::checked_regions(found, picture.raw_size);
   std::vector<ocr::Annotation> shown;
   for (const auto& one : regions) shown.push_back({one, ""});
   draw(name + "_det_res.png", picture.original, detector_->mode(), shown);

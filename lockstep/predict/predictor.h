@@ -17,7 +17,8 @@ class Predictor {
   /// Errors: those of Classifier, Detector and Recogniser.
   Predictor(const PredictPlan& plan, c10::Device device);
 
-  /// Reads a picture for the first network; `source` stays its path. Any number of threads.
+  /// Reads a picture for the first network; `source` stays its path, and `original` is empty unless
+  /// plan.keeps_pictures(). Any number of threads.
   /// Errors: those of a bad picture, naming it.
   ocr::Sample load(const std::filesystem::path& picture) const;
 
@@ -31,6 +32,7 @@ class Predictor {
                                       const std::vector<std::string>& names);
 
  private:
+  ocr::Sample load_whole(const std::filesystem::path& picture) const;
   using Regions = std::vector<ocr::DetectedRegion>;
   std::vector<std::string> classify(const Samples& pictures, const std::vector<std::string>& names);
   std::vector<std::string> read_words(const Samples& pictures);

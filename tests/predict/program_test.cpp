@@ -13,6 +13,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/mindspore_file.h"
+#include "lockstep/predict/predictor.h"
 #include "lockstep/train/setup.h"
 #include "tests/predict/configs.h"
 #include "tests/support/temp_folder.h"
@@ -185,6 +186,35 @@ TEST_F(PredictProgram, AClassifierLeavesATableAndPictures) {
   ASSERT_EQ(predict(args + "lines --no-draw"), 0) << text_of("stderr.txt");
   EXPECT_FALSE(fs::exists(*folder_ / "lines/b_cls_res.png"));
   EXPECT_EQ(count_in(text_of("lines/cls_results.csv"), ",circle,"), 3U);
+}
+
+TEST_F(PredictProgram, APictureIsKeptWhereItIsDrawnOrCut) {
+  const auto in = [](const std::string& name) { return (*folder_ / name).string(); };
+  const auto kept = [&](const std::vector<std::string>& networks, bool draw) {
+    PredictOptions options;
+    options.input = in("pictures");
+    options.draw = draw;
+    for (const std::string& name : networks) {
+      auto& words = name == "det" ? options.det : name == "rec" ? options.rec : options.cls;
+      words = {in(name + ".yaml"), in(name + ".ckpt")};
+    }
+    const auto plan = plan_prediction(options);
+    const auto sample = Predictor(plan, at::kCPU).load(in("pictures/a.png"));
+    EXPECT_EQ(sample.raw_size, cv::Size(80, 48));
+    return !sample.original.empty();
+  };
+  for (const bool draw : {false, true}) {
+    EXPECT_EQ(kept({"cls"}, draw), draw);
+    EXPECT_EQ(kept({"det"}, draw), draw);
+    EXPECT_FALSE(kept({"rec"}, draw));
+    EXPECT_TRUE(kept({"det", "rec"}, draw));
+  }
+  ASSERT_EQ(predict("-c det.yaml --det det.ckpt --input pictures --no-draw --output lean"), 0)
+      << text_of("stderr.txt");
+  EXPECT_EQ(text_of("lean/det_results.txt"),
+            "a.png\t[[[0, 0], [79, 0], [79, 47], [0, 47]]]\n"
+            "b.jpg\t[[[0, 0], [59, 0], [59, 99], [0, 99]]]\n"
+            "a.png\t[[[0, 0], [95, 0], [95, 63], [0, 63]]]\n");
 }
 
 // Weights that depend on the input: a picture of a data set's size gives the result of evaluation.
