@@ -1,14 +1,20 @@
 #include "apps/lockstep-data/images.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/options.h"
+#include "lockstep/base/text.h"
 #include "lockstep/data/pictures/recipe.h"
 #include "lockstep/error.h"
+#include "lockstep/models/spec/zoo_names.h"
 
 namespace lockstep::app {
 namespace {
@@ -41,6 +47,15 @@ int print_images_help() {
                          "and FOLDER/val"}}},
                       help_group(images_options())},
                      ""});
+}
+
+/// Errors: kInvalidArgument with the nearest name.
+void check_network(const std::string& name, const std::string& verb) {
+  const std::vector<std::string> names(kZooNames.begin(), kZooNames.end());
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: --network: no network '{}'{} (there are: {})", verb, name,
+                          did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 /// The folder's own name, also of "photos/", "." and "..".
@@ -76,6 +91,7 @@ int write_recipe(int argc, char** argv) {
   const fs::path folder = words[0];
   words.erase(words.begin());
   refuse_rest(words, names_of(images_options().options), verb);
+  check_network(request.network, verb);
   fs::path output = request.output;
   if (output.empty()) output = fs::path("runs") / (name_of(folder) + ".yaml");
   if (fs::exists(output)) {

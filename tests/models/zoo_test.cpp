@@ -13,6 +13,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/models/build_model.h"
+#include "lockstep/models/spec/zoo_names.h"
 #include "tests/models/zoo_fill.h"
 #include "tests/support/error_of.h"
 
@@ -102,6 +103,12 @@ TEST(ZooNetworks, AreAllCompared) {
   for (const auto& network : zoo()) names.push_back(network.name);
   for (const auto& expected : read_expected()) compared.push_back(expected.name);
   EXPECT_EQ(names, compared);
+}
+
+TEST(ZooNetworks, AreKnownByNameWithoutLibtorch) {
+  std::vector<std::string_view> names;
+  for (const auto& network : zoo()) names.push_back(network.name);
+  EXPECT_EQ(names, std::vector<std::string_view>(kZooNames.begin(), kZooNames.end()));
 }
 
 TEST(ZooNetworks, StartFromTheSeedAlone) {

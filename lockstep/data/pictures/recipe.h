@@ -35,7 +35,7 @@ struct RecipeChoice {
   std::string network;          ///< Of the zoo; empty: ResNet-18 with a stem for the size.
   bool as_transformer = false;  ///< AdamW, as transformers and ConvNeXts are trained.
 };
-/// `network`: a name for model.network, or empty. It is not checked: the trainer knows the names.
+/// `network`: a name of the zoo for model.network, or empty. It is not checked here.
 RecipeChoice choose_recipe(const FolderFacts& facts, const std::string& network = "");
 
 /// "ResNet-18", or the network's name.

@@ -60,6 +60,8 @@ TEST(LockstepData, BadInputEndsWithTwoAndOneLine) {
       {"cifar10 --md5 00", "--md5 requires --url"},
       {fmt::format("cifar10 --generate --records 3 --dir {}/a", dir.path().c_str()),
        "3 training records"},
+      {"images photos --network resnet19",
+       "--network: no network 'resnet19', did you mean 'resnet18'? (there are: resnet18, "},
       {"cifar10 --generate --dir ''", "the folder of the data set has an empty name"},
       {"cifar10 --generate --dir /proc/x/c10", "cannot make the folder /proc/x: No such file"},
       {"cifar10 --generate --dir /proc/x", "cannot make the folder /proc/x.tmp: No such file"},
