@@ -19,6 +19,12 @@ enum class BadSample : uint8_t {
   kLeftOut,
 };
 
+/// The data are no longer those of the start, so the places of samples in them mean nothing: this
+/// ends the run, and no sample replaces another.
+struct DataChanged : Error {
+  using Error::Error;
+};
+
 /// Those of one batch.
 template <typename Sample>
 struct UsableSamples {
@@ -28,7 +34,7 @@ struct UsableSamples {
 
 /// Makes the samples of a batch, or their replacements. Samples are 0 .. `size` - 1; `make(index)`
 /// throws an Error for an unusable one, and `source(sample)` names one in a line.
-/// Errors: kCorrupt if a sample and its ten replacements are unusable.
+/// Errors: kCorrupt if a sample and its ten replacements are unusable; DataChanged of `make`.
 template <typename Sample, typename Make, typename Source>
 UsableSamples<Sample> make_usable(std::span<const int64_t> indices, int64_t size, BadSample bad,
                                   uint64_t seed, int64_t epoch, const Make& make,
@@ -44,6 +50,8 @@ UsableSamples<Sample> make_usable(std::span<const int64_t> indices, int64_t size
         Sample sample = make(other);
         line += fmt::format("; sample {} ({}) stands in its place", other, source(sample));
         return sample;
+      } catch (const DataChanged&) {
+        throw;
       } catch (const Error&) {
         continue;  // it has its own warning when its turn comes
       }
@@ -54,6 +62,8 @@ UsableSamples<Sample> make_usable(std::span<const int64_t> indices, int64_t size
   for (const int64_t index : indices) {
     try {
       usable.samples.push_back(make(index));
+    } catch (const DataChanged&) {
+      throw;
     } catch (const Error& error) {
       std::string line = fmt::format("sample {} cannot be used: {}", index, error.what());
       if (bad == BadSample::kReplaced) usable.samples.push_back(replacement(index, line));

@@ -21,8 +21,8 @@ void PictureIndex::add(std::string_view name, int64_t label) {
   names_ += name;
 }
 
-void PictureIndex::begin_shard(std::string_view name) {
-  shards_.push_back({size(), std::string(name)});
+void PictureIndex::begin_shard(std::string_view name, const ShardState& state) {
+  shards_.push_back({size(), std::string(name), state});
 }
 
 void PictureIndex::add_member(uint64_t begin, uint32_t bytes, int64_t label) {
@@ -52,7 +52,7 @@ uint64_t PictureIndex::digest() const {
   Hash hash;
   hash.update(entries_.data(), entries_.size() * sizeof(Entry));
   hash.update(names_.data(), names_.size());
-  for (const auto& [first, name] : shards_) {  // copies may lie in different folders
+  for (const auto& [first, name, state] : shards_) {  // copies may lie in different folders
     const std::string own =
         fmt::format("{} {}", first, std::filesystem::path(name).filename().string());
     hash.update(own.data(), own.size());
@@ -70,7 +70,7 @@ const PictureIndex::Shard& PictureIndex::shard_of(int64_t index) const {
 std::optional<FilePart> PictureIndex::part(int64_t index) const {
   if (shards_.empty()) return std::nullopt;
   const Entry& entry = entries_[static_cast<size_t>(index)];
-  return FilePart{entry.begin, entry.bytes};
+  return FilePart{entry.begin, entry.bytes, shard_of(index).state};
 }
 
 std::string PictureIndex::where(int64_t index) const {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/data/pictures/shard_samples.h"
+
 namespace lockstep {
 
 /// The classes of a data set, in their order.
@@ -22,10 +24,11 @@ struct PictureClasses {
   bool operator==(const PictureClasses&) const = default;
 };
 
-/// The part of a file that is a picture.
+/// The part of a shard that is a picture.
 struct FilePart {
   uint64_t begin = 0;
   uint32_t bytes = 0;
+  ShardState shard;  ///< As it was indexed.
 };
 
 /// Pictures 0 .. size()-1, each a file, or part of a shard (an archive). Memory: 16 bytes a
@@ -40,7 +43,7 @@ class PictureIndex {
   /// `label`: in [0, classes().count).
   void add(std::string_view name, int64_t label);
   /// Members that are added from here on are of this archive. An index has files or members.
-  void begin_shard(std::string_view name);
+  void begin_shard(std::string_view name, const ShardState& state);
   void add_member(uint64_t begin, uint32_t bytes, int64_t label);
   /// Replaces each label by labels[label], and the classes.
   void classify(PictureClasses classes, const std::vector<int64_t>& labels);
@@ -77,6 +80,7 @@ class PictureIndex {
   struct Shard {
     int64_t first = 0;  ///< Its first picture.
     std::string name;
+    ShardState state;
   };
   const Shard& shard_of(int64_t index) const;
 

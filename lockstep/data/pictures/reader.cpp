@@ -35,8 +35,15 @@ cv::Mat read_picture(const std::filesystem::path& path) {
 std::string read_bytes(const std::filesystem::path& path, const std::optional<FilePart>& part) {
   const ReadingNote note(path.string());
   if (!part) return read_file(path, kMaxPictureBytes);
+  const ShardFile shard(path);
+  if (shard.state() != part->shard) {
+    throw DataChanged(ErrorCode::kInvalidArgument,
+                      fmt::format("{} has changed since this run read its index; the next run "
+                                  "reads it anew",
+                                  path.string()));
+  }
   std::string bytes(part->bytes, '\0');
-  if (ShardFile(path).read(part->begin, bytes.data(), bytes.size()) == bytes.size()) return bytes;
+  if (shard.read(part->begin, bytes.data(), bytes.size()) == bytes.size()) return bytes;
   throw Error(ErrorCode::kCorrupt, "the archive has become shorter");
 }
 
@@ -49,6 +56,8 @@ PictureSample PictureReader::make(int64_t epoch, int64_t index) const {
     const std::string bytes = read_bytes(index_->path(index), index_->part(index));
     const auto undecoded = [&](const ocr::ChoosePart& choose) { return decoded(bytes, choose); };
     return {pipeline_.apply(undecoded, epoch, index), index, index_->label(index)};
+  } catch (const DataChanged&) {
+    throw;
   } catch (const Error& error) {
     throw Error(error.code(), starting_with(index_->where(index), error.what()));
   }

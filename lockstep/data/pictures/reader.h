@@ -19,8 +19,8 @@ namespace lockstep {
 /// about the format, not the name. Errors: kNotFound, kIo, kCorrupt, which name the file.
 cv::Mat read_picture(const std::filesystem::path& path);
 
-/// The bytes of a file, or of a part of one. Errors: kNotFound, kIo; kCorrupt if the file ends
-/// before the part.
+/// The bytes of a file, or of a part of a shard. Errors: kNotFound, kIo; DataChanged if the shard
+/// is no longer as it was indexed.
 std::string read_bytes(const std::filesystem::path& path, const std::optional<FilePart>& part);
 
 struct PictureSample {
@@ -38,7 +38,7 @@ class PictureReader {
   const PictureIndex& index() const { return *index_; }
   const PicturePipeline& pipeline() const { return pipeline_; }
 
-  /// Errors: kCorrupt if a picture and its ten replacements are unusable.
+  /// Errors: kCorrupt if a picture and its ten replacements are unusable; DataChanged.
   UsableSamples<PictureSample> read(int64_t epoch, std::span<const int64_t> indices) const;
 
  private:

@@ -7,18 +7,34 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/base/hash.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kShardsMark = "lockstep shards 1\n";
+constexpr std::string_view kShardsMark = "lockstep shards 2\n";
 constexpr int64_t kMaxShardsBytes = int64_t{4} << 30;
 
 static_assert(sizeof(ShardSample) == 16, "the file holds them as they are");
 
 std::string key_of(const std::filesystem::path& shard) {
   return std::filesystem::absolute(shard).lexically_normal().string();
+}
+
+uint64_t shards_digest(std::string_view bytes) {
+  Hash hash;
+  hash.update(bytes.data(), bytes.size());
+  return first_64_bits(hash.hex());
+}
+
+/// The bytes in front of their digest; none if it is not theirs.
+std::string_view undamaged(std::string_view bytes) {
+  uint64_t digest = 0;
+  if (bytes.size() < sizeof(digest)) return {};
+  const auto body = bytes.substr(0, bytes.size() - sizeof(digest));
+  std::memcpy(&digest, bytes.data() + body.size(), sizeof(digest));
+  return digest == shards_digest(body) ? body : std::string_view();
 }
 
 /// Takes what a file holds, one after another; nothing once it is at its end.
@@ -66,7 +82,7 @@ void put_number(std::string& bytes, Number value) {
 
 KnownShards KnownShards::load(const std::filesystem::path& file) {
   const std::string bytes = read_if_there(file, kMaxShardsBytes);
-  Taken taken(bytes);
+  Taken taken(undamaged(bytes));
   KnownShards known;
   if (taken.bytes(kShardsMark.size()) != kShardsMark) return {};
   while (true) {
@@ -94,6 +110,7 @@ void KnownShards::save(const std::filesystem::path& file) const {
                  known.samples.size() * sizeof(ShardSample));
   }
   put_number(bytes, uint64_t{0});
+  put_number(bytes, shards_digest(bytes));
   try {
     make_folder(file.parent_path());
     write_file_atomically(file, bytes);

@@ -26,9 +26,9 @@ struct ShardState {
 /// What is known of shards from run to run, by their absolute paths: their headers need not be read
 /// again. Filled by one thread; then any number of threads may look.
 ///
-/// The file, all numbers little-endian: the mark "lockstep shards 1\n"; for each shard the length
+/// The file, all numbers little-endian: the mark "lockstep shards 2\n"; for each shard the length
 /// of its path (8 bytes) and the path, size, time, number of samples (8 bytes each) and 16 bytes a
-/// sample; last a length of 0.
+/// sample; a length of 0; last the first 8 bytes, as a number, of the SHA-256 of all before it.
 class KnownShards {
  public:
   /// A file that is missing or damaged counts as empty.

@@ -215,7 +215,7 @@ PictureIndex index_shards(const std::string& pattern, const PictureClasses& clas
   PictureIndex index({}, classes);
   index.reserve(count, 0);
   for (size_t i = 0; i < paths.size(); ++i) {
-    index.begin_shard(paths[i]);
+    index.begin_shard(paths[i], states[i]);
     for (const auto& one : std::exchange(samples[i], {})) {
       index.add_member(one.begin, one.bytes, one.label);
     }

@@ -215,6 +215,34 @@ TEST(KnownShards, AreWhatWasSavedAndADamagedFileIsEmpty) {
     write_file_atomically(dir / "cut", std::string_view(bytes).substr(0, size));
     EXPECT_EQ(KnownShards::load(dir / "cut").find("a.tar", state, 10), nullptr) << size;
   }
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string damaged = bytes;
+    damaged[at] ^= 1;
+    write_file_atomically(dir / "bad", std::string_view(damaged));
+    EXPECT_EQ(KnownShards::load(dir / "bad").find("a.tar", state, 10), nullptr) << at;
+  }
+}
+
+// A shard of the same size, written during the run, has other samples in the same places.
+TEST_F(Shards, OneThatChangesDuringARunEndsIt) {
+  write_shard("s-0.tar", 0, 3);
+  write_shard("s-1.tar", 10, 3);
+  const auto index = std::make_shared<PictureIndex>(index_shards(pattern("s-{0,1}.tar"), {10}));
+  const auto bytes = read_file(dir_ / "s-0.tar");
+  write_file_atomically(dir_ / "s-0.tar", std::string_view(bytes));
+  const auto past = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(dir_ / "s-0.tar", past);
+  const std::string line =
+      pattern("s-0.tar") + " has changed since this run read its index; the next run reads it anew";
+  for (const auto bad : {BadSample::kReplaced, BadSample::kLeftOut}) {
+    const PictureReader reader(index, PicturePipeline({}, 1), bad, 1);
+    const auto error = error_of([&] { reader.read(0, std::vector<int64_t>{3, 0}); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(error.what(), line);
+    EXPECT_TRUE(reader.read(0, std::vector<int64_t>{3, 4}).faults.empty());
+  }
+  const auto next = index_shards(pattern("s-{0,1}.tar"), {10});
+  EXPECT_EQ(next.digest(), index->digest());
 }
 
 TEST_F(Shards, ADamagedPictureNamesItsMember) {
