@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <utility>
+#include <vector>
 
 #include "lockstep/amp_policy.h"
 
@@ -34,22 +34,37 @@ class AutocastGuard {
   at::ScalarType old_dtype_;
 };
 
-/// Returns net(input), computed as `level` prescribes, on the device of `input`, as float32. For O2
-/// and O3 the caller must have cast the net's weights, as `lockstep train` does; programs use O0
-/// and O1.
+/// Returns net(inputs), computed as `level` prescribes, on the device of the first input, as
+/// float32. Whole numbers, such as indices, are not cast. For O2 and O3 the caller must have cast
+/// the net's weights, as `lockstep train` does; programs use O0 and O1.
+template <class Net>
+std::vector<at::Tensor> forward_at(AmpLevel level, std::vector<at::Tensor> inputs, Net&& net) {
+  if (level == AmpLevel::kO0) return net(inputs);
+  const auto device = inputs.front().device().type();
+  const auto cast = [](std::vector<at::Tensor>& tensors, at::ScalarType type) {
+    for (auto& tensor : tensors) {
+      if (tensor.is_floating_point()) tensor = tensor.to(type);
+    }
+  };
+  std::vector<at::Tensor> outputs;
+  if (level == AmpLevel::kO1) {
+    const AutocastGuard autocast(device, low_precision(device));
+    outputs = net(inputs);
+  } else {
+    cast(inputs, low_precision(device));
+    outputs = net(inputs);
+  }
+  cast(outputs, at::kFloat);
+  return outputs;
+}
+
+/// The same for one input and one output.
 template <class Net>
 at::Tensor forward_at(AmpLevel level, const at::Tensor& input, Net&& net) {
-  if (level == AmpLevel::kO0) return std::forward<Net>(net)(input);
-  const auto device = input.device().type();
-  if (level != AmpLevel::kO1) {
-    return std::forward<Net>(net)(input.to(low_precision(device))).to(at::kFloat);
-  }
-  at::Tensor output;
-  {
-    const AutocastGuard autocast(device, low_precision(device));
-    output = std::forward<Net>(net)(input);
-  }
-  return output.to(at::kFloat);
+  const auto compute = [&](const std::vector<at::Tensor>& inputs) {
+    return std::vector<at::Tensor>{net(inputs.front())};
+  };
+  return forward_at(level, std::vector<at::Tensor>{input}, compute).front();
 }
 
 }  // namespace lockstep

@@ -7,11 +7,11 @@
 #include <array>
 #include <chrono>
 
+#include "lockstep/autocast.h"
 #include "lockstep/evaluation.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/parallel/virtual_ranks.h"
-#include "lockstep/train/compute.h"
 #include "lockstep/train/disk_work.h"
 
 namespace lockstep {
@@ -37,7 +37,7 @@ std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& ta
       auto inputs = batch->inputs();
       for (auto& input : inputs) input = input.to(device);
       auto outputs =
-          compute_at(level, inputs, [&](const Tensors& given) { return model.compute(given); });
+          forward_at(level, inputs, [&](const Tensors& given) { return model.compute(given); });
       for (auto& output : outputs) output = output.cpu();
       const auto part = task.sums(outputs, *batch);
       for (size_t i = 0; i < part.size(); ++i) sums[i] += part[i];

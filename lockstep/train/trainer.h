@@ -21,7 +21,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/train.h"
-#include "lockstep/train/compute.h"
+#include "lockstep/train/called_module.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"
 #include "lockstep/train/evaluate.h"

@@ -9,9 +9,9 @@
 #include <limits>
 
 #include "lockstep/amp/gradients.h"
+#include "lockstep/autocast.h"
 #include "lockstep/error.h"
 #include "lockstep/progress.h"
-#include "lockstep/train/compute.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/schedule/schedule.h"
@@ -133,7 +133,7 @@ Trainer::Losses Trainer::forward_backward(const Batch& batch, const Accumulation
   ddp().for_each_virtual_rank([&](int virtual_rank) {
     const Batch part = begin_virtual_rank(batch, virtual_rank, 0);
     const auto outputs =
-        compute_at(config().system.amp_level, part.inputs(), [&](const Tensors& inputs) {
+        forward_at(config().system.amp_level, part.inputs(), [&](const Tensors& inputs) {
           return ddp().forward([&] { return model().compute(inputs); });
         });
     const auto loss = parts_.task.loss_of(part, outputs);

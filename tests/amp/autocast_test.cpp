@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <thread>
+#include <vector>
 
 #include "tests/support/error_of.h"
 
@@ -84,6 +85,23 @@ TEST(Autocast, LevelsO2AndO3CastWhatGoesInAndOut) {
   const auto same = [](const Tensor& input) { return input; };
   const Tensor x = torch::ones({2});
   EXPECT_TRUE(forward_at(AmpLevel::kO0, x, same).is_same(x));
+}
+
+TEST(Autocast, WholeNumbersAreNotCast) {
+  const auto indices = torch::arange(3);
+  const auto same = [](const Tensor& input) { return input; };
+  for (const auto level : {AmpLevel::kO1, AmpLevel::kO2}) {
+    EXPECT_TRUE(forward_at(level, indices, same).is_same(indices));
+  }
+  const auto both = [](const std::vector<Tensor>& inputs) {
+    EXPECT_EQ(inputs[0].scalar_type(), at::kBFloat16);
+    EXPECT_EQ(inputs[1].scalar_type(), at::kLong);
+    return std::vector<Tensor>{inputs[1], inputs[0]};
+  };
+  const auto outputs =
+      forward_at(AmpLevel::kO2, std::vector<Tensor>{torch::ones({3}), indices}, both);
+  EXPECT_TRUE(outputs[0].is_same(indices));
+  EXPECT_EQ(outputs[1].scalar_type(), at::kFloat);
 }
 
 TEST(Autocast, TypeOfADevice) {
