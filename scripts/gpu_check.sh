@@ -44,8 +44,9 @@ echo "gpu_check: builds with torch $version, log in $out/build.log"
 {
   cmake -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \
     -DLOCKSTEP_TORCH="$(command -v "$python")" -DLOCKSTEP_WITH_NCCL=ON -DLOCKSTEP_WERROR="${WERROR:-OFF}" "${parts[@]}" "${deps[@]}" &&
-    timeout "$(left 480)" cmake --build "$build" --parallel "${JOBS:-$(nproc)}" --target "${targets[@]}"
+    timeout "$(left $((limit_s * 9 / 10)))" cmake --build "$build" --parallel "${JOBS:-$(nproc)}" --target "${targets[@]}"
 } >"$out/build.log" 2>&1 || {
+  [ $? != 124 ] || fail "the build was not done after $((SECONDS - begin)) s: GPU_CHECK_LIMIT_S=N allows more than $limit_s s, and a second run goes on from there"
   grep -E 'error|Error' "$out/build.log" | head -5 >&2
   fail "the build failed after $((SECONDS - begin)) s; all of it is in $out/build.log"
 }

@@ -44,6 +44,15 @@ code=0
 PYTHON=$work/no-python "$source/scripts/gpu_check.sh" "$work/out" >"$work/said" 2>&1 || code=$?
 [ $code = 1 ] && grep -q "no-python has no package torch: PYTHON=... names one that has" "$work/said" || fail "$code $(cat "$work/said")"
 
+# A build that takes too long is no error of the sources.
+mkdir "$work/tools"
+printf '#!/bin/sh\n[ "$1" != --build ] || exec sleep 60\n' >"$work/tools/cmake"
+printf '#!/bin/sh\necho 2.14.0\n' | tee "$work/tools/nvcc" >"$work/tools/python"
+chmod +x "$work/tools"/*
+code=0
+PATH=$work/tools:$PATH PYTHON=$work/tools/python GPU_CHECK_LIMIT_S=2 "$source/scripts/gpu_check.sh" "$work/out" >"$work/said" 2>&1 || code=$?
+[ $code = 1 ] && grep -q "the build was not done after [0-9]* s: GPU_CHECK_LIMIT_S=N allows more than 2 s" "$work/said" || fail "$code $(cat "$work/said")"
+
 cat >"$work/out/results.jsonl" <<'JSON'
 {"check": "memory", "ok": true, "seconds": 1.5, "note": "0 KiB"}
 {"model": "resnet50", "ranks": 1, "backend": "native", "step_ms_p50": 30.0}
