@@ -6,12 +6,15 @@ usage: peer.py init  CONFIG WEIGHTS.ckpt          fresh weights of MindSpore's n
        peer.py train CONFIG WEIGHTS.ckpt DIR STEPS LR OUT
                                                   loss and gradients of DIR's first batch, STEPS steps
        peer.py eval  CONFIG WEIGHTS.ckpt          the scores of the section eval
+       peer.py step  CONFIG WEIGHTS.ckpt DIR      images a second, as `bench_mindspore step` and
+       peer.py pipeline CONFIG                    `bench_mindspore pipeline` answer them
        any of them, with more words key.sub=value that replace values of CONFIG
 
 CONFIG is a YAML file that both sides read. A classifier is MindCV's ResNet, as MindOCR contains it,
 or with `stem: mindspore` the ResNet-50 of MindSpore's tutorial; the other networks come from
 MindOCR's build_model() and build_loss(). `train` runs under msrun or mpirun, too: then each rank uses
-every n-th batch, and the gradients are means over the ranks.
+every n-th batch, and the gradients are means over the ranks. system.mode is MindSpore's: 0 compiles
+the network and its gradient as a graph, 1 runs them operator by operator.
 
 `eval` reads the pictures by itself: MindOCR's data pipeline, postprocessing and metrics, or
 MindSpore's transforms of CIFAR-10's test_batch.bin. It prints the line that MindOCR's tools/eval.py logs.
@@ -73,6 +76,7 @@ def read_config(path, overrides=(), batch_size=None):
 
 def build(config):
     model = config["model"]
+    ms.set_context(mode=config["system"]["mode"])
     ms.set_seed(config["system"]["seed"])
     if model["type"] == "cls" and model["backbone"].get("stem") == "mindspore":
         import tutorial_resnet
@@ -121,37 +125,113 @@ def join():
     return rank, size
 
 
+class Training:
+    """The network of CONFIG in training mode, with momentum 0.9."""
+
+    def __init__(self, config, weights, lr, ranks=1):
+        self.network = build(config)
+        ms.load_param_into_net(self.network, ms.load_checkpoint(weights))
+        network = WithLoss(self.network, build_loss(config))
+        network.set_train()
+        self.parameters = self.network.trainable_params()
+        self.optimizer = nn.Momentum(self.parameters, lr, 0.9)
+        self.forward_backward = ms.value_and_grad(network, None, self.parameters)
+        self.reducer = nn.DistributedGradReducer(self.parameters, True, ranks) if ranks > 1 else None
+
+    def backward(self, batch):
+        loss, gradients = self.forward_backward(*batch)
+        return loss, self.reducer(gradients) if self.reducer else gradients
+
+
 def train(config_path, weights, folder, steps, lr, out, *overrides):
     rank, size = join()
-    first = read_batch(folder, 0)
-    config = read_config(config_path, overrides, first[0].shape[0])
-    network = build(config)
-    ms.load_param_into_net(network, ms.load_checkpoint(weights))
-    step_network = WithLoss(network, build_loss(config))
-    step_network.set_train()
-    parameters = network.trainable_params()
-    optimizer = nn.Momentum(parameters, float(lr), 0.9)
-    forward_backward = ms.value_and_grad(step_network, None, parameters)
-    reducer = nn.DistributedGradReducer(parameters, True, size) if size > 1 else None
+    config = read_config(config_path, overrides, read_batch(folder, 0)[0].shape[0])
+    training = Training(config, weights, float(lr), size)
     os.makedirs(out, exist_ok=True)
     files = sum(name.startswith("batch_") for name in os.listdir(folder))
     times = []
     for step in range(int(steps)):
         batch = read_batch(folder, (step * size + rank) % files)
         begin = time.perf_counter()
-        loss, gradients = forward_backward(*batch)
-        if reducer:
-            gradients = reducer(gradients)
+        loss, gradients = training.backward(batch)
         if step == 0 and rank == 0:
             save_file({p.name: np.ascontiguousarray(g.asnumpy())
-                       for p, g in zip(parameters, gradients)}, f"{out}/gradients.safetensors")
-        optimizer(gradients)
+                       for p, g in zip(training.parameters, gradients)},
+                      f"{out}/gradients.safetensors")
+        training.optimizer(gradients)
         value = float(loss.asnumpy())
         times.append((time.perf_counter() - begin) * 1000)
         print(f"loss {step} {value:.9g}", flush=True)
     if rank == 0:
-        ms.save_checkpoint(network, f"{out}/trained.ckpt")
+        ms.save_checkpoint(training.network, f"{out}/trained.ckpt")
     print(f"ms {statistics.median(times):.1f}")
+
+
+def answer(speed):
+    """Answers each number of the standard input, so that two programs can be measured in turns."""
+    for line in sys.stdin:
+        print(f"images/s {speed(int(line)):.6g}", flush=True)
+
+
+def time_steps(config_path, weights, folder, *overrides):
+    ms.device_context.cpu.op_tuning.threads_num(int(os.environ["OMP_NUM_THREADS"]))
+    batch = read_batch(folder, 0)
+    images = batch[0].shape[0]
+    training = Training(read_config(config_path, overrides, images), weights, 1e-5)
+
+    def speed(count):
+        begin = time.perf_counter()
+        for _ in range(count):
+            loss, gradients = training.backward(batch)
+            training.optimizer(gradients)
+        loss.asnumpy()
+        training.parameters[0].asnumpy()  # the optimizer runs beside this thread
+        return count * images / (time.perf_counter() - begin)
+
+    answer(speed)
+
+
+def cifar10_train(config):
+    """The training images as MindSpore's tutorial transforms them."""
+    from mindspore.dataset import Cifar10Dataset, transforms, vision
+
+    section = config["train"]
+    steps = {name: options for step in section["dataset"]["transform_pipeline"]
+             for name, options in step.items()}
+    workers = section["loader"]["num_workers"]
+    size, crop = steps["Resize"]["size"], steps["RandomCrop"]
+    operations = [vision.RandomCrop((crop["size"],) * 2, (crop["padding"],) * 4),
+                  vision.RandomHorizontalFlip(steps["RandomHorizontalFlip"]["prob"]),
+                  vision.Resize((size, size)), vision.Rescale(1 / 255, 0),
+                  vision.Normalize(steps["Normalize"]["mean"], steps["Normalize"]["std"]),
+                  vision.HWC2CHW()]
+    images = Cifar10Dataset(section["dataset"]["data_dir"], "train", num_parallel_workers=workers)
+    images = images.map(transforms.TypeCast(ms.int32), "label", num_parallel_workers=workers)
+    images = images.map(operations, "image", num_parallel_workers=workers)
+    return images.batch(section["loader"]["batch_size"], num_parallel_workers=workers)
+
+
+def training_data(config):
+    ms.dataset.config.set_prefetch_size(config["train"]["loader"].get("prefetch_size", 16))
+    if config["model"]["type"] == "cls":
+        return cifar10_train(config)
+    from mindocr.data import build_dataset
+
+    return build_dataset(config["train"]["dataset"], config["train"]["loader"], is_train=True)
+
+
+def time_pipeline(config_path, *overrides):
+    def speed(count):
+        data = training_data(read_config(config_path, overrides))
+        epochs = -(-(count + 1) // data.get_dataset_size())
+        data = data.repeat(epochs).take(count + 1)
+        batches = data.create_tuple_iterator(num_epochs=1, output_numpy=True)
+        next(batches)  # without the start of the threads
+        begin = time.perf_counter()
+        images = sum(len(columns[0]) for columns in batches)
+        return images / (time.perf_counter() - begin)
+
+    answer(speed)
 
 
 def cifar10_test(config):
@@ -224,6 +304,10 @@ def main():
         train(*words)
     elif command == "eval":
         evaluate(*words)
+    elif command == "step":
+        time_steps(*words)
+    elif command == "pipeline":
+        time_pipeline(*words)
     else:
         sys.exit(__doc__)
 
