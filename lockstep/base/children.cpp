@@ -9,13 +9,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/literals.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
@@ -64,14 +64,10 @@ pid_t ended_child() {
 }
 
 bool dying_by_signal(pid_t pid) {
-  const std::string text = read_if_there(fmt::format("/proc/{}/stat", pid));
-  const size_t name_end = text.rfind(')');  // the name may contain anything
-  if (name_end == std::string::npos) return false;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string skipped;
-  unsigned flags = 0;
-  for (int i = 0; i < 6; ++i) fields >> skipped;  // state ppid pgrp session tty tpgid
-  fields >> flags;
+  const auto fields = stat_fields(pid);
+  constexpr size_t kFlags = 6;  // field 9
+  if (fields.size() <= kFlags) return false;
+  const auto flags = std::stoul(fields[kFlags]);
   return (flags & kExiting) != 0 && (flags & kKilledBySignal) != 0;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "lockstep/base/file.h"
@@ -18,7 +19,7 @@ void need_proc() {
               "/proc is needed and is not mounted here; 'mount -t proc proc /proc' does that");
 }
 
-std::vector<std::string> stat_fields(int pid) {
+std::vector<std::string> stat_fields(int64_t pid) {
   std::string text;
   try {
     text = read_file(fmt::format("/proc/{}/stat", pid), 1 << 16);
@@ -28,6 +29,19 @@ std::vector<std::string> stat_fields(int pid) {
   const size_t name_end = text.rfind(')');  // the name may contain anything
   if (name_end == std::string::npos || name_end + 2 > text.size()) return {};
   return split(std::string_view(text).substr(name_end + 2), ' ');
+}
+
+std::string process_start(int64_t pid) {
+  const auto fields = stat_fields(pid);
+  constexpr size_t kState = 0, kStart = 19;  // fields 3 and 22
+  if (fields.size() <= kStart || fields[kState] == "Z" || fields[kState] == "X") return "";
+  return fields[kStart];
+}
+
+int thread_count() {
+  std::error_code none;
+  return static_cast<int>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/task", none), {}));
 }
 
 std::string own_program() {

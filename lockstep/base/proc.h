@@ -1,6 +1,7 @@
 #pragma once
 // Information that only /proc has.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,20 @@ void need_proc();
 
 /// The fields of /proc/PID/stat from the process's state on: proc(5)'s field n is at n - 3. Empty:
 /// the process does not exist, or is not visible.
-std::vector<std::string> stat_fields(int pid);
+std::vector<std::string> stat_fields(int64_t pid);
+
+/// Start time of a process, in clock ticks since boot: with its pid it identifies the process.
+/// Empty: the process does not exist, or has ended.
+std::string process_start(int64_t pid);
+
+/// Threads of this process; 0 without /proc.
+int thread_count();
+
+#ifdef __SANITIZE_THREAD__
+inline constexpr int kThreadsOfSanitizer = 1;  // started some time after main()
+#else
+inline constexpr int kThreadsOfSanitizer = 0;
+#endif
 
 /// Path of the program that this process runs. Errors: as need_proc(); kIo.
 std::string own_program();

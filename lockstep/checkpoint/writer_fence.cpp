@@ -15,6 +15,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/generation_token.h"
 #include "lockstep/base/hash.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
@@ -56,14 +57,7 @@ uint64_t own_pid_space() {
 
 /// Start time of a process; 0 if it does not exist.
 uint64_t start_of(int64_t pid) {
-  std::string text;
-  std::getline(std::ifstream(fmt::format("/proc/{}/stat", pid)), text);
-  const size_t name_end = text.rfind(')');  // a program's name may contain anything
-  if (name_end == std::string::npos) return 0;
-  const auto fields = split(text.substr(name_end + 1), ' ');
-  constexpr size_t kStart = 20;  // field 22 of proc(5); the state behind the name is field 3
-  if (fields.size() <= kStart || fields[1] == "Z" || fields[1] == "X") return 0;
-  return std::strtoull(fields[kStart].c_str(), nullptr, 10);
+  return std::strtoull(process_start(pid).c_str(), nullptr, 10);
 }
 
 /// The generation of a mark of `job`; nothing for other names.

@@ -15,16 +15,6 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kState = 0;
-
-/// Empty: there is no such process.
-std::string start_of(pid_t pid) {
-  const auto fields = stat_fields(pid);
-  constexpr size_t kStartTime = 19;  // field 22, counted from the state, field 3
-  if (fields.size() <= kStartTime || fields[kState] == "Z" || fields[kState] == "X") return "";
-  return fields[kStartTime];
-}
-
 /// The number in "pid:[4026531836]".
 std::string own_namespace() {
   std::array<char, 64> link{};
@@ -63,17 +53,17 @@ std::optional<ProcessKey> ProcessKey::parse(const std::string& text) {
 
 ProcessKey own_key() {
   const pid_t pid = ::getpid();
-  return {pid, start_of(pid), own_namespace()};
+  return {pid, process_start(pid), own_namespace()};
 }
 
 bool is_stopped(pid_t pid) {
   const auto fields = stat_fields(pid);
-  return !fields.empty() && fields[kState] == "T";
+  return !fields.empty() && fields[0] == "T";
 }
 
 Liveness liveness(const ProcessKey& key, const ProcessKey& own) {
   if (key.namespace_id != own.namespace_id) return Liveness::kElsewhere;
-  return start_of(key.pid) == key.started ? Liveness::kAlive : Liveness::kDead;
+  return process_start(key.pid) == key.started ? Liveness::kAlive : Liveness::kDead;
 }
 
 std::string to_json(const JobEntry& entry) {

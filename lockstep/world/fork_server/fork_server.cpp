@@ -10,23 +10,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "lockstep/base/proc.h"
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/fork_server/warm_message.h"
 
 namespace lockstep {
 namespace {
-
-#ifdef __SANITIZE_THREAD__
-constexpr int kThreadsOfTsan = 1;
-#else
-constexpr int kThreadsOfTsan = 0;
-#endif
 
 /// Installs the request's environment. Pointers of main() into the old one stay valid.
 bool take_environment(int memory) {
@@ -86,10 +79,7 @@ bool fork_rank(int agent_socket, const WarmRequest& request, pid_t agent) {
 }  // namespace
 
 int threads_to_lose() {
-  std::error_code none;
-  const auto threads =
-      std::distance(std::filesystem::directory_iterator("/proc/self/task", none), {});
-  const int others = static_cast<int>(threads) - 1 - kThreadsOfTsan;
+  const int others = thread_count() - 1 - kThreadsOfSanitizer;
   return others > 0 ? others : 0;
 }
 

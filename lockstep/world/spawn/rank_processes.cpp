@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <thread>
@@ -21,6 +20,7 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/port_range.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/base/process_limits.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
@@ -34,30 +34,17 @@
 namespace lockstep {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// How long to wait for the failure that caused the loss of a rank.
 constexpr auto kCauseLimit = 1s;
 
-int count_threads() {
-  std::error_code none;
-  return static_cast<int>(std::distance(fs::directory_iterator("/proc/self/task", none), {}));
-}
-
-#ifdef __SANITIZE_THREAD__
-constexpr int kThreadsOfSanitizer = 1;  // started some time after main()
-#else
-constexpr int kThreadsOfSanitizer = 0;
-#endif
-
 /// Threads that a fork may leave behind: those before main(), of runtime libraries.
-int harmless_threads = count_threads() + kThreadsOfSanitizer;
+int harmless_threads = thread_count() + kThreadsOfSanitizer;
 
 void refuse_threads() {
   // A joined thread is still listed for a moment.
   const auto deadline = Deadline::after(200ms);
-  while (count_threads() > harmless_threads && !deadline.passed()) std::this_thread::yield();
-  const int others = count_threads() - harmless_threads;
+  while (thread_count() > harmless_threads && !deadline.passed()) std::this_thread::yield();
+  const int others = thread_count() - harmless_threads;
   if (others <= 0) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("spawn of processes from one that has started {}, which "
