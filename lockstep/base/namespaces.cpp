@@ -32,14 +32,17 @@ bool all_users_have_numbers() {
 
 }  // namespace
 
+uint64_t namespace_id(const char* kind) {
+  struct stat space {};
+  const auto path = std::string("/proc/self/ns/") + kind;
+  return ::stat(path.c_str(), &space) == 0 ? space.st_ino : 0;
+}
+
 uint64_t pid_space() {
   std::array<char, 32> self{};
-  struct stat space {};
-  if (::readlink("/proc/self", self.data(), self.size() - 1) <= 0 ||
-      std::to_string(::getpid()) != self.data() || ::stat("/proc/self/ns/pid", &space) != 0) {
-    return 0;
-  }
-  return space.st_ino;
+  const bool numbered_alike = ::readlink("/proc/self", self.data(), self.size() - 1) > 0 &&
+                              std::to_string(::getpid()) == self.data();
+  return numbered_alike ? namespace_id("pid") : 0;
 }
 
 OwnNumber own_number(int pid) {

@@ -7,6 +7,9 @@
 
 namespace lockstep {
 
+/// Number of this process's namespace of a kind, as "pid" or "net", on this kernel; 0: unknown.
+uint64_t namespace_id(const char* kind);
+
 /// Identifies this process's numbering of processes (its pid namespace) on this kernel. Two
 /// processes with the same value find each other by pid, also in /proc. 0: they do not, because
 /// /proc belongs to another numbering, or is missing.

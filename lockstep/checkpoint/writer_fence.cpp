@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
@@ -15,6 +13,8 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/generation_token.h"
 #include "lockstep/base/hash.h"
+#include "lockstep/base/host_name.h"
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
@@ -42,17 +42,8 @@ std::string plain(std::string name) {
   return name.substr(0, 40);
 }
 
-std::string host_name_text() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? plain(name.data()) : "host";
-}
-
 uint64_t own_pid_space() {
-  struct stat space {};
-  const uint64_t inode = ::stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return inode ^ std::hash<std::string>()(boot);
+  return namespace_id("pid") ^ std::hash<std::string>()(boot_id());
 }
 
 /// Start time of a process; 0 if it does not exist.
@@ -116,7 +107,7 @@ std::optional<WriterName> WriterName::parse(const std::string& text) {
 WriterName WriterName::own(const std::string& job_id, int64_t generation) {
   return {job_id.empty() ? kNoJob : short_digest(job_id),
           generation,
-          host_name_text(),
+          plain(host_name()),
           own_pid_space(),
           ::getpid(),
           start_of(::getpid())};

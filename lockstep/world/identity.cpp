@@ -1,13 +1,10 @@
 #include "lockstep/world/identity.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
 
 #include "lockstep/base/env.h"
-#include "lockstep/base/file.h"
+#include "lockstep/base/host_name.h"
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/error.h"
 #include "lockstep/world.h"
@@ -17,22 +14,6 @@ namespace {
 
 std::string number(int value) {
   return value == kNotTold ? "?" : std::to_string(value);
-}
-
-/// Identity of a namespace of this process, "net:[4026531840]"; empty without namespaces.
-std::string namespace_of(const char* kind) {
-  std::array<char, 64> text{};
-  const auto link = std::string("/proc/self/ns/") + kind;
-  const auto length = ::readlink(link.c_str(), text.data(), text.size());
-  return length > 0 ? std::string(text.data(), static_cast<size_t>(length)) : std::string();
-}
-
-/// Changes with every boot and differs between machines.
-std::string boot_id() {
-  need_proc();
-  auto id = read_file("/proc/sys/kernel/random/boot_id", 256);
-  while (!id.empty() && id.back() == '\n') id.pop_back();
-  return id;
 }
 
 }  // namespace
@@ -63,7 +44,10 @@ std::string describe(const Identity& id) {
 // namespaces may differ. They try whether it works.
 std::string this_host_id() {
   if (const auto given = env("LOCKSTEP_HOST_ID")) return *given;
-  return boot_id() + "/" + namespace_of("net");
+  need_proc();
+  const std::string boot = boot_id();
+  if (boot.empty()) throw Error(ErrorCode::kIo, "read /proc/sys/kernel/random/boot_id: nothing");
+  return fmt::format("{}/net:[{}]", boot, namespace_id("net"));
 }
 
 }  // namespace lockstep

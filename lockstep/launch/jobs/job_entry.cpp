@@ -3,26 +3,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
-
-/// The number in "pid:[4026531836]".
-std::string own_namespace() {
-  std::array<char, 64> link{};
-  const ssize_t size = ::readlink("/proc/self/ns/pid", link.data(), link.size());
-  const std::string text(link.data(), size > 0 ? static_cast<size_t>(size) : 0);
-  const size_t open = text.find('[');
-  return open == std::string::npos ? "0" : text.substr(open + 1, text.find(']') - open - 1);
-}
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -53,7 +44,7 @@ std::optional<ProcessKey> ProcessKey::parse(const std::string& text) {
 
 ProcessKey own_key() {
   const pid_t pid = ::getpid();
-  return {pid, process_start(pid), own_namespace()};
+  return {pid, process_start(pid), std::to_string(namespace_id("pid"))};
 }
 
 bool is_stopped(pid_t pid) {
