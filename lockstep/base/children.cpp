@@ -45,8 +45,12 @@ void adopt_orphans() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+UniqueFd try_open_pidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
 UniqueFd open_pidfd(pid_t pid) {
-  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  UniqueFd fd = try_open_pidfd(pid);
   if (!fd) throw io_error("pidfd_open");
   return fd;
 }

@@ -18,6 +18,9 @@ void adopt_orphans();
 /// their ends. Errors: kIo.
 UniqueFd open_pidfd(pid_t pid);
 
+/// The same; empty without such a process, or without pidfds in the kernel.
+UniqueFd try_open_pidfd(pid_t pid);
+
 /// Reaps this child if it has ended.
 std::optional<ExitStatus> reap(pid_t pid);
 

@@ -1,12 +1,11 @@
 #include "lockstep/launch/jobs/held_agent.h"
 
 #include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "lockstep/base/children.h"
 #include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
 
@@ -40,8 +39,8 @@ std::vector<JobEntry> jobs_that_are_over(const std::vector<JobEntry>& running) {
 std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs) {
   std::vector<HeldAgent> agents;
   for (JobEntry& job : jobs) {
-    const auto fd = static_cast<int>(::syscall(SYS_pidfd_open, job.pid, 0));
-    agents.push_back({std::move(job), UniqueFd(fd)});
+    UniqueFd pidfd = try_open_pidfd(job.pid);
+    agents.push_back({std::move(job), std::move(pidfd)});
   }
   // List again: an agent that is still alive is the process that was opened.
   const auto alive = running_jobs();

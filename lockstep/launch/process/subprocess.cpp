@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,7 +115,7 @@ std::optional<int> Subprocess::poll_end() {
 
 std::optional<int> Subprocess::wait(Deadline deadline) {
   if (poll_end()) return status_;
-  const UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  const UniqueFd handle = try_open_pidfd(pid_);
   while (!poll_end() && !deadline.passed()) {
     pollfd item{handle.get(), POLLIN, 0};
     // Without pidfds in the kernel: poll every 10 ms.
