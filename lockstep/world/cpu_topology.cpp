@@ -61,7 +61,7 @@ std::optional<std::vector<int>> visible_numbers(const Environment& environment) 
 /// By PCI address, as CUDA numbers devices of one kind.
 std::vector<int> nodes_of_gpus(const std::string& root, const Environment& environment) {
   std::vector<int> nodes;
-  for (std::string address : entry_names(root + "/proc/driver/nvidia/gpus")) {
+  for (std::string address : nvidia_gpus(root)) {
     std::transform(address.begin(), address.end(), address.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const auto node = number_in(root + "/sys/bus/pci/devices/" + address + "/numa_node");
@@ -79,6 +79,10 @@ std::vector<int> nodes_of_gpus(const std::string& root, const Environment& envir
 }
 
 }  // namespace
+
+std::vector<std::string> nvidia_gpus(const std::string& root) {
+  return entry_names(root + "/proc/driver/nvidia/gpus");
+}
 
 std::vector<int> parse_cpu_list(const std::string& text) {
   std::vector<int> cpus;

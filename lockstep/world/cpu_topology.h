@@ -23,6 +23,9 @@ struct CpuTopology {
   std::vector<int> gpu_nodes;  ///< NUMA node of each visible GPU, in their order.
 };
 
+/// PCI addresses of this host's NVIDIA GPUs below `root`, ascending, as their driver lists them.
+std::vector<std::string> nvidia_gpus(const std::string& root);
+
 /// "0-3,8" in the kernel's notation: 0, 1, 2, 3, 8. Ends at the first invalid item.
 std::vector<int> parse_cpu_list(const std::string& text);
 /// The inverse; `cpus` ascend.

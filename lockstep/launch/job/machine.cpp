@@ -124,7 +124,7 @@ CpuIds core_complex(const CpuTopology& topology, int node, size_t index) {
 int count_accelerators(const std::string& root) {
   if (const int nvidia = count_numbered(root + "/dev", "nvidia"); nvidia > 0) return nvidia;
   // The device files appear only when the devices are first used.
-  const auto known = entry_names(root + "/proc/driver/nvidia/gpus").size();
+  const auto known = nvidia_gpus(root).size();
   if (known > 0) return static_cast<int>(known);
   if (const int ascend = count_numbered(root + "/dev", "davinci"); ascend > 0) return ascend;
   return count_amd(root);
