@@ -16,6 +16,7 @@
 #include "lockstep/launch/doctor/examine.h"
 #include "lockstep/launch/doctor/probe.h"
 #include "lockstep/launch/doctor/report.h"
+#include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/start/host_slots.h"
 
 namespace lockstep::doctor {
@@ -106,7 +107,7 @@ OptionGroup<DoctorRequest> doctor_options() {
 DoctorRequest parse_doctor(const std::vector<std::string>& words) {
   DoctorRequest request;
   ExamineOptions& examine = request.examine;
-  examine.rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";
+  examine.rsh = RunOptions().rsh;
   examine.folder = std::filesystem::current_path().string();
   examine.lockstep = own_program();
   const auto rest = read_request(words, doctor_options().options, "lockstep doctor", request);

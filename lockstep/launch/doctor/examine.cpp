@@ -26,7 +26,7 @@ using ExamineJson = nlohmann::json;
 
 /// The command that starts a host's probe; this host needs no rsh.
 std::vector<std::string> probe_command(const ExamineOptions& options, const std::string& host) {
-  const auto own = own_addresses();
+  const auto own = all_addresses();
   if (host == "localhost" || host == host_name() ||
       std::find(own.begin(), own.end(), host) != own.end())
     return {own_program(), "doctor", "--probe"};

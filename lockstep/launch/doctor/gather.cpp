@@ -46,7 +46,7 @@ int64_t number_setting(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> own_addresses() {
+std::vector<std::string> all_addresses() {
   std::vector<std::string> addresses;
   try {
     for (const InterfaceAddress& each : interface_addresses()) addresses.push_back(each.address);
@@ -186,7 +186,7 @@ HostFacts gather_facts(const GatherRequest& request) {
   facts.hostname = host_name();
   facts.host_id = this_host_id();
   facts.build_id = build_id();
-  facts.addresses = own_addresses();
+  facts.addresses = all_addresses();
   std::vector<std::string> names = request.names;
   if (std::find(names.begin(), names.end(), facts.hostname) == names.end())
     names.push_back(facts.hostname);

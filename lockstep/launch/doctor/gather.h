@@ -20,7 +20,7 @@ struct GatherRequest {
 HostFacts gather_facts(const GatherRequest& request);
 
 /// Addresses of this host's interfaces.
-std::vector<std::string> own_addresses();
+std::vector<std::string> all_addresses();
 
 /// How this host resolves `name`.
 NameLookup look_up(const std::string& name);

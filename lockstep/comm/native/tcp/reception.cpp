@@ -28,10 +28,6 @@ constexpr size_t kMaxGuests = 1024;  // that are not authenticated yet
 constexpr size_t kMaxEnded = 1 << 16;
 constexpr int kMaxWarnings = 16;  // a port scan must not fill the log
 
-bool is_loopback_name(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
-}
-
 }  // namespace
 
 /// A client that has not completed its proof and greeting.
@@ -74,7 +70,7 @@ struct Reception::Guest {
 
 Reception::Reception(int rank, const std::string& address, std::string secret)
     : rank_(rank), secret_(std::move(secret)) {
-  if (secret_.empty() && !is_loopback_name(address)) {
+  if (secret_.empty() && !is_loopback(address)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("rank {} cannot listen on {}: without a job secret only loopback is "
                             "served; start the job with lockstep run, or set LOCKSTEP_SECRET",
