@@ -48,6 +48,12 @@ void MemberReader::text(const char* name, std::string& value, size_t max_bytes) 
   value = given;
 }
 
+void MemberReader::flag(const char* name, bool& value) const {
+  const auto& given = member(name);
+  if (!given.is_boolean()) throw bad_member(name, "is neither true nor false");
+  value = given;
+}
+
 void MemberReader::real(const char* name, double& value) const {
   const auto& given = member(name);
   if (!given.is_number() || !std::isfinite(given.get<double>()))

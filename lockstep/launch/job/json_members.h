@@ -26,6 +26,8 @@ std::string cut(const std::string& text, size_t max_bytes);
 /// Writes the members of a list; a MemberReader takes the same calls.
 class MemberWriter {
  public:
+  /// For `if (m.has(NAME))` before a member that a reader may lack.
+  static bool has(const char* /*name*/) { return true; }
   /// A whole number in [lo, hi], a bool (0 or 1) or an enum.
   template <class T>
   void number(const char* name, const T& value, int64_t /*lo*/, int64_t /*hi*/) {
@@ -40,6 +42,8 @@ class MemberWriter {
   void maybe(const char* name, const std::optional<T>& value, int64_t lo, int64_t hi) {
     if (value) number(name, *value, lo, hi);
   }
+  /// true or false.
+  void flag(const char* name, bool value) { json_[name] = value; }
   /// A finite number.
   void real(const char* name, double value) { json_[name] = value; }
   /// At most `max_bytes`: the writer cuts a longer text, the reader refuses it.
@@ -92,6 +96,7 @@ class MemberReader {
   void maybe(const char* name, std::optional<T>& value, int64_t lo, int64_t hi) const {
     if (has(name)) number(name, value.emplace(), lo, hi);
   }
+  void flag(const char* name, bool& value) const;
   void real(const char* name, double& value) const;
   void text(const char* name, std::string& value, size_t max_bytes) const;
   void texts(const char* name, std::vector<std::string>& values, size_t max_bytes) const;

@@ -5,15 +5,44 @@
 
 #include <charconv>
 #include <chrono>
-#include <nlohmann/json.hpp>
+#include <limits>
 
 #include "lockstep/base/namespaces.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/job/json_members.h"
 
 namespace lockstep {
 namespace {
+
+constexpr size_t kMaxEntry = 1 << 20;
+
+constexpr auto kEntryMembers = [](auto& m, auto& entry) {
+  constexpr int kMin = std::numeric_limits<int>::min();
+  constexpr int kMax = std::numeric_limits<int>::max();
+  m.number("pid", entry.pid, kMin, kMax);
+  m.text("run_id", entry.run_id, kMaxEntry);
+  m.number("node_rank", entry.node_rank, kMin, kMax);
+  m.number("num_nodes", entry.num_nodes, kMin, kMax);
+  m.number("first_rank", entry.first_rank, kMin, kMax);
+  m.number("local_size", entry.local_size, kMin, kMax);
+  m.number("world_size", entry.world_size, kMin, kMax);
+  m.number("restart_count", entry.restart_count, kMin, kMax);
+  m.real("began", entry.began);
+  m.text("host", entry.host, kMaxEntry);
+  m.text("folder", entry.folder, kMaxEntry);
+  m.text("log_folder", entry.log_folder, kMaxEntry);
+  m.text("attempt_folder", entry.attempt_folder, kMaxEntry);
+  m.texts("command", entry.command, kMaxEntry);
+  // Entries of older versions lack some of these.
+  if (m.has("steps")) m.text("steps", entry.steps, kMaxEntry);
+  if (m.has("ended")) m.real("ended", entry.ended);
+  m.maybe("exit_code", entry.exit_code, kMin, kMax);
+  if (m.has("why")) m.text("why", entry.why, kMaxEntry);
+  if (m.has("cause")) m.text("cause", entry.cause, kMaxEntry);
+  if (m.has("locked")) m.flag("locked", entry.locked);
+};
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -58,57 +87,13 @@ Liveness liveness(const ProcessKey& key, const ProcessKey& own) {
 }
 
 std::string to_json(const JobEntry& entry) {
-  const nlohmann::json json = {
-      {"pid", entry.pid},
-      {"run_id", entry.run_id},
-      {"node_rank", entry.node_rank},
-      {"num_nodes", entry.num_nodes},
-      {"first_rank", entry.first_rank},
-      {"local_size", entry.local_size},
-      {"world_size", entry.world_size},
-      {"restart_count", entry.restart_count},
-      {"began", entry.began},
-      {"host", entry.host},
-      {"folder", entry.folder},
-      {"log_folder", entry.log_folder},
-      {"attempt_folder", entry.attempt_folder},
-      {"steps", entry.steps},
-      {"command", entry.command},
-      {"ended", entry.ended},
-      {"exit_code", entry.exit_code},
-      {"why", entry.why},
-      {"cause", entry.cause},
-      {"locked", entry.locked},
-  };
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_of(entry, kEntryMembers);
 }
 
 std::optional<JobEntry> job_entry_from_json(const std::string& text) {
   try {
-    const auto json = nlohmann::json::parse(text);
-    JobEntry entry;
-    json.at("pid").get_to(entry.pid);
-    json.at("run_id").get_to(entry.run_id);
-    json.at("node_rank").get_to(entry.node_rank);
-    json.at("num_nodes").get_to(entry.num_nodes);
-    json.at("first_rank").get_to(entry.first_rank);
-    json.at("local_size").get_to(entry.local_size);
-    json.at("world_size").get_to(entry.world_size);
-    json.at("restart_count").get_to(entry.restart_count);
-    json.at("began").get_to(entry.began);
-    json.at("host").get_to(entry.host);
-    json.at("folder").get_to(entry.folder);
-    json.at("log_folder").get_to(entry.log_folder);
-    json.at("attempt_folder").get_to(entry.attempt_folder);
-    entry.steps = json.value("steps", "");
-    json.at("command").get_to(entry.command);
-    entry.ended = json.value("ended", 0.0);  // missing in entries of older versions
-    entry.exit_code = json.value("exit_code", 0);
-    entry.why = json.value("why", "");
-    entry.cause = json.value("cause", "");
-    entry.locked = json.value("locked", false);
-    return entry;
-  } catch (const nlohmann::json::exception&) {
+    return read_message<JobEntry>(text, kMaxEntry, "entry of a job", kEntryMembers);
+  } catch (const Error&) {
     return std::nullopt;
   }
 }

@@ -71,6 +71,12 @@ TEST(JobEntry, TravelsAsJson) {
   const auto again = job_entry_from_json(to_json(entry));
   ASSERT_TRUE(again);
   EXPECT_EQ(to_json(*again), to_json(entry));
+  const std::string older = R"({"pid": 1, "run_id": "r", "node_rank": 0, "num_nodes": 1,
+      "first_rank": 0, "local_size": 1, "world_size": 1, "restart_count": 0, "began": 1.5,
+      "host": "h", "folder": "/", "log_folder": "", "attempt_folder": "", "command": ["x"])";
+  EXPECT_TRUE(job_entry_from_json(older + "}"));
+  EXPECT_TRUE(job_entry_from_json(older + R"(, "locked": true})")->locked);
+  EXPECT_FALSE(job_entry_from_json(older + R"(, "locked": 1})"));
   EXPECT_FALSE(job_entry_from_json("{}"));
   EXPECT_FALSE(job_entry_from_json("nothing"));
 }
