@@ -232,6 +232,17 @@ TEST(Failure, ReportIsFactsThenStderr) {
             "  nothing on its stderr");
 }
 
+TEST(Failure, SigkillHasTwoCausesThatTheKernelKnows) {
+  Failure failure;
+  failure.host = "gpu01";
+  failure.rank = 1;
+  failure.status = {0, SIGKILL};
+  failure.seconds = 2;
+  EXPECT_EQ(report_text(failure, 1),
+            "lockstep run: rank 1 (gpu01) failed first: SIGKILL after 2.00 s (killed from outside, "
+            "or out of memory: see the kernel's log)\n  nothing on its stderr");
+}
+
 TEST(Failure, AKnownCauseIsSaidAndNotWhatIsMissing) {
   Failure failure;
   failure.host = "gpu01";

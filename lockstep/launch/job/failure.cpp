@@ -92,7 +92,8 @@ std::string failure_words(const Failure& failure) {
 std::string report_text(const Failure& failure, int num_nodes, bool shown) {
   if (failure.rank < 0) return "lockstep run: " + failure.cause;
   std::string text = "lockstep run: " + facts(failure, num_nodes, "failed first");
-  if (failure.status.signal == 9) text += " (out of memory? see the kernel's log)";
+  if (failure.status.signal == 9)
+    text += " (killed from outside, or out of memory: see the kernel's log)";
   text += own_words(failure);
   for (const std::string& line : split(failure.cause, '\n')) {
     if (!line.empty()) text += "\n  " + line;
