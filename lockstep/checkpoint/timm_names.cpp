@@ -1,9 +1,15 @@
 #include "lockstep/checkpoint/timm_names.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -93,6 +99,109 @@ std::string renamed(std::string_view pattern, const RuleMatch& match) {
   return name.append(match.rest);
 }
 
+/// Blocks of timm's MobileNets and EfficientNets. A widening one begins with a convolution of 1 x 1
+/// pixels, a separable one with that of each channel, and a plain one is a convolution.
+enum class MobileKind { kSeparable, kWidening, kPlain };
+
+struct MobileBlock {
+  MobileKind kind = MobileKind::kSeparable;
+  bool squeezes = false;
+  uint64_t number = 0;  ///< Among all blocks, from 0.
+};
+
+/// A part of such a block.
+struct MobilePart {
+  std::string_view timm;
+  int number;          ///< torchvision's, in a block without squeezing.
+  bool after_squeeze;  ///< One more in a block with it.
+  std::string_view torchvision;
+};
+
+constexpr std::array<MobilePart, 6> kSeparableParts = {{{"conv_dw.", 0, false, "0."},
+                                                        {"bn1.", 0, false, "1."},
+                                                        {"se.conv_reduce.", 1, false, "fc1."},
+                                                        {"se.conv_expand.", 1, false, "fc2."},
+                                                        {"conv_pw.", 1, true, "0."},
+                                                        {"bn2.", 1, true, "1."}}};
+constexpr std::array<MobilePart, 8> kWideningParts = {{{"conv_pw.", 0, false, "0."},
+                                                       {"bn1.", 0, false, "1."},
+                                                       {"conv_dw.", 1, false, "0."},
+                                                       {"bn2.", 1, false, "1."},
+                                                       {"se.conv_reduce.", 2, false, "fc1."},
+                                                       {"se.conv_expand.", 2, false, "fc2."},
+                                                       {"conv_pwl.", 2, true, "0."},
+                                                       {"bn3.", 2, true, "1."}}};
+constexpr std::array<MobilePart, 2> kPlainParts = {
+    {{"conv.", 0, false, ""}, {"bn1.", 1, false, ""}}};
+
+std::span<const MobilePart> parts_of(MobileKind kind) {
+  if (kind == MobileKind::kPlain) return kPlainParts;
+  if (kind == MobileKind::kWidening) return kWideningParts;
+  return kSeparableParts;
+}
+
+constexpr std::string_view kBlock = "blocks.#.#.";
+constexpr std::string_view kMobileStem = "conv_stem.weight";
+
+/// Names of one file of a MobileNetV3 or an EfficientNet.
+class MobileNames {
+ public:
+  explicit MobileNames(const std::vector<std::string>& file) {
+    for (const std::string& name : file) {
+      if (name == "bn2.weight") by_stage_ = true;
+      if (const auto match = match_rule(kBlock, name)) look_at(*match);
+    }
+    uint64_t next = 0;
+    for (auto& [place, block] : blocks_) block.number = next++;
+  }
+
+  /// `name`: one of the file.
+  std::string operator()(std::string_view name) const {
+    if (const auto match = match_rule(kBlock, name)) return in_block(*match);
+    const uint64_t last = blocks_.empty() ? 0 : blocks_.rbegin()->first.first + 2;
+    const std::array<std::pair<std::string_view, std::string>, 5> ends = {
+        {{"conv_stem.", "features.0.0."},
+         {"bn1.", "features.0.1."},
+         {"conv_head.", by_stage_ ? fmt::format("features.{}.0.", last) : "classifier.0."},
+         {"bn2.", fmt::format("features.{}.1.", last)},
+         {"classifier.", by_stage_ ? "classifier.1." : "classifier.3."}}};
+    for (const auto& [timm, torchvision] : ends) {
+      if (name.starts_with(timm)) return torchvision + std::string(name.substr(timm.size()));
+    }
+    return "";
+  }
+
+ private:
+  using Place = std::pair<uint64_t, uint64_t>;  ///< Stage, block in it.
+
+  static Place place_of(const RuleMatch& match) { return {match.numbers[0], match.numbers[1]}; }
+
+  void look_at(const RuleMatch& match) {
+    MobileBlock& block = blocks_[place_of(match)];
+    if (match.rest.starts_with("conv_pwl.")) block.kind = MobileKind::kWidening;
+    if (match.rest.starts_with("conv.")) block.kind = MobileKind::kPlain;
+    if (match.rest.starts_with("se.")) block.squeezes = true;
+  }
+
+  std::string in_block(const RuleMatch& match) const {
+    const auto [stage, index] = place_of(match);
+    const MobileBlock& block = blocks_.at({stage, index});
+    const std::string place =
+        by_stage_ ? fmt::format("{}.{}", stage + 1, index) : fmt::format("{}", block.number + 1);
+    const char* inside = block.kind == MobileKind::kPlain ? "" : "block.";
+    for (const MobilePart& part : parts_of(block.kind)) {
+      if (!match.rest.starts_with(part.timm)) continue;
+      const int number = part.number + (part.after_squeeze && block.squeezes ? 1 : 0);
+      return fmt::format("features.{}.{}{}.{}{}", place, inside, number, part.torchvision,
+                         match.rest.substr(part.timm.size()));
+    }
+    return "";
+  }
+
+  std::map<Place, MobileBlock> blocks_;
+  bool by_stage_ = false;  ///< An EfficientNet: torchvision numbers stages, and blocks in them.
+};
+
 }  // namespace
 
 std::string torchvision_name(std::string_view name) {
@@ -100,6 +209,17 @@ std::string torchvision_name(std::string_view name) {
     if (const auto match = match_rule(rule.timm, name)) return renamed(rule.torchvision, *match);
   }
   return "";
+}
+
+std::vector<std::string> torchvision_names(const std::vector<std::string>& file) {
+  std::vector<std::string> names;
+  if (std::find(file.begin(), file.end(), kMobileStem) == file.end()) {
+    for (const std::string& name : file) names.push_back(torchvision_name(name));
+    return names;
+  }
+  const MobileNames of_mobile(file);
+  for (const std::string& name : file) names.push_back(of_mobile(name));
+  return names;
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -11,5 +12,12 @@ namespace lockstep {
 /// "blocks.0.norm1.bias" is "encoder.layers.encoder_layer_0.ln_1.bias". Empty for other names.
 /// timm's ResNets have torchvision's names.
 std::string torchvision_name(std::string_view name);
+
+/// The same for all tensors of a file, in their order; also for timm's MobileNetV3 and
+/// EfficientNet. There torchvision's numbers count the blocks and parts in front, so the other
+/// names matter: "blocks.1.1.conv_pwl.weight" is "features.3.block.2.0.weight" if two blocks are in
+/// front, "features.3.block.3.0.weight" if its block has `se` too, and
+/// "features.2.1.block.3.0.weight" in an EfficientNet.
+std::vector<std::string> torchvision_names(const std::vector<std::string>& file);
 
 }  // namespace lockstep

@@ -53,13 +53,14 @@ std::string common_name(std::string name) {
 std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& network,
                                                const std::vector<std::string>& file,
                                                std::string_view prefix) {
+  std::vector<std::string> plain = file;
+  for (std::string& name : plain) replace_front(name, kDdp, "");
+  const auto translated = torchvision_names(plain);
   std::unordered_map<std::string, size_t> exact, common, timm;
   for (size_t i = 0; i < file.size(); ++i) {
     exact.emplace(file[i], i);
     common.emplace(common_name(file[i]), i);
-    std::string plain = file[i];
-    replace_front(plain, kDdp, "");
-    timm.emplace(torchvision_name(plain), i);
+    timm.emplace(translated[i], i);
   }
   std::vector<std::optional<size_t>> matches(network.size());
   for (size_t i = 0; i < network.size(); ++i) {

@@ -13,7 +13,7 @@ namespace lockstep {
 ///   gamma, beta, moving_mean, moving_variance (MindSpore) : weight, bias, running_mean,
 ///   running_var .down_sample. (MindCV) : .downsample.        classifier. (MindCV's ResNet) : fc.
 ///   module. in front (PyTorch's DDP)
-/// else one that torchvision_name() gives.
+/// else one that torchvision_names() gives.
 /// With `prefix` ("backbone."), for weights of a part: the network's names that begin with it match
 /// without it, and no others match.
 std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& network,

@@ -36,6 +36,10 @@ ZooSettings read_settings(Section& section, ZooSettings settings) {
     section.read("zero_init_residual", *settings.zero_init_residual,
                  "each block starts as the identity");
   }
+  if (settings.norm_eps) {
+    section.read("norm_eps", *settings.norm_eps, {1e-12, 1},
+                 "added to the variance in batch norms; 0.00001 for weights of timm");
+  }
   return settings;
 }
 

@@ -62,6 +62,64 @@ TEST(TorchvisionName, IsOneForKnownNamesOnly) {
   }
 }
 
+// The second name of each pair is torchvision's.
+using NamePairs = std::vector<std::pair<std::string, std::string>>;
+
+void expect_names(const NamePairs& pairs) {
+  std::vector<std::string> file, expected;
+  for (const auto& [timm, torchvision] : pairs) {
+    file.push_back(timm);
+    expected.push_back(torchvision);
+  }
+  EXPECT_EQ(torchvision_names(file), expected);
+}
+
+TEST(TorchvisionNames, CountTheBlocksOfAMobileNet) {
+  expect_names({{"conv_stem.weight", "features.0.0.weight"},
+                {"bn1.running_var", "features.0.1.running_var"},
+                {"blocks.0.0.conv_dw.weight", "features.1.block.0.0.weight"},
+                {"blocks.0.0.bn1.weight", "features.1.block.0.1.weight"},
+                {"blocks.0.0.conv_pw.weight", "features.1.block.1.0.weight"},
+                {"blocks.0.0.bn2.num_batches_tracked", "features.1.block.1.1.num_batches_tracked"},
+                {"blocks.1.0.conv_pw.weight", "features.2.block.0.0.weight"},
+                {"blocks.1.0.bn1.bias", "features.2.block.0.1.bias"},
+                {"blocks.1.0.conv_pwl.weight", "features.2.block.2.0.weight"},
+                {"blocks.1.0.bn3.bias", "features.2.block.2.1.bias"},
+                {"blocks.1.1.conv_dw.weight", "features.3.block.1.0.weight"},
+                {"blocks.1.1.bn2.bias", "features.3.block.1.1.bias"},
+                {"blocks.1.1.se.conv_reduce.weight", "features.3.block.2.fc1.weight"},
+                {"blocks.1.1.se.conv_expand.bias", "features.3.block.2.fc2.bias"},
+                {"blocks.1.1.conv_pwl.weight", "features.3.block.3.0.weight"},
+                {"blocks.2.0.conv.weight", "features.4.0.weight"},
+                {"blocks.2.0.bn1.bias", "features.4.1.bias"},
+                {"conv_head.bias", "classifier.0.bias"},
+                {"classifier.weight", "classifier.3.weight"},
+                {"blocks.2.0.conv", ""},
+                {"blocks.1.1.other.weight", ""},
+                {"norm.weight", ""}});
+}
+
+TEST(TorchvisionNames, CountTheStagesOfAnEfficientNet) {
+  expect_names({{"conv_stem.weight", "features.0.0.weight"},
+                {"blocks.0.0.conv_dw.weight", "features.1.0.block.0.0.weight"},
+                {"blocks.0.0.se.conv_reduce.bias", "features.1.0.block.1.fc1.bias"},
+                {"blocks.0.0.conv_pw.weight", "features.1.0.block.2.0.weight"},
+                {"blocks.0.0.bn2.weight", "features.1.0.block.2.1.weight"},
+                {"blocks.1.1.conv_pw.weight", "features.2.1.block.0.0.weight"},
+                {"blocks.1.1.se.conv_expand.weight", "features.2.1.block.2.fc2.weight"},
+                {"blocks.1.1.conv_pwl.weight", "features.2.1.block.3.0.weight"},
+                {"blocks.1.1.bn3.running_mean", "features.2.1.block.3.1.running_mean"},
+                {"conv_head.weight", "features.3.0.weight"},
+                {"bn2.weight", "features.3.1.weight"},
+                {"classifier.bias", "classifier.1.bias"}});
+}
+
+TEST(TorchvisionNames, AreThoseOfSingleNamesInOtherFiles) {
+  expect_names({{"cls_token", "class_token"},
+                {"blocks.0.norm1.weight", "encoder.layers.encoder_layer_0.ln_1.weight"},
+                {"blocks.0.0.conv_dw.weight", ""}});
+}
+
 TEST(MindSporeNames, AreThoseThatMindOcrReads) {
   EXPECT_EQ(mindspore_names({"backbone.bn1.bias", "backbone.bn1.num_batches_tracked",
                              "backbone.bn1.running_mean", "backbone.bn1.running_var",

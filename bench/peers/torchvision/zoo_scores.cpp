@@ -1,8 +1,9 @@
 // Lockstep's side of the comparison with torchvision (compare.py).
 //
-//   zoo_scores score NETWORK CLASSES SIDE WEIGHTS PICTURES OUT
+//   zoo_scores score NETWORK CLASSES SIDE WEIGHTS PICTURES OUT [NORM_EPS]
 //     The scores of a network of the zoo: WEIGHTS as .pth or safetensors; PICTURES and OUT are
-//     safetensors with the tensors "pictures" and "scores". SIDE: image_size, of a ViT.
+//     safetensors with the tensors "pictures" and "scores". SIDE: image_size, of a ViT; NORM_EPS:
+//     norm_eps, of a MobileNet.
 //   zoo_scores start NETWORK CLASSES SIDE SEED OUT
 //     The weights that a seed gives, as safetensors.
 
@@ -27,6 +28,7 @@ std::shared_ptr<Model> make_named(const Words& words) {
   const ZooNetwork& network = zoo_network(words[1]);
   ZooSettings settings = network.settings;
   if (settings.image_size) settings.image_size = std::stoll(words[3]);
+  if (settings.norm_eps && words.size() > 7) settings.norm_eps = std::stod(words[7]);
   return make_network(network, settings, std::stoll(words[2]));
 }
 
@@ -49,7 +51,7 @@ int start(const Words& words) {
 
 int run(int argc, char** argv) {
   const Words words(argv + 1, argv + argc);
-  if (words.size() == 7 && words[0] == "score") return score(words);
+  if ((words.size() == 7 || words.size() == 8) && words[0] == "score") return score(words);
   if (words.size() == 6 && words[0] == "start") return start(words);
   throw Error(ErrorCode::kInvalidArgument, "see the first lines of zoo_scores.cpp");
 }

@@ -36,8 +36,8 @@ const std::vector<MobileRow> kSmallRows = {
     {5, 120, 48, true, kHs, 1}, {5, 144, 48, true, kHs, 1}, {5, 288, 96, true, kHs, 2},
     {5, 576, 96, true, kHs, 1}, {5, 576, 96, true, kHs, 1}};
 
-std::shared_ptr<Model> mobile_conv(int64_t in, int64_t out, ConvNormOptions options) {
-  options.eps = 0.001;
+std::shared_ptr<Model> mobile_conv(int64_t in, int64_t out, double eps, ConvNormOptions options) {
+  options.eps = eps;
   options.momentum = 0.01;
   return std::make_shared<ConvNorm>(in, out, options);
 }
@@ -45,12 +45,12 @@ std::shared_ptr<Model> mobile_conv(int64_t in, int64_t out, ConvNormOptions opti
 /// Widens, filters each channel, weighs the channels, and narrows again.
 class InvertedResidual final : public Model {
  public:
-  InvertedResidual(int64_t in, const MobileRow& row)
+  InvertedResidual(int64_t in, const MobileRow& row, double eps)
       : adds_input_(row.stride == 1 && in == row.out),
         block_(register_module("block", std::make_shared<Chain>())) {
     const int64_t wide = row.expanded;
-    if (wide != in) block_->add(mobile_conv(in, wide, {.activation = row.activation}));
-    block_->add(mobile_conv(wide, wide,
+    if (wide != in) block_->add(mobile_conv(in, wide, eps, {.activation = row.activation}));
+    block_->add(mobile_conv(wide, wide, eps,
                             {.kernel = row.kernel,
                              .stride = row.stride,
                              .groups = wide,
@@ -59,7 +59,7 @@ class InvertedResidual final : public Model {
       const int64_t squeezed = rounded_channels(static_cast<double>(wide / 4));
       block_->add(std::make_shared<SqueezeExcitation>(wide, squeezed, kRe, Gate::kHardsigmoid));
     }
-    block_->add(mobile_conv(wide, row.out, {}));
+    block_->add(mobile_conv(wide, row.out, eps, {}));
   }
 
   at::Tensor forward(at::Tensor x) override {
@@ -93,17 +93,20 @@ class MobileClassifier final : public Model {
 
 class MobileNetV3 final : public Model {
  public:
-  MobileNetV3(const std::vector<MobileRow>& rows, int64_t hidden, int64_t classes, double dropout)
+  MobileNetV3(const std::vector<MobileRow>& rows, int64_t hidden, int64_t classes,
+              const ZooSettings& settings)
       : features_(register_module("features", std::make_shared<Chain>())) {
+    const double eps = *settings.norm_eps;
     int64_t channels = 16;
-    features_->add(mobile_conv(3, channels, {.kernel = 3, .stride = 2, .activation = kHs}));
+    features_->add(mobile_conv(3, channels, eps, {.kernel = 3, .stride = 2, .activation = kHs}));
     for (const MobileRow& row : rows) {
-      features_->add(std::make_shared<InvertedResidual>(channels, row));
+      features_->add(std::make_shared<InvertedResidual>(channels, row, eps));
       channels = row.out;
     }
-    features_->add(mobile_conv(channels, 6 * channels, {.activation = kHs}));
+    features_->add(mobile_conv(channels, 6 * channels, eps, {.activation = kHs}));
     classifier_ = register_module(
-        "classifier", std::make_shared<MobileClassifier>(6 * channels, hidden, classes, dropout));
+        "classifier",
+        std::make_shared<MobileClassifier>(6 * channels, hidden, classes, *settings.dropout));
     init_convolutions(*features_);
     for (const auto& module : classifier_->modules()) {
       if (auto* linear = module->as<nn::LinearImpl>()) {
@@ -125,14 +128,14 @@ class MobileNetV3 final : public Model {
 }  // namespace
 
 std::vector<ZooNetwork> mobilenets_v3() {
-  const ZooSettings settings = {.dropout = 0.2};
+  const ZooSettings settings = {.dropout = 0.2, .norm_eps = 0.001};
   return {{"mobilenet_v3_large", "5.5 million parameters with 1000 classes", settings,
            [](const ZooSettings& chosen, int64_t classes) {
-             return std::make_shared<MobileNetV3>(kLargeRows, 1280, classes, *chosen.dropout);
+             return std::make_shared<MobileNetV3>(kLargeRows, 1280, classes, chosen);
            }},
           {"mobilenet_v3_small", "2.5 million parameters with 1000 classes", settings,
            [](const ZooSettings& chosen, int64_t classes) {
-             return std::make_shared<MobileNetV3>(kSmallRows, 1024, classes, *chosen.dropout);
+             return std::make_shared<MobileNetV3>(kSmallRows, 1024, classes, chosen);
            }}};
 }
 

@@ -22,6 +22,7 @@ struct ZooSettings {
   std::optional<double> stochastic_depth = {};
   std::optional<int64_t> image_size = {};  ///< Sides of the pictures, a multiple of 16.
   std::optional<bool> zero_init_residual = {};
+  std::optional<double> norm_eps = {};  ///< Added to the variance in batch norms; timm's is 1e-5.
 };
 
 struct ZooNetwork {
