@@ -64,7 +64,8 @@ TensorMap read_weights(const std::filesystem::path& path);
 struct WeightOptions {
   /// For evaluation and resumption: a missing tensor of the network, or one of another shape, is an
   /// error. Otherwise, to start from other weights, it keeps its values, and a log line names it;
-  /// another line has the number of those that are loaded.
+  /// another line has the number of those that are loaded. Positions of a vision transformer for
+  /// pictures of another size are interpolated.
   bool strict = true;
   /// "backbone.": the file holds only that part of the network, under names without the prefix.
   std::string prefix;
@@ -76,6 +77,7 @@ struct WeightReport {
   size_t loaded = 0;
   /// A line, if the last layer of the file is for another number of classes, and was left out.
   std::string head;
+  std::string positions;  ///< A line, if positions were interpolated; they count as loaded.
   std::vector<std::string> missing;  ///< Of the network, not in the file.
   std::vector<std::string> dropped;  ///< Else in the file with another shape or kind of number.
   std::vector<std::string> unused;   ///< Of the file, not of the network.

@@ -8,6 +8,7 @@
 
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/checkpoint/positions.h"
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/checkpoint/weight_names.h"
 #include "lockstep/checkpoint/weight_table.h"
@@ -16,6 +17,10 @@
 
 namespace lockstep {
 namespace {
+
+std::vector<int64_t> sizes_of(const StoredWeight& weight) {
+  return {weight.shape.begin(), weight.shape.end()};
+}
 
 at::Tensor read_weight(const ByteSource& file, const StoredWeight& weight) {
   const at::ScalarType type = tensor_type(weight.type, weight.name, file.name());
@@ -28,7 +33,7 @@ at::Tensor read_weight(const ByteSource& file, const StoredWeight& weight) {
     file.read(piece.offset, next, piece.bytes);
     next += piece.bytes;
   }
-  const std::vector<int64_t> shape(weight.shape.begin(), weight.shape.end());
+  const std::vector<int64_t> shape = sizes_of(weight);
   if (weight.strides.empty()) return flat.view(shape);
   const std::vector<int64_t> strides(weight.strides.begin(), weight.strides.end());
   return flat.as_strided(shape, strides).contiguous();
@@ -91,6 +96,7 @@ void warn_of(const std::string& file, const std::vector<std::string>& names, con
 
 void log_report(const std::string& file, const WeightReport& report, bool strict) {
   if (!report.head.empty()) log_warn(file + ": " + report.head);
+  if (!report.positions.empty()) log_info(file + ": " + report.positions);
   warn_of(file, report.dropped, "tensors of the network have another shape there");
   warn_of(file, report.missing, "tensors of the network are not in it");
   if (strict) return;
@@ -130,8 +136,14 @@ class Loader {
     for (size_t i = 0; i < own_.size(); ++i) {
       if (!matches[i]) {
         miss(names_[i]);
-      } else if (fits(i, table_.weights[*matches[i]])) {
-        values[i] = read_weight(file_, table_.weights[*matches[i]]);
+        continue;
+      }
+      const StoredWeight& stored = table_.weights[*matches[i]];
+      if (const auto side = other_grid(i, stored)) {
+        values[i] = resize_positions(read_weight(file_, stored), *side);
+        note_positions(stored, *side);
+      } else if (fits(i, stored)) {
+        values[i] = read_weight(file_, stored);
       }
     }
     check_any(values);
@@ -153,6 +165,24 @@ class Loader {
                            "of the network is missing" + did_you_mean(name, names_in(table_)));
     }
     report_.missing.push_back(name);
+  }
+
+  /// The side of the network's grid, if the tensor has the positions of a vision transformer, and
+  /// only the side of the file's grid differs.
+  std::optional<int64_t> other_grid(size_t i, const StoredWeight& stored) const {
+    const at::Tensor& own = own_[i];
+    if (options_.strict || !names_[i].ends_with("pos_embedding")) return std::nullopt;
+    const auto from = grid_side(sizes_of(stored)), to = grid_side(own.sizes());
+    if (!from || !to || *from == *to || sizes_of(stored)[2] != own.size(2)) return std::nullopt;
+    const auto type = tensor_type(stored.type, stored.name, file_.name());
+    return at::isFloatingType(type) && own.is_floating_point() ? to : std::nullopt;
+  }
+
+  void note_positions(const StoredWeight& stored, int64_t side) {
+    report_.positions = fmt::format(
+        "its positions '{0}' are for {1} x {1} patches, the network's for {2} x {2}: they are "
+        "interpolated bicubically",
+        shown_name(stored.name), *grid_side(sizes_of(stored)), side);
   }
 
   bool fits(size_t i, const StoredWeight& stored) {

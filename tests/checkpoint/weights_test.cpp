@@ -152,6 +152,70 @@ TEST(Weights, AHeadForOtherClassesIsLeftOut) {
             std::string::npos);
 }
 
+/// A network with positions of side x side patches, behind that of the token of the class.
+struct WithPositions : torch::nn::Module {
+  explicit WithPositions(int64_t side)
+      : pos_embedding(register_parameter("pos_embedding", at::full({1, 1 + side * side, 2}, 7.0))),
+        last(register_module("last", torch::nn::Linear(2, 2))) {}
+  at::Tensor pos_embedding;
+  torch::nn::Linear last;
+};
+
+/// The first of the two columns is `first`, the second is twice that.
+TensorMap with_columns(const WithPositions& net, const at::Tensor& first) {
+  TensorMap tensors = module_tensors(net);
+  tensors["pos_embedding"] = at::stack({first, 2 * first}, 1).unsqueeze(0);
+  return tensors;
+}
+
+void expect_columns(const WithPositions& net, const at::Tensor& first) {
+  const at::Tensor expected = at::stack({first, 2 * first}, 1).unsqueeze(0);
+  EXPECT_TRUE(at::allclose(net.pos_embedding, expected, 1e-5, 1e-5)) << net.pos_embedding;
+}
+
+// Expected numbers: torch.nn.functional.interpolate(grid, size, mode="bicubic", antialias=True).
+TEST(Weights, PositionsForAnotherSizeAreInterpolated) {
+  const TempFolder dir;
+  WithPositions two(2), three(3);
+  save_tensors(dir / "two", with_columns(two, at::tensor({-5.0F, 0.0F, 1.0F, 4.0F, 9.0F})));
+  ::testing::internal::CaptureStderr();
+  WeightReport report = load_weights(dir / "two", three, {false, ""});
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("two: its positions 'pos_embedding' are for 2 x 2 patches, the network's for "
+                     "3 x 3: they are interpolated bicubically"),
+            std::string::npos)
+      << log;
+  EXPECT_EQ(report.loaded, 3U);
+  EXPECT_TRUE(report.dropped.empty());
+  expect_columns(three, at::tensor({-5.0F, -0.3116337F, 0.1052641F, 0.5221620F, 1.8026321F, 3.5F,
+                                    5.1973686F, 3.9168987F, 6.8947377F, 9.8725777F}));
+
+  const at::Tensor grid =
+      at::tensor({-5.0F, 0.0F, 3.0F, 6.0F, 1.0F, 4.0F, 7.0F, 4.0F, 7.0F, 10.0F});
+  save_tensors(dir / "three", with_columns(three, grid.to(at::kHalf)));
+  report = load_weights(dir / "three", two, {false, ""});
+  EXPECT_FALSE(report.positions.empty());
+  expect_columns(two, at::tensor({-5.0F, 1.1589079F, 5.3001599F, 3.9197426F, 8.0609951F}));
+}
+
+TEST(Weights, PositionsThatAreNoGridOrMustFitAreNot) {
+  const TempFolder dir;
+  WithPositions two(2), three(3);
+  save_tensors(dir / "two", module_tensors(two));
+  EXPECT_NE(std::string(error_of([&] { load_weights(dir / "two", three); }).what())
+                .find("tensor 'pos_embedding' has shape [1, 5, 2], the network's has [1, 10, 2]"),
+            std::string::npos);
+  TensorMap tensors = module_tensors(two);
+  for (const auto& other : {at::zeros({1, 7, 2}), at::zeros({1, 5, 3}), at::zeros({5, 2})}) {
+    tensors["pos_embedding"] = other;
+    save_tensors(dir / "other", tensors);
+    const WeightReport report = load_weights(dir / "other", three, {false, ""});
+    EXPECT_EQ(report.dropped.size(), 1U) << other.sizes();
+    EXPECT_EQ(report.positions, "");
+  }
+  EXPECT_TRUE(at::equal(three.pos_embedding, at::full({1, 10, 2}, 7.0)));
+}
+
 TEST(Weights, NumbersBecomeTheNetworksAndTrailingOnesDoNotCount) {
   const TempFolder dir;
   SmallNet saved, loaded;
