@@ -10,14 +10,15 @@ namespace lockstep::app {
 
 namespace {
 
-/// A mode of lockstep-train, which its first word selects.
-int execute_train(const std::string& mode, const std::vector<std::string>& args) {
+/// A mode of `program`, which its first word selects.
+int execute_mode(const std::string& mode, const std::vector<std::string>& args,
+                 const std::string& program = "lockstep-train") {
   std::vector<std::string> all = {mode};
   all.insert(all.end(), args.begin(), args.end());
-  if (!execute_beside("lockstep-train", all)) {
-    throw Error(ErrorCode::kNotFound,
-                "program lockstep-train is neither beside lockstep nor in PATH; was this built "
-                "without libtorch?");
+  if (!execute_beside(program, all)) {
+    throw Error(ErrorCode::kNotFound, "program " + program +
+                                          " is neither beside lockstep nor in PATH; was this "
+                                          "built without libtorch?");
   }
   return 0;
 }
@@ -25,11 +26,19 @@ int execute_train(const std::string& mode, const std::vector<std::string>& args)
 }  // namespace
 
 int verb_eval(const std::vector<std::string>& args) {
-  return execute_train("--eval", args);
+  return execute_mode("--eval", args);
+}
+
+int verb_export(const std::vector<std::string>& args) {
+  return execute_mode("--export", args);
 }
 
 int verb_plan(const std::vector<std::string>& args) {
-  return execute_train("--plan", args);
+  return execute_mode("--plan", args);
+}
+
+int verb_predict(const std::vector<std::string>& args) {
+  return execute_mode("--predict", args, "lockstep-predict");
 }
 
 std::span<const Command> verbs() {
@@ -41,8 +50,9 @@ std::span<const Command> verbs() {
       Command{"train", "train a model by a YAML configuration", nullptr},
       Command{"eval", "evaluate a trained model: lockstep train --eval", verb_eval},
       Command{"plan", "how a run goes on with another number of ranks", verb_plan},
-      Command{"predict", "classify pictures, read text in them", nullptr},
-      Command{"export", "write a trained network for other programs: ONNX, safetensors", nullptr},
+      Command{"predict", "classify pictures, read text in them", verb_predict},
+      Command{"export", "write a trained network for other programs: ONNX, safetensors",
+              verb_export},
       Command{"data", "get a data set: existing files, a download or a stand-in", nullptr},
       Command{"convert", "write MindOCR's label files for a published data set", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},

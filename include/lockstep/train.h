@@ -169,9 +169,10 @@ struct Recipe {
 /// the recipe; those of training.
 int train(const Recipe& recipe, World world);
 
-/// `lockstep train`, and with --eval as the first word `lockstep eval`: the body of main(). Call it
-/// first there, as warm_start() demands. Returns the exit status: 0; 2 for bad input; 1 for other
-/// errors; 128 + the signal that ended the run. Errors are printed, in one line.
+/// `lockstep train`: the body of main(). With --eval, --plan, --predict or --export as the first
+/// word it is that verb. Call it first there, as warm_start() demands. Returns the exit status: 0;
+/// 2 for bad input; 1 for other errors; 128 + the signal that ended the run. Errors are printed, in
+/// one line.
 int train_main(int argc, char** argv);
 
 }  // namespace lockstep

@@ -5,6 +5,8 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <utility>
+
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
 #include "lockstep/onnx/onnx_graph.h"
@@ -41,7 +43,11 @@ class AsConstants {
 
 std::shared_ptr<jit::Graph> trace_of(Model& network, const at::Tensor& input) {
   const auto forward = [&](jit::Stack inputs) -> jit::Stack {
-    return {network.forward(inputs.at(0).toTensor())};
+    jit::Stack outputs;
+    for (at::Tensor& output : network.compute({inputs.at(0).toTensor()})) {
+      outputs.emplace_back(std::move(output));
+    }
+    return outputs;
   };
   const auto no_name = [](const at::Tensor&) { return std::string(); };
   return jit::tracer::trace({input}, forward, no_name).first->graph;
@@ -73,7 +79,7 @@ void save_onnx(const std::filesystem::path& path, Model& network,
   }
   OnnxModel& model = graph.model();
   model.name = "network";
-  const at::Tensor output = network.forward(at::zeros(batch).narrow(0, 0, 1));
+  const at::Tensor output = network.compute({at::zeros(batch).narrow(0, 0, 1)}).front();
   model.output = {"output", output.sizes().slice(1).vec()};
   model.nodes.push_back({"Identity", {graph.name_of(trace->outputs()[0])}, "output", {}});
   write_file_atomically(path, encode_onnx(model));

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-/// Replaces `path` by an ONNX file that computes forward() in evaluation mode: float32, opset 17,
+/// Replaces `path` by an ONNX file that computes compute() in evaluation mode: float32, opset 17,
 /// input "input" (N, sizes), output "output", any N. Weights keep their names. The operations are
 /// those of one forward pass, so branches that depend on values are fixed. `network` is on the CPU,
 /// in float32; it keeps its mode. `sizes`: of an input without the batch, 3, H, W for pictures.

@@ -3,12 +3,12 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <opencv2/imgproc.hpp>
 #include <span>
 
-#include "lockstep/data/cifar10.h"
 #include "lockstep/error.h"
 #include "lockstep/predict/outcomes.h"
 #include "lockstep/train/picture_data.h"
@@ -19,17 +19,13 @@ namespace {
 
 using AnyTransform = std::variant<ImageTransform, PicturePipeline>;
 
-/// Those of a registered data set are unknown; CIFAR-10's shape stands for them.
-ImageShape shape_of_images(const DatasetConfig& train) {
-  return train.own ? Cifar10::kShape : small_images_of(train).shape;
-}
-
 AnyTransform transform_of(const Config& config) {
   const DatasetConfig& dataset = picture_dataset(config);
-  if (!config.train.dataset.has_picture_files()) {
+  const DatasetConfig& train = config.train.dataset;
+  if (!train.own && !train.has_picture_files()) {
     DatasetConfig as_trained = dataset;
-    as_trained.channels = config.train.dataset.channels;
-    return make_image_transform(as_trained, shape_of_images(config.train.dataset), 0);
+    as_trained.channels = train.channels;
+    return make_image_transform(as_trained, small_images_of(train).shape, 0);
   }
   PicturePipeline pipeline = make_picture_pipeline(dataset, 0);
   if (pipeline.output()) return pipeline;
@@ -77,6 +73,17 @@ std::vector<uint8_t> planes_of(const cv::Mat& picture, const ImageShape& shape) 
   return bytes;
 }
 
+/// A registered network gives what it likes.
+void check_scores(const at::Tensor& scores, size_t pictures, size_t classes) {
+  const std::vector<int64_t> wanted = {static_cast<int64_t>(pictures),
+                                       static_cast<int64_t>(classes)};
+  if (scores.sizes() == wanted) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the network's output for {} pictures has the shape [{}], not [{}]: "
+                          "a score for each of model.head.num_classes",
+                          pictures, fmt::join(scores.sizes(), ", "), fmt::join(wanted, ", ")));
+}
+
 }  // namespace
 
 Classifier::Classifier(const PredictStage& stage, c10::Device device)
@@ -113,6 +120,7 @@ std::vector<Classifier::Found> Classifier::operator()(const Samples& pictures) {
   std::vector<cv::Mat> images;
   for (const auto& one : pictures) images.push_back(one.image);
   const at::Tensor logits = network_(images);
+  check_scores(logits, pictures.size(), names_.size());
   const at::Tensor probabilities =
       (by_itself_ ? at::sigmoid(logits) : at::softmax(logits, 1)).contiguous();
   const auto classes = static_cast<size_t>(probabilities.size(1));

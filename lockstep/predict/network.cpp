@@ -99,9 +99,16 @@ at::Tensor Network::operator()(const std::vector<cv::Mat>& images) {
         at::from_blob(one.data, {one.size[0], one.size[1], one.size[2]}, at::dtype(at::kFloat)));
   }
   const auto batch = at::stack(rows).to(model_->device());
-  return forward_at(level_, batch, [&](const at::Tensor& input) { return model_->forward(input); })
+  return forward_at(level_, batch, [&](const at::Tensor& input) { return output_for(input); })
       .cpu()
       .contiguous();
+}
+
+at::Tensor Network::output_for(const at::Tensor& input) {
+  const auto outputs = model_->compute({input});
+  if (outputs.size() == 1) return outputs.front();
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the network has {} outputs; to predict, it needs one", outputs.size()));
 }
 
 Detector::Detector(const PredictStage& stage, c10::Device device)

@@ -21,9 +21,12 @@ class Network {
   Network(const PredictStage& stage, c10::Device device);
 
   /// Output for images (C, H, W) float32, all of one shape: float32, contiguous, on the CPU.
+  /// Errors: kInvalidArgument if a registered network has several.
   at::Tensor operator()(const std::vector<cv::Mat>& images);
 
  private:
+  at::Tensor output_for(const at::Tensor& input);
+
   std::shared_ptr<Model> model_;
   AmpLevel level_;
 };

@@ -195,7 +195,13 @@ const DatasetConfig& picture_dataset(const Config& config) {
   if (predict && predict->dataset && !predict->dataset->transforms.empty()) {
     return *predict->dataset;
   }
-  if (config.eval) return config.eval->dataset;
+  if (config.eval && !config.eval->dataset.own) return config.eval->dataset;
+  if (config.eval) {
+    throw wrong(fmt::format(
+        "to predict after training on '{}', the configuration needs a section predict with a "
+        "dataset.transform_pipeline: what makes the network's input of a picture",
+        config.eval->dataset.own->name));
+  }
   throw wrong(
       "to predict, the configuration needs a section predict or eval with a "
       "dataset.transform_pipeline");
@@ -203,6 +209,7 @@ const DatasetConfig& picture_dataset(const Config& config) {
 
 std::vector<std::string> class_names(const Config& config) {
   const auto count = static_cast<size_t>(config.model.head.num_classes);
+  if (count == 0) throw wrong("model.head.num_classes is missing: to predict, it is needed");
   auto names = std::get<ClassNames>(config.postprocess).label_list;
   if (!names.empty() && names.size() != count) {
     throw wrong(fmt::format("postprocess.label_list has {} names, model.head.num_classes is {}",

@@ -91,8 +91,8 @@ class OwnBatches final : public BatchMaker {
   std::string name_;  ///< For errors.
 };
 
-/// A registered data set of section `train` or `eval`. Errors: kInvalidArgument if it has no
-/// samples; its own.
+}  // namespace
+
 std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training) {
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
   const auto name = fmt::format("{}: {}.dataset: '{}'", dataset.where, training ? "train" : "eval",
@@ -100,6 +100,8 @@ std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool tr
   return std::make_unique<OwnBatches>(
       dataset.own->make({training, static_cast<uint64_t>(config.system.seed)}), name);
 }
+
+namespace {
 
 /// The number of leading records of `size` that dataset.sample_ratio selects; at least one.
 int64_t samples_used(const DatasetConfig& dataset, int64_t size) {

@@ -16,6 +16,10 @@ const SmallImages& small_images_of(const DatasetConfig& config);
 ImageTransform make_image_transform(const DatasetConfig& dataset, ImageShape shape, int64_t seed);
 PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed);
 
+/// A registered data set of section `train` or `eval`. Errors: kInvalidArgument if it has no
+/// samples; its own.
+std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training);
+
 /// See TaskParts.
 std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool training,
                                                      DataParts& parts);

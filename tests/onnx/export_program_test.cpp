@@ -1,5 +1,7 @@
 // lockstep export, the real program.
 
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -23,12 +25,16 @@ class ExportProgram : public ::testing::Test {
   }
 
   /// Returns the exit status.
-  int run(const std::string& args) const {
+  int run(const std::string& args, const std::string& config = "cls.yaml") const {
     const std::string line = "cd " + folder_.path().string() + " && timeout 100 " +
-                             std::getenv("LOCKSTEP_BIN_DIR") + "/lockstep export -c cls.yaml " +
-                             args + " >stdout.txt 2>stderr.txt </dev/null";
+                             std::getenv("LOCKSTEP_BIN_DIR") + "/lockstep export -c " + config +
+                             " " + args + " >stdout.txt 2>stderr.txt </dev/null";
     const int status = std::system(line.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  static std::string plugin() {
+    return std::string(" --plugin ") + std::getenv("LOCKSTEP_BIN_DIR") +
+           "/lockstep_mean_colour.so ";
   }
   std::string text_of(const std::string& file) const { return read_file(folder_ / file); }
 
@@ -48,6 +54,26 @@ TEST_F(ExportProgram, WritesWeightsUnderTorchvisionsNames) {
 TEST_F(ExportProgram, WritesOnnxForTheSizeOfItsPictures) {
   ASSERT_EQ(run("--weights w.safetensors --output out.onnx"), 0) << text_of("stderr.txt");
   EXPECT_NE(text_of("out.onnx").find("layer4.1.conv2.weight"), std::string::npos);
+}
+
+TEST_F(ExportProgram, KnowsANetworkOfAPlugin) {
+  write_file_atomically(folder_ / "own.yaml", testing::own_network_yaml());
+  write_file_atomically(folder_ / "own_data.yaml", testing::own_data_yaml());
+  const TensorMap weights = {{"layer.weight", at::ones({3, 3})}, {"layer.bias", at::zeros({3})}};
+  save_tensors(folder_ / "own.safetensors", weights);
+  const std::string args = plugin() + "--weights own.safetensors --output ";
+  ASSERT_EQ(run(args + "own_out.safetensors", "own.yaml"), 0) << text_of("stderr.txt");
+  EXPECT_EQ(text_of("stdout.txt"),
+            "own_out.safetensors: mean_colour with 12 parameters, from own.safetensors\n");
+  EXPECT_EQ(text_of("own_out.safetensors"), text_of("own.safetensors"));
+  ASSERT_EQ(run(args + "own.onnx", "own.yaml"), 0) << text_of("stderr.txt");
+  // Of its own data set only a sample tells the sizes.
+  ASSERT_EQ(run(args + "own_data.onnx", "own_data.yaml"), 0) << text_of("stderr.txt");
+  EXPECT_NE(text_of("own_data.onnx").find("layer.weight"), std::string::npos);
+  EXPECT_EQ(run("--weights own.safetensors --output x.onnx", "own.yaml"), 2);
+  EXPECT_NE(text_of("stderr.txt").find("not 'mean_colour'; --plugin FILE adds networks"),
+            std::string::npos)
+      << text_of("stderr.txt");
 }
 
 TEST_F(ExportProgram, BadInputIsOneLine) {

@@ -130,4 +130,35 @@ eval:
 )";
 }
 
+/// cls_yaml() with the network of mean_colour.cpp.
+inline std::string own_network_yaml() {
+  std::string text = cls_yaml();
+  const std::string parts =
+      "  backbone: {name: resnet18, stem: cifar, pretrained: False}\n"
+      "  head: {name: ClsHead, num_classes: 3}\n";
+  return text.replace(text.find(parts), parts.size(),
+                      "  network: {name: mean_colour}\n  head: {num_classes: 3}\n");
+}
+
+/// The same with its data set, which makes batches: `predict` says how a picture becomes an input.
+inline std::string own_data_yaml() {
+  const std::string text = own_network_yaml();
+  return text.substr(0, text.find("\ntrain:")) + R"(
+train:
+  ckpt_save_dir: ./own_out
+  dataset: {type: black_pictures}
+  loader: {batch_size: 2}
+eval:
+  dataset: {type: black_pictures}
+  loader: {batch_size: 2, num_workers: 1}
+predict:
+  dataset:
+    type: PredictDataset
+    transform_pipeline:
+      - Resize: {size: [8, 8]}
+      - NormalizeImage: {mean: [127.5, 127.5, 127.5], std: [127.5, 127.5, 127.5]}
+      - ToCHWImage:
+)";
+}
+
 }  // namespace lockstep::testing

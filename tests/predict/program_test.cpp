@@ -1,7 +1,9 @@
 // The real program, with networks that find text everywhere and read "q" in all of it.
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/eye.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -15,6 +17,7 @@
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "lockstep/predict/predictor.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/weights.h"
 #include "tests/predict/configs.h"
 #include "tests/support/temp_folder.h"
 
@@ -52,6 +55,11 @@ class PredictProgram : public ::testing::Test {
     fix_output(*classifier, "fc", {0, 2, 1});
     save_ckpt(*folder_ / "cls.ckpt", *classifier);
 
+    write_file_atomically(*folder_ / "own.yaml", testing::own_network_yaml());
+    write_file_atomically(*folder_ / "own_data.yaml", testing::own_data_yaml());
+    save_tensors(*folder_ / "own.safetensors", {{"layer.weight", 4 * at::eye(3)},
+                                                {"layer.bias", at::tensor({0.0F, 2.0F, 1.0F})}});
+
     fs::create_directories(*folder_ / "pictures/sub");
     save("pictures/a.png", 80, 48);
     save("pictures/b.jpg", 60, 100);
@@ -70,14 +78,20 @@ class PredictProgram : public ::testing::Test {
 
   /// Returns the exit status; standard error is in stderr.txt.
   static int predict(const std::string& args, int ranks = 1) {
-    const std::string bin = std::getenv("LOCKSTEP_BIN_DIR");
     const std::string launcher =
         ranks == 1 ? "" : " run --nproc_per_node " + std::to_string(ranks) + " -- lockstep";
+    return run("lockstep" + launcher + " predict " + args);
+  }
+  static int run(const std::string& command) {
+    const std::string bin = std::getenv("LOCKSTEP_BIN_DIR");
     const std::string line = "cd " + folder_->path().string() + " && PATH=" + bin +
-                             ":$PATH OMP_NUM_THREADS=1 timeout 100 lockstep" + launcher +
-                             " predict " + args + " >stdout.txt 2>stderr.txt </dev/null";
+                             ":$PATH OMP_NUM_THREADS=1 timeout 100 " + command +
+                             " >stdout.txt 2>stderr.txt </dev/null";
     const int status = std::system(line.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  static std::string plugin() {
+    return std::string("--plugin ") + std::getenv("LOCKSTEP_BIN_DIR") + "/lockstep_mean_colour.so ";
   }
   static std::string text_of(const std::string& file) { return read_file(*folder_ / file); }
   static size_t count_in(const std::string& text, const std::string& part) {
@@ -247,6 +261,59 @@ TEST_F(PredictProgram, AClassifierSeesWhatEvaluationSees) {
     EXPECT_NEAR(one["probability"].get<double>(), expected[one["class"].get<int>()].item<double>(),
                 1e-4);
   }
+}
+
+// The picture is (200, 99, 9) everywhere, so the network gets (200, 99, 9) / 127.5 - 1.
+constexpr auto kOwnLine =
+    "a.png\t[{\"label\": \"circle\", \"class\": 0, \"probability\": 0.758965}, "
+    "{\"label\": \"ring\", \"class\": 1, \"probability\": 0.235881}, "
+    "{\"label\": \"square\", \"class\": 2, \"probability\": 0.005154}]\n";
+
+TEST_F(PredictProgram, KnowsANetworkOfAPlugin) {
+  const std::string args = "-c own.yaml --cls own.safetensors --input pictures/a.png --output ";
+  ASSERT_EQ(predict(plugin() + args + "own"), 0) << text_of("stderr.txt");
+  EXPECT_EQ(text_of("own/cls_results.txt"), kOwnLine);
+  ASSERT_EQ(predict(plugin() + args + "own_by_two", 2), 0) << text_of("stderr.txt");
+  EXPECT_EQ(text_of("own_by_two/cls_results.txt"), kOwnLine);
+  ASSERT_EQ(run("mean_colour --predict " + args + "own_program"), 0) << text_of("stderr.txt");
+  EXPECT_EQ(text_of("own_program/cls_results.txt"), kOwnLine);
+}
+
+TEST_F(PredictProgram, ADataSetOfAPluginNeedsTheTransformsOfPredict) {
+  const std::string args =
+      plugin() + "-c own_data.yaml --cls own.safetensors --input pictures/a.png --output own_data ";
+  ASSERT_EQ(predict(args), 0) << text_of("stderr.txt");
+  EXPECT_EQ(text_of("own_data/cls_results.txt"), kOwnLine);
+  EXPECT_EQ(predict(args + "-o predict.dataset.transform_pipeline=[]"), 2);
+  EXPECT_EQ(text_of("stderr.txt"),
+            "lockstep predict: error: to predict after training on 'black_pictures', the "
+            "configuration needs a section predict with a dataset.transform_pipeline: what makes "
+            "the network's input of a picture\n");
+}
+
+TEST_F(PredictProgram, SaysWhatAnOwnNetworkLacks) {
+  const std::string args = "-c own.yaml --cls own.safetensors --input pictures/a.png --output no ";
+  const auto refusal = [&](const std::string& words) {
+    EXPECT_EQ(predict(words), 2);
+    const std::string said = text_of("stderr.txt");
+    EXPECT_EQ(count_in(said, "\n"), 1U) << said;
+    return said;
+  };
+  const std::string unknown = refusal(args);
+  EXPECT_EQ(count_in(unknown, "must be one of resnet18, "), 1U) << unknown;
+  EXPECT_EQ(count_in(unknown, "not 'mean_colour'; --plugin FILE adds networks of one's own"), 1U)
+      << unknown;
+  EXPECT_EQ(refusal(plugin() + args + "-o model.network.outputs=2"),
+            "lockstep predict: error: the network has 2 outputs; to predict, it needs one\n");
+  EXPECT_EQ(refusal(plugin() + args + "-o model.head.num_classes=0"),
+            "lockstep predict: error: model.head.num_classes is missing: to predict, it is "
+            "needed\n");
+  const at::Tensor weight = at::zeros({4, 3}), bias = at::zeros({4});
+  save_tensors(*folder_ / "own4.safetensors", {{"layer.weight", weight}, {"layer.bias", bias}});
+  EXPECT_EQ(refusal(plugin() + "-c own.yaml --cls own4.safetensors --input pictures/a.png "
+                               "--output no -o model.network.more_classes=1"),
+            "lockstep predict: error: the network's output for 1 pictures has the shape [1, 4], "
+            "not [1, 3]: a score for each of model.head.num_classes\n");
 }
 
 // A run that ends early leaves its lines so far, and never a partial result file.

@@ -26,8 +26,7 @@ for verb in run ps stop logs inspect env doctor 'doctor backends' ranktable benc
 done
 for verb in train eval plan predict export data 'data synth-ocr' convert 'bench ddp'; do
   program=lockstep-$verb
-  program=${program/eval/train}
-  program=${program/plan/train}
+  case $verb in eval | plan | export) program=lockstep-train ;; esac
   # shellcheck disable=SC2086
   [ ! -x "$1/bin/${program// /-}" ] || check $verb
 done

@@ -50,6 +50,20 @@ refused "^own_parts: error: -o model.network.wdith=3: unknown key 'model.network
   "$bin/own_parts" -c "$config" -o model.network.wdith=3
 refused "^own_parts: error: --list: no kind of part 'network', did you mean 'networks'" "$bin/own_parts" --list network
 
+# Export and prediction know the parts, too.
+run "$bin/lockstep" export --plugin "$plugin" -c "$config" --output "$folder/a.safetensors" -o train.ckpt_save_dir="$folder/one"
+run "$bin/own_parts" --export -c "$config" --output "$folder/b.safetensors" -o train.ckpt_save_dir="$folder/one"
+has '/b\.safetensors: layers with 1218 parameters, from .*/one/'
+cmp "$folder"/{a,b}.safetensors
+run "$bin/own_parts" --export -c "$config" --output "$folder/c.onnx" -o train.ckpt_save_dir="$folder/one"
+grep -q 'layers\.4\.bias' "$folder/c.onnx" || fail "the ONNX file lacks the names of the weights"
+refused "^own_parts --predict: error: to predict after training on 'spirals', the configuration needs a section predict" \
+  "$bin/own_parts" --predict -c "$config" --input "$folder"
+refused "not 'layers'; --plugin FILE adds networks of one's own" "$bin/lockstep" export -c "$config" --output "$folder/d.onnx"
+refused "^own_parts: error: unexpected word 'predict', did you mean '--predict' as the first word\?$" "$bin/own_parts" predict -c "$config"
+run "$bin/own_parts" --export --help
+has '^usage: own_parts --export -c FILE --output FILE \[OPTIONS\]$'
+
 # From C++: two inputs and outputs, the same bits on one rank and on two; frozen layers.
 run "$bin/two_inputs" "$folder/five"
 awk '/^right: / { right = $2 } END { exit !(right >= 0.95) }' <<<"$output" || fail "two_inputs has not learnt"

@@ -1,7 +1,7 @@
 """Lockstep's zoo beside torchvision's networks: scores for the same weights, in both directions.
 
 By hand, with the Python of a virtual environment that has requirements.txt:
-    scripts/build.sh release zoo_scores lockstep lockstep-export
+    scripts/build.sh release zoo_scores lockstep lockstep-train
     python bench/peers/torchvision/compare.py [NETWORK ...]
 For each network with random weights and statistics, on four pictures in float32:
     pth, old pth, safetensors   Lockstep's scores of torchvision's files, as torch.save writes them

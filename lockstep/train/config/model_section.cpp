@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "lockstep/base/text.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
@@ -42,6 +44,17 @@ std::string ModelConfig::name() const {
 
 namespace {
 
+void refuse_unknown_network(Section& section) {
+  const auto names = names_of(networks().parts());
+  std::string name;
+  section.read("name", name, "");
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
+  const auto hint = did_you_mean(name, names);
+  section.fail("name", fmt::format("must be one of {}, not '{}'{} --plugin FILE adds networks of "
+                                   "one's own",
+                                   fmt::join(names, ", "), name, hint.empty() ? ";" : hint));
+}
+
 /// A registered network, which takes the place of backbone, neck and head.
 void read_network(Section& section, ModelConfig& config) {
   if (!task_settings(config.type).takes_own_parts) section.fail("network", "needs type: cls");
@@ -51,6 +64,7 @@ void read_network(Section& section, ModelConfig& config) {
     section.fail("network", "names a network, and this program has none: --plugin FILE adds some");
   }
   Section own = section.section("network");
+  refuse_unknown_network(own);
   std::string name;
   config.network = read_part(own, "name", name, {}, networks(), "of the zoo, or registered");
   own.finish();

@@ -22,10 +22,6 @@ struct PlanRequest {
   bool help = false;
 };
 
-template <auto kMember>
-constexpr auto add_to_plan = [](PlanRequest& request, const std::string& value,
-                                const std::string&) { (request.*kMember).push_back(value); };
-
 const OptionGroup<PlanRequest>& plan_options() {
   using R = PlanRequest;
   static const OptionGroup<R> kOptions = {
@@ -37,9 +33,11 @@ const OptionGroup<PlanRequest>& plan_options() {
        {"config", 'c', OptionKind::kValue, "FILE", "YAML file of the run, for numbers of its own",
         set_text<&R::config>},
        {"opt", 'o', OptionKind::kWords, "key.sub=value ...",
-        "values that replace those of the file", add_to_plan<&R::overrides>},
-       {"plugin", 0, OptionKind::kList, "FILE", "a shared library of parts that the file names",
-        add_to_plan<&R::plugins>},
+        "values that replace those of the file",
+        [](R& request, const std::string& value, const std::string&) {
+          request.overrides.push_back(value);
+        }},
+       plugin_option<R>(),
        help_option<R>()}};
   return kOptions;
 }
@@ -62,7 +60,7 @@ int run_plan_command(const std::vector<std::string>& words, const std::string& v
   if (request.from == 0 || request.ranks == 0) {
     throw Error(ErrorCode::kInvalidArgument, verb + ": --from N and --ranks N are needed");
   }
-  for (const auto& plugin : request.plugins) load_plugin(plugin);
+  load_plugins(request.plugins);
   std::optional<Config> config;
   if (!request.config.empty()) config = load_config(request.config, request.overrides);
   const auto text =

@@ -20,8 +20,6 @@ void check_version(const Registry<Made>& registry, const std::string& path) {
   }
 }
 
-}  // namespace
-
 void load_plugin(const std::string& path) {
   // Without a slash the loader would search its own folders, not this one.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
@@ -36,6 +34,12 @@ void load_plugin(const std::string& path) {
   check_version(optimizers(), path);
   check_version(schedules(), path);
   check_version(callbacks(), path);
+}
+
+}  // namespace
+
+void load_plugins(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) load_plugin(path);
 }
 
 }  // namespace lockstep

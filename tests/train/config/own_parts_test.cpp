@@ -111,7 +111,11 @@ TEST(OwnParts, DefaultsAreInTheEffectiveConfiguration) {
 TEST(OwnParts, ErrorsNameWhatThereIsAndTheNearest) {
   EXPECT_EQ(refusal_of("model.network.name=smal_net"),
             "-o model.network.name=smal_net: model.network.name must be one of small_net, twice, "
-            "twice, not 'smal_net', did you mean 'small_net'?");
+            "twice, not 'smal_net', did you mean 'small_net'? --plugin FILE adds networks of one's "
+            "own");
+  EXPECT_EQ(refusal_of("model.network.name=transformer"),
+            "-o model.network.name=transformer: model.network.name must be one of small_net, "
+            "twice, twice, not 'transformer'; --plugin FILE adds networks of one's own");
   EXPECT_EQ(refusal_of("train.dataset.type=point"),
             "-o train.dataset.type=point: train.dataset.type must be one of Cifar10Dataset, "
             "Cifar100Dataset, MnistDataset, FashionMnistDataset, ImageFolderDataset, "

@@ -1,40 +1,41 @@
-// lockstep export: a trained network as a file for other programs.
+#include "lockstep/train/program/export_command.h"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
-#include <string>
-#include <vector>
 
+#include "lockstep/base/help_text.h"
 #include "lockstep/base/options.h"
-#include "lockstep/base/quick_end.h"
+#include "lockstep/batch.h"
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/error.h"
 #include "lockstep/onnx/save_onnx.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/picture_data.h"
+#include "lockstep/train/program/plugin.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/weights.h"
 
+namespace lockstep {
 namespace {
 
-using namespace lockstep;
 namespace fs = std::filesystem;
 
-struct Request {
+struct ExportRequest {
   std::string config;
   std::string weights;
   std::string output;
   int64_t size = 0;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, plugins;
   bool help = false;
 };
 
-OptionGroup<Request> export_options() {
-  using R = Request;
+const OptionGroup<ExportRequest>& export_options() {
+  using R = ExportRequest;
   constexpr auto kValue = OptionKind::kValue;
-  return {
+  static const OptionGroup<R> kOptions = {
       "",
       {{"config", 'c', kValue, "FILE", "YAML file of the network (needed)", set_text<&R::config>},
        {"output", 0, kValue, "FILE",
@@ -45,14 +46,17 @@ OptionGroup<Request> export_options() {
         "train.ckpt_save_dir",
         set_text<&R::weights>},
        {"size", 0, kValue, "N",
-        "sides of the pictures, for .onnx; default: those of the transforms of eval",
+        "sides of the pictures, for .onnx; default: those of the transforms of eval, or of the "
+        "first sample of a data set of one's own",
         set_whole<&R::size, 1, 4096>},
        {"opt", 'o', OptionKind::kWords, "key.sub=value ...",
         "values that replace those of the YAML file",
         [](R& request, const std::string& value, const std::string&) {
           request.overrides.push_back(value);
         }},
+       plugin_option<R>(),
        help_option<R>()}};
+  return kOptions;
 }
 
 [[noreturn]] void refuse_export(const std::string& why) {
@@ -77,12 +81,27 @@ fs::path weights_to_export(const Config& config, const std::string& given) {
   return best.empty() ? find_checkpoint(config.train.ckpt_save_dir) : best;
 }
 
-/// Channels, rows, columns.
-std::vector<int64_t> picture_sizes(const Config& config, int64_t size) {
+/// The sizes of the first sample of a registered data set.
+std::vector<int64_t> sample_sizes(const Config& config) {
+  const bool of_train = config.train.dataset.own.has_value();
+  constexpr std::array<int64_t, 1> kFirst = {0};
+  const Batch batch = make_own_dataset(config, of_train)->make({1, kFirst, 1});
+  if (!batch.more_inputs.empty()) {
+    refuse_export(
+        fmt::format("a sample has {} inputs: an .onnx file here has one", batch.inputs().size()));
+  }
+  if (!batch.images.is_floating_point()) {
+    refuse_export("a sample holds whole numbers: the input of an .onnx file here is float32");
+  }
+  return batch.images.sizes().slice(1).vec();
+}
+
+/// Of an input without the batch: channels, rows and columns of pictures.
+std::vector<int64_t> input_sizes(const Config& config, int64_t size) {
   if (size > 0) return {3, size, size};
   const DatasetConfig& dataset = config.eval ? config.eval->dataset : config.train.dataset;
-  const bool own = dataset.own || config.train.dataset.own;
-  if (own || !dataset.pipeline.empty()) {  // a network for text takes any size
+  if (dataset.own || config.train.dataset.own) return sample_sizes(config);
+  if (!dataset.pipeline.empty()) {  // a network for text takes any size
     refuse_export("--size is needed: the transforms do not fix the size of the pictures");
   }
   if (!dataset.has_picture_files()) {
@@ -98,24 +117,15 @@ std::vector<int64_t> picture_sizes(const Config& config, int64_t size) {
   refuse_export("--size is needed: the transforms leave pictures in different sizes");
 }
 
-int run(int argc, char** argv) {
-  Request request;
-  read_only_options({argv + 1, argv + argc}, export_options().options, "lockstep export", request);
-  if (request.help) {
-    return print_help({{{"lockstep export -c FILE --output FILE [OPTIONS]", ""}},
-                       "Writes a trained network as a file for other programs.",
-                       {help_group(export_options())},
-                       ""});
-  }
-  if (request.config.empty()) refuse_export("-c, --config FILE is needed");
-  if (request.output.empty()) refuse_export("--output FILE is needed");
+int export_network(const ExportRequest& request) {
   const ExportFormat format = format_of(request.output);
+  load_plugins(request.plugins);
   const Config config = load_config(request.config, request.overrides);
   const fs::path weights = weights_in(weights_to_export(config, request.weights), config.train.ema);
   const auto model = make_model(without_pretrained(config.model), config.system.seed);
   load_weights(weights, *model);
   if (format == ExportFormat::kOnnx) {
-    save_onnx(request.output, *model, picture_sizes(config, request.size));
+    save_onnx(request.output, *model, input_sizes(config, request.size));
   } else if (format == ExportFormat::kCkpt) {
     save_ckpt(request.output, *model);
   } else {
@@ -128,7 +138,18 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lockstep::end_without_teardown();
-  return lockstep::run_main("lockstep export", run, argc, argv);
+int run_export_command(const std::vector<std::string>& words, const std::string& verb) {
+  ExportRequest request;
+  read_only_options(words, export_options().options, verb, request);
+  if (request.help) {
+    return print_help({{{verb + " -c FILE --output FILE [OPTIONS]", ""}},
+                       "Writes a trained network as a file for other programs.",
+                       {help_group(export_options())},
+                       ""});
+  }
+  if (request.config.empty()) refuse_export("-c, --config FILE is needed");
+  if (request.output.empty()) refuse_export("--output FILE is needed");
+  return export_network(request);
 }
+
+}  // namespace lockstep

@@ -1,0 +1,199 @@
+#include "lockstep/train/program/command_line.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lockstep/base/help_text.h"
+#include "lockstep/base/log.h"
+#include "lockstep/base/options.h"
+#include "lockstep/base/quick_end.h"
+#include "lockstep/error.h"
+#include "lockstep/spawn.h"
+#include "lockstep/train/config/dictionaries.h"
+#include "lockstep/train/config/own_parts.h"
+#include "lockstep/train/program/export_command.h"
+#include "lockstep/train/program/plan_command.h"
+#include "lockstep/train/program/plugin.h"
+#include "lockstep/train/run.h"
+#include "lockstep/train/warm_up.h"
+#include "lockstep/world/environment.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMostSearchSteps = 1 << 20;
+
+struct TrainRequest {
+  std::string config;
+  std::vector<std::string> overrides;
+  std::vector<std::string> plugins;
+  std::string list;
+  int64_t find_lr = 0;
+  bool lists = false, check = false, eval = false, help = false;
+};
+
+template <auto kMember>
+constexpr auto add_text = [](TrainRequest& request, const std::string& value, const std::string&) {
+  (request.*kMember).push_back(value);
+};
+
+const OptionGroup<TrainRequest>& train_options() {
+  using R = TrainRequest;
+  static const OptionGroup<R> kOptions = {
+      "",
+      {{"config", 'c', OptionKind::kValue, "FILE",
+        "YAML file, e.g. configs/cls/resnet/...yaml (needed)", set_text<&R::config>},
+       {"opt", 'o', OptionKind::kWords, "key.sub=value ...",
+        "values that replace those of the file", add_text<&R::overrides>},
+       {"check", 0, OptionKind::kFlag, "",
+        "only check the file; print configuration and plan of the run (not with --eval)",
+        set_flag<&R::check>},
+       {"eval", 0, OptionKind::kFlag, "",
+        "only evaluate the best checkpoint (or eval.ckpt_load_path) (not with --check)",
+        set_flag<&R::eval>},
+       {"find_lr", 0, OptionKind::kValue, "STEPS",
+        "only search for a learning rate: train so many steps with a rate that rises, and print "
+        "its losses and a suggestion; e.g. 100",
+        set_whole<&R::find_lr, 10, kMostSearchSteps>},
+       plugin_option<R>(),
+       {"list", 0, OptionKind::kFlag, "",
+        "only print what a file can name: networks, losses, metrics, datasets, optimizers, "
+        "schedules and callbacks, or the kind that follows, each with its settings",
+        set_flag<&R::lists>},
+       help_option<R>()}};
+  return kOptions;
+}
+
+/// A verb of `lockstep` is this program with a first word.
+struct Mode {
+  std::string_view word;
+  std::string_view verb;
+  /// Gets the words behind the first. Null: train_options() are its options.
+  VerbCommand run;
+};
+
+const Mode kTrain = {"", "train", nullptr};
+
+/// Set once, before any of them is looked for.
+std::vector<Mode>& other_modes() {
+  static std::vector<Mode> modes = {{"--eval", "eval", nullptr},
+                                    {"--plan", "plan", run_plan_command},
+                                    {"--export", "export", run_export_command}};
+  return modes;
+}
+
+const Mode& mode_of(int argc, char** argv) {
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const auto found = std::find_if(other_modes().begin(), other_modes().end(),
+                                  [&](const Mode& mode) { return mode.word == first; });
+  return found == other_modes().end() ? kTrain : *found;
+}
+
+/// Empty: the ready one.
+std::string own_program(int argc, char** argv) {
+  const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename() : "";
+  return program == "lockstep-train" || program == "lockstep-predict" ? "" : program;
+}
+
+/// As the user typed it.
+std::string verb_of(int argc, char** argv) {
+  const Mode& mode = mode_of(argc, argv);
+  const std::string program = own_program(argc, argv);
+  if (program.empty()) return fmt::format("lockstep {}", mode.verb);
+  return mode.word.empty() ? program : fmt::format("{} {}", program, mode.word);
+}
+
+HelpPage train_help(int argc, char** argv) {
+  const Mode& mode = mode_of(argc, argv);
+  return {{{verb_of(argc, argv) + " -c FILE [OPTIONS]", ""}},
+          mode.verb == "eval" ? "Evaluate the model that a YAML file describes."
+                              : "Train a model described by a YAML file.",
+          {help_group(train_options())},
+          own_program(argc, argv).empty()
+              ? ""
+              : "With --eval, --plan, --predict or --export as its first word the program is that "
+                "verb of lockstep; --help behind it shows its options."};
+}
+
+/// Errors: kInvalidArgument for a verb without its dashes.
+void refuse_verb(const std::vector<std::string>& rest, const std::string& verb) {
+  for (const Mode& mode : other_modes()) {
+    if (rest.empty() || rest.front() != mode.verb) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: unexpected word '{}', did you mean '{}' as the first word?", verb,
+                            mode.verb, mode.word));
+  }
+}
+
+TrainRequest read_train_request(const std::vector<std::string>& words, const std::string& verb) {
+  TrainRequest request;
+  auto rest = read_request(words, train_options().options, verb, request);
+  if (request.help) return request;
+  if (request.lists) {
+    if (rest.size() > 1) refuse_rest({rest[1]}, names_of(train_options().options), verb);
+    if (!rest.empty()) request.list = rest[0];
+    return request;
+  }
+  refuse_verb(rest, verb);
+  refuse_rest(rest, names_of(train_options().options), verb);
+  if (request.check && request.eval) {
+    throw Error(ErrorCode::kInvalidArgument, verb + ": --check does not go with --eval");
+  }
+  if (request.find_lr > 0 && (request.check || request.eval)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                verb + ": --find-lr does not go with --check or --eval");
+  }
+  if (request.config.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, verb + ": -c, --config FILE is needed");
+  }
+  return request;
+}
+
+int run(int argc, char** argv) {
+  const std::string verb = verb_of(argc, argv);
+  const Mode& mode = mode_of(argc, argv);
+  if (mode.run != nullptr) return mode.run({argv + 2, argv + argc}, verb);
+  const auto request = read_train_request({argv + 1, argv + argc}, verb);
+  if (request.help) return print_help(train_help(argc, argv));
+  load_plugins(request.plugins);
+  if (request.lists) {
+    std::fputs(list_parts(request.list).c_str(), stdout);
+    return 0;
+  }
+  const auto config = load_config(request.config, request.overrides);
+  check_dictionaries(config);
+  const auto world = World::join();
+  if (world.size > 1) set_log_name("rank " + std::to_string(world.rank));
+  if (request.check) return run_check(config, world);
+  if (request.eval) return run_evaluation(config, world);
+  if (request.find_lr > 0) return run_find_lr(config, world, request.find_lr);
+  return run_training(config, world);
+}
+
+/// In a later generation the arguments were valid once already, so exit code 2 would be wrong.
+int run_in_any_generation(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    if (exit_status(error) != 2 || !is_later_generation(this_environment())) throw;
+    throw Error(ErrorCode::kUnavailable, error.what());
+  }
+}
+
+}  // namespace
+
+int command_line_main(int argc, char** argv, VerbCommand predict) {
+  if (predict != nullptr) other_modes().push_back({"--predict", "predict", predict});
+  warm_start(warm_up);
+  end_without_teardown();
+  return run_main(verb_of(argc, argv), run_in_any_generation, argc, argv);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+// A network and a data set of one's own, for the tests of `lockstep predict` and `lockstep export`:
+// a shared library for --plugin, and a program.
+
+#include <lockstep/train.h>
+#include <torch/torch.h>
+
+namespace {
+
+/// Scores of a picture's mean colour.
+class MeanColour final : public lockstep::Model {
+ public:
+  MeanColour(int64_t classes, int64_t outputs) : outputs_(outputs) {
+    layer_ = register_module("layer", torch::nn::Linear(3, classes));
+  }
+  std::vector<torch::Tensor> compute(const std::vector<torch::Tensor>& inputs) override {
+    const auto mean = torch::adaptive_avg_pool2d(inputs[0], {1, 1}).flatten(1);
+    return std::vector<torch::Tensor>(static_cast<size_t>(outputs_), layer_->forward(mean));
+  }
+
+ private:
+  int64_t outputs_;
+  torch::nn::Linear layer_{nullptr};
+};
+
+/// Black pictures of 8 x 8 pixels.
+class BlackPictures final : public lockstep::BatchMaker {
+ public:
+  int64_t size() const override { return 4; }
+  lockstep::Batch make(const lockstep::BatchRows& rows) const override {
+    const auto count = static_cast<int64_t>(rows.samples.size());
+    return {
+        torch::zeros({count, 3, 8, 8}), {torch::zeros({count}, torch::kInt64)}, rows.num_counted};
+  }
+};
+
+const lockstep::NetworkPart kMeanColour(
+    "mean_colour", "a linear layer on the mean colour", [](lockstep::Section& settings) {
+      int64_t outputs = 1, more_classes = 0;
+      settings.read("outputs", outputs, {1, 9}, "of the network, all equal");
+      settings.read("more_classes", more_classes, {0, 9}, "than there are");
+      return [=](int64_t classes) {
+        return std::make_shared<MeanColour>(classes + more_classes, outputs);
+      };
+    });
+
+const lockstep::DatasetPart kBlackPictures("black_pictures", "without a file",
+                                           [](lockstep::Section&) {
+                                             return [](const lockstep::DatasetUse&) {
+                                               return std::make_unique<const BlackPictures>();
+                                             };
+                                           });
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lockstep::train_main(argc, argv);
+}
