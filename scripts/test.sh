@@ -19,8 +19,8 @@ esac
 
 # tests PRESET CORES: more cores than a machine with two has, because most tests wait far more than
 # they compute. Tests that keep two busy declare it (CORES, cmake/LockstepBuild.cmake). Their
-# deadlines allow for that. Compilers beside them are too much, whatever their priority: tests then
-# wait for a core for seconds. Those of the scheduler's idle class leave a core at once.
+# deadlines allow for that. Compilers beside them are too much: tests then wait for a core for
+# seconds, whatever the priorities.
 tests() { # PRESET CORES [OPTION...] of ctest
   ctest --preset "$1" -j "$2" --no-tests=error "${@:3}" | without_passed | tee "$log"
 }
@@ -68,37 +68,12 @@ all_parts() {
   done
   grep -q ' comm_mpich_test$' <<<"$(ctest --preset release -N)" || fail test "the release build has no comm_mpich_test: is libmpich-dev there?"
 }
-# Builds the sanitizers' PRESET beside the tests before it, of what these leave of the cores.
-ahead='' ahead_log=
-build_ahead() { # PRESET
-  ahead_log=$(mktemp)
-  scratch+=("$ahead_log")
-  setpriv --pdeathsig TERM chrt --idle 0 scripts/build.sh "$1" >"$ahead_log" 2>&1 &
-  ahead=$!
-}
-build_sanitizer() { # PRESET
-  if [ -n "$ahead" ]; then
-    tail -n 1 -f --pid="$ahead" "$ahead_log"
-    wait "$ahead" || true # the one below says why
-    ahead=
-  fi
-  scripts/build.sh "$1"
-}
-run_part() { # PART [THE NEXT ONE]
-  local next=${2:-}
-  [[ $next == asan || $next == tsan ]] || next=
+run_part() {
   case $1 in
     build) scripts/build.sh release && all_parts ;;
-    release)
-      [ -z "$next" ] || build_ahead "$next"
-      tests release 4
-      ;;
+    release) tests release 4 ;;
     torch) tests release 4 -L '^torch$' ;;
-    asan | tsan)
-      build_sanitizer "$1" || return 1
-      [ -z "$next" ] || build_ahead "$next"
-      tests "$1" 4
-      ;;
+    asan | tsan) scripts/build.sh "$1" && tests "$1" 4 ;;
     cluster) as_root && tests/cluster/run.sh | tee "$log" ;;
   esac
 }
@@ -124,7 +99,7 @@ for i in "${!parts[@]}"; do
   echo "test: part $place"
   begin=$SECONDS code=0
   : >"$log"
-  run_part "$part" "${parts[i + 1]:-}" || code=1
+  run_part "$part" || code=1
   what=$(sed -n 's/.*tests passed, \([0-9]* tests failed out of [0-9]*\)$/\1/p' "$log" | sed 's/^0 tests failed out of \(.*\)/\1 programs, /; s/\(failed out of.*\)/\1, /')
   ok=$(grep -cE '^cluster: .* ok in ' "$log" || true)
   [ "$ok" = 0 ] || what="$ok tests, "

@@ -83,17 +83,6 @@ bool still_open(const FlightRecord& record, const fs::path& path) {
   return false;
 }
 
-void add_records_in(const fs::path& folder, Found& found) {
-  for (const auto& path : entries_of(folder)) {
-    if (path.extension() != kFlightSuffix) continue;
-    FlightRecord* const record = found.load(path, path.string());
-    if (record == nullptr) continue;
-    if (record->host != host_name()) continue;
-    record->alive = still_open(*record, path);
-    record->process = process_state(record->pid);
-  }
-}
-
 /// The parent of each visible process.
 std::map<int, int> parents() {
   std::map<int, int> parents;
@@ -139,6 +128,21 @@ class Numbers {
   const uint64_t space_ = pid_space();
   std::map<std::pair<uint64_t, int>, int> inside_;
 };
+
+void add_records_in(const fs::path& folder, Found& found) {
+  const auto processes = parents();
+  Numbers numbers(processes);
+  for (const auto& path : entries_of(folder)) {
+    if (path.extension() != kFlightSuffix) continue;
+    FlightRecord* const record = found.load(path, path.string());
+    if (record == nullptr) continue;
+    if (record->host != host_name()) continue;
+    const int here = numbers.here(*record);
+    if (here != 0) record->pid = here;
+    record->alive = here != 0 && still_open(*record, path);
+    record->process = here != 0 ? process_state(here) : "dead";
+  }
+}
 
 /// Adds records of these processes and their descendants: one may be a worker or the agent that
 /// started it. Ranks of a host have each other's recorders open, so the records of dead ranks are

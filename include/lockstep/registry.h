@@ -289,7 +289,8 @@ struct RecipeEvents {
   std::function<void(const StepFacts& step)> on_step{};
   std::function<void(int64_t epoch, double loss)> on_epoch{};
   std::function<void(const EvalResult& result)> on_evaluation{};
-  std::function<void()> on_end{};  ///< Not after an error.
+  /// The last event, after the last checkpoint. Not after an error.
+  std::function<void()> on_end{};
   std::function<void(const std::string& why)> on_error{};
 };
 /// `name` of an item of `callbacks`.

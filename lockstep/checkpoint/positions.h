@@ -8,12 +8,12 @@
 
 namespace lockstep {
 
-/// The side of the grid of patches of a tensor of positions (1, 1 + side * side, D), which begins
-/// with the token of the class. Nothing for other shapes.
+/// The side of the grid of patches in positions (1, 1 + side * side, D). The token of the class
+/// comes first. Nothing for other shapes.
 std::optional<int64_t> grid_side(at::IntArrayRef shape);
 
-/// (1, 1 + from * from, D) to (1, 1 + side * side, D) float32: the token as it is, the patches
-/// interpolated bicubically with antialias, as timm does.
+/// (1, 1 + from * from, D) to (1, 1 + side * side, D) float32. The token stays as it is. Patches
+/// are interpolated bicubically with antialias, as in timm.
 at::Tensor resize_positions(const at::Tensor& positions, int64_t side);
 
 }  // namespace lockstep

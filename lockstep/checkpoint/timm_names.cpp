@@ -100,7 +100,7 @@ std::string renamed(std::string_view pattern, const RuleMatch& match) {
 }
 
 /// Blocks of timm's MobileNets and EfficientNets. A widening one begins with a convolution of 1 x 1
-/// pixels, a separable one with that of each channel, and a plain one is a convolution.
+/// pixels, a separable one with that of each channel. A plain one is a convolution.
 enum class MobileKind { kSeparable, kWidening, kPlain };
 
 struct MobileBlock {

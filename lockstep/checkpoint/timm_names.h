@@ -15,9 +15,9 @@ std::string torchvision_name(std::string_view name);
 
 /// The same for all tensors of a file, in their order; also for timm's MobileNetV3 and
 /// EfficientNet. There torchvision's numbers count the blocks and parts in front, so the other
-/// names matter: "blocks.1.1.conv_pwl.weight" is "features.3.block.2.0.weight" if two blocks are in
-/// front, "features.3.block.3.0.weight" if its block has `se` too, and
-/// "features.2.1.block.3.0.weight" in an EfficientNet.
+/// names matter. With two blocks in front "blocks.1.1.conv_pwl.weight" is
+/// "features.3.block.2.0.weight". If its block has `se`, too, it is "features.3.block.3.0.weight".
+/// In an EfficientNet it is "features.2.1.block.3.0.weight".
 std::vector<std::string> torchvision_names(const std::vector<std::string>& file);
 
 }  // namespace lockstep

@@ -171,7 +171,7 @@ class Loader {
   /// only the side of the file's grid differs.
   std::optional<int64_t> other_grid(size_t i, const StoredWeight& stored) const {
     const at::Tensor& own = own_[i];
-    if (options_.strict || !names_[i].ends_with("pos_embedding")) return std::nullopt;
+    if (options_.strict || names_[i] != "encoder.pos_embedding") return std::nullopt;
     const auto from = grid_side(sizes_of(stored)), to = grid_side(own.sizes());
     if (!from || !to || *from == *to || sizes_of(stored)[2] != own.size(2)) return std::nullopt;
     const auto type = tensor_type(stored.type, stored.name, file_.name());

@@ -76,8 +76,9 @@ std::string read_mark(const fs::path& mark) {
 std::vector<std::string> names_in(const fs::path& dir) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& item : fs::directory_iterator(dir, error)) {
-    names.push_back(item.path().filename().string());
+  // Of a range's loop the increment would throw another exception.
+  for (fs::directory_iterator item(dir, error), end; !error && item != end; item.increment(error)) {
+    names.push_back(item->path().filename().string());
   }
   if (error) throw Error(ErrorCode::kIo, fmt::format("{}: {}", dir.string(), error.message()));
   return names;

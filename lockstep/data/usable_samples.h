@@ -19,8 +19,8 @@ enum class BadSample : uint8_t {
   kLeftOut,
 };
 
-/// The data are no longer those of the start, so the places of samples in them mean nothing: this
-/// ends the run, and no sample replaces another.
+/// The data are no longer those of the start, so places of samples in them mean nothing. No sample
+/// replaces another: training ends, or the evaluation that reads them.
 struct DataChanged : Error {
   using Error::Error;
 };

@@ -14,12 +14,11 @@ namespace lockstep {
 /// The average a over all parameters and floating buffers w of a module (batch norm's statistics
 /// too). It begins as a copy of them. update() number n, from 1:
 ///   d = decay * (1 - exp(-n / 2000)),  a = d * a + (1 - d) * w
-/// so that the first few thousand steps forget the start quickly. Of a frozen parameter and of a
-/// buffer, values that equal their average leave it as it is, to the bit: d and 1 - d are rounded,
-/// so they would not. Like MindOCR, the trainer updates
-/// after every micro-step that was not dropped. With parallel.virtual_ranks, batch norm's
-/// statistics change with the optimizer step alone. The micro-steps before it average unchanged
-/// statistics.
+/// so that the first few thousand steps forget the start quickly. Values of a frozen parameter or a
+/// buffer that equal their average leave it as it is, to the bit. (d and 1 - d are rounded, so the
+/// formula would not.) Like MindOCR, the trainer updates after every micro-step that was not
+/// dropped. With parallel.virtual_ranks, batch norm's statistics change with the optimizer step
+/// alone. The micro-steps before it average unchanged statistics.
 ///
 /// All ranks have equal weights and so equal averages. The averages of batch norm's statistics must
 /// be made equal before an evaluation, as those of the network.

@@ -30,8 +30,8 @@ std::vector<OptimizedPart> make_optimized(const Config& config, const Model& mod
 /// The state of all optimizers but the first as files of a checkpoint, which holds the first's
 /// anyway: optimizer_PART.safetensors.
 ExtraFiles optimizer_files(const torch::nn::Module& model, const std::vector<OptimizedPart>& parts);
-/// Checks that the first part, whose state has no name in a checkpoint, and the others are those
-/// that it was saved with. `parts`: empty for one optimizer of the whole model. Errors:
+/// Checks that the parts behind the first, whose state has no name in a checkpoint, are those that
+/// it was saved with. `parts`: empty for one optimizer of the whole model. Errors:
 /// kInvalidArgument, which names the parts that differ.
 void check_saved_parts(const std::filesystem::path& checkpoint,
                        const std::vector<OptimizedPart>& parts);

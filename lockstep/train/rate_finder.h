@@ -30,7 +30,7 @@ class SmoothedLoss {
  public:
   /// Returns the mean with this loss.
   double add(double loss);
-  /// The mean is four times its lowest, or no finite number: higher rates tell nothing more.
+  /// The mean is four times its lowest, or no finite number: higher rates are of no more use.
   bool has_diverged() const;
 
  private:

@@ -152,10 +152,17 @@ TEST(Weights, AHeadForOtherClassesIsLeftOut) {
             std::string::npos);
 }
 
-/// A network with positions of side x side patches, behind that of the token of the class.
+/// Positions of side x side patches, behind that of the token of the class.
+struct Encoder : torch::nn::Module {
+  explicit Encoder(int64_t side)
+      : pos_embedding(register_parameter("pos_embedding", at::full({1, 1 + side * side, 2}, 7.0))) {
+  }
+  at::Tensor pos_embedding;
+};
+
 struct WithPositions : torch::nn::Module {
   explicit WithPositions(int64_t side)
-      : pos_embedding(register_parameter("pos_embedding", at::full({1, 1 + side * side, 2}, 7.0))),
+      : pos_embedding(register_module("encoder", std::make_shared<Encoder>(side))->pos_embedding),
         last(register_module("last", torch::nn::Linear(2, 2))) {}
   at::Tensor pos_embedding;
   torch::nn::Linear last;
@@ -164,7 +171,7 @@ struct WithPositions : torch::nn::Module {
 /// The first of the two columns is `first`, the second is twice that.
 TensorMap with_columns(const WithPositions& net, const at::Tensor& first) {
   TensorMap tensors = module_tensors(net);
-  tensors["pos_embedding"] = at::stack({first, 2 * first}, 1).unsqueeze(0);
+  tensors["encoder.pos_embedding"] = at::stack({first, 2 * first}, 1).unsqueeze(0);
   return tensors;
 }
 
@@ -181,8 +188,8 @@ TEST(Weights, PositionsForAnotherSizeAreInterpolated) {
   ::testing::internal::CaptureStderr();
   WeightReport report = load_weights(dir / "two", three, {false, ""});
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(log.find("two: its positions 'pos_embedding' are for 2 x 2 patches, the network's for "
-                     "3 x 3: they are interpolated bicubically"),
+  EXPECT_NE(log.find("two: its positions 'encoder.pos_embedding' are for 2 x 2 patches, the "
+                     "network's for 3 x 3: they are interpolated bicubically"),
             std::string::npos)
       << log;
   EXPECT_EQ(report.loaded, 3U);
@@ -203,11 +210,12 @@ TEST(Weights, PositionsThatAreNoGridOrMustFitAreNot) {
   WithPositions two(2), three(3);
   save_tensors(dir / "two", module_tensors(two));
   EXPECT_NE(std::string(error_of([&] { load_weights(dir / "two", three); }).what())
-                .find("tensor 'pos_embedding' has shape [1, 5, 2], the network's has [1, 10, 2]"),
+                .find("tensor 'encoder.pos_embedding' has shape [1, 5, 2], the network's has "
+                      "[1, 10, 2]"),
             std::string::npos);
   TensorMap tensors = module_tensors(two);
   for (const auto& other : {at::zeros({1, 7, 2}), at::zeros({1, 5, 3}), at::zeros({5, 2})}) {
-    tensors["pos_embedding"] = other;
+    tensors["encoder.pos_embedding"] = other;
     save_tensors(dir / "other", tensors);
     const WeightReport report = load_weights(dir / "other", three, {false, ""});
     EXPECT_EQ(report.dropped.size(), 1U) << other.sizes();

@@ -140,7 +140,7 @@ inline std::string own_network_yaml() {
                       "  network: {name: mean_colour}\n  head: {num_classes: 3}\n");
 }
 
-/// The same with its data set, which makes batches: `predict` says how a picture becomes an input.
+/// The same with its data set, which makes batches: `predict` has the steps to an input.
 inline std::string own_data_yaml() {
   const std::string text = own_network_yaml();
   return text.substr(0, text.find("\ntrain:")) + R"(

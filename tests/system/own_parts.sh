@@ -50,7 +50,7 @@ refused "^own_parts: error: -o model.network.wdith=3: unknown key 'model.network
   "$bin/own_parts" -c "$config" -o model.network.wdith=3
 refused "^own_parts: error: --list: no kind of part 'network', did you mean 'networks'" "$bin/own_parts" --list network
 
-# Export and prediction know the parts, too.
+# Export and prediction work with the parts, too.
 run "$bin/lockstep" export --plugin "$plugin" -c "$config" --output "$folder/a.safetensors" -o train.ckpt_save_dir="$folder/one"
 run "$bin/own_parts" --export -c "$config" --output "$folder/b.safetensors" -o train.ckpt_save_dir="$folder/one"
 has '/b\.safetensors: layers with 1218 parameters, from .*/one/'

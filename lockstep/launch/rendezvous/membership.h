@@ -43,8 +43,8 @@ struct MembershipRules {
   std::chrono::milliseconds batch{1000};      ///< From a newcomer to its generation.
   std::chrono::milliseconds say_after{5000};  ///< Until missing nodes are named, and again.
   std::string run_id;
-  /// Names the time for which this agent leads, as do the offers of agents that know it. It is this
-  /// leader's part of generation_token(). Who leads again does so in another term.
+  /// Names the time for which this agent leads, as do the offers of agents that have read it. It is
+  /// this leader's part of generation_token(). Who leads again does so in another term.
   std::string term;
   std::string mark;   ///< secret_mark() of this job.
   std::string place;  ///< Where agents meet, for messages.

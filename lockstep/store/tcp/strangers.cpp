@@ -11,6 +11,10 @@ void Strangers::add(uint64_t id, const std::string& host, Time now) {
   if (!host.empty() && ++of_host_[host] == kMostOfAHost + 1) ++crowds_;
 }
 
+void Strangers::restart(Time now) {
+  for (auto& [id, stranger] : all_) stranger.came = now;
+}
+
 void Strangers::forget(uint64_t id) {
   const auto it = all_.find(id);
   if (it == all_.end()) return;

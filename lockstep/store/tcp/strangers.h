@@ -30,6 +30,8 @@ class Strangers {
 
   /// `id` is greater than all before. An empty host has no limit of its own.
   void add(uint64_t id, const std::string& host, Time now);
+  /// All have the whole time again, as if they came now.
+  void restart(Time now);
   /// It has proved itself, or is gone.
   void forget(uint64_t id);
   bool none() const { return all_.empty(); }

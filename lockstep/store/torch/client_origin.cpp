@@ -6,18 +6,18 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <optional>
 
+#include "lockstep/base/namespaces.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
 namespace {
 
-/// What the kernel says of this host's TCP socket `from` that is connected to `to`; nothing if
+/// The kernel's data of this host's TCP socket `from` that is connected to `to`; nothing if
 /// there is none, or if this kernel does not answer such questions.
 std::optional<inet_diag_msg> ask_kernel(const sockaddr_in& from, const sockaddr_in& to) {
   struct {
@@ -69,20 +69,23 @@ bool is_of_this_host(int fd) {
          reinterpret_cast<const sockaddr_in&>(theirs).sin_addr.s_addr;
 }
 
-bool is_of_own_user_or_root(int fd) {
+ClientOrigin client_origin(int fd) {
   sockaddr_in mine{};
   sockaddr_in theirs{};
   socklen_t size = sizeof mine;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&mine), &size) != 0) return false;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&mine), &size) != 0) return ClientOrigin::kGone;
   size = sizeof theirs;
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &size) != 0) return false;
-  if (mine.sin_family != AF_INET) return true;
-  const auto peer = ask_kernel(theirs, mine);
-  // Of a socket that is being closed the kernel does not know the user any more.
-  if (peer && peer->idiag_state == TCP_ESTABLISHED) {
-    return peer->idiag_uid == ::geteuid() || peer->idiag_uid == 0;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &size) != 0) {
+    return ClientOrigin::kGone;
   }
-  return !ask_kernel(mine, theirs);
+  if (mine.sin_family != AF_INET) return ClientOrigin::kOwn;
+  const auto peer = ask_kernel(theirs, mine);
+  // A socket that is being closed has no user any more.
+  if (peer && peer->idiag_state == TCP_ESTABLISHED) {
+    const bool own = is_own_user(peer->idiag_uid) || peer->idiag_uid == 0;
+    return own ? ClientOrigin::kOwn : ClientOrigin::kOther;
+  }
+  return ask_kernel(mine, theirs) ? ClientOrigin::kGone : ClientOrigin::kOwn;
 }
 
 }  // namespace lockstep

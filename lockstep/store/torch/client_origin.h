@@ -1,6 +1,7 @@
 #pragma once
 // Where a client of torch's store comes from.
 
+#include <cstdint>
 #include <string>
 
 namespace lockstep {
@@ -12,8 +13,12 @@ std::string host_of_client(const std::string& peer);
 /// loopback's.
 bool is_of_this_host(int fd);
 
-/// Whether the other end of an IPv4 connection within this host belongs to this process's user or
-/// to root. False also if it has closed. True if this kernel does not tell.
-bool is_of_own_user_or_root(int fd);
+enum class ClientOrigin : uint8_t {
+  kOwn,    ///< Of this process's user or of root; also if the kernel has no such data, or IPv6.
+  kOther,  ///< Of another user.
+  kGone,   ///< Its end is closed.
+};
+/// The user of the other end of a connection within this host.
+ClientOrigin client_origin(int fd);
 
 }  // namespace lockstep

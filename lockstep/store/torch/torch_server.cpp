@@ -207,10 +207,12 @@ void TorchStoreServer::Impl::take_in(UniqueFd fd) {
   const int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   enable_keep_alive(fd.get());
-  if (own_user_only_ && !is_of_own_user_or_root(fd.get())) return refuse_user(fd.get());
+  const auto origin = own_user_only_ ? client_origin(fd.get()) : ClientOrigin::kOwn;
+  if (origin == ClientOrigin::kOther) refuse_user(fd.get());
+  if (origin != ClientOrigin::kOwn) return;
+  add_to_epoll(fd.get(), next_id_);
   const uint64_t id = next_id_++;
   const auto [client, is_new] = clients_.try_emplace(id, std::move(fd), id);
-  add_to_epoll(client->second.fd.get(), id);
   // Many ranks of this host may come at once.
   const bool own_host = is_of_this_host(client->second.fd.get());
   strangers_.add(id, own_host ? "" : host_of_client(client->second.peer),
@@ -220,8 +222,9 @@ void TorchStoreServer::Impl::take_in(UniqueFd fd) {
 void TorchStoreServer::Impl::refuse_user(int fd) {
   if (const auto more = refusals_.note("another user", std::chrono::steady_clock::now())) {
     log_warn(fmt::format(
-        "torch's store: {} is refused: it is of another user, and this job has one host; "
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 lets rank 0 serve that store to all users{}",
+        "torch's store: {} is refused: it is of another user, and this job has one host; with "
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, and without --master_port, rank 0 serves that store "
+        "to all users{}",
         peer_name(fd), *more));
   }
 }
@@ -351,7 +354,9 @@ void TorchStoreServer::Impl::keep_limits() {
                                        "it has the most, and others have waited for {} ms",
                                        limits_.untaken_bytes, limits_.taking.count()));
   }
-  if (untaken_.total() <= enough) go_on();
+  if (untaken_.total() > enough) return;
+  go_on();
+  if (untaken_.total() > limits_.untaken_bytes) stand_still();  // what waited brought new replies
 }
 
 void TorchStoreServer::Impl::drop_largest(const ClientBytes& bytes, const std::string& why) {
@@ -377,6 +382,8 @@ void TorchStoreServer::Impl::go_on() {
 }
 
 void TorchStoreServer::Impl::drop_strangers() {
+  // Greetings are not read meanwhile.
+  if (standing_still_) return strangers_.restart(std::chrono::steady_clock::now());
   for (const auto& [id, crowd] : strangers_.overdue(std::chrono::steady_clock::now())) {
     refuse(clients_.at(id), crowd ? "it is one of too many that have not begun as a client of "
                                     "torch's does"

@@ -30,7 +30,7 @@ struct TorchLimits {
   std::chrono::milliseconds greeting{10'000};
 };
 
-/// On a loopback address it only takes clients of its own user and of root, where the kernel tells.
+/// On IPv4's loopback it only takes clients of its own user and of root, where `inet_diag` answers.
 /// Serves until destroyed, in one thread with epoll, any number of clients.
 class TorchStoreServer {
  public:

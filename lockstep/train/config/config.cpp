@@ -90,7 +90,8 @@ void take_over_channels(Node& tree, const DatasetConfig& train) {
   Node* const eval = tree.find("eval");
   Node* const dataset = eval != nullptr ? eval->find("dataset") : nullptr;
   const Node* const type = dataset != nullptr ? dataset->find("type") : nullptr;
-  if (train.channels == 0 || type == nullptr || !type->text.ends_with("MnistDataset")) return;
+  if (train.channels == 0 || type == nullptr) return;
+  if (type->text != "MnistDataset" && type->text != "FashionMnistDataset") return;
   Node channels = Node::scalar(std::to_string(train.channels));
   Node* const own = dataset->find("channels");
   if (own == nullptr) {

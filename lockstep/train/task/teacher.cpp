@@ -11,10 +11,12 @@
 namespace lockstep {
 namespace {
 
-/// Its statistics decide about its outputs, too.
+/// Its statistics decide about its outputs, too. Counts of batches do not, and some formats lack
+/// them.
 uint64_t digest_with_buffers(const torch::nn::Module& module) {
   Hash hash;
   for (const auto& [name, tensor] : module_tensors(module)) {
+    if (name.ends_with("num_batches_tracked")) continue;
     const auto values = tensor.detach().contiguous();
     hash.update(name.data(), name.size());
     hash.update(values.data_ptr(), values.nbytes());

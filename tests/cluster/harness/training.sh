@@ -3,7 +3,7 @@
 #
 #   trainer NAME              TRAIN becomes the command of one rank; results go to $SHARED/runs/NAME
 #   same_weights NAME RANKS   all ranks ended with the weights that `lockstep run` on one host gives
-#   shows_progress NAME COMMAND...  under COMMAND, which gives ranks pipes, training says how far it is
+#   shows_progress NAME COMMAND...  under COMMAND, which gives ranks pipes, training shows how far it is
 
 trainer() { # NAME
   TRAIN=("$BIN/lockstep" train --config "$ROOT/configs/cls/resnet/resnet18_cifar10.yaml" -o

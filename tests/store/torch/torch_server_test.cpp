@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lockstep/base/descriptors.h"
@@ -247,6 +248,26 @@ TEST(TorchServer, WhoTakesNoReplyDelaysOthersForAWhileOnly) {
   EXPECT_EQ(honest.get("/small"), "s");
 }
 
+TEST(TorchServer, WhoComesWhileNothingIsReadIsNotDroppedForIt) {
+  TorchLimits limits;
+  limits.untaken_bytes = 16 << 20;
+  limits.taking = 3s;
+  limits.greeting = 1s;
+  TorchStoreServer server(tcp_listen("127.0.0.1", 0), limits);
+  RawClient honest(server.port());
+  honest.set("/big", std::string(8 << 20, 'x'));
+  honest.set("/small", "s");
+  honest.ping();
+  RawClient deaf(server.port());
+  deaf.say(op(10) + counted(std::vector<std::string>(7, "/big")));
+  std::vector<std::unique_ptr<RawClient>> late;
+  for (int i = 0; i < 15; ++i) {  // some of them come in the first second of the three
+    std::this_thread::sleep_for(100ms);
+    late.push_back(std::make_unique<RawClient>(server.port()));
+  }
+  for (const auto& each : late) EXPECT_EQ(each->get("/small"), "s");
+}
+
 TEST(TorchServer, WhoDoesNotGreetIsDroppedAndWhoDidMayBeSilent) {
   TorchLimits limits;
   limits.greeting = 2s;  // long enough for a greeting on a busy machine
@@ -274,14 +295,14 @@ TEST(TorchServer, WhoDoesNotGreetIsDroppedAndWhoDidMayBeSilent) {
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
 }
 
-TEST(TorchServer, TheKernelTellsWhoseClientItIs) {
+TEST(TorchServer, AClientHasAnOriginUntilItCloses) {
   const UniqueFd listener = tcp_listen("127.0.0.1", 0);
   UniqueFd client = tcp_connect({"127.0.0.1", local_port(listener.get())}, soon());
   const UniqueFd fd = tcp_accept(listener.get(), soon());
   EXPECT_TRUE(is_of_this_host(fd.get()));
-  EXPECT_TRUE(is_of_own_user_or_root(fd.get()));
+  EXPECT_EQ(client_origin(fd.get()), ClientOrigin::kOwn);
   client.reset();
-  EXPECT_FALSE(is_of_own_user_or_root(fd.get())) << "nobody's any more";
+  EXPECT_EQ(client_origin(fd.get()), ClientOrigin::kGone);
 }
 
 TEST(TorchServer, OnOneHostAnotherUserIsNotTakenAsRoot) {
