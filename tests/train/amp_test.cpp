@@ -62,16 +62,21 @@ std::pair<std::vector<StepReport>, TinyRun> reports_of(int ranks, const Config& 
   return {keeper->reports, runs[0]};
 }
 
+// Batch norm over four samples enlarges the rounding of bfloat16 where the values of a unit are
+// close: with libtorch 2.13 a loss differed by 0.16. So a batch has all 24.
 TEST(TrainAmp, EveryLevelLearnsAsFloat32Does) {
-  const auto exact = run_tiny(1, tiny_config())[0];
+  auto config = tiny_config();
+  config.train.loader.batch_size = 24;
+  const auto exact = run_tiny(1, config)[0];
   for (const auto level : kLowLevels) {
-    const auto low = run_tiny(1, at_level(level))[0];
+    config.system.amp_level = level;
+    const auto low = run_tiny(1, config)[0];
     ASSERT_EQ(low.losses.size(), exact.losses.size());
     double worst = 0;
     for (size_t i = 0; i < low.losses.size(); ++i) {
       worst = std::max(worst, std::abs(low.losses[i] - exact.losses[i]));
     }
-    EXPECT_LT(worst, 0.05) << to_string(level);
+    EXPECT_LT(worst, 0.02) << to_string(level);
     EXPECT_GT(worst, 1e-5) << to_string(level) << " is not float32";
   }
 }
