@@ -373,6 +373,7 @@ void TorchStoreServer::Impl::stand_still() {
 /// Carries out what came before the standstill: no event tells of it.
 void TorchStoreServer::Impl::go_on() {
   standing_still_.reset();
+  strangers_.restart(std::chrono::steady_clock::now());  // their greetings are read from now on
   std::vector<uint64_t> all;
   for (const auto& [id, client] : clients_) all.push_back(id);
   for (const uint64_t id : all) {
