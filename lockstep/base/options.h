@@ -51,6 +51,11 @@ constexpr auto set_flag =
 template <auto kMember>
 constexpr auto set_text =
     [](auto& request, const std::string& value, const std::string&) { request.*kMember = value; };
+/// Of an option that may be given several times, or takes several words.
+template <auto kMember>
+constexpr auto add_text = [](auto& request, const std::string& value, const std::string&) {
+  (request.*kMember).push_back(value);
+};
 
 /// A number within bounds, as the member's type.
 template <auto kMember, int64_t kLo, int64_t kHi>

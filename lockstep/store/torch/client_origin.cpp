@@ -48,6 +48,26 @@ std::optional<inet_diag_msg> ask_kernel(const sockaddr_in& from, const sockaddr_
   return socket;
 }
 
+/// Large enough for IPv4's addresses.
+struct Ends {
+  sockaddr_in6 own{};
+  sockaddr_in6 other{};
+};
+
+/// Nothing if the other end has closed.
+std::optional<Ends> ends_of(int fd) {
+  Ends ends;
+  socklen_t size = sizeof ends.own;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&ends.own), &size) != 0) return std::nullopt;
+  size = sizeof ends.other;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&ends.other), &size) != 0) return std::nullopt;
+  return ends;
+}
+
+const sockaddr_in& as_ipv4(const sockaddr_in6& address) {
+  return reinterpret_cast<const sockaddr_in&>(address);
+}
+
 }  // namespace
 
 std::string host_of_client(const std::string& peer) {
@@ -56,29 +76,20 @@ std::string host_of_client(const std::string& peer) {
 
 bool is_of_this_host(int fd) {
   if (is_loopback(fd)) return true;
-  sockaddr_in6 mine{};  // large enough for IPv4's
-  sockaddr_in6 theirs{};
-  socklen_t size = sizeof mine;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&mine), &size) != 0) return false;
-  size = sizeof theirs;
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &size) != 0) return false;
-  if (mine.sin6_family == AF_INET6) {
-    return std::memcmp(&mine.sin6_addr, &theirs.sin6_addr, sizeof mine.sin6_addr) == 0;
+  const auto ends = ends_of(fd);
+  if (!ends) return false;
+  if (ends->own.sin6_family == AF_INET6) {
+    return std::memcmp(&ends->own.sin6_addr, &ends->other.sin6_addr, sizeof(in6_addr)) == 0;
   }
-  return reinterpret_cast<const sockaddr_in&>(mine).sin_addr.s_addr ==
-         reinterpret_cast<const sockaddr_in&>(theirs).sin_addr.s_addr;
+  return as_ipv4(ends->own).sin_addr.s_addr == as_ipv4(ends->other).sin_addr.s_addr;
 }
 
 ClientOrigin client_origin(int fd) {
-  sockaddr_in mine{};
-  sockaddr_in theirs{};
-  socklen_t size = sizeof mine;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&mine), &size) != 0) return ClientOrigin::kGone;
-  size = sizeof theirs;
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&theirs), &size) != 0) {
-    return ClientOrigin::kGone;
-  }
-  if (mine.sin_family != AF_INET) return ClientOrigin::kOwn;
+  const auto ends = ends_of(fd);
+  if (!ends) return ClientOrigin::kGone;
+  if (ends->own.sin6_family != AF_INET) return ClientOrigin::kOwn;
+  const auto& mine = as_ipv4(ends->own);
+  const auto& theirs = as_ipv4(ends->other);
   const auto peer = ask_kernel(theirs, mine);
   // A socket that is being closed has no user any more.
   if (peer && peer->idiag_state == TCP_ESTABLISHED) {

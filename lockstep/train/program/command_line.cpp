@@ -39,11 +39,6 @@ struct TrainRequest {
   bool lists = false, check = false, eval = false, help = false;
 };
 
-template <auto kMember>
-constexpr auto add_text = [](TrainRequest& request, const std::string& value, const std::string&) {
-  (request.*kMember).push_back(value);
-};
-
 const OptionGroup<TrainRequest>& train_options() {
   using R = TrainRequest;
   static const OptionGroup<R> kOptions = {

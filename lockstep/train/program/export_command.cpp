@@ -50,10 +50,7 @@ const OptionGroup<ExportRequest>& export_options() {
         "first sample of a data set of one's own",
         set_whole<&R::size, 1, 4096>},
        {"opt", 'o', OptionKind::kWords, "key.sub=value ...",
-        "values that replace those of the YAML file",
-        [](R& request, const std::string& value, const std::string&) {
-          request.overrides.push_back(value);
-        }},
+        "values that replace those of the YAML file", add_text<&R::overrides>},
        plugin_option<R>(),
        help_option<R>()}};
   return kOptions;

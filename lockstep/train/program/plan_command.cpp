@@ -33,10 +33,7 @@ const OptionGroup<PlanRequest>& plan_options() {
        {"config", 'c', OptionKind::kValue, "FILE", "YAML file of the run, for numbers of its own",
         set_text<&R::config>},
        {"opt", 'o', OptionKind::kWords, "key.sub=value ...",
-        "values that replace those of the file",
-        [](R& request, const std::string& value, const std::string&) {
-          request.overrides.push_back(value);
-        }},
+        "values that replace those of the file", add_text<&R::overrides>},
        plugin_option<R>(),
        help_option<R>()}};
   return kOptions;

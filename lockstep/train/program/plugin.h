@@ -21,9 +21,7 @@ Option<Request> plugin_option() {
           "FILE",
           "a shared library with networks, losses and other parts of one's own; see "
           "docs/guide/own_parts.md",
-          [](Request& request, const std::string& value, const std::string&) {
-            request.plugins.push_back(value);
-          }};
+          add_text<&Request::plugins>};
 }
 
 }  // namespace lockstep

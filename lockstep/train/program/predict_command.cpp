@@ -56,7 +56,7 @@ const OptionGroup<PredictRequest>& predict_options() {
        {"no_draw", 0, OptionKind::kFlag, "", "write no pictures, the lines alone",
         [](R& request, Text, Text) { request.draw = false; }},
        {"opt", 'o', kWords, "key.sub=value ...", "values that replace those of the YAML files",
-        [](R& request, Text value, Text) { request.overrides.push_back(value); }},
+        add_text<&R::overrides>},
        plugin_option<R>(),
        help_option<R>()}};
   return kOptions;
