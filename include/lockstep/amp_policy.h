@@ -1,5 +1,12 @@
 #pragma once
 // The levels of mixed precision, under the names that Apex gave them and MindOCR took over.
+//
+// Use:
+//   const auto level = lockstep::parse_amp_level("O1");  // for forward_at() of autocast.h
+//   const lockstep::LossScaleOptions options = {.dynamic = true, .init_scale = 65536};
+//   lockstep::LossScaleState state = lockstep::first_loss_scale(options);
+//   state = lockstep::next_loss_scale(state, /*overflow=*/true, options);
+//   std::printf("%s, %.0f\n", lockstep::to_string(level).c_str(), state.scale);  // O1, 32768
 
 #include <cstdint>
 #include <optional>

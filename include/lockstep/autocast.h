@@ -1,5 +1,12 @@
 #pragma once
 // libtorch's autocast: chosen operations compute in a 16-bit type, whatever their inputs are.
+//
+// Use:
+//   const auto answers = lockstep::forward_at(
+//       lockstep::AmpLevel::kO1, images,
+//       [&](const at::Tensor& input) { return net->forward(input); });  // computes in 16 bits
+//   loss_of(answers, labels).backward();                                // answers are float32
+//   optimizer.step();
 
 #include <ATen/core/Tensor.h>
 

@@ -1,11 +1,14 @@
 #pragma once
 // Samples on their way to a network: a batch, and what makes batches of a data set.
 //
+// Use:
 //   class Points final : public lockstep::BatchMaker {
 //     int64_t size() const override { return 1000; }
 //     lockstep::Batch make(const lockstep::BatchRows& rows) const override {
-//       return {xs_.index_select(0, lockstep::indices_of(rows)), {ys_...}, rows.num_counted};
+//       const auto numbers = lockstep::indices_of(rows);
+//       return {xs_.index_select(0, numbers), {ys_.index_select(0, numbers)}, rows.num_counted};
 //     }
+//     at::Tensor xs_ = torch::rand({1000, 2}), ys_ = xs_.sum(1);
 //   };
 
 #include <ATen/core/Tensor.h>

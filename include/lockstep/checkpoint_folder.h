@@ -1,6 +1,13 @@
 #pragma once
 // Checkpoints on disk without their tensors: which to keep, their folders, the progress of a run,
 // and one writer at a time. training_checkpoint.h has the tensors.
+//
+// Use:
+//   const std::filesystem::path dir = "out";
+//   const auto entries = lockstep::list_checkpoints(dir, "acc");
+//   const auto best = lockstep::best_checkpoint(entries, /*higher_is_better=*/true);
+//   const auto folder = best ? dir / best->name : lockstep::find_checkpoint(dir);
+//   lockstep::load_weights(lockstep::weights_in(folder, /*averaged=*/true), *net);
 
 #include <cstdint>
 #include <filesystem>

@@ -2,6 +2,14 @@
 // Collectives on tensors. Semantics, order of sums and errors are those of ProcessGroup
 // (lockstep/process_group.h); these functions take counts and types from the tensors.
 //
+// Use:
+//   auto sum = torch::full({4}, group.rank() + 1.0);
+//   lockstep::all_reduce(group, sum, lockstep::ReduceOp::kSum).wait();  // 3, 3, 3, 3 on two ranks
+//   auto all = torch::empty({group.size() * 4});
+//   auto work = lockstep::all_gather(group, sum, all, {.async = true});
+//   const auto meanwhile = net->forward(images);
+//   work.wait();  // from here on `all` has the values
+//
 // Every tensor must be contiguous, strided, resolved (conj, neg) and of a type in DType. Its number
 // of elements and its type are the same on all ranks, unless a function states otherwise.
 // Otherwise: kInvalidArgument naming the operation, the shapes and the allowed ones; nothing was

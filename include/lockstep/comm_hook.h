@@ -111,10 +111,13 @@ struct PostLocalSgdOptions {
 /// only among the ranks of `near` (the ranks of a host, or one rank for no average). So ranks drift
 /// apart, and every `period` steps their weights are averaged over all.
 ///
-///   PostLocalSgd local(group, group.subgroup({group.rank()}), {.start_step = 1000});
-///   auto model = DistributedDataParallel(net, group,
-///                                        {.broadcast_buffers = false, .comm_hook = local.hook()});
-///   ... backward(); optimizer.step(); local.after_step(model.parameters());
+/// Use:
+///   lockstep::PostLocalSgd local(group, group.subgroup({group.rank()}), {.start_step = 1000});
+///   auto model = lockstep::DistributedDataParallel(
+///       net, group, {.broadcast_buffers = false, .comm_hook = local.hook()});
+///   loss_of(model.forward(images), labels).backward();
+///   optimizer.step();
+///   local.after_step(model.parameters());
 ///
 /// Between two averages weights differ from rank to rank, on purpose: call average() before a
 /// checkpoint or an evaluation. Each rank has its own optimizer state. It also keeps its own

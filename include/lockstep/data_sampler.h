@@ -15,13 +15,14 @@
 
 namespace lockstep {
 
-/// The samples of this rank, for a loader that takes a sampler:
+/// The samples of this rank, for a loader that takes a sampler.
 ///
-///   lockstep::DataSampler sampler({data_set.size().value(), world});
+/// Use:
+///   lockstep::DataSampler sampler({/*dataset_size=*/50000, world});
 ///   auto loader = torch::data::make_data_loader(data_set, sampler, batch_size);
 ///   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
 ///     sampler.set_epoch(epoch);               // else every epoch has epoch 0's order
-///     for (auto& batch : *loader) ...
+///     for (auto& batch : *loader) loss_of(model(batch.data), batch.target).backward();
 ///   }
 ///
 /// Copies share their epoch, because a loader keeps its own copy. Every rank gets the same number

@@ -1,5 +1,12 @@
 #pragma once
 // Options of DistributedDataParallel and of its join().
+//
+// Use:
+//   const lockstep::DdpOptions options = {.bucket_cap_mb = 50, .measure_wait = true};
+//   auto model = lockstep::DistributedDataParallel(net, group, options);
+//   loss_of(model.forward(images), labels).backward();
+//   const lockstep::StepTimings times = model.timings();
+//   std::printf("waited %.3f ms for the network\n", times.comm_exposed);
 
 #include <functional>
 #include <memory>

@@ -8,6 +8,7 @@ namespace lockstep {
 /// The time at which a whole operation must be done. A value: pass it on, do not make a new one per
 /// step.
 ///
+/// Use:
 ///   const auto deadline = lockstep::Deadline::after(std::chrono::seconds(30));
 ///   lockstep::World world = lockstep::World::join(deadline);
 ///

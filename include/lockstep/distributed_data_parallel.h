@@ -116,8 +116,9 @@ class NoSync {
   DdpCore* core_;  ///< Null once moved from.
 };
 
-/// Trains `net` on all ranks of `group` as one process would on all their batches together:
+/// Trains `net` on all ranks of `group` as one process would on all their batches together.
 ///
+/// Use:
 ///   auto model = lockstep::DistributedDataParallel(net, group);
 ///   model.zero_grad();
 ///   loss_of(model.forward(images), labels).backward();   // gradients are averaged here
@@ -147,8 +148,9 @@ class NoSync {
 ///
 /// With DdpOptions::virtual_ranks = V the results no longer depend on the number of ranks P either.
 /// The global batch has V parts. Each rank works on V / P of them, one after the other. If P does
-/// not divide V, the first V mod P ranks have one more than the others:
+/// not divide V, the first V mod P ranks have one more than the others.
 ///
+/// Use:
 ///   auto model = lockstep::DistributedDataParallel(net, group, {.virtual_ranks = 8});
 ///   model.zero_grad();
 ///   model.for_each_virtual_rank([&](int virtual_rank) {        // e.g. 2 and 3 on rank 1 of 4

@@ -1,6 +1,15 @@
 #pragma once
 // The samples of a data set that a rank reads in an epoch. They equal, index by index, those of
 // PyTorch's torch.utils.data.DistributedSampler, so that loss curves can be compared.
+//
+// Use:
+//   lockstep::DistributedSampler sampler(images.size(0), world);
+//   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+//     sampler.set_epoch(epoch);
+//     for (const auto& rows : torch::tensor(sampler.indices()).split(/*split_size=*/32)) {
+//       loss_of(model(images.index_select(0, rows)), labels.index_select(0, rows)).backward();
+//     }
+//   }
 
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,18 @@
 #pragma once
 // The one exception type of the library, and the meaning of each kind for a caller.
+//
+// Use:
+//   int train(int argc, char** argv) {
+//     using lockstep::Error, lockstep::ErrorCode;
+//     if (argc != 2) throw Error(ErrorCode::kInvalidArgument, "usage: train FILE");  // status 2
+//     try {
+//       lockstep::load_weights(argv[1], *net);
+//     } catch (const Error& error) {
+//       if (error.code() != ErrorCode::kNotFound) throw;  // without a file it begins anew
+//     }
+//     return 0;
+//   }
+//   int main(int argc, char** argv) { return lockstep::run_main("train", train, argc, argv); }
 
 #include <stdexcept>
 #include <string>

@@ -8,6 +8,15 @@
 //
 // Batch norm's running statistics differ between ranks between training forwards. To evaluate the
 // weights that rank 0 saves, call broadcast_buffers(group, net) first.
+//
+// Use:
+//   lockstep::broadcast_buffers(group, *net);
+//   const auto answers = net->forward(images).argmax(1);  // of this rank's images
+//   const auto sums = lockstep::global_sums(
+//       group, {{"right", answers.eq(labels).sum().item<double>()},
+//               {"samples", static_cast<double>(labels.size(0))}});
+//   const double accuracy = sums.at("right") / sums.at("samples");  // over all ranks
+//   const auto all_answers = lockstep::gather_rows(group, answers);
 
 #include <ATen/core/Tensor.h>
 

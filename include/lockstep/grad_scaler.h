@@ -15,10 +15,10 @@ class Optimizer;
 
 namespace lockstep {
 
-/// PyTorch's GradScaler, for ranks that train together:
+/// PyTorch's GradScaler, for ranks that train together.
 ///
-///   GradScaler scaler(group);
-///   ...
+/// Use:
+///   lockstep::GradScaler scaler(group);
 ///   scaler.scale(loss_of(model(images), labels)).backward();
 ///   scaler.unscale(optimizer);                     // only to use gradients: to clip them
 ///   scaler.step(optimizer);                        // skipped if gradients overflowed

@@ -2,6 +2,7 @@
 // All headers that a training program needs to run on many processes: link lockstep::core. Each
 // header is the manual of its part.
 //
+// Use:
 //   lockstep::World world = lockstep::World::join();
 //   auto group = lockstep::ProcessGroup::create(world);
 //   auto model = lockstep::DistributedDataParallel(net, group);

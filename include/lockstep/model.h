@@ -1,6 +1,7 @@
 #pragma once
 // A network as the trainer sees it: a module with one tensor in and one out, or with several.
 //
+// Use:
 //   struct Net final : lockstep::Model {
 //     torch::nn::Linear linear = register_module("linear", torch::nn::Linear(8, 10));
 //     at::Tensor forward(at::Tensor input) override { return linear->forward(input); }

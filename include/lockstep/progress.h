@@ -2,6 +2,14 @@
 // A rank's reports of its progress. `lockstep ps` shows them under any launcher. `lockstep run`
 // also stops restarting (--max_restarts) a job that always fails before its first step. Lockstep's
 // trainer makes these calls itself. Of ranks that are threads of one process, only rank 0 reports.
+//
+// Use:
+//   lockstep::expect_steps();
+//   for (int64_t step = 1; step <= num_steps; ++step) {
+//     const double loss = train_one_step();
+//     lockstep::report_step({.step = step, .total = num_steps, .loss = loss});
+//   }
+//   const lockstep::ReportedWork evaluation("evaluation");  // until the end of its block
 
 #include <cmath>
 #include <cstdint>

@@ -1,6 +1,7 @@
 #pragma once
 // Parts of one's own for `lockstep train`, under the names that a YAML file gives.
 //
+// Use:
 //   const lockstep::NetworkPart kTwoConvs(
 //       "two_convs", "two convolutions and a linear layer", [](lockstep::Section& settings) {
 //         int64_t width = 16;
@@ -35,6 +36,7 @@ namespace lockstep {
 // The settings of one part of a run, read by name: a mapping of the configuration, such as
 // `model.network` of a YAML file.
 //
+// Use:
 //   int64_t width = 64;
 //   section.read("width", width, {1, 4096}, "channels of the first layer");
 //

@@ -14,13 +14,14 @@ struct SpawnOptions {
 };
 
 /// Runs body(rank) for each rank in [0, num_ranks) at the same time, on this host, and returns when
-/// all have returned. In the body World::join() returns the rank's place:
+/// all have returned. In the body World::join() returns the rank's place.
 ///
+/// Use:
 ///   int main() {
 ///     lockstep::spawn(4, [](int rank) {
 ///       auto world = lockstep::World::join();
 ///       auto group = lockstep::ProcessGroup::create(world);
-///       ...
+///       std::printf("rank %d of %d\n", rank, group.size());
 ///     });
 ///   }
 ///

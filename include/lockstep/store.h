@@ -1,6 +1,13 @@
 #pragma once
 // A small key-value service by which the processes of one job find each other.
 //
+// Use:
+//   const auto deadline = lockstep::Deadline::after(std::chrono::seconds(30));
+//   const auto store = lockstep::with_prefix(world.store, "example");
+//   if (world.rank == 0) store->set("address", world.address, deadline);
+//   const std::string address = store->get("address", deadline);  // waits for rank 0
+//   lockstep::store_barrier(*store, "all have it", world.rank, world.size, deadline);
+//
 // Keys and values are bytes. A store belongs to one job: keys need no job name. Any thread may make
 // any call; a waiting call does not delay calls of other threads. Every call has a deadline and
 // throws Error: kTimeout (naming the missing keys, or the server that does not answer), kPeerLost

@@ -1,5 +1,12 @@
 #pragma once
 // Batch norm with the mean and variance of all ranks' batches together.
+//
+// Use:
+//   torch::nn::Sequential net(torch::nn::Linear(8, 16), torch::nn::BatchNorm1d(16));
+//   const int layers = lockstep::convert_sync_batchnorm(*net, group);  // 1
+//   auto model = lockstep::DistributedDataParallel(net, group);
+//   loss_of(model.forward(images), labels).backward();
+//   lockstep::SyncBatchNorm layer(16, group);  // or a layer of a new net
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/modules/batchnorm.h>

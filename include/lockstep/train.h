@@ -2,6 +2,7 @@
 // Everything for a program that trains a network of its own with Lockstep's trainer: with the whole
 // command line of `lockstep train`, or by a Recipe without a file. Link lockstep::train.
 //
+// Use:
 //   #include <lockstep/train.h>
 //
 //   const lockstep::NetworkPart kTwoConvs("two_convs", "...", read_two_convs);
@@ -38,6 +39,7 @@ namespace lockstep {
 // What an evaluation computes. Each rank adds up its own samples, and the sums of all ranks, added,
 // give the result: it is exact on any number of ranks.
 //
+// Use:
 //   class Error final : public lockstep::Metric {
 //     std::vector<std::string> metric_names() const override { return {"error"}; }
 //     size_t num_sums() const override { return 2; }
@@ -82,6 +84,7 @@ class Metric {
 // Training from C++, without a file: a recipe holds network, data and loss, and train() runs it as
 // `lockstep train` would, on one process or on many.
 //
+// Use:
 //   lockstep::Recipe recipe;
 //   recipe.network = [](int64_t) { return std::make_shared<Net>(); };
 //   recipe.data = [](const lockstep::DatasetUse& use) { return std::make_unique<Points>(use); };
@@ -103,8 +106,9 @@ using OptimizerMaker =
     std::function<std::unique_ptr<torch::optim::Optimizer>(torch::nn::Module& network)>;
 
 /// A step of training with several optimizers: Recipe::training_step. As Lightning's manual
-/// optimisation, on any number of ranks:
+/// optimisation, on any number of ranks.
 ///
+/// Use:
 ///   recipe.optimizers = {{"generator", make_adam}, {"discriminator", make_adam}};
 ///   recipe.training_step = [](lockstep::TrainingStep& step) {
 ///     auto& gan = step.network<Gan>();

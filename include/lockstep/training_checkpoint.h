@@ -13,6 +13,15 @@
 // (".step_000020.tmp-WRITER") are never read. The next save on that host, or the job's next
 // generation, removes them. One process writes (rank 0); of a restarted job only the newest
 // generation's, see WriterFence.
+//
+// Use:
+//   lockstep::TrainingState state;
+//   state.model = "net";
+//   const bool resumes = lockstep::has_checkpoint("out");
+//   if (resumes) state = lockstep::load_checkpoint("out", *net, optimizer, state.model);
+//   for (; state.step < num_steps; ++state.step) train_one_step();
+//   if (world.rank == 0) lockstep::save_checkpoint("out", *net, optimizer, state, {.count = 2});
+//   group.barrier();  // no rank ends while rank 0 still writes
 
 #include <filesystem>
 #include <functional>

@@ -1,5 +1,12 @@
 #pragma once
 // Element types and reductions of collectives, the reductions of each type, and call sites.
+//
+// Use:
+//   const auto dtype = lockstep::DType::kBFloat16;
+//   if (lockstep::can_reduce(dtype, lockstep::ReduceOp::kAvg)) {
+//     std::vector<std::byte> data(static_cast<size_t>(1000 * lockstep::size_of(dtype)));
+//     group.all_reduce(data.data(), 1000, dtype, lockstep::ReduceOp::kAvg).wait();
+//   }
 
 #include <cstdint>
 #include <string>

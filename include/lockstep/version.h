@@ -1,4 +1,9 @@
 #pragma once
+// The version of this library, and what must be equal in the programs of all ranks.
+//
+// Use:
+//   std::printf("Lockstep %s\n", lockstep::version().c_str());
+//   std::printf("equal on every rank: %s\n", lockstep::build_id().c_str());
 
 #include <string>
 

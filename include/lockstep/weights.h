@@ -1,6 +1,13 @@
 #pragma once
 // Named tensors in files: safetensors, those of a module, and weights of any origin (MindSpore's
 // .ckpt, PyTorch's .pth). The content determines the format, not the file's name.
+//
+// Use:
+//   lockstep::save_tensors("net.safetensors", lockstep::module_tensors(*net));
+//   const auto file = lockstep::load_tensors("net.safetensors");
+//   lockstep::load_module(*net, file.tensors, "net.safetensors");
+//   const auto report = lockstep::load_weights("resnet50.pth", *net);
+//   for (const auto& name : report.unused) std::printf("left aside: %s\n", name.c_str());
 
 #include <ATen/core/Tensor.h>
 

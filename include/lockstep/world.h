@@ -1,5 +1,12 @@
 #pragma once
 // A process's identity in the job: rank, size, place, and the store where the ranks meet.
+//
+// Use:
+//   const lockstep::World world = lockstep::World::join();
+//   at::set_num_threads(world.threads);  // this rank's share of the host's cores
+//   const auto mine = torch::arange(world.rank, 1000, world.size);
+//   if (world.rank == 0) std::printf("%d ranks on %d hosts\n", world.size, world.num_nodes);
+//   const auto group = lockstep::ProcessGroup::create(world);
 
 #include <memory>
 #include <optional>
