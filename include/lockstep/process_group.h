@@ -1,6 +1,14 @@
 #pragma once
 // Collectives over bytes: the interface that the back ends implement and that the tensor layer
 // wraps.
+//
+// Use:
+//   auto group = lockstep::ProcessGroup::create(lockstep::World::join());
+//   std::vector<float> sums(1000, 1.0f);
+//   auto work = group.all_reduce(sums.data(), 1000, lockstep::DType::kFloat32,
+//                                lockstep::ReduceOp::kSum, {.async = true});
+//   work.wait();  // every element is group.size(), on every rank
+//   group.barrier();
 
 #include <chrono>
 #include <cstdint>
