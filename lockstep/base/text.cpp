@@ -39,6 +39,22 @@ bool may_be_meant(std::string_view name, std::string_view candidate) {
   return name[0] == candidate[0] || swapped;
 }
 
+/// How many bytes the first character of `text` has; 0 if it is not UTF-8. `text` is not empty.
+size_t character_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80) return 1;
+  const size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (byte(0) < 0xc0 || byte(0) > 0xf4 || text.size() < length) return 0;
+  uint32_t code = byte(0) & (0x7fU >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  constexpr std::array<uint32_t, 3> kLeast = {0x80, 0x800, 0x10000};  // with fewer bytes otherwise
+  const bool half = code >= 0xd800 && code < 0xe000;                  // of UTF-16
+  return code >= kLeast[length - 2] && code <= 0x10ffff && !half ? length : 0;
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates) {
@@ -108,6 +124,27 @@ std::string without_controls(std::string text) {
     }
   }
   return text;
+}
+
+std::string double_quoted(std::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const size_t length = character_length(text);
+    if (length == 0) {
+      out += "\xef\xbf\xbd";
+    } else if (byte == '"' || byte == '\\') {
+      out.append("\\").append(text.substr(0, 1));
+    } else if (byte == '\n') {
+      out += "\\n";
+    } else if (byte < ' ' || byte == 0x7f) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out + '"';
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

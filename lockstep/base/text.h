@@ -30,6 +30,10 @@ std::string format_bytes(int64_t bytes);
 /// of UTF-8 (U+0080 to U+009F).
 std::string without_controls(std::string text);
 
+/// `text` in double quotes, as YAML reads it. Control characters of ASCII are escaped, and U+FFFD
+/// takes the place of each byte that is not UTF-8.
+std::string double_quoted(std::string_view text);
+
 std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace lockstep

@@ -51,6 +51,27 @@ TEST(Text, FormatBytesPicksTheUnit) {
   EXPECT_EQ(format_bytes(int64_t{5} << 50), "5120.0 TiB");
 }
 
+TEST(Text, DoubleQuotedEscapesControlCharacters) {
+  EXPECT_EQ(double_quoted(""), R"("")");
+  EXPECT_EQ(double_quoted("cat: 'a' #1"), R"("cat: 'a' #1")");
+  EXPECT_EQ(double_quoted(R"(a "b" c\d)"), R"("a \"b\" c\\d")");
+  EXPECT_EQ(double_quoted("a\nb\tc\x7f"), R"("a\nb\x09c\x7f")");
+  EXPECT_EQ(double_quoted(std::string_view("\0", 1)), R"("\x00")");
+}
+
+TEST(Text, DoubleQuotedKeepsUtf8AndReplacesOtherBytes) {
+  const std::string kept = "\xc3\xa4 \xe2\x82\xac \xed\x9f\xbf \xf0\x9f\x90\x88 \xf4\x8f\xbf\xbf";
+  EXPECT_EQ(double_quoted(kept), '"' + kept + '"');
+  const std::string mark = "\xef\xbf\xbd";
+  EXPECT_EQ(double_quoted("caf\xe9"), "\"caf" + mark + '"');
+  EXPECT_EQ(double_quoted("\x80z\xc3"), '"' + mark + 'z' + mark + '"');
+  // Of too many bytes, a surrogate, and beyond the last character.
+  EXPECT_EQ(double_quoted("\xc0\xaf"), '"' + mark + mark + '"');
+  EXPECT_EQ(double_quoted("\xe0\x9f\xbf"), '"' + mark + mark + mark + '"');
+  EXPECT_EQ(double_quoted("\xed\xa0\x80"), '"' + mark + mark + mark + '"');
+  EXPECT_EQ(double_quoted("\xf4\x90\x80\x80"), '"' + mark + mark + mark + mark + '"');
+}
+
 TEST(Text, SplitKeepsEmptyParts) {
   EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
   EXPECT_EQ(split("", ','), std::vector<std::string>{""});

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "lockstep/base/text.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
@@ -41,11 +41,6 @@ int shorter_side_of(const PictureIndex& index) {
   return *middle;
 }
 
-/// In double quotes, as YAML and JSON have them.
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 std::string train_steps(int side) {
   if (side == 32) {
     return "      - Resize: {size: 32}\n"
@@ -73,7 +68,7 @@ std::string model_of(const RecipeChoice& choice) {
   }
   const std::string size =
       choice.network.starts_with("vit") ? fmt::format("    image_size: {}\n", choice.side) : "";
-  return fmt::format("  network:\n    name: {}\n{}  head:\n", quoted(choice.network), size);
+  return fmt::format("  network:\n    name: {}\n{}  head:\n", double_quoted(choice.network), size);
 }
 
 std::string optimizer_of(const RecipeChoice& choice) {
@@ -82,8 +77,8 @@ std::string optimizer_of(const RecipeChoice& choice) {
 }
 
 std::string dataset_of(const fs::path& folder, bool holds_out) {
-  std::string text =
-      fmt::format("    type: ImageFolderDataset\n    data_dir: {}\n", quoted(folder.string()));
+  std::string text = fmt::format("    type: ImageFolderDataset\n    data_dir: {}\n",
+                                 double_quoted(folder.string()));
   if (holds_out) {
     text += fmt::format(
         "    held_out: {}  # one of so many pictures of each class is for evaluation alone\n",
@@ -139,7 +134,7 @@ std::string network_title(const RecipeChoice& choice) {
 std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,
                         const fs::path& results) {
   std::vector<std::string> names;
-  for (const auto& name : facts.classes.names) names.push_back(quoted(name));
+  for (const auto& name : facts.classes.names) names.push_back(double_quoted(name));
   const bool holds_out = facts.eval.empty();
   return fmt::format(
       R"(# {} on {}: {} pictures of {} classes, {} for evaluation.
@@ -189,10 +184,10 @@ eval:
     batch_size: 32
     num_workers: 4
 )",
-      network_title(choice), quoted(facts.train.string()), facts.train_pictures,
+      network_title(choice), double_quoted(facts.train.string()), facts.train_pictures,
       facts.classes.count, facts.eval_pictures, model_of(choice), facts.classes.count,
       fmt::join(names, ", "), choice.lr, choice.epochs, optimizer_of(choice),
-      quoted(results.string()), dataset_of(facts.train, holds_out), train_steps(choice.side),
+      double_quoted(results.string()), dataset_of(facts.train, holds_out), train_steps(choice.side),
       choice.batch_size, dataset_of(holds_out ? facts.train : facts.eval, holds_out),
       eval_steps(choice.side));
 }

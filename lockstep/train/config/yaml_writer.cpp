@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "lockstep/base/text.h"
+
 namespace lockstep {
 namespace {
 
@@ -17,27 +19,8 @@ bool plain_is_safe(const std::string& text) {
   return text[0] != '-' || (text.size() > 1 && (std::isdigit(text[1]) != 0 || text[1] == '.'));
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-  return out;
-}
-
 std::string scalar_text(const std::string& text, bool quote) {
-  return quote || !plain_is_safe(text) ? quoted(text) : text;
+  return quote || !plain_is_safe(text) ? double_quoted(text) : text;
 }
 
 /// Entries do not record quotes of their key; without quotes these would be no text.
