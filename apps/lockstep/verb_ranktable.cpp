@@ -1,5 +1,5 @@
 #include "apps/lockstep/verbs.h"
-#include "lockstep/launch/rank_table/command.h"
+#include "lockstep/launch/cli/commands.h"
 
 namespace lockstep::app {
 

@@ -1,5 +1,5 @@
 #include "apps/lockstep/verbs.h"
-#include "lockstep/launch/cli/run_command.h"
+#include "lockstep/launch/cli/commands.h"
 
 namespace lockstep::app {
 

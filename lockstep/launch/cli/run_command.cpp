@@ -1,4 +1,4 @@
-#include "lockstep/launch/cli/run_command.h"
+#include "lockstep/launch/cli/commands.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -18,8 +18,6 @@
 #include "lockstep/spawn.h"
 #include "lockstep/train/config/dictionaries.h"
 #include "lockstep/train/config/own_parts.h"
-#include "lockstep/train/program/export_command.h"
-#include "lockstep/train/program/plan_command.h"
 #include "lockstep/train/program/plugin.h"
 #include "lockstep/train/run.h"
 #include "lockstep/train/warm_up.h"

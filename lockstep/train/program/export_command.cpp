@@ -1,4 +1,4 @@
-#include "lockstep/train/program/export_command.h"
+#include "lockstep/train/program/command_line.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/train/program/plan_command.h"
+#include "lockstep/train/program/command_line.h"
 
 #include <cstdio>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "lockstep/train/program/predict_command.h"
+#include "lockstep/train/program/command_line.h"
 
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/log.h"

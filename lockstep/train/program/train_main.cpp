@@ -1,6 +1,5 @@
 #include "lockstep/train.h"
 #include "lockstep/train/program/command_line.h"
-#include "lockstep/train/program/predict_command.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "lockstep/launch/rank_table/command.h"
+#include "lockstep/launch/cli/commands.h"
 
 #include <fmt/format.h>
 
