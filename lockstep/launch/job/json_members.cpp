@@ -14,6 +14,16 @@ Error bad_member(const char* name, const std::string& what) {
   return {ErrorCode::kCorrupt, fmt::format("message of an agent: '{}' {}", name, what)};
 }
 
+bool is_text(const nlohmann::json& value, size_t max_bytes) {
+  return value.is_string() && value.get_ref<const std::string&>().size() <= max_bytes;
+}
+
+/// The values of a list or an object.
+bool all_texts(const nlohmann::json& values, size_t max_bytes) {
+  return std::all_of(values.begin(), values.end(),
+                     [&](const auto& each) { return is_text(each, max_bytes); });
+}
+
 }  // namespace
 
 MemberReader::MemberReader(std::string_view text, size_t max_bytes, const char* what) {
@@ -43,7 +53,7 @@ int64_t MemberReader::whole(const char* name, int64_t lo, int64_t hi) const {
 
 void MemberReader::text(const char* name, std::string& value, size_t max_bytes) const {
   const auto& given = member(name);
-  if (!given.is_string() || given.get_ref<const std::string&>().size() > max_bytes)
+  if (!is_text(given, max_bytes))
     throw bad_member(name, fmt::format("is not a text of at most {} bytes", max_bytes));
   value = given;
 }
@@ -64,12 +74,17 @@ void MemberReader::real(const char* name, double& value) const {
 void MemberReader::texts(const char* name, std::vector<std::string>& values,
                          size_t max_bytes) const {
   const auto& list = member(name);
-  const bool texts =
-      list.is_array() && std::all_of(list.begin(), list.end(), [&](const auto& each) {
-        return each.is_string() && each.template get_ref<const std::string&>().size() <= max_bytes;
-      });
-  if (!texts) throw bad_member(name, "is not a list of texts");
+  if (!list.is_array() || !all_texts(list, max_bytes))
+    throw bad_member(name, "is not a list of texts");
   values = list.get<std::vector<std::string>>();
+}
+
+void MemberReader::texts(const char* name, std::map<std::string, std::string>& values,
+                         size_t max_bytes) const {
+  const auto& object = member(name);
+  if (!object.is_object() || !all_texts(object, max_bytes))
+    throw bad_member(name, "is not an object of texts");
+  values = object.get<std::map<std::string, std::string>>();
 }
 
 nlohmann::json MemberReader::part(const char* name) const {

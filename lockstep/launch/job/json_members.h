@@ -9,6 +9,7 @@
 //   std::string to_json(const Message& message) { return json_of(message, kMembers); }
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -51,6 +52,11 @@ class MemberWriter {
     json_[name] = cut(value, max_bytes);
   }
   void texts(const char* name, const std::vector<std::string>& values, size_t /*max_bytes*/) {
+    json_[name] = values;
+  }
+  /// An object whose members are all texts.
+  void texts(const char* name, const std::map<std::string, std::string>& values,
+             size_t /*max_bytes*/) {
     json_[name] = values;
   }
   /// An object with its own list of members, or up to `most` such objects.
@@ -100,6 +106,7 @@ class MemberReader {
   void real(const char* name, double& value) const;
   void text(const char* name, std::string& value, size_t max_bytes) const;
   void texts(const char* name, std::vector<std::string>& values, size_t max_bytes) const;
+  void texts(const char* name, std::map<std::string, std::string>& values, size_t max_bytes) const;
   template <class T, class List>
   void object(const char* name, T& value, const List& list) const {
     const MemberReader reader(part(name));

@@ -1,16 +1,29 @@
 #include "lockstep/launch/job/start_messages.h"
 
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/job/json_members.h"
 
 namespace lockstep {
 namespace {
 
-std::string dumped(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
-}
+constexpr const char* kMessage = "a message between the hosts' starter and its agents";
+
+constexpr auto kSetupMembers = [](auto& m, auto& setup) {
+  m.text("secret", setup.secret, kMaxStarterLine);
+  m.texts("words", setup.words, kMaxStarterLine);
+  m.texts("variables", setup.variables, kMaxStarterLine);
+  m.text("folder", setup.folder, kMaxStarterLine);
+  m.flag("finds_port", setup.finds_port);
+};
+
+/// Of StartGo and StartHello.
+constexpr auto kPlaceMembers = [](auto& m, auto& place) {
+  m.text("address", place.address, kMaxStarterLine);
+  m.number("port", place.port, 0, 65535);
+};
 
 /// Words, variables and folders are bytes of any encoding, and JSON's texts are UTF-8: each byte is
 /// sent as the character with its number.
@@ -42,66 +55,46 @@ std::string bytes_of(const std::string& text) {
   return bytes;
 }
 
-std::vector<std::string> characters_of(const std::vector<std::string>& words) {
-  std::vector<std::string> texts;
-  for (const std::string& word : words) texts.push_back(characters_of(word));
-  return texts;
+/// `setup` with each of its texts changed.
+StartSetup with_texts(StartSetup setup, std::string (*change)(const std::string& text)) {
+  setup.secret = change(setup.secret);
+  for (std::string& word : setup.words) word = change(word);
+  std::map<std::string, std::string> variables;
+  for (const auto& [name, value] : setup.variables) variables[change(name)] = change(value);
+  setup.variables = std::move(variables);
+  setup.folder = change(setup.folder);
+  return setup;
 }
 
-template <class Read>
-auto read_line(const std::string& line, const Read& read) {
-  try {
-    return read(nlohmann::json::parse(line));
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kCorrupt,
-                std::string("message between the hosts' starter and its agents: ") + error.what());
-  }
+template <class T, class List>
+T from_line(const std::string& line, const List& members) {
+  return read_message<T>(line, kMaxStarterLine, kMessage, members);
 }
 
 }  // namespace
 
 std::string to_line(const StartSetup& setup) {
-  std::map<std::string, std::string> variables;
-  for (const auto& [name, value] : setup.variables)
-    variables[characters_of(name)] = characters_of(value);
-  return dumped({{"secret", characters_of(setup.secret)},
-                 {"words", characters_of(setup.words)},
-                 {"variables", variables},
-                 {"folder", characters_of(setup.folder)},
-                 {"finds_port", setup.finds_port}});
+  return json_of(with_texts(setup, characters_of), kSetupMembers) + '\n';
 }
 
 std::string to_line(const StartGo& go) {
-  return dumped({{"address", go.address}, {"port", go.port}});
+  return json_of(go, kPlaceMembers) + '\n';
 }
 
 std::string to_line(const StartHello& hello) {
-  return dumped({{"address", hello.address}, {"port", hello.port}});
+  return json_of(hello, kPlaceMembers) + '\n';
 }
 
 StartSetup setup_from_line(const std::string& line) {
-  return read_line(line, [](const nlohmann::json& json) {
-    StartSetup setup;
-    setup.secret = bytes_of(json.at("secret"));
-    for (const std::string word : json.at("words")) setup.words.push_back(bytes_of(word));
-    const std::map<std::string, std::string> variables = json.at("variables");
-    for (const auto& [name, value] : variables) setup.variables[bytes_of(name)] = bytes_of(value);
-    setup.folder = bytes_of(json.at("folder"));
-    json.at("finds_port").get_to(setup.finds_port);
-    return setup;
-  });
+  return with_texts(from_line<StartSetup>(line, kSetupMembers), bytes_of);
 }
 
 StartGo go_from_line(const std::string& line) {
-  return read_line(line, [](const nlohmann::json& json) {
-    return StartGo{json.at("address"), json.at("port")};
-  });
+  return from_line<StartGo>(line, kPlaceMembers);
 }
 
 StartHello hello_from_line(const std::string& line) {
-  return read_line(line, [](const nlohmann::json& json) {
-    return StartHello{json.at("address"), json.at("port")};
-  });
+  return from_line<StartHello>(line, kPlaceMembers);
 }
 
 std::string address_of_ssh(const std::string& ssh_connection) {
