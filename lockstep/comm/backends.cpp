@@ -37,7 +37,7 @@ bool mpi_is_built_in(std::string* why_not) {
 std::vector<Backend>& table() {
   static std::vector<Backend> backends = {
       {"native", "shared memory within a host, TCP between hosts; one order of sums", always,
-       always_usable, make_native_group},
+       always_usable, make_native_group, /*for_devices=*/false, /*one_order=*/true},
       {"mpi", "the MPI library, for ranks that mpirun or srun started", mpi_is_built_in, mpi_usable,
        make_mpi_group},
   };
@@ -91,6 +91,13 @@ std::unique_ptr<GroupImpl> make_native_group(const GroupSpec& spec, Deadline dea
 
 std::span<const Backend> backends() {
   return table();
+}
+
+bool sums_in_one_order(const std::string& name) {
+  if (name == "auto") return true;  // the native one, and those for devices
+  const auto found = std::find_if(table().begin(), table().end(),
+                                  [&](const Backend& backend) { return backend.name == name; });
+  return found != table().end() && found->one_order;
 }
 
 bool register_backend(const Backend& backend) {

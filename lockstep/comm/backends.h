@@ -25,12 +25,18 @@ struct Backend {
   /// Takes memory of devices in place, and leaves host memory to the first back end. "auto" tries
   /// it before all others. Its usable() returns the same on all ranks.
   bool for_devices = false;
+  /// Adds the values of all ranks in one order, whatever their placement: virtual ranks need it.
+  bool one_order = false;
 };
 
 /// Best first; "auto" takes the first usable one of those for devices, else the first usable one of
 /// all. Each implements all of GroupImpl. A call that it cannot serve (a type, a size) fails with
 /// kInvalidArgument before anything is sent.
 std::span<const Backend> backends();
+
+/// Backend::one_order of the back end named `name`, or of all that "auto" may take. False if there
+/// is none of that name.
+bool sums_in_one_order(const std::string& name);
 
 /// Adds one at the end of the table. For other layers, before main(): a static initializer can call
 /// it for its result.

@@ -39,9 +39,11 @@ bool register_device_backends() {
       register_backend({"c10d:gloo", "libtorch's own Gloo, over TCP also within a host",
                         gloo_is_built_in, gloo_is_usable, make_gloo_group}) &&
       register_backend({"c10d:nccl", "libtorch's own NCCL between CUDA devices, else native",
-                        nccl_is_built_in, nccl_is_usable, make_nccl_group, /*for_devices=*/true}) &&
+                        nccl_is_built_in, nccl_is_usable, make_nccl_group, /*for_devices=*/true,
+                        /*one_order=*/true}) &&
       register_backend({"hccl", "Ascend's HCCL between NPUs, else native", hccl_is_loadable,
-                        hccl_is_usable, make_hccl_group, /*for_devices=*/true}) &&
+                        hccl_is_usable, make_hccl_group, /*for_devices=*/true,
+                        /*one_order=*/true}) &&
       register_devices(name_any_device);
   return done;
 }

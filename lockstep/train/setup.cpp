@@ -7,6 +7,7 @@
 
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint/file_digest.h"
+#include "lockstep/comm/backends.h"
 #include "lockstep/data/mixed_batch.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
@@ -148,9 +149,7 @@ void check_world(const Config& config, const World& world) {
   }
   virtual_ranks_of(config, world);
   const std::string& backend = config.parallel.backend;
-  const bool one_order =
-      backend == "auto" || backend == "native" || backend == "c10d:nccl" || backend == "hccl";
-  if (config.parallel.virtual_ranks > 0 && world.size > 2 && !one_order) {
+  if (config.parallel.virtual_ranks > 0 && world.size > 2 && !sums_in_one_order(backend)) {
     throw Error(
         ErrorCode::kInvalidArgument,
         fmt::format("parallel.virtual_ranks: parallel.backend {} adds values of more than two "

@@ -62,6 +62,13 @@ TEST(Backends, LibtorchsAreKnownToProgramsWithoutIt) {
   }
 }
 
+TEST(Backends, TheTableHasWhichOnesSumInOneOrder) {
+  EXPECT_TRUE(sums_in_one_order("auto"));
+  EXPECT_TRUE(sums_in_one_order("native"));
+  EXPECT_FALSE(sums_in_one_order("mpi"));
+  EXPECT_FALSE(sums_in_one_order("nativ"));
+}
+
 TEST(DoctorBackends, PrintsATable) {
   const auto ran = doctor("backends");
   EXPECT_EQ(ran.status, 0);

@@ -303,12 +303,13 @@ TEST(CheckWorld, EnginesWithAnOrderOfTheirOwnAreNotForVirtualRanksOfMoreThanTwoR
   Config config;
   config.parallel.virtual_ranks = 4;
   World world;
-  for (const char* backend : {"auto", "native", "mpi", "c10d:gloo"}) {
+  const std::set<std::string> ordered = {"auto", "native", "c10d:nccl", "hccl"};
+  for (const char* backend : {"auto", "native", "c10d:nccl", "hccl", "mpi", "c10d:gloo"}) {
     config.parallel.backend = backend;
     world.size = 2;
     check_world(config, world);
     world.size = 4;
-    if (config.parallel.backend == "auto" || config.parallel.backend == "native") {
+    if (ordered.contains(backend)) {
       check_world(config, world);
       continue;
     }
