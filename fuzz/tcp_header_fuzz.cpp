@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "lockstep/comm/native/tcp/message.h"
+#include "lockstep/comm/native/tcp/frame.h"
 #include "lockstep/error.h"
 
 namespace {
@@ -23,16 +23,16 @@ void judge(const uint8_t* data, size_t size, Parse parse) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;
-  judge<tcp::kMessageBytes>(data, size, [](auto bytes) {
-    const auto message = tcp::parse_message(bytes);
-    if (message.bytes < 0 || message.bytes > tcp::kMaxPayloadBytes) __builtin_trap();
-    tcp::Message other;
+  judge<tcp::kFrameBytes>(data, size, [](auto bytes) {
+    const auto frame = tcp::parse_frame(bytes);
+    if (frame.bytes < 0 || frame.bytes > tcp::kMaxPayloadBytes) __builtin_trap();
+    tcp::Frame other;
     other.operation.kind = OpKind::kBarrier;
-    if (tcp::mismatch(other, "rank 0", message, "rank 1").empty() && !(other == message))
+    if (tcp::mismatch(other, "rank 0", frame, "rank 1").empty() && !(other == frame))
       __builtin_trap();
   });
-  judge<tcp::kLetterBytes>(data, size, [](auto bytes) {
-    const auto letter = tcp::parse_letter(bytes);
+  judge<tcp::kMessageFrameBytes>(data, size, [](auto bytes) {
+    const auto letter = tcp::parse_message_frame(bytes);
     if (letter.bytes() < 0 || letter.bytes() > tcp::kMaxPayloadBytes) __builtin_trap();
   });
   return 0;

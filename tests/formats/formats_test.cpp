@@ -18,7 +18,7 @@
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/comm/flight/ring.h"
-#include "lockstep/comm/native/tcp/message.h"
+#include "lockstep/comm/native/tcp/frame.h"
 #include "lockstep/comm/native/tcp/reception.h"
 #include "lockstep/store/file/journal.h"
 #include "lockstep/store/tcp/protocol.h"
@@ -101,19 +101,19 @@ TEST(Formats, Greeting) {
 }
 
 TEST(Formats, MessageOfACollective) {
-  tcp::Message message;
-  message.operation = {.sequence = 3,
-                       .count = 2,
-                       .root = 0,
-                       .kind = OpKind::kAllReduce,
-                       .dtype = DType::kFloat32,
-                       .op = ReduceOp::kSum};
-  message.bytes = 8;
-  expect_shown("wire.md", "message", bytes_of(message));
+  tcp::Frame frame;
+  frame.operation = {.sequence = 3,
+                     .count = 2,
+                     .root = 0,
+                     .kind = OpKind::kAllReduce,
+                     .dtype = DType::kFloat32,
+                     .op = ReduceOp::kSum};
+  frame.bytes = 8;
+  expect_shown("wire.md", "frame", bytes_of(frame));
 }
 
 TEST(Formats, MessageFromPointToPoint) {
-  tcp::Letter letter;
+  tcp::MessageFrame letter;
   letter.tag = 5;
   letter.count = 2;
   letter.dtype = DType::kFloat64;

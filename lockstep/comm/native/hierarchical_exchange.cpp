@@ -30,8 +30,8 @@ void HierarchicalGroup::exchange_with_others(const Exchange& exchange, const OpH
   Numbering numbering(plan_.size);
   std::vector<tcp::Outbound> outs;
   std::vector<tcp::Inbound> ins;
-  const auto message = [&](uint32_t part, int64_t bytes) {
-    return tcp::Message{tcp::Message::kMagic, part, header, bytes};
+  const auto frame = [&](uint32_t part, int64_t bytes) {
+    return tcp::Frame{tcp::Frame::kMagic, part, header, bytes};
   };
   for (int i = 1; i < plan_.size; ++i) {
     // Each rank starts with another receiver.
@@ -41,12 +41,12 @@ void HierarchicalGroup::exchange_with_others(const Exchange& exchange, const OpH
     const Piece& mine = exchange.sends[static_cast<size_t>(peer)];
     const Piece& theirs = exchange.receives[static_cast<size_t>(peer)];
     if (always || mine.count > 0) {
-      outs.push_back({peer, message(numbering.next_out(peer), mine.count * size),
+      outs.push_back({peer, frame(numbering.next_out(peer), mine.count * size),
                       mine.count > 0 ? in + mine.offset * size : nullptr});
     }
     if (always || theirs.count > 0) {
       ins.push_back({peer,
-                     message(numbering.next_in(peer), theirs.count * size),
+                     frame(numbering.next_in(peer), theirs.count * size),
                      theirs.count > 0 ? out + theirs.offset * size : nullptr,
                      {}});
     }

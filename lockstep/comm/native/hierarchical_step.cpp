@@ -113,8 +113,8 @@ HierarchicalStep::HierarchicalStep(StepContext& context, Numbering& numbering)
   context_.scratch.reset();
 }
 
-tcp::Message HierarchicalStep::message(uint32_t part, int64_t bytes) const {
-  return {tcp::Message::kMagic, part, context_.operation, bytes};
+tcp::Frame HierarchicalStep::frame(uint32_t part, int64_t bytes) const {
+  return {tcp::Frame::kMagic, part, context_.operation, bytes};
 }
 
 std::byte* HierarchicalStep::memory(Set& set, size_t place, int64_t bytes) {
@@ -127,7 +127,7 @@ void HierarchicalStep::send(int host, const std::byte* base, Span span, int64_t 
   const int peer = context_.plan.carrier(host, context_.slice);
   const int64_t bytes = bytes_of(span);
   out_.push_back({peer,
-                  message(numbering_.next_out(peer), bytes),
+                  frame(numbering_.next_out(peer), bytes),
                   bytes == 0 ? nullptr : base + span.begin * context_.element_bytes(),
                   {&sums_done_, sums},
                   {}});
@@ -136,7 +136,7 @@ void HierarchicalStep::send(int host, const std::byte* base, Span span, int64_t 
 void HierarchicalStep::add_receive(int host, std::byte* to, int64_t bytes,
                                    std::function<void(int64_t)> arrived, tcp::Gate gate) {
   const int peer = context_.plan.carrier(host, context_.slice);
-  in_.push_back({peer, message(numbering_.next_in(peer), bytes), to, std::move(arrived), gate});
+  in_.push_back({peer, frame(numbering_.next_in(peer), bytes), to, std::move(arrived), gate});
 }
 
 void HierarchicalStep::receive(int host, std::span<std::byte* const> bases, Span span) {

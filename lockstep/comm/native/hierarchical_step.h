@@ -96,7 +96,7 @@ class HierarchicalStep {
   int64_t bytes_of(Span span) const { return span.size() * context_.element_bytes(); }
   void add_receive(int host, std::byte* to, int64_t bytes, std::function<void(int64_t)> arrived,
                    tcp::Gate gate);
-  tcp::Message message(uint32_t part, int64_t bytes) const;
+  tcp::Frame frame(uint32_t part, int64_t bytes) const;
 
   StepContext& context_;
   Numbering& numbering_;

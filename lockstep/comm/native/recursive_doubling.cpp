@@ -34,12 +34,12 @@ void RecursiveDoubling::add_exchange(int level, const std::byte* from, Span sent
   const auto& plan = context_.plan;
   const int peer = plan.carrier(plan.host ^ (1 << level), context_.slice);
   const tcp::Gate gate{&done_, added_++};
-  const auto message = [&](uint32_t part, int64_t bytes) {
-    return tcp::Message{tcp::Message::kMagic, part, context_.operation, bytes};
+  const auto frame = [&](uint32_t part, int64_t bytes) {
+    return tcp::Frame{tcp::Frame::kMagic, part, context_.operation, bytes};
   };
   const int64_t bytes = bytes_of(received);
-  out_.push_back({peer, message(numbering_.next_out(peer), bytes_of(sent)), from, gate, {}});
-  in_.push_back({peer, message(numbering_.next_in(peer), bytes), to,
+  out_.push_back({peer, frame(numbering_.next_out(peer), bytes_of(sent)), from, gate, {}});
+  in_.push_back({peer, frame(numbering_.next_in(peer), bytes), to,
                  [this, bytes, then = std::move(then)](int64_t there) {
                    if (there < bytes) return;
                    then();

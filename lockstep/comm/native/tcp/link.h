@@ -10,8 +10,8 @@
 
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/comm/native/tcp/frame.h"
 #include "lockstep/comm/native/tcp/links.h"
-#include "lockstep/comm/native/tcp/message.h"
 
 namespace lockstep::tcp {
 
@@ -57,14 +57,14 @@ struct Links::Link {
   bool ended = false;
 
   std::deque<const Outbound*> out;
-  std::array<std::byte, kMessageBytes> out_header{};
+  std::array<std::byte, kFrameBytes> out_header{};
   Progress sent;
   bool made = false;  // the front's data
 
   std::deque<const Inbound*> in;
   bool in_payload = false;  // the front's header has come and matched
   int64_t received = 0;     // of the front's payload
-  std::array<std::byte, kMessageBytes + kReadAheadBytes> ahead{};
+  std::array<std::byte, kFrameBytes + kReadAheadBytes> ahead{};
   size_t ahead_begin = 0;
   size_t ahead_end = 0;
 
@@ -74,12 +74,12 @@ struct Links::Link {
   size_t ahead_size() const { return ahead_end - ahead_begin; }
   /// Room for reading ahead of the front's message.
   size_t room_ahead() const {
-    const int64_t payload = in.empty() ? 0 : in.front()->message.bytes;
-    return kMessageBytes + static_cast<size_t>(std::min(payload, kReadAheadBytes)) - ahead_size();
+    const int64_t payload = in.empty() ? 0 : in.front()->frame.bytes;
+    return kFrameBytes + static_cast<size_t>(std::min(payload, kReadAheadBytes)) - ahead_size();
   }
   bool idle() const { return out.empty() && in.empty(); }
   bool awaited() const { return !in.empty() && in.front()->gate.open(); }
-  bool brings_much() const { return awaited() && in.front()->message.bytes > kFewBytes; }
+  bool brings_much() const { return awaited() && in.front()->frame.bytes > kFewBytes; }
   bool full() const { return !writable && !out.empty() && out.front()->gate.open(); }
 };
 

@@ -13,7 +13,7 @@
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/comm/native/tcp/message.h"
+#include "lockstep/comm/native/tcp/frame.h"
 #include "lockstep/comm/native/tcp/peers.h"
 #include "lockstep/deadline.h"
 
@@ -34,7 +34,7 @@ struct Gate {
 /// A message to a peer, sent from its place: no copy in user space.
 struct Outbound {
   int peer = -1;
-  Message message;
+  Frame frame;
   const void* data = nullptr;
   Gate gate = {};                   ///< Open when `data` is valid; later messages wait too.
   std::function<void()> make = {};  ///< If set, called before the first byte is sent; fills `data`.
@@ -45,7 +45,7 @@ struct Outbound {
 /// with 0. Its work overlaps with the kernel's receiving of the next bytes.
 struct Inbound {
   int peer = -1;
-  Message message;
+  Frame frame;
   void* data = nullptr;
   std::function<void(int64_t bytes)> arrived;
   Gate gate = {};  ///< Open when there is room at `data`; until then the kernel keeps the data.
@@ -105,8 +105,8 @@ class Links {
   bool pump_out(Link& link);
   bool pump_in(Link& link);
   bool read_ahead(Link& link);
-  bool read_message(Link& link);
-  Message parse(const Link& link, const OpHeader& now) const;
+  bool read_frame(Link& link);
+  Frame parse(const Link& link, const OpHeader& now) const;
   bool read_payload(Link& link);
   bool look(std::span<Link* const> busy, Deadline::Clock::time_point end, Deadline deadline);
   void sleep(const OpHeader& now, Deadline deadline);

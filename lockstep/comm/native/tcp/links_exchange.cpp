@@ -29,7 +29,7 @@ constexpr size_t kFewLinks = 4;
 void Links::exchange(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
                      std::chrono::microseconds spin) {
   if (out.empty() && in.empty()) return;
-  const OpKind kind = (out.empty() ? in.front().message : out.front().message).operation.kind;
+  const OpKind kind = (out.empty() ? in.front().frame : out.front().frame).operation.kind;
   reach(world_rank_, kind, FaultPoint::kExchanging);
   pump(out, in, deadline, spin);
   reach(world_rank_, kind, FaultPoint::kExchanged);
@@ -37,7 +37,7 @@ void Links::exchange(std::span<const Outbound> out, std::span<const Inbound> in,
 
 void Links::pump(std::span<const Outbound> out, std::span<const Inbound> in, Deadline deadline,
                  std::chrono::microseconds spin) {
-  const OpHeader now = (out.empty() ? in.front().message : out.front().message).operation;
+  const OpHeader now = (out.empty() ? in.front().frame : out.front().frame).operation;
   std::vector<Link*> busy;
   const auto use = [&](int peer) {
     Link* const link = &link_to(peer, now, deadline);
@@ -130,8 +130,8 @@ void Links::throw_timeout() {
   std::string call;
   if (!awaited_.empty()) {
     const Link* const first = link_of(awaited_.front());
-    const Message& message = silent ? first->in.front()->message : first->out.front()->message;
-    call = describe(message.operation);
+    const Frame& frame = silent ? first->in.front()->frame : first->out.front()->frame;
+    call = describe(frame.operation);
   }
   throw Error(ErrorCode::kTimeout,
               fmt::format("{} on {}: {} did not {} in time", call, name_(rank_), names_of(awaited_),
@@ -143,7 +143,7 @@ std::vector<int> Links::furthest_back() const {
   uint32_t least = 0;
   for (const auto& link : links_) {
     if (!link || !link->awaited()) continue;
-    const uint32_t part = link->in.front()->message.part;
+    const uint32_t part = link->in.front()->frame.part;
     if (peers.empty() || part < least) {
       peers.clear();
       least = part;
@@ -163,7 +163,7 @@ std::vector<int> Links::deaf() const {
 
 void Links::throw_lost(const Link& link, const std::string& how) {
   awaited_ = {link.peer};
-  const auto* item = !link.in.empty() ? &link.in.front()->message : &link.out.front()->message;
+  const auto* item = !link.in.empty() ? &link.in.front()->frame : &link.out.front()->frame;
   throw Error(ErrorCode::kPeerLost,
               fmt::format("{} on {}: {}: {}{}", describe(item->operation), name_(rank_),
                           name_(link.peer), how, kMostLikelyFailed));

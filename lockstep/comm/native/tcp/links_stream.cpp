@@ -31,11 +31,11 @@ bool Links::pump_out(Link& link) {
     item.make();
     link.made = true;
   }
-  const int64_t payload = std::min(item.message.bytes - link.sent.payload, kTurnBytes);
-  if (begins) std::memcpy(link.out_header.data(), &item.message, kMessageBytes);
+  const int64_t payload = std::min(item.frame.bytes - link.sent.payload, kTurnBytes);
+  if (begins) std::memcpy(link.out_header.data(), &item.frame, kFrameBytes);
   const auto* data = static_cast<const std::byte*>(item.data) + link.sent.payload;
   iovec parts[2] = {{link.out_header.data() + link.sent.header,
-                     kMessageBytes - static_cast<size_t>(link.sent.header)},
+                     kFrameBytes - static_cast<size_t>(link.sent.header)},
                     {const_cast<std::byte*>(data), static_cast<size_t>(payload)}};
   msghdr call{};
   call.msg_iov = parts;
@@ -52,13 +52,13 @@ bool Links::pump_out(Link& link) {
   const int64_t header = std::min<int64_t>(put, static_cast<int64_t>(parts[0].iov_len));
   link.sent.header += header;
   link.sent.payload += put - header;
-  if (link.sent.header == kMessageBytes && link.sent.payload == item.message.bytes) {
+  if (link.sent.header == kFrameBytes && link.sent.payload == item.frame.bytes) {
     link.out.pop_front();
     link.sent = {};
     link.made = false;
   }
   if (put > 0 && !link.out.empty())
-    reach(world_rank_, link.out.front()->message.operation.kind, FaultPoint::kSending);
+    reach(world_rank_, link.out.front()->frame.operation.kind, FaultPoint::kSending);
   return put > 0;
 }
 
@@ -70,14 +70,14 @@ bool Links::pump_in(Link& link) {
     if (!link.can_read()) throw_lost(link, "closed the connection");
   }
   if (!link.can_read()) return false;
-  if (!link.in_payload && !read_message(link)) return false;
+  if (!link.in_payload && !read_frame(link)) return false;
   const Inbound& item = *link.in.front();
-  if (link.received < item.message.bytes) {
+  if (link.received < item.frame.bytes) {
     const bool moved = read_payload(link);
-    if (moved) reach(world_rank_, item.message.operation.kind, FaultPoint::kReceiving);
+    if (moved) reach(world_rank_, item.frame.operation.kind, FaultPoint::kReceiving);
     return moved;
   }
-  if (item.message.bytes == 0 && item.arrived) item.arrived(0);
+  if (item.frame.bytes == 0 && item.arrived) item.arrived(0);
   link.in.pop_front();
   link.in_payload = false;
   link.received = 0;
@@ -86,7 +86,7 @@ bool Links::pump_in(Link& link) {
 
 /// Reads until a complete message header is there. True if it is.
 bool Links::read_ahead(Link& link) {
-  while (link.ahead_size() < kMessageBytes) {
+  while (link.ahead_size() < kFrameBytes) {
     if (!link.readable) return false;
     if (link.ahead_begin > 0) {
       std::memmove(link.ahead.data(), link.ahead.data() + link.ahead_begin, link.ahead_size());
@@ -107,22 +107,22 @@ bool Links::read_ahead(Link& link) {
 }
 
 /// Reads the front's header and checks it. True if it is there.
-bool Links::read_message(Link& link) {
+bool Links::read_frame(Link& link) {
   if (!read_ahead(link)) return false;
-  const Message& expected = link.in.front()->message;
-  const Message got = parse(link, expected.operation);
+  const Frame& expected = link.in.front()->frame;
+  const Frame got = parse(link, expected.operation);
   const std::string why = mismatch(expected, name_(rank_), got, name_(link.peer));
   if (!why.empty()) throw Error(ErrorCode::kMismatch, why);
-  link.ahead_begin += kMessageBytes;
+  link.ahead_begin += kFrameBytes;
   link.in_payload = true;
   return true;
 }
 
 /// The received header.
-Message Links::parse(const Link& link, const OpHeader& now) const {
+Frame Links::parse(const Link& link, const OpHeader& now) const {
   try {
-    return parse_message(std::span<const std::byte, kMessageBytes>(
-        link.ahead.data() + link.ahead_begin, kMessageBytes));
+    return parse_frame(
+        std::span<const std::byte, kFrameBytes>(link.ahead.data() + link.ahead_begin, kFrameBytes));
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{} on {}: {}: {}", describe(now), name_(rank_),
                                           name_(link.peer), error.what()));
@@ -144,10 +144,9 @@ void Links::check_unasked(const OpHeader& now) {
 bool Links::read_payload(Link& link) {
   const Inbound& item = *link.in.front();
   int64_t moved = 0;
-  while (moved < kTurnBytes && link.received < item.message.bytes) {
+  while (moved < kTurnBytes && link.received < item.frame.bytes) {
     auto* to = static_cast<std::byte*>(item.data) + link.received;
-    const auto wanted =
-        static_cast<size_t>(std::min(item.message.bytes - link.received, kTurnBytes));
+    const auto wanted = static_cast<size_t>(std::min(item.frame.bytes - link.received, kTurnBytes));
     size_t got = std::min(wanted, link.ahead_size());
     if (got > 0) {
       std::memcpy(to, link.ahead.data() + link.ahead_begin, got);
@@ -157,7 +156,7 @@ bool Links::read_payload(Link& link) {
       const ssize_t taken = ::recv(link.in_fd(), to, wanted, MSG_DONTWAIT);
       if (taken == 0) {
         throw_lost(link, fmt::format("closed the connection after {} of {} bytes", link.received,
-                                     item.message.bytes));
+                                     item.frame.bytes));
       }
       if (taken < 0 && errno == EINTR) continue;
       if (taken < 0 && errno != EAGAIN) throw_lost(link, std::strerror(errno));

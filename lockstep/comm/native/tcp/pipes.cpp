@@ -17,18 +17,18 @@ namespace {
 /// Up to this size, letter and data go in one packet; copying is cheaper than a second system call.
 constexpr int64_t kOnePacketBytes = 8192;
 
-Letter letter_of(const Envelope& envelope) {
-  return {Letter::kMagic, envelope.tag, envelope.count, envelope.dtype, {}};
+MessageFrame letter_of(const Envelope& envelope) {
+  return {MessageFrame::kMagic, envelope.tag, envelope.count, envelope.dtype, {}};
 }
 
-/// Letter and data in one buffer, for both directions; only the used bytes are sent.
-using Packet = std::array<std::byte, kLetterBytes + kOnePacketBytes>;
+/// MessageFrame and data in one buffer, for both directions; only the used bytes are sent.
+using Packet = std::array<std::byte, kMessageFrameBytes + kOnePacketBytes>;
 size_t pack(const Envelope& envelope, const void* data, Packet& packet) {
-  const Letter letter = letter_of(envelope);
+  const MessageFrame letter = letter_of(envelope);
   const auto bytes = static_cast<size_t>(envelope.bytes());
-  std::memcpy(packet.data(), &letter, kLetterBytes);
-  if (bytes > 0) std::memcpy(packet.data() + kLetterBytes, data, bytes);
-  return kLetterBytes + bytes;
+  std::memcpy(packet.data(), &letter, kMessageFrameBytes);
+  if (bytes > 0) std::memcpy(packet.data() + kMessageFrameBytes, data, bytes);
+  return kMessageFrameBytes + bytes;
 }
 
 /// False: the deadline passed.
@@ -146,8 +146,8 @@ bool Pipes::send(int peer, const Envelope& letter, const void* data, Deadline de
       const size_t size = pack(letter, data, packet);
       send_all(fd, packet.data() + begun, size - begun, deadline, name);
     } else {
-      const Letter head = letter_of(letter);
-      send_all(fd, &head, kLetterBytes, deadline, name);
+      const MessageFrame head = letter_of(letter);
+      send_all(fd, &head, kMessageFrameBytes, deadline, name);
       reach(FaultPoint::kSending);
       send_all(fd, data, static_cast<size_t>(letter.bytes()), deadline, name);
     }
@@ -164,7 +164,7 @@ bool Pipes::receive(int peer, LetterSink& sink, Deadline deadline, std::chrono::
     reach(FaultPoint::kExchanging);
     if (pipe.in < 0 && !await_in(peer, deadline)) return false;
     if (!read_head(pipe, name, deadline, spin)) return false;
-    const Letter got = parse_letter(pipe.head);
+    const MessageFrame got = parse_message_frame(pipe.head);
     pipe.head_bytes = 0;
     const auto place = sink.begin({got.count, got.tag, got.dtype, {}});
     reach(FaultPoint::kReceiving);
@@ -179,13 +179,13 @@ bool Pipes::receive(int peer, LetterSink& sink, Deadline deadline, std::chrono::
 bool Pipes::read_head(Pipe& pipe, const std::string& peer, Deadline deadline,
                       std::chrono::microseconds spin) {
   const auto spin_end = Deadline::after(spin);
-  while (pipe.head_bytes < kLetterBytes) {
+  while (pipe.head_bytes < kMessageFrameBytes) {
     pollfd ready{pipe.in, POLLIN, 0};
     const bool there =
         spin_end.passed() ? await_socket(pipe.in, POLLIN, deadline) : ::poll(&ready, 1, 0) == 1;
     if (there) {
       pipe.head_bytes += recv_some(pipe.in, pipe.head.data() + pipe.head_bytes,
-                                   kLetterBytes - pipe.head_bytes, deadline, peer);
+                                   kMessageFrameBytes - pipe.head_bytes, deadline, peer);
     } else if (deadline.passed()) {
       return false;
     } else {

@@ -15,7 +15,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/letters.h"
 #include "lockstep/comm/native/fault_point.h"
-#include "lockstep/comm/native/tcp/message.h"
+#include "lockstep/comm/native/tcp/frame.h"
 #include "lockstep/comm/native/tcp/peers.h"
 #include "lockstep/deadline.h"
 
@@ -59,7 +59,7 @@ class Pipes {
     /// next, with the same letter.
     size_t begun = 0;
     // The head of an incoming letter; used by the receiving thread only.
-    std::array<std::byte, kLetterBytes> head;
+    std::array<std::byte, kMessageFrameBytes> head;
     size_t head_bytes = 0;
   };
 

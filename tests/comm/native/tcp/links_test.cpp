@@ -46,14 +46,14 @@ struct LinkPair {
   std::unique_ptr<Links> one_;
 };
 
-Message of_bytes(int64_t bytes, uint32_t part = 0, OpKind kind = OpKind::kAllReduce) {
-  Message message;
-  message.operation.kind = kind;
-  message.operation.sequence = 1;
-  message.operation.count = bytes;
-  message.bytes = bytes;
-  message.part = part;
-  return message;
+Frame of_bytes(int64_t bytes, uint32_t part = 0, OpKind kind = OpKind::kAllReduce) {
+  Frame frame;
+  frame.operation.kind = kind;
+  frame.operation.sequence = 1;
+  frame.operation.count = bytes;
+  frame.bytes = bytes;
+  frame.part = part;
+  return frame;
 }
 
 std::vector<uint8_t> pattern(size_t size, uint8_t start) {
@@ -185,8 +185,8 @@ struct LinksOfThree {
     }
     zero = std::make_unique<Links>(0, std::move(sockets), name_of, 0);
   }
-  void send(size_t from, const Message& message) {
-    EXPECT_EQ(::send(raw[from].get(), &message, sizeof message, 0), ssize_t{kMessageBytes});
+  void send(size_t from, const Frame& frame) {
+    EXPECT_EQ(::send(raw[from].get(), &frame, sizeof frame, 0), ssize_t{kFrameBytes});
   }
   std::unique_ptr<Links> zero;
   std::array<UniqueFd, 3> raw;
@@ -204,7 +204,7 @@ TEST(Links, WhoIsNotAwaitedAndCalledSomethingElseIsNamed) {
 
 TEST(Links, WhoIsNotAwaitedAndAheadOrGoneIsNoError) {
   LinksOfThree three;
-  Message later = of_bytes(0, 0, OpKind::kBarrier);
+  Frame later = of_bytes(0, 0, OpKind::kBarrier);
   later.operation.sequence = 2;
   three.send(2, later);
   three.raw[2].reset();
@@ -250,8 +250,8 @@ TEST(Links, APeerThatTricklesIsTimedOut) {
   LinkPair pair;
   std::atomic<bool> stop = false;
   std::thread other([&] {
-    const Message message = of_bytes(1'000'000);
-    ::send(pair.raw.get(), &message, sizeof message, 0);
+    const Frame frame = of_bytes(1'000'000);
+    ::send(pair.raw.get(), &frame, sizeof frame, 0);
     while (!stop) {
       ::send(pair.raw.get(), "x", 1, MSG_NOSIGNAL);
       std::this_thread::sleep_for(5ms);
@@ -276,13 +276,12 @@ TEST(Links, APeerThatDoesNotReadIsNamed) {
 
 TEST(Links, AHalfMessageAndThenTheEndIsAPeerLost) {
   LinkPair pair;
-  const Message message = of_bytes(100);
-  ASSERT_EQ(::send(pair.raw.get(), &message, sizeof message, 0),
-            static_cast<ssize_t>(sizeof message));
+  const Frame frame = of_bytes(100);
+  ASSERT_EQ(::send(pair.raw.get(), &frame, sizeof frame, 0), static_cast<ssize_t>(sizeof frame));
   ASSERT_EQ(::send(pair.raw.get(), "half", 4, 0), 4);
   pair.raw.reset();
   std::vector<uint8_t> got(100);
-  const Inbound ins[] = {{1, message, got.data(), {}}};
+  const Inbound ins[] = {{1, frame, got.data(), {}}};
   const auto error = error_of([&] { pair.zero->exchange({}, ins, Deadline::after(5s)); });
   EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
   EXPECT_NE(std::string(error.what()).find("rank 1: closed the connection after 4 of 100 bytes"),
@@ -292,10 +291,10 @@ TEST(Links, AHalfMessageAndThenTheEndIsAPeerLost) {
 // The end comes with the last data: no further event reports it.
 TEST(Links, AnEndRightBehindAMessageIsNotMissed) {
   LinkPair pair;
-  const Message message = of_bytes(0);
-  const Inbound ins[] = {{1, message, nullptr, {}}};
+  const Frame frame = of_bytes(0);
+  const Inbound ins[] = {{1, frame, nullptr, {}}};
   std::thread other([&] {
-    std::array<Message, 2> twice{message, message};
+    std::array<Frame, 2> twice{frame, frame};
     EXPECT_EQ(::send(pair.raw.get(), twice.data(), sizeof twice - 1, 0),
               static_cast<ssize_t>(sizeof twice - 1));
     pair.raw.reset();

@@ -142,11 +142,12 @@ TEST(Pipes, SilenceIsNoErrorAlsoInTheMiddleOfAHeadAndShutDownWakes) {
   EXPECT_FALSE(pair.receive(sink, Deadline::after(50ms)));
   const int raw = pair.open_raw();
   EXPECT_FALSE(pair.receive(sink, Deadline::after(50ms)));
-  const Letter letter{Letter::kMagic, 3, 0, DType::kUint8, {}};
+  const MessageFrame letter{MessageFrame::kMagic, 3, 0, DType::kUint8, {}};
   EXPECT_EQ(::send(raw, &letter, 10, 0), 10);
   EXPECT_FALSE(pair.receive(sink, Deadline::after(50ms)));
   const auto* rest = reinterpret_cast<const char*>(&letter) + 10;
-  EXPECT_EQ(::send(raw, rest, kLetterBytes - 10, 0), static_cast<ssize_t>(kLetterBytes - 10));
+  EXPECT_EQ(::send(raw, rest, kMessageFrameBytes - 10, 0),
+            static_cast<ssize_t>(kMessageFrameBytes - 10));
   EXPECT_TRUE(pair.receive(sink));
   EXPECT_EQ(sink.envelope.tag, 3);
   std::thread other([&] { ::shutdown(raw, SHUT_RDWR); });

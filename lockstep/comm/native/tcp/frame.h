@@ -17,42 +17,42 @@
 namespace lockstep::tcp {
 
 /// The header of each payload of a collective.
-struct Message {
+struct Frame {
   static constexpr uint32_t kMagic = 0x504f4b4c;  // "LKOP"
   uint32_t magic = kMagic;
-  uint32_t part = 0;   ///< Number of the message among the operation's messages to this peer.
+  uint32_t part = 0;   ///< Number of the frame among the operation's frames to this peer.
   OpHeader operation;  ///< The operation that the sender's caller requested.
   int64_t bytes = 0;   ///< Size of the payload that follows.
-  bool operator==(const Message&) const = default;
+  bool operator==(const Frame&) const = default;
 };
-inline constexpr size_t kMessageBytes = 40;
-static_assert(sizeof(Message) == kMessageBytes);
+inline constexpr size_t kFrameBytes = 40;
+static_assert(sizeof(Frame) == kFrameBytes);
 
 /// The header of each payload of a send.
-struct Letter {
+struct MessageFrame {
   static constexpr uint32_t kMagic = 0x454c4b4c;  // "LKLE"
   uint32_t magic = kMagic;
   int32_t tag = 0;
   int64_t count = 0;  ///< Elements that follow.
   DType dtype = DType::kUint8;
   std::array<uint8_t, 7> unused{};  ///< Zero.
-  bool operator==(const Letter&) const = default;
+  bool operator==(const MessageFrame&) const = default;
   int64_t bytes() const { return count * size_of(dtype); }
 };
-inline constexpr size_t kLetterBytes = 24;
-static_assert(sizeof(Letter) == kLetterBytes);
+inline constexpr size_t kMessageFrameBytes = 24;
+static_assert(sizeof(MessageFrame) == kMessageFrameBytes);
 
 /// No payload is larger; sizes below it cannot overflow.
 inline constexpr int64_t kMaxPayloadBytes = int64_t{1} << 48;
 
 /// Errors: kCorrupt for a wrong magic, a malformed operation, or an impossible size.
-Message parse_message(std::span<const std::byte, kMessageBytes> bytes);
+Frame parse_frame(std::span<const std::byte, kFrameBytes> bytes);
 /// Errors: kCorrupt.
-Letter parse_letter(std::span<const std::byte, kLetterBytes> bytes);
+MessageFrame parse_message_frame(std::span<const std::byte, kMessageFrameBytes> bytes);
 
-/// The difference between `got`, sent by rank `peer`, and the message that rank `self` awaits
+/// The difference between `got`, sent by rank `peer`, and the frame that rank `self` awaits
 /// (names for people); "" if there is none. Names both calls.
-std::string mismatch(const Message& expected, const std::string& self, const Message& got,
+std::string mismatch(const Frame& expected, const std::string& self, const Frame& got,
                      const std::string& peer);
 
 }  // namespace lockstep::tcp
