@@ -76,10 +76,10 @@ def store(bin):
     return {f"store {call} (us)": float(p50) for call, p50 in calls}
 
 
-def letters(bin):
-    text = run([f"{bin}/bench_letters", "300"])
+def messages(bin):
+    text = run([f"{bin}/bench_messages", "300"])
     found = re.findall(r"^send and recv of (\d+) B +(\S+) +(\S+)", text, re.M)
-    return {f"letter {size} B (us)": float(p50) for size, _, p50 in found}
+    return {f"message {size} B (us)": float(p50) for size, _, p50 in found}
 
 
 # Name: the program, which both builds need, and its measurement.
@@ -91,7 +91,7 @@ MEASURES = {
     "launch": ("bench_launch", launch),
     "restart": ("restart_worker", restart),
     "store": ("bench_store", store),
-    "letters": ("bench_letters", letters),
+    "messages": ("bench_messages", messages),
 }
 
 

@@ -32,8 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       __builtin_trap();
   });
   judge<tcp::kMessageFrameBytes>(data, size, [](auto bytes) {
-    const auto letter = tcp::parse_message_frame(bytes);
-    if (letter.bytes() < 0 || letter.bytes() > tcp::kMaxPayloadBytes) __builtin_trap();
+    const auto message = tcp::parse_message_frame(bytes);
+    if (message.bytes() < 0 || message.bytes() > tcp::kMaxPayloadBytes) __builtin_trap();
   });
   return 0;
 }

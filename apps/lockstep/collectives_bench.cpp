@@ -101,7 +101,7 @@ class RankBench {
     return [this] { group_.barrier(); };
   }
 
-  /// A letter in each direction, between ranks 0 and 1, 2 and 3, and so on.
+  /// A message in each direction, between ranks 0 and 1, 2 and 3, and so on.
   void ping_pong() {
     const int partner = group_.rank() ^ 1;
     if (partner >= group_.size()) return;

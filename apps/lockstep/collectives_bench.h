@@ -12,8 +12,8 @@
 namespace lockstep::app {
 
 struct CollectivesBench {
-  /// "send": one letter in each direction between two ranks, with half of the bytes each; beside it
-  /// a memcpy.
+  /// "send": one message in each direction between two ranks, with half of the bytes each; beside
+  /// it a memcpy.
   std::string op = "all_reduce";
   std::string backend = "native";
   std::string memory = "own";  ///< "own": from allocate(); "user": ordinary memory.

@@ -243,14 +243,14 @@ class ProcessGroup {
                                 const CollectiveOptions& options = {},
                                 CallSite site = CallSite::here());
 
-  /// Point to point, always asynchronous. Each letter goes to the first recv with its tag; letters
-  /// with the same tag arrive in order. A letter that arrives before its recv is kept, up to
-  /// 256 MiB from each rank. A small letter is sent when send() returns. A large one is sent when
-  /// the receiver, during any recv, accepts it.
+  /// Point to point, always asynchronous. Each message goes to the first recv with its tag;
+  /// messages with the same tag arrive in order. A message that arrives before its recv is kept, up
+  /// to 256 MiB from each rank. A small message is sent when send() returns. A large one is sent
+  /// when the receiver, during any recv, accepts it.
   ///
-  /// Errors: kMismatch (count or dtype differ; no room for letters without a recv), which ends the
-  /// group. A kTimeout before any byte of a letter was sent ends that letter alone (with engines
-  /// other than native: the group). The recv has then taken nothing, and a late letter goes to the
+  /// Errors: kMismatch (count or dtype differ; no room for messages without a recv), which ends the
+  /// group. A kTimeout before any byte of a message was sent ends that message alone (with engines
+  /// other than native: the group). The recv has then taken nothing, and a late message goes to the
   /// next recv of its tag. If the peer itself waits for another rank, the error first names the
   /// rank at the end of that chain.
   Work send(const void* data, int64_t count, DType dtype, int destination, int tag = 0,

@@ -78,21 +78,22 @@ void CheckedGroup::give_up(const Error& error, Deadline deadline) noexcept {
   try_to_agree(spec_, error, deadline);
 }
 
-bool CheckedGroup::send(const void* data, const Envelope& letter, int destination,
+bool CheckedGroup::send(const void* data, const MessageHeader& message, int destination,
                         const Waiting& waiting) {
   const Doing doing{[&] {
-    return fmt::format("send of {}, to {} on {}", describe(letter), spec_.rank_name(destination),
+    return fmt::format("send of {}, to {} on {}", describe(message), spec_.rank_name(destination),
                        spec_.rank_name(spec_.rank));
   }};
   agreed(false, [&] {
-    lent(std::vector{letter},
-         [&](const Envelope* from) { bytes_to(destination, from, sizeof *from, doing, waiting); });
-    if (letter.bytes() > 0) bytes_to(destination, data, letter.bytes(), doing, waiting);
+    lent(std::vector{message}, [&](const MessageHeader* from) {
+      bytes_to(destination, from, sizeof *from, doing, waiting);
+    });
+    if (message.bytes() > 0) bytes_to(destination, data, message.bytes(), doing, waiting);
   });
   return true;
 }
 
-bool CheckedGroup::receive(int source, LetterSink& sink, const Waiting& waiting) {
+bool CheckedGroup::receive(int source, MessageSink& sink, const Waiting& waiting) {
   const auto wanted = sink.wanted();
   const Doing doing{[&] {
     return fmt::format("recv of {}, from {} on {}", wanted, spec_.rank_name(source),
@@ -100,12 +101,12 @@ bool CheckedGroup::receive(int source, LetterSink& sink, const Waiting& waiting)
   }};
   agreed(false, [&] {
     sink.look();
-    const auto envelope = lent(std::vector<Envelope>(1), [&](Envelope* to) {
+    const auto header = lent(std::vector<MessageHeader>(1), [&](MessageHeader* to) {
       bytes_from(source, to, sizeof *to, doing, waiting);
     })[0];
-    const auto place = sink.begin(envelope);
+    const auto place = sink.begin(header);
     const Waiting rest{place.deadline, waiting.spin, waiting.site};
-    if (envelope.bytes() > 0) bytes_from(source, place.data, envelope.bytes(), doing, rest);
+    if (header.bytes() > 0) bytes_from(source, place.data, header.bytes(), doing, rest);
     sink.end();
   });
   return true;

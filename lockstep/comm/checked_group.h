@@ -10,7 +10,7 @@
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/comm/letters.h"
+#include "lockstep/comm/messages.h"
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 
@@ -40,9 +40,9 @@ class OrphanedBuffers {
 class CheckedGroup : public GroupImpl {
  public:
   void barrier(const Waiting& waiting) final;
-  bool send(const void* data, const Envelope& letter, int destination,
+  bool send(const void* data, const MessageHeader& message, int destination,
             const Waiting& waiting) final;
-  bool receive(int source, LetterSink& sink, const Waiting& waiting) final;
+  bool receive(int source, MessageSink& sink, const Waiting& waiting) final;
   /// Memory of this rank alone.
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) final;
   /// A waiting rank sees it at its next look_for_trouble().

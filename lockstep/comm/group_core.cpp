@@ -37,37 +37,38 @@ void GroupCore::give_up(const Error& error, Deadline deadline) noexcept {
   impl_->give_up(error, deadline);
 }
 
-Work GroupCore::send(const void* data, const Envelope& letter, int destination, CallSite site) {
+Work GroupCore::send(const void* data, const MessageHeader& message, int destination,
+                     CallSite site) {
   throw_if_failed();
   const Waiting waiting{Deadline::after(spec_.timeout), false, site};
   MutexLock lock(mutex_);
   auto& outbox = outboxes_[destination];
   if (!outbox) outbox = std::make_unique<WorkQueue>();
-  if (outbox->idle() && impl_->try_send(data, letter, destination, site)) return Work();
-  return Work(outbox->push([this, data, letter, destination, waiting] {
-    send_or_throw(data, letter, destination, waiting);
+  if (outbox->idle() && impl_->try_send(data, message, destination, site)) return Work();
+  return Work(outbox->push([this, data, message, destination, waiting] {
+    send_or_throw(data, message, destination, waiting);
   }));
 }
 
-void GroupCore::send_or_throw(const void* data, const Envelope& letter, int destination,
+void GroupCore::send_or_throw(const void* data, const MessageHeader& message, int destination,
                               const Waiting& waiting) {
   bool sent = false;
   const auto body = [&](GroupImpl& impl, const Waiting&) {
-    sent = impl.send(data, letter, destination, waiting);
+    sent = impl.send(data, message, destination, waiting);
   };
   guarded(body, waiting);
   if (sent) return;
   const auto peer = spec_.rank_name(destination);
   const auto why = impl_->why_held_up(destination);
-  throw Error(
-      ErrorCode::kTimeout,
-      fmt::format("{}{}send of {}, to {} on {}: timeout after {} s waiting for {}, which "
-                  "does not receive it",
-                  why, why.empty() ? "" : "; ", describe(letter), peer, spec_.rank_name(spec_.rank),
-                  std::chrono::duration<double>(spec_.timeout).count(), peer));
+  throw Error(ErrorCode::kTimeout,
+              fmt::format("{}{}send of {}, to {} on {}: timeout after {} s waiting for {}, which "
+                          "does not receive it",
+                          why, why.empty() ? "" : "; ", describe(message), peer,
+                          spec_.rank_name(spec_.rank),
+                          std::chrono::duration<double>(spec_.timeout).count(), peer));
 }
 
-Work GroupCore::recv(void* data, const Envelope& wanted, int source, CallSite site) {
+Work GroupCore::recv(void* data, const MessageHeader& wanted, int source, CallSite site) {
   throw_if_failed();
   std::shared_ptr<Inbox> inbox;
   {
@@ -80,7 +81,7 @@ Work GroupCore::recv(void* data, const Envelope& wanted, int source, CallSite si
 }
 
 std::shared_ptr<Inbox> GroupCore::make_inbox(int source) {
-  const auto read = [this, source](LetterSink& sink, const Waiting& waiting) {
+  const auto read = [this, source](MessageSink& sink, const Waiting& waiting) {
     bool came = false;
     const auto body = [&](GroupImpl& impl, const Waiting&) {
       came = impl.receive(source, sink, waiting);

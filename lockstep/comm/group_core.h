@@ -82,8 +82,8 @@ class GroupCore : private Family::Member {
   }
 
   /// See ProcessGroup. A call that times out before it has begun fails alone; the group continues.
-  Work send(const void* data, const Envelope& letter, int destination, CallSite site);
-  Work recv(void* data, const Envelope& wanted, int source, CallSite site);
+  Work send(const void* data, const MessageHeader& message, int destination, CallSite site);
+  Work recv(void* data, const MessageHeader& wanted, int source, CallSite site);
 
   /// See ProcessGroup::destroy().
   void destroy();
@@ -132,7 +132,7 @@ class GroupCore : private Family::Member {
   /// Throws the first fatal error of the group: `error`, if there was none.
   [[noreturn]] void remember(const Error& error);
   static Work failed_work(CarriedError failure);
-  void send_or_throw(const void* data, const Envelope& letter, int destination,
+  void send_or_throw(const void* data, const MessageHeader& message, int destination,
                      const Waiting& waiting);
   std::shared_ptr<Inbox> make_inbox(int source);
   void give_up(const Error& error, Deadline deadline) noexcept override;

@@ -14,7 +14,7 @@
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/exchange.h"
-#include "lockstep/comm/letters.h"
+#include "lockstep/comm/messages.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
@@ -122,28 +122,28 @@ class GroupImpl {
   virtual void exchange(const Exchange& exchange, const void* in, void* out,
                         const Waiting& waiting) = 0;
   virtual void barrier(const Waiting& waiting) = 0;
-  /// Sends a letter if that needs no wait. False: call send() with it next. Never throws.
-  virtual bool try_send(const void* /*data*/, const Envelope& /*letter*/, int /*destination*/,
+  /// Sends a message if that needs no wait. False: call send() with it next. Never throws.
+  virtual bool try_send(const void* /*data*/, const MessageHeader& /*message*/, int /*destination*/,
                         CallSite /*site*/) {
     return false;
   }
-  /// False: the deadline has passed, and nothing of the letter has been sent. Once a part is sent,
+  /// False: the deadline has passed, and nothing of the message has been sent. Once a part is sent,
   /// a timeout is an error like any other.
-  virtual bool send(const void* data, const Envelope& letter, int destination,
+  virtual bool send(const void* data, const MessageHeader& message, int destination,
                     const Waiting& waiting) = 0;
-  /// Reads one letter of `source`, whatever its tag, into the place that `sink` gives. False: the
-  /// deadline has passed, and no letter has begun. Engines that cannot abandon a wait throw
+  /// Reads one message of `source`, whatever its tag, into the place that `sink` gives. False: the
+  /// deadline has passed, and no message has begun. Engines that cannot abandon a wait throw
   /// kTimeout instead. A sink whose look() throws ends the group; that may happen in any thread,
   /// beside another call.
-  virtual bool receive(int source, LetterSink& sink, const Waiting& waiting) = 0;
+  virtual bool receive(int source, MessageSink& sink, const Waiting& waiting) = 0;
   /// The next three are for a flight recorder. A recv of the program begins and has a number; its
   /// caller waits; it has ended (FlightEvent::failed).
-  virtual uint64_t recv_begins(const Envelope& /*wanted*/, int /*source*/, CallSite /*site*/) {
+  virtual uint64_t recv_begins(const MessageHeader& /*wanted*/, int /*source*/, CallSite /*site*/) {
     return 0;
   }
   virtual void recv_awaited(uint64_t /*number*/) {}  ///< Its caller waits for it from now on.
   virtual void recv_ended(uint64_t /*number*/, uint8_t /*failed*/) {}
-  /// The reason why `peer` did not do its part in a letter before this rank's timeout: "rank 2
+  /// The reason why `peer` did not do its part in a message before this rank's timeout: "rank 2
   /// holds up rank 1: rank 1 waits in ...". Empty: unknown or none. May take a quarter of a second.
   /// Any thread.
   virtual std::string why_held_up(int /*peer*/) { return ""; }

@@ -12,33 +12,33 @@
 namespace lockstep {
 namespace {
 
-/// After this time, close() logs the letter for which it waits.
+/// After this time, close() logs the message for which it waits.
 constexpr auto kSilentFor = 5s;
 
 /// The sink of a read that only ends the group: see GroupImpl::receive().
-class Refusal final : public LetterSink {
+class Refusal final : public MessageSink {
  public:
-  Refusal(const Envelope& wanted, const Error& why) : wanted_(wanted), why_(why) {}
+  Refusal(const MessageHeader& wanted, const Error& why) : wanted_(wanted), why_(why) {}
 
   void look() override { throw Error(why_); }
-  Place begin(const Envelope& /*envelope*/) override { throw Error(why_); }
+  Place begin(const MessageHeader& /*header*/) override { throw Error(why_); }
   void end() override {}
   std::string wanted() override { return describe(wanted_); }
 
  private:
-  const Envelope wanted_;
+  const MessageHeader wanted_;
   const Error why_;
 };
 
 }  // namespace
 
 struct Inbox::Recv : WorkState {
-  Recv(std::shared_ptr<Inbox> of, const Letters::Slot& waits, uint64_t recorded)
+  Recv(std::shared_ptr<Inbox> of, const MessageMatcher::Slot& waits, uint64_t recorded)
       : inbox(std::move(of)), slot(waits), number(recorded) {}
   void await() override { inbox->await(*this); }
 
   const std::shared_ptr<Inbox> inbox;
-  Letters::Slot slot;
+  MessageMatcher::Slot slot;
   const uint64_t number;
   bool is_late = false;  // its end is being reported; guarded by the inbox's mutex
 };
@@ -48,18 +48,18 @@ Inbox::Inbox(std::string source, std::string self, std::chrono::milliseconds tim
       self_(std::move(self)),
       timeout_(timeout),
       calls_(std::move(calls)),
-      letters_(source_, self_) {}
+      matcher_(source_, self_) {}
 
 Inbox::~Inbox() = default;
 
-std::shared_ptr<WorkState> Inbox::post(const Envelope& wanted, void* data, uint64_t number) {
-  const Letters::Slot slot{wanted, static_cast<std::byte*>(data), Deadline::after(timeout_)};
+std::shared_ptr<WorkState> Inbox::post(const MessageHeader& wanted, void* data, uint64_t number) {
+  const MessageMatcher::Slot slot{wanted, static_cast<std::byte*>(data), Deadline::after(timeout_)};
   auto recv = std::make_shared<Recv>(shared_from_this(), slot, number);
   std::optional<Error> misfit;
   {
     MutexLock lock(mutex_);
     recv->slot.order = ++posted_;
-    const bool filled = letters_.post(&recv->slot);
+    const bool filled = matcher_.post(&recv->slot);
     if (!filled) misfit = find_misfit(&recv->slot);
     if (!misfit) {
       recvs_.emplace(posted_, recv);
@@ -76,13 +76,13 @@ std::shared_ptr<WorkState> Inbox::post(const Envelope& wanted, void* data, uint6
   return recv;
 }
 
-/// The error of a received letter that does not fit `slot`, which has just been posted; `slot` is
+/// The error of a received message that does not fit `slot`, which has just been posted; `slot` is
 /// then withdrawn.
-std::optional<Error> Inbox::find_misfit(const Letters::Slot* slot) {
+std::optional<Error> Inbox::find_misfit(const MessageMatcher::Slot* slot) {
   try {
-    letters_.look();
+    matcher_.look();
   } catch (const Error& error) {
-    letters_.withdraw(slot);
+    matcher_.withdraw(slot);
     return error;
   }
   return std::nullopt;
@@ -123,22 +123,22 @@ void Inbox::close() {
 
 void Inbox::look() {
   MutexLock lock(mutex_);
-  letters_.look();
+  matcher_.look();
 }
 
-LetterSink::Place Inbox::begin(const Envelope& envelope) {
+MessageSink::Place Inbox::begin(const MessageHeader& header) {
   MutexLock lock(mutex_);
-  return letters_.begin(envelope, reading_until_);
+  return matcher_.begin(header, reading_until_);
 }
 
 void Inbox::end() {
   MutexLock lock(mutex_);
-  if (const auto* slot = letters_.end()) finish(slot, 0, std::nullopt);
+  if (const auto* slot = matcher_.end()) finish(slot, 0, std::nullopt);
 }
 
 std::string Inbox::wanted() {
   MutexLock lock(mutex_);
-  const Envelope* const one = letters_.wanted();
+  const MessageHeader* const one = matcher_.wanted();
   return one == nullptr ? "nothing" : describe(*one);
 }
 
@@ -157,7 +157,7 @@ void Inbox::await(const Recv& own) {
     if (!reading_) {
       read_one(lock, own.slot.deadline, true);
     } else if (own.slot.deadline.passed()) {
-      changed_.wait(lock);  // its letter is arriving
+      changed_.wait(lock);  // its message is arriving
     } else {
       changed_.wait_until(lock, own.slot.deadline.when());
     }
@@ -201,7 +201,7 @@ std::chrono::milliseconds Inbox::rest(std::chrono::milliseconds last) const {
   return std::clamp(left, kTick, std::min(2 * last, kDoze));
 }
 
-/// Reads one letter, or until `deadline`, without the lock.
+/// Reads one message, or until `deadline`, without the lock.
 void Inbox::read_one(MutexLock& lock, Deadline deadline,
                      bool spin) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
   reading_ = true;
@@ -225,7 +225,7 @@ void Inbox::end_late(MutexLock& lock) {
   std::vector<std::shared_ptr<Recv>> late;
   for (auto next = recvs_.begin(); next != recvs_.end() && next->second->slot.deadline.passed();) {
     const auto at = next++;
-    if (!letters_.withdraw(&at->second->slot)) continue;  // its letter is arriving
+    if (!matcher_.withdraw(&at->second->slot)) continue;  // its message is arriving
     at->second->is_late = true;
     late.push_back(std::move(at->second));
     recvs_.erase(at);
@@ -239,10 +239,10 @@ void Inbox::end_late(MutexLock& lock) {
     recv->finish(CarriedError{
         ErrorCode::kTimeout,
         fmt::format("{}{}recv of {}, from {} on {}: timeout after {} s waiting for {}, which sent "
-                    "no letter with this tag{}",
+                    "no message with this tag{}",
                     reason_, reason_.empty() ? "" : "; ", describe(recv->slot.wanted), source_,
                     self_, std::chrono::duration<double>(timeout_).count(), source_,
-                    letters_.told_kept())});
+                    matcher_.told_kept())});
   }
   changed_.notify_all();
 }
@@ -257,9 +257,10 @@ void Inbox::find_reason(MutexLock& lock) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
   reason_until_ = Deadline::after(kOneReason);
 }
 
-void Inbox::finish(const Letters::Slot* slot, uint8_t failed, std::optional<CarriedError> failure) {
+void Inbox::finish(const MessageMatcher::Slot* slot, uint8_t failed,
+                   std::optional<CarriedError> failure) {
   const auto recv = recvs_.extract(slot->order).mapped();
-  letters_.withdraw(&recv->slot);
+  matcher_.withdraw(&recv->slot);
   calls_.ended(recv->number, failed);
   recv->finish(std::move(failure));
 }

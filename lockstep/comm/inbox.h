@@ -19,17 +19,17 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/comm/letters.h"
+#include "lockstep/comm/messages.h"
 #include "lockstep/comm/work_queue.h"
 
 namespace lockstep {
 
-class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
+class Inbox : public MessageSink, public std::enable_shared_from_this<Inbox> {
  public:
   /// Calls of the group, for one source.
   struct Calls {
     /// As GroupImpl::receive(); throws what ends the group.
-    std::function<bool(LetterSink& sink, const Waiting& waiting)> read;
+    std::function<bool(MessageSink& sink, const Waiting& waiting)> read;
     /// A caller waits for the recv of that number.
     std::function<void(uint64_t number)> awaited;
     /// Called with the number of each ended recv and its result (FlightEvent::failed).
@@ -44,9 +44,9 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   Inbox& operator=(const Inbox&) = delete;
 
   /// Posts a recv. After the timeout it fails with kTimeout, its memory is not written any more,
-  /// and all others continue. A recv that does not fit a letter already received ends the group
+  /// and all others continue. A recv that does not fit a message already received ends the group
   /// before this returns.
-  std::shared_ptr<WorkState> post(const Envelope& wanted, void* data, uint64_t number);
+  std::shared_ptr<WorkState> post(const MessageHeader& wanted, void* data, uint64_t number);
   /// Returns when all recvs have ended, and logs the ones for which it waits; no more may be posted
   /// then.
   void close();
@@ -59,11 +59,11 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   struct Recv;
 
   void look() override;
-  Place begin(const Envelope& envelope) override;
+  Place begin(const MessageHeader& header) override;
   void end() override;
   std::string wanted() override;
 
-  std::optional<Error> find_misfit(const Letters::Slot* slot) LOCKSTEP_REQUIRES(mutex_);
+  std::optional<Error> find_misfit(const MessageMatcher::Slot* slot) LOCKSTEP_REQUIRES(mutex_);
   void refuse(Recv& recv, const Error& why);
   void await(const Recv& own);
   void run();
@@ -72,7 +72,7 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   void end_late(MutexLock& lock) LOCKSTEP_REQUIRES(mutex_);
   void find_reason(MutexLock& lock) LOCKSTEP_REQUIRES(mutex_);
   /// `failed`: as in FlightEvent.
-  void finish(const Letters::Slot* slot, uint8_t failed, std::optional<CarriedError> failure)
+  void finish(const MessageMatcher::Slot* slot, uint8_t failed, std::optional<CarriedError> failure)
       LOCKSTEP_REQUIRES(mutex_);
 
   const std::string source_;
@@ -83,7 +83,7 @@ class Inbox : public LetterSink, public std::enable_shared_from_this<Inbox> {
   Mutex mutex_;
   CondVar changed_;  // signalled when reading_ turns false, and when late recvs have ended
   CondVar work_;     // signalled when the dozing thread has work, or when the inbox closes
-  Letters letters_ LOCKSTEP_GUARDED_BY(mutex_);
+  MessageMatcher matcher_ LOCKSTEP_GUARDED_BY(mutex_);
   /// Waiting recvs, in the order of posting, which is that of their deadlines.
   std::map<uint64_t, std::shared_ptr<Recv>> recvs_ LOCKSTEP_GUARDED_BY(mutex_);
   Deadline reading_until_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(0ms);

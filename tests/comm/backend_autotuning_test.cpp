@@ -43,8 +43,8 @@ class Pretended final : public GroupImpl {
   void reduce(void*, int64_t, DType, ReduceOp, int, const Waiting&) override {}
   void exchange(const Exchange&, const void*, void*, const Waiting&) override {}
   void barrier(const Waiting&) override {}
-  bool send(const void*, const Envelope&, int, const Waiting&) override { return true; }
-  bool receive(int, LetterSink&, const Waiting&) override { return true; }
+  bool send(const void*, const MessageHeader&, int, const Waiting&) override { return true; }
+  bool receive(int, MessageSink&, const Waiting&) override { return true; }
   std::shared_ptr<SharedBuffer> allocate(int64_t, const Waiting&) override {
     struct Nothing final : SharedBuffer {
       void* data() const override { return nullptr; }

@@ -170,9 +170,9 @@ TEST(Creation, ARankHasAConnectionForEachHostAndMoreOnlyForRanksItTalksTo) {
     expect(group, 2, 2, "those groups have ended");
     if (world.rank == 0) group.send(data.data(), 10, DType::kFloat32, 3).wait();
     if (world.rank == 3) group.recv(data.data(), 10, DType::kFloat32, 0).wait();
-    // One for the letter, and one by which the waiting rank saw that the peer lived.
+    // One for the message, and one by which the waiting rank saw that the peer lived.
     const bool talks = world.rank == 0 || world.rank == 3;
-    expect(group, talks ? 3 : 2, talks ? 4 : 2, "a letter");
+    expect(group, talks ? 3 : 2, talks ? 4 : 2, "a message");
     std::vector<float> out(6000);
     group.all_to_all(data.data(), out.data(), 1000, DType::kFloat32).wait();
     expect(group, (talks ? 3 : 2) + 4, (talks ? 4 : 2) + 4, "all_to_all");

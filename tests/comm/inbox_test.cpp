@@ -33,7 +33,7 @@ void with_two(const RankBody& body) {
   }
 }
 
-TEST(Inbox, ARecvThatCameLaterIsDoneFirstWhereItsLetterComesFirst) {
+TEST(Inbox, ARecvThatCameLaterIsDoneFirstWhereItsMessageComesFirst) {
   with_two([](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
     for (const int64_t count : {1, 20'000, 2'000'000}) {
@@ -45,7 +45,7 @@ TEST(Inbox, ARecvThatCameLaterIsDoneFirstWhereItsLetterComesFirst) {
         group.recv(second.data(), count, kFloat, 1, 1).wait();
         group.send(&reply, 1, kFloat, 1, 3).wait();
         later.wait();
-        require(first.back() == 2 && second.back() == 1, "the wrong letter");
+        require(first.back() == 2 && second.back() == 1, "the wrong message");
       } else {
         group.send(first.data(), count, kFloat, 0, 1).wait();
         group.recv(&reply, 1, kFloat, 0, 3).wait();
@@ -55,7 +55,7 @@ TEST(Inbox, ARecvThatCameLaterIsDoneFirstWhereItsLetterComesFirst) {
   });
 }
 
-TEST(Inbox, LettersComeWhileNobodyWaitsForThem) {
+TEST(Inbox, MessagesComeWhileNobodyWaitsForThem) {
   with_two([](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
     std::vector<float> data(1'000'000, static_cast<float>(world.rank));
@@ -67,12 +67,12 @@ TEST(Inbox, LettersComeWhileNobodyWaitsForThem) {
     group.barrier();
     while (!arrives.done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     arrives.wait();
-    require(got.back() == static_cast<float>(1 - world.rank), "another letter");
+    require(got.back() == static_cast<float>(1 - world.rank), "another message");
   });
 }
 
 // The thread that waits reads. It checks 200 times per second for deaths; others sleep.
-TEST(Inbox, NobodyElseLooksForALetterThatOneWaitsFor) {
+TEST(Inbox, NobodyElseLooksForAMessageThatOneWaitsFor) {
   with_two([](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
     float data = 0;
@@ -106,7 +106,7 @@ TEST(Inbox, WhatNobodyWaitsForAnyMoreIsReadAllTheSame) {
         group.recv(&awaited, 1, kFloat, 1, 1).wait();
         group.send(&sent, 1, kFloat, 1, 3).wait();
         while (!later.done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        require(awaited == 1 && other == 1, "another letter");
+        require(awaited == 1 && other == 1, "another message");
       } else {
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         group.send(&sent, 1, kFloat, 0, 1).wait();
@@ -120,16 +120,16 @@ TEST(Inbox, WhatNobodyWaitsForAnyMoreIsReadAllTheSame) {
 TEST(Inbox, ManyTagsFromSeveralThreads) {
   with_two([](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(30)});
-    constexpr int kLetters = 200;
-    std::vector<int32_t> got(kLetters, -1);
-    std::vector<int32_t> sent(kLetters);
+    constexpr int kMessages = 200;
+    std::vector<int32_t> got(kMessages, -1);
+    std::vector<int32_t> sent(kMessages);
     std::iota(sent.begin(), sent.end(), 0);
     std::vector<Work> recvs;
-    for (int i = kLetters - 1; i >= 0; --i)
+    for (int i = kMessages - 1; i >= 0; --i)
       recvs.push_back(
           group.recv(&got[static_cast<size_t>(i)], 1, DType::kInt32, 1 - world.rank, i));
     std::vector<Work> sends;
-    for (int i = 0; i < kLetters; ++i)
+    for (int i = 0; i < kMessages; ++i)
       sends.push_back(
           group.send(&sent[static_cast<size_t>(i)], 1, DType::kInt32, 1 - world.rank, i));
     std::vector<std::thread> threads;
@@ -140,11 +140,11 @@ TEST(Inbox, ManyTagsFromSeveralThreads) {
     }
     for (auto& thread : threads) thread.join();
     for (auto& work : sends) work.wait();
-    require(got == sent, "a letter went to another recv");
+    require(got == sent, "a message went to another recv");
   });
 }
 
-TEST(Inbox, ALetterThatDoesNotComeInTimeDoesNotEndTheGroup) {
+TEST(Inbox, AMessageThatDoesNotComeInTimeDoesNotEndTheGroup) {
   with_two([](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(1500)});
     float data = 5;
@@ -155,7 +155,7 @@ TEST(Inbox, ALetterThatDoesNotComeInTimeDoesNotEndTheGroup) {
       require(
           std::string(error.what()) ==
               "recv of 1 float32, tag 7, from rank 1 on rank 0: timeout after 1.5 s waiting for "
-              "rank 1, which sent no letter with this tag; of rank 1 there is a letter with "
+              "rank 1, which sent no message with this tag; of rank 1 there is a message with "
               "tag 8",
           error.what());
       require(error_of([&] { other.wait(); }).code() == ErrorCode::kTimeout, "the other recv");
@@ -175,7 +175,7 @@ TEST(Inbox, ALetterThatDoesNotComeInTimeDoesNotEndTheGroup) {
   });
 }
 
-TEST(Inbox, WhoEndsAGroupSaysForWhichLetterItWaits) {
+TEST(Inbox, WhoEndsAGroupSaysForWhichMessageItWaits) {
   with_two([](const World& world) {
     std::string said;
     if (world.rank == 0) set_log_sink([&](const std::string& line) { said += line; });
@@ -190,7 +190,7 @@ TEST(Inbox, WhoEndsAGroupSaysForWhichLetterItWaits) {
   });
 }
 
-TEST(Inbox, ALargeLetterThatNobodyTakesDoesNotEndAGroupOnOneHost) {
+TEST(Inbox, ALargeMessageThatNobodyTakesDoesNotEndAGroupOnOneHost) {
   const auto ends = run_rank_processes(HostLayout{2}, [](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(1500)});
     std::vector<float> data(1 << 20, 1);
@@ -206,7 +206,7 @@ TEST(Inbox, ALargeLetterThatNobodyTakesDoesNotEndAGroupOnOneHost) {
     if (world.rank == 0) group.send(data.data(), 1 << 20, kFloat, 1, 1).wait();
     if (world.rank == 1) {
       group.recv(data.data(), 1 << 20, kFloat, 0, 1).wait();
-      require(data.back() == 2, "the letter that was taken back");
+      require(data.back() == 2, "the message that was taken back");
     }
     group.barrier();
   });
@@ -228,8 +228,8 @@ TEST(Inbox, WhatNobodyAsksForIsBoundedAlikeOnEveryTransport) {
   });
 }
 
-/// While a thread of rank 0 reads, for a letter that does not come.
-TEST(Inbox, ARecvThatDoesNotFitALetterThatIsHereEndsTheGroupAtOnce) {
+/// While a thread of rank 0 reads, for a message that does not come.
+TEST(Inbox, ARecvThatDoesNotFitAMessageThatIsHereEndsTheGroupAtOnce) {
   with_two([](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(40)});
     float data[2] = {};
@@ -245,7 +245,7 @@ TEST(Inbox, ARecvThatDoesNotFitALetterThatIsHereEndsTheGroupAtOnce) {
       const Error error = error_of([&] { never.wait(); });
       require(error.code() == ErrorCode::kMismatch, error.what());
     });
-    group.recv(data, 1, kFloat, 1, 7).wait();  // the letter with tag 8 came before it
+    group.recv(data, 1, kFloat, 1, 7).wait();  // the message with tag 8 came before it
     const auto start = std::chrono::steady_clock::now();
     const Error error = error_of([&] { group.recv(data, 2, kFloat, 1, 8).wait(); });
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -307,7 +307,7 @@ TEST(Inbox, ASendThatIsLateNamesTheRankToWhichTheWaitsLead) {
   }
 }
 
-TEST(Inbox, ACollectiveThatIsLateNamesTheRankForWhoseLetterOthersWait) {
+TEST(Inbox, ACollectiveThatIsLateNamesTheRankForWhoseMessageOthersWait) {
   with_a_chain(HostLayout{3}, [](ProcessGroup& group) { group.barrier(); });
 }
 

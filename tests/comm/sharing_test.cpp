@@ -69,14 +69,14 @@ void become(uid_t user) {
   ::prctl(PR_SET_DUMPABLE, 1);
 }
 
-/// An offered letter from each rank to the next, if a rank may read another's memory.
+/// An offered message from each rank to the next, if a rank may read another's memory.
 void pass_on(ProcessGroup& group, int rank) {
   constexpr int64_t kCount = 1 << 20;
   std::vector<float> sent(kCount, static_cast<float>(rank)), received(kCount);
   auto send = group.send(sent.data(), kCount, DType::kFloat32, (rank + 1) % 3);
   group.recv(received.data(), kCount, DType::kFloat32, (rank + 2) % 3).wait();
   send.wait();
-  require(received == std::vector<float>(kCount, static_cast<float>((rank + 2) % 3)), "a letter");
+  require(received == std::vector<float>(kCount, static_cast<float>((rank + 2) % 3)), "a message");
 }
 
 /// Three ranks use a group in which `num_local` of each share memory; returns their logs. `before`

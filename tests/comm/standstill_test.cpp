@@ -46,7 +46,7 @@ void all_reduce(ProcessGroup& group, int64_t count) {
 }
 
 /// The last rank is late, and sends to (or receives from) all others.
-void letters(ProcessGroup& group, int64_t count, bool late_sends) {
+void messages(ProcessGroup& group, int64_t count, bool late_sends) {
   const int late = group.size() - 1;
   std::vector<float> data(static_cast<size_t>(count), 1.0F);
   if (group.rank() != late) {
@@ -109,7 +109,7 @@ std::vector<Frozen> all_cases(const HostLayout& hosts) {
     return [count](ProcessGroup& group) { all_reduce(group, count); };
   };
   const auto sent = [](int64_t count, bool late_sends) {
-    return [=](ProcessGroup& group) { letters(group, count, late_sends); };
+    return [=](ProcessGroup& group) { messages(group, count, late_sends); };
   };
   return {{hosts, "creation", nullptr},
           {hosts, "few bytes", reduced(5)},

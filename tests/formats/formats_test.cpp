@@ -113,11 +113,11 @@ TEST(Formats, MessageOfACollective) {
 }
 
 TEST(Formats, MessageFromPointToPoint) {
-  tcp::MessageFrame letter;
-  letter.tag = 5;
-  letter.count = 2;
-  letter.dtype = DType::kFloat64;
-  expect_shown("wire.md", "letter", bytes_of(letter));
+  tcp::MessageFrame message;
+  message.tag = 5;
+  message.count = 2;
+  message.dtype = DType::kFloat64;
+  expect_shown("wire.md", "message", bytes_of(message));
 }
 
 /// Checks that the page's tables and lists have "N name".

@@ -107,12 +107,12 @@ TEST(Gloo, ARankThatDoesNotComeToASubgroupIsNamed) {
   });
 }
 
-TEST(Gloo, ALateLetterIsNamedWhateverCollectivesRunMeanwhile) {
+TEST(Gloo, ALateMessageIsNamedWhateverCollectivesRunMeanwhile) {
   run_rank_threads(2, [](const World& world) {
     auto group = make(world, std::chrono::milliseconds(1500));
     float data[4] = {};
-    Work letter;
-    if (world.rank == 0) letter = group.recv(data, 4, DType::kFloat32, 1, 7);
+    Work message;
+    if (world.rank == 0) message = group.recv(data, 4, DType::kFloat32, 1, 7);
     const Error end = error_of([&] {
       while (true) group.barrier();
     });
@@ -129,8 +129,8 @@ TEST(Gloo, AVerdictEndsWhatIsUnderWayOnAllRanksAtOnce) {
     auto group = make(world);
     auto other = make(world);
     float data[5] = {};
-    Work letter;
-    if (world.rank == 0) letter = group.send(data, 4, DType::kFloat32, 2);
+    Work message;
+    if (world.rank == 0) message = group.send(data, 4, DType::kFloat32, 2);
     const Error error = error_of([&] {
       if (world.rank == 2) group.recv(data, 5, DType::kFloat32, 0).wait();
       group.barrier();

@@ -92,7 +92,7 @@ int64_t wall_ns() {
 }
 
 /// The ranks that hold up the rank of `spec`, found in `calls` of `ranks`. `peer`: the rank for
-/// whose letter it has waited for `waited_ns`, or HangWatch::kAnyPeer.
+/// whose message it has waited for `waited_ns`, or HangWatch::kAnyPeer.
 HeldUp held_up_in(const GroupSpec& spec, const std::vector<RankCalls>& calls,
                   const std::vector<int>& ranks, int peer, int64_t waited_ns) {
   if (peer >= 0 && peer < spec.size) {
@@ -174,7 +174,7 @@ Error HangWatch::explain(const GroupSpec& spec, const Error& error, int peer) {
   const auto widest = widest_with(spec);
   const auto find = [&](const std::vector<RankCalls>& calls) {
     auto found = held_up_in(spec, calls, widest->world_ranks, peer, timeout_ns(spec));
-    // If the letter waits for no other rank, the error may be of the call of another rank.
+    // If the message waits for no other rank, the error may be of the call of another rank.
     if (peer == kAnyPeer || !found.path.empty()) return found;
     return held_up_in_collective(calls, widest->world_ranks, recorded_name(spec.name));
   };

@@ -42,7 +42,7 @@ class HangWatch {
   /// to point, its rank in the group.
   Error explain(const GroupSpec& spec, const Error& error, int peer = kAnyPeer);
   static constexpr int kAnyPeer = -1;
-  /// Only that explanation, for a letter: "rank 2 holds up rank 1: ...". Empty if `peer` waits for
+  /// Only that explanation, for a message: "rank 2 holds up rank 1: ...". Empty if `peer` waits for
   /// no rank, or ranks wait for each other, or nothing is known. Any thread.
   std::string why_held_up(const GroupSpec& spec, int peer);
 

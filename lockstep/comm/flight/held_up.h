@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// A call that a rank is in, or was in when an error ended it. A letter that timed out also counts
+/// A call that a rank is in, or was in when an error ended it. A message that timed out also counts
 /// until the rank begins another call.
 struct OpenCall {
   std::string group;

@@ -70,24 +70,25 @@ class RecordedGroup : public GroupImpl {
   void barrier(const Waiting& waiting) override {
     run({*this, waiting, "barrier", 0, DType::kUint8}, [&] { impl_->barrier(waiting); });
   }
-  bool try_send(const void* data, const Envelope& letter, int destination, CallSite site) override {
-    if (!impl_->try_send(data, letter, destination, site)) return false;
-    ring_.leave(ring_.enter(operation("send", letter, destination, site)), 0);
+  bool try_send(const void* data, const MessageHeader& message, int destination,
+                CallSite site) override {
+    if (!impl_->try_send(data, message, destination, site)) return false;
+    ring_.leave(ring_.enter(operation("send", message, destination, site)), 0);
     return true;
   }
-  bool send(const void* data, const Envelope& letter, int destination,
+  bool send(const void* data, const MessageHeader& message, int destination,
             const Waiting& waiting) override {
     bool sent = false;
     run(
-        {*this, waiting, "send", letter, destination},
+        {*this, waiting, "send", message, destination},
         [&](Entry& entry) {
-          sent = impl_->send(data, letter, destination, waiting);
+          sent = impl_->send(data, message, destination, waiting);
           if (!sent) entry.fails_alone();
         },
         destination);
     return sent;
   }
-  bool receive(int source, LetterSink& sink, const Waiting& waiting) override {
+  bool receive(int source, MessageSink& sink, const Waiting& waiting) override {
     try {
       return impl_->receive(source, sink, waiting);
     } catch (const Error& error) {
@@ -95,7 +96,7 @@ class RecordedGroup : public GroupImpl {
           spec_, error, [&](const Error& cause) { return watch_->explain(spec_, cause, source); });
     }
   }
-  uint64_t recv_begins(const Envelope& wanted, int source, CallSite site) override {
+  uint64_t recv_begins(const MessageHeader& wanted, int source, CallSite site) override {
     return ring_.enter(operation("recv", wanted, source, site));
   }
   void recv_awaited(uint64_t number) override { ring_.wait_for(number); }
@@ -112,9 +113,9 @@ class RecordedGroup : public GroupImpl {
   }
 
  private:
-  FlightRing::Operation operation(const char* call, const Envelope& letter, int peer,
+  FlightRing::Operation operation(const char* call, const MessageHeader& message, int peer,
                                   CallSite site) const {
-    return {call, group_, 0, letter.count, letter.bytes(), static_cast<uint8_t>(letter.dtype),
+    return {call, group_, 0, message.count, message.bytes(), static_cast<uint8_t>(message.dtype),
             peer, site};
   }
 
@@ -131,9 +132,9 @@ class RecordedGroup : public GroupImpl {
                               static_cast<uint8_t>(dtype), peer, waiting.site, waiting.spin,
                               std::chrono::nanoseconds(waiting.began.time_since_epoch()).count()}) {
     }
-    Entry(RecordedGroup& group, const Waiting& waiting, const char* call, const Envelope& letter,
-          int peer)
-        : Entry(group.ring_, group.operation(call, letter, peer, waiting.site)) {}
+    Entry(RecordedGroup& group, const Waiting& waiting, const char* call,
+          const MessageHeader& message, int peer)
+        : Entry(group.ring_, group.operation(call, message, peer, waiting.site)) {}
     ~Entry() {
       const bool failed = failed_alone_ || std::uncaught_exceptions() > exceptions_;
       ring_.leave(number_, failed ? failed_ : 0);

@@ -11,8 +11,8 @@ namespace lockstep {
 /// kBarrier (before each barrier in mid-operation), kFinished. Between hosts, in each step of a
 /// collective and in each send and recv: kExchanging (nothing sent or read yet), kSending (a peer
 /// has got a part of its data), kReceiving (a part of a peer's data has come). kExchanged: the
-/// kernel has all data to send, and all awaited data has come. For a letter that both ends copy, in
-/// shared memory: kSending and kReceiving, after each chunk copied by one end.
+/// kernel has all data to send, and all awaited data has come. For a message that both ends copy,
+/// in shared memory: kSending and kReceiving, after each chunk copied by one end.
 enum class FaultPoint {
   kArriving,
   kEntered,

@@ -189,24 +189,24 @@ Error HierarchicalGroup::verdict(const Error& error, Kind kind) {
   return try_to_agree(spec_, named.value_or(error), Deadline::after(kVerdictLimit));
 }
 
-bool HierarchicalGroup::try_send(const void* data, const Envelope& letter, int destination,
+bool HierarchicalGroup::try_send(const void* data, const MessageHeader& message, int destination,
                                  CallSite site) {
-  return is_here(destination) ? local_.shm().try_send(data, letter, local_of(destination), site)
-                              : pipes_.try_send(destination, letter, data);
+  return is_here(destination) ? local_.shm().try_send(data, message, local_of(destination), site)
+                              : pipes_.try_send(destination, message, data);
 }
 
-bool HierarchicalGroup::send(const void* data, const Envelope& letter, int destination,
+bool HierarchicalGroup::send(const void* data, const MessageHeader& message, int destination,
                              const Waiting& waiting) {
   bool sent = false;
   const auto body = [&] {
-    sent = is_here(destination) ? local_.shm().send(data, letter, local_of(destination), waiting)
-                                : pipes_.send(destination, letter, data, waiting.deadline);
+    sent = is_here(destination) ? local_.shm().send(data, message, local_of(destination), waiting)
+                                : pipes_.send(destination, message, data, waiting.deadline);
   };
   guarded(body, Kind::kPointToPoint);
   return sent;
 }
 
-bool HierarchicalGroup::receive(int source, LetterSink& sink, const Waiting& waiting) {
+bool HierarchicalGroup::receive(int source, MessageSink& sink, const Waiting& waiting) {
   bool came = false;
   const auto body = [&] {
     came = is_here(source) ? local_.shm().receive(local_of(source), sink, waiting)

@@ -41,10 +41,11 @@ class HierarchicalGroup : public GroupImpl {
   void exchange(const Exchange& exchange, const void* in, void* out,
                 const Waiting& waiting) override;
   void barrier(const Waiting& waiting) override;
-  bool try_send(const void* data, const Envelope& letter, int destination, CallSite site) override;
-  bool send(const void* data, const Envelope& letter, int destination,
+  bool try_send(const void* data, const MessageHeader& message, int destination,
+                CallSite site) override;
+  bool send(const void* data, const MessageHeader& message, int destination,
             const Waiting& waiting) override;
-  bool receive(int source, LetterSink& sink, const Waiting& waiting) override;
+  bool receive(int source, MessageSink& sink, const Waiting& waiting) override;
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override;
   void give_up(const Error& error, Deadline deadline) noexcept override;
 

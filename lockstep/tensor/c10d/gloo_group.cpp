@@ -152,8 +152,8 @@ class GlooGroup final : public CheckedGroup {
 
  private:
   using Request = c10::intrusive_ptr<::c10d::Work>;
-  /// Gloo's tags: for exchanges, for letters of users, and for messages that are never sent.
-  enum Tag : int { kExchange = 1, kLetter = 2, kNothing = 3 };
+  /// Gloo's tags: for exchanges, for send() and recv(), and for messages that are never sent.
+  enum Tag : int { kExchange = 1, kMessage = 2, kNothing = 3 };
 
   static std::vector<std::byte> copy_of(const void* data, int64_t bytes) {
     const auto* const begin = static_cast<const std::byte*>(data);
@@ -249,11 +249,11 @@ class GlooGroup final : public CheckedGroup {
   }
   void bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
                 const Waiting& waiting) override {
-    finish([&] { return start_send(data, bytes, peer, kLetter); }, doing, waiting);
+    finish([&] { return start_send(data, bytes, peer, kMessage); }, doing, waiting);
   }
   void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
                   const Waiting& waiting) override {
-    finish([&] { return start_recv(data, bytes, peer, kLetter); }, doing, waiting);
+    finish([&] { return start_recv(data, bytes, peer, kMessage); }, doing, waiting);
   }
   /// If one wait takes too long, Gloo ends all operations and closes its connections: so this makes
   /// such a wait. Afterwards it touches no buffer, and can be destroyed at once.

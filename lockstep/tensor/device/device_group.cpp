@@ -100,14 +100,15 @@ class DeviceGroup final : public GroupImpl {
   void exchange(const Exchange& exchange, const void* in, void* out,
                 const Waiting& waiting) override;
   void barrier(const Waiting& waiting) override { host_->barrier(waiting); }
-  bool try_send(const void* data, const Envelope& letter, int destination, CallSite site) override {
-    return host_->try_send(data, letter, destination, site);
+  bool try_send(const void* data, const MessageHeader& message, int destination,
+                CallSite site) override {
+    return host_->try_send(data, message, destination, site);
   }
-  bool send(const void* data, const Envelope& letter, int destination,
+  bool send(const void* data, const MessageHeader& message, int destination,
             const Waiting& waiting) override {
-    return host_->send(data, letter, destination, waiting);
+    return host_->send(data, message, destination, waiting);
   }
-  bool receive(int source, LetterSink& sink, const Waiting& waiting) override {
+  bool receive(int source, MessageSink& sink, const Waiting& waiting) override {
     return host_->receive(source, sink, waiting);
   }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {

@@ -74,7 +74,7 @@ TEST(HeldUp, AnErrorOfACollectiveIsThatOfARankInItWhicheverRankTells) {
   EXPECT_EQ(held_up_in_collective(all, first(4), "col1"), HeldUp());
 }
 
-TEST(HeldUp, ALetterWhoseTimeIsOverCountsUntilTheRankBeginsAnythingElse) {
+TEST(HeldUp, AMessageWhoseTimeIsOverCountsUntilTheRankBeginsAnythingElse) {
   FlightRecord record;
   record.memberships["w"] = {0, 2};
   FlightEntry recv;

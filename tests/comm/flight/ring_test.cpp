@@ -330,8 +330,8 @@ TEST(FlightRecorder, KnowsWhereEachOperationWasCalled) {
     group.all_reduce_coalesced(buffers, kType, kSum).wait();
     told("all_reduce", __LINE__ - 1);
     const bool sends = world.rank == 0;
-    Work letter = sends ? group.send(in.data(), 4, kType, 1) : group.recv(in.data(), 4, kType, 0);
-    letter.wait();
+    Work message = sends ? group.send(in.data(), 4, kType, 1) : group.recv(in.data(), 4, kType, 0);
+    message.wait();
     told(sends ? "send" : "recv", __LINE__ - 2);
     group.barrier();
     told("barrier", __LINE__ - 1);

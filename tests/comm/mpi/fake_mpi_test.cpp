@@ -79,21 +79,21 @@ TEST_F(FakeMpiTest, WhatAnUnendedCallUsesStaysWhenTheGroupIsGone) {
   });
 }
 
-TEST_F(FakeMpiTest, ALateLetterIsNamedWhateverCollectivesRunMeanwhile) {
+TEST_F(FakeMpiTest, ALateMessageIsNamedWhateverCollectivesRunMeanwhile) {
   fake_.held = kMpiRecv;
   run_rank_threads(2, [](const World& world) {
     auto group = make(world, 1s);
     if (world.rank != 0) return;
     float data[4] = {};
-    Work letter = group.recv(data, 4, DType::kFloat32, 1, 7);
-    while (!letter.done()) {
+    Work message = group.recv(data, 4, DType::kFloat32, 1, 7);
+    while (!message.done()) {
       try {
         group.barrier();
-      } catch (const Error&) {  // of the letter, from now on
+      } catch (const Error&) {  // of the message, from now on
         break;
       }
     }
-    const auto text = late([&] { letter.wait(); });
+    const auto text = late([&] { message.wait(); });
     EXPECT_EQ(text.find("recv of 4 float32, tag 7, from rank 1 on rank 0: did not end in time"), 0)
         << text;
   });

@@ -488,7 +488,7 @@ TEST(HierarchicalFailure, AForkedHelperDoesNotHideADeath) {
         *helper = child;
         ::raise(SIGKILL);
       }
-      Work letter = group.recv(&data, 1, kCallType, 1);
+      Work message = group.recv(&data, 1, kCallType, 1);
       const auto start = std::chrono::steady_clock::now();
       const Error error = first_error(group, [](ProcessGroup& in) { in.barrier(); });
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -510,9 +510,9 @@ TEST(HierarchicalFailure, AForkedChildMayUnwindAndIsToldThatTheGroupIsNotItsOwn)
       // Threads of every kind exist.
       group.all_reduce(data, 4, kCallType, ReduceOp::kSum, {.async = true}).wait();
       float received[4];
-      Work letter = group.recv(received, 4, kCallType, 1 - world.rank);
+      Work message = group.recv(received, 4, kCallType, 1 - world.rank);
       group.send(data, 4, kCallType, 1 - world.rank).wait();
-      letter.wait();
+      message.wait();
       child = ::fork();
       if (child == 0) {
         ::alarm(20);

@@ -144,17 +144,17 @@ class Hub {
     return asked != asked_.end() && asked->second.request.operation == operation &&
            asked->second.request.peer == peer;
   }
-  /// A letter moves once both ends are there.
+  /// A message moves once both ends are there.
   bool match(int from, int to) {
     if (!is_under_way(from, Operation::kSend, to) || !is_under_way(to, Operation::kRecv, from)) {
       return true;
     }
-    const Bytes letter = std::move(asked_[from].data);
+    const Bytes message = std::move(asked_[from].data);
     const bool fits = asked_[from].request.count == asked_[to].request.count;
     asked_.erase(from);
     asked_.erase(to);
     const int error = fits ? 0 : kParameter;
-    return answer(socket_of_[from], error, {}) && answer(socket_of_[to], error, letter);
+    return answer(socket_of_[from], error, {}) && answer(socket_of_[to], error, message);
   }
   /// A collective ends once all ranks are there.
   bool meet(const Request& request) {

@@ -37,10 +37,10 @@ class OnDevice final : public GroupImpl {
     impl_->exchange(exchange, in, out, there(w));
   }
   void barrier(const Waiting& w) override { impl_->barrier(w); }
-  bool send(const void* data, const Envelope& letter, int to, const Waiting& w) override {
-    return impl_->send(data, letter, to, w);
+  bool send(const void* data, const MessageHeader& message, int to, const Waiting& w) override {
+    return impl_->send(data, message, to, w);
   }
-  bool receive(int from, LetterSink& sink, const Waiting& w) override {
+  bool receive(int from, MessageSink& sink, const Waiting& w) override {
     return impl_->receive(from, sink, w);
   }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& w) override {

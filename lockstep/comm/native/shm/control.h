@@ -108,8 +108,8 @@ struct AllocateRecord {
   int32_t failed;
 };
 
-/// The progress of a large letter, which lies in its sender's memory until the receiver has it.
-/// `state` holds the letter's number times kStates, plus a State.
+/// The progress of a large message, which lies in its sender's memory until the receiver has it.
+/// `state` holds the message's number times kStates, plus a State.
 struct alignas(kCacheLine) Offer {
   enum State : uint64_t {
     kOffered,    ///< By the sender, which may withdraw it.
@@ -122,7 +122,7 @@ struct alignas(kCacheLine) Offer {
   std::atomic<uint64_t> state;
 };
 
-/// One direction between two ranks: a ring of bytes, and a lane for large letters.
+/// One direction between two ranks: a ring of bytes, and a lane for large messages.
 struct alignas(kCacheLine) Channel {
   std::atomic<uint64_t> written;                   ///< Bytes written so far, by the sender.
   alignas(kCacheLine) std::atomic<uint64_t> read;  ///< Bytes read so far, by the receiver.

@@ -1,9 +1,9 @@
 #pragma once
-// The copy of a large letter by both ends at once.
+// The copy of a large message by both ends at once.
 //
 // The kernel's access to another process's memory (process_vm_readv) pins and copies page by page
 // and takes three times as long as a memcpy. Two copies through memory that stays in the caches
-// take about as long as one, as long as both ends run. So the sender copies the letter from its
+// take about as long as one, as long as both ends run. So the sender copies the message from its
 // front into a lane, a few slots of shared memory, from which the receiver copies it. If nothing
 // arrives because the sender's core does other work, the receiver does not wait. It reads chunks
 // from the sender's memory itself, starting at the back.
@@ -30,7 +30,7 @@
 
 namespace lockstep::shm {
 
-/// Lies in shared memory, zero at first. The counts belong to the letter in progress.
+/// Lies in shared memory, zero at first. The counts belong to the message in progress.
 struct Lane {
   /// All slots together stay in the L2 cache of a core, with room for the copied data.
   static constexpr int64_t kSlotBytes = 128 << 10;
@@ -41,7 +41,7 @@ struct Lane {
   alignas(64) std::atomic<uint32_t> emptied;  ///< Of these, chunks that the receiver has taken out.
 };
 
-/// The division of a letter into chunks of the size of a slot; the last one is the rest.
+/// The division of a message into chunks of the size of a slot; the last one is the rest.
 struct Cut {
   int64_t bytes;
 
@@ -86,7 +86,7 @@ class LaneSender {
   LaneSender(Lane& lane, std::byte* slots, const void* data, int64_t bytes)
       : lane_(lane), slots_(slots), data_(static_cast<const std::byte*>(data)), cut_{bytes} {}
 
-  /// Before the letter is offered.
+  /// Before the message is offered.
   void open();
   /// True if there is a chunk to copy, and a slot for it.
   bool can_fill() const;
@@ -101,10 +101,10 @@ class LaneSender {
   uint32_t filled_ = 0;
 };
 
-/// The receiver's end, for a letter that the receiver has claimed. One thread.
+/// The receiver's end, for a message that the receiver has claimed. One thread.
 class LaneReceiver {
  public:
-  /// The place of the letter in the sender.
+  /// The place of the message in the sender.
   struct Origin {
     pid_t pid;
     uint64_t address;

@@ -13,9 +13,9 @@
 namespace lockstep::shm {
 namespace {
 
-/// Larger letters are offered, and copied while they are sent.
+/// Larger messages are offered, and copied while they are sent.
 constexpr int64_t kOfferBytes = kChannelBytes / 2;
-/// Larger letters do not stay in the cache of the core that writes them.
+/// Larger messages do not stay in the cache of the core that writes them.
 constexpr int64_t kCachedBytes = 32 << 10;
 
 /// Copies between `data` and the ring at stream position `at`, around its end.
@@ -69,53 +69,53 @@ bool Mailbox::fits(const Channel& channel, int64_t bytes) {
 }
 
 /// Published at once: a reader that sees the head has the bytes.
-void Mailbox::put(Channel& channel, const Envelope& letter, uint64_t offer, const void* data,
+void Mailbox::put(Channel& channel, const MessageHeader& message, uint64_t offer, const void* data,
                   int64_t bytes) {
   const uint64_t written = channel.written.load();
-  const Head head{letter, offer};
+  const Head head{message, offer};
   into_ring(channel, written, &head, sizeof head);
   if (bytes > 0) into_ring(channel, written + sizeof head, data, bytes);
   channel.written.store(written + sizeof head + static_cast<uint64_t>(bytes));
   channel.changed.signal();
 }
 
-bool Mailbox::try_send(const void* data, const Envelope& letter, int destination) {
+bool Mailbox::try_send(const void* data, const MessageHeader& message, int destination) {
   auto& channel = control_.channel(spec_.rank, destination);
-  const int64_t bytes = letter.bytes();
+  const int64_t bytes = message.bytes();
   if (bytes > kOfferBytes || !fits(channel, int64_t{sizeof(Head)} + bytes)) return false;
-  put(channel, letter, 0, data, bytes);
+  put(channel, message, 0, data, bytes);
   return true;
 }
 
-bool Mailbox::send(const void* data, const Envelope& letter, int destination,
+bool Mailbox::send(const void* data, const MessageHeader& message, int destination,
                    const Waiting& waiting) {
   auto& channel = control_.channel(spec_.rank, destination);
   const Transfer transfer{channel, destination, "send to", waiting};
-  const int64_t bytes = letter.bytes();
+  const int64_t bytes = message.bytes();
   const bool is_large = bytes > kOfferBytes;
   const int64_t room = int64_t{sizeof(Head)} + (is_large ? int64_t{sizeof(Origin)} : bytes);
   if (!await(transfer, [&] { return fits(channel, room); })) return false;
   if (is_large) {
     const auto own = memory_.find_any_thread(data, bytes);
-    return send_offer(transfer, data, letter, own.place);
+    return send_offer(transfer, data, message, own.place);
   }
-  put(channel, letter, 0, data, bytes);
+  put(channel, message, 0, data, bytes);
   return true;
 }
 
-bool Mailbox::send_offer(const Transfer& transfer, const void* data, const Envelope& letter,
+bool Mailbox::send_offer(const Transfer& transfer, const void* data, const MessageHeader& message,
                          const Place& place) {
   Channel& channel = transfer.channel;
   const uint64_t number = ++offers_[static_cast<size_t>(transfer.peer)];
   auto& state = channel.offer.state;
   const uint64_t offered = state_of(number, Offer::kOffered);
   const Origin origin{::getpid(), pid_space_, reinterpret_cast<uint64_t>(data), place};
-  LaneSender lane(channel.lane, channel.slots, data, letter.bytes());
+  LaneSender lane(channel.lane, channel.slots, data, message.bytes());
   lane.open();
   state.store(offered);
-  put(channel, letter, number, &origin, sizeof origin);
+  put(channel, message, number, &origin, sizeof origin);
   try {
-    // Receivers wait for most letters: the first chunks are ready when the receiver has woken up.
+    // Receivers wait for most messages: the first chunks are ready when the receiver has woken up.
     while (place.segment == 0 && state.load() == offered && fill(channel, lane)) {
     }
     if (!await(transfer, [&] { return state.load() != offered; })) {
@@ -155,7 +155,7 @@ void Mailbox::fill_lane(const Transfer& transfer, LaneSender& lane, uint64_t num
   }
 }
 
-bool Mailbox::receive(int source, LetterSink& sink, const Waiting& waiting) {
+bool Mailbox::receive(int source, MessageSink& sink, const Waiting& waiting) {
   sink.look();
   auto& channel = control_.channel(source, spec_.rank);
   const Transfer transfer{channel, source, "recv from", waiting};
@@ -163,18 +163,18 @@ bool Mailbox::receive(int source, LetterSink& sink, const Waiting& waiting) {
   Head head;
   read(transfer, &head, sizeof head);
   if (head.offer != 0) return take_offer(transfer, head, sink);
-  const auto place = sink.begin(head.envelope);
+  const auto place = sink.begin(head.header);
   read({channel, source, "recv from", {place.deadline, waiting.spin}}, place.data,
-       head.envelope.bytes());
+       head.header.bytes());
   sink.end();
   return true;
 }
 
-/// True also if the sender has withdrawn the letter: something was read.
-bool Mailbox::take_offer(const Transfer& transfer, const Head& head, LetterSink& sink) {
+/// True also if the sender has withdrawn the message: something was read.
+bool Mailbox::take_offer(const Transfer& transfer, const Head& head, MessageSink& sink) {
   Origin origin;
   read(transfer, &origin, sizeof origin);
-  const int64_t bytes = head.envelope.bytes();
+  const int64_t bytes = head.header.bytes();
   const auto mapped = origin.place.segment == 0 ? SharedMemoryList::Seen{}
                                                 : memory_.see(transfer.peer, origin.place, bytes);
   const auto change = [&](Offer::State from, Offer::State to) {
@@ -186,7 +186,7 @@ bool Mailbox::take_offer(const Transfer& transfer, const Head& head, LetterSink&
   };
   const auto claimed = mapped.data != nullptr ? Offer::kMapped : Offer::kClaimed;
   if (!change(Offer::kOffered, claimed)) return true;
-  const auto place = sink.begin(head.envelope);
+  const auto place = sink.begin(head.header);
   // As at the sender, the copy has a timeout of its own.
   const Waiting waiting{Deadline::after(spec_.timeout), transfer.waiting.spin};
   const Transfer rest{transfer.channel, transfer.peer, transfer.call, waiting};

@@ -1,25 +1,25 @@
 #pragma once
-// Point-to-point letters: a ring of bytes in each direction between two ranks.
+// Point-to-point messages: a ring of bytes in each direction between two ranks.
 //
-// A small letter lies in the ring until the receiver reads it. For a larger one the ring holds only
-// the envelope, and the letter's place in its sender. If that is memory of the group's allocate(),
-// the receiver has it mapped, and copies it once. Else both ends copy: see lane.h. Only the
-// receiver writes to its own memory: after it gives up in the middle, no process writes there.
+// A small message lies in the ring until the receiver reads it. For a larger one the ring holds
+// only the header, and the message's place in its sender. If that is memory of the group's
+// allocate(), the receiver has it mapped, and copies it once. Else both ends copy: see lane.h. Only
+// the receiver writes to its own memory: after it gives up in the middle, no process writes there.
 
 #include <atomic>
 #include <vector>
 
-#include "lockstep/comm/letters.h"
+#include "lockstep/comm/messages.h"
 #include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/shm/barrier.h"
 #include "lockstep/comm/native/shm/memory.h"
 
 namespace lockstep::shm {
 
-/// For tests: the ways of the large letters that this process received.
+/// For tests: the ways of the large messages that this process received.
 struct Travelled {
-  std::atomic<int> mapped;   ///< Letters in memory of allocate().
-  std::atomic<int> taken;    ///< Chunks of other letters through the lane,
+  std::atomic<int> mapped;   ///< Messages in memory of allocate().
+  std::atomic<int> taken;    ///< Chunks of other messages through the lane,
   std::atomic<int> read;     ///< and by the kernel, from the sender's memory.
   std::atomic<int> refused;  ///< Senders whose memory the kernel did not let this process read.
 };
@@ -31,28 +31,29 @@ class Mailbox {
   /// `memory`: the group's; outlives this.
   Mailbox(const GroupSpec& spec, Control control, Barrier& barrier, SharedMemoryList& memory);
 
-  /// True if the letter is in the ring.
-  bool try_send(const void* data, const Envelope& letter, int destination);
-  /// Returns when the letter is in the ring, or has been taken. False: timeout, and the receiver
+  /// True if the message is in the ring.
+  bool try_send(const void* data, const MessageHeader& message, int destination);
+  /// Returns when the message is in the ring, or has been taken. False: timeout, and the receiver
   /// has not begun to take it. Errors: kPeerLost, kTimeout (the peer stopped in the middle of it).
-  bool send(const void* data, const Envelope& letter, int destination, const Waiting& waiting);
+  bool send(const void* data, const MessageHeader& message, int destination,
+            const Waiting& waiting);
   /// See GroupImpl::receive(). Errors: the sink's, and as for send().
-  bool receive(int source, LetterSink& sink, const Waiting& waiting);
+  bool receive(int source, MessageSink& sink, const Waiting& waiting);
 
  private:
-  /// The ring's data before each letter.
+  /// The ring's data before each message.
   struct Head {
-    Envelope envelope;
+    MessageHeader header;
     uint64_t offer;  ///< Number of the offer, whose Origin follows; 0: the bytes follow.
   };
-  /// The place of the letter in its sender's memory.
+  /// The place of the message in its sender's memory.
   struct Origin {
     int64_t pid;
     uint64_t pid_space;  ///< As lockstep::pid_space() of the sender: the numbering of that pid.
     uint64_t address;
     Place place;
   };
-  /// The state of sending or receiving one letter.
+  /// The state of sending or receiving one message.
   struct Transfer {
     Channel& channel;
     int peer;
@@ -61,13 +62,13 @@ class Mailbox {
   };
 
   static bool fits(const Channel& channel, int64_t bytes);
-  static void put(Channel& channel, const Envelope& letter, uint64_t offer, const void* data,
+  static void put(Channel& channel, const MessageHeader& message, uint64_t offer, const void* data,
                   int64_t bytes);
-  bool send_offer(const Transfer& transfer, const void* data, const Envelope& letter,
+  bool send_offer(const Transfer& transfer, const void* data, const MessageHeader& message,
                   const Place& place);
   bool fill(Channel& channel, LaneSender& lane) const;
   void fill_lane(const Transfer& transfer, LaneSender& lane, uint64_t number);
-  bool take_offer(const Transfer& transfer, const Head& head, LetterSink& sink);
+  bool take_offer(const Transfer& transfer, const Head& head, MessageSink& sink);
   void copy_together(const Transfer& transfer, const Origin& origin, std::byte* to, int64_t bytes);
   Doing doing(const Transfer& transfer) const;
   void reach(FaultPoint point) const {
@@ -76,7 +77,7 @@ class Mailbox {
   void read(const Transfer& transfer, void* data, int64_t bytes);
   template <class Ready>
   bool await(const Transfer& transfer, const Ready& ready);
-  /// The same, in the middle of a letter: a timeout is an error.
+  /// The same, in the middle of a message: a timeout is an error.
   template <class Ready>
   void require(const Transfer& transfer, const Ready& ready);
 

@@ -79,14 +79,15 @@ class ShmGroupImpl final : public ShmGroup {
     barrier_.enter(header_of(OpKind::kBarrier, 0), {}, nullptr, 0, waiting);
     finish();
   }
-  bool try_send(const void* data, const Envelope& letter, int destination, CallSite) override {
-    return mailbox_.try_send(data, letter, destination);
+  bool try_send(const void* data, const MessageHeader& message, int destination,
+                CallSite) override {
+    return mailbox_.try_send(data, message, destination);
   }
-  bool send(const void* data, const Envelope& letter, int destination,
+  bool send(const void* data, const MessageHeader& message, int destination,
             const Waiting& waiting) override {
-    return agreed([&] { return mailbox_.send(data, letter, destination, waiting); });
+    return agreed([&] { return mailbox_.send(data, message, destination, waiting); });
   }
-  bool receive(int source, LetterSink& sink, const Waiting& waiting) override {
+  bool receive(int source, MessageSink& sink, const Waiting& waiting) override {
     return agreed([&] { return mailbox_.receive(source, sink, waiting); });
   }
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) override {
@@ -118,7 +119,7 @@ class ShmGroupImpl final : public ShmGroup {
  private:
   static constexpr int kAllRanks = -1;
 
-  /// An error that ends a letter ends the group.
+  /// An error that ends a message ends the group.
   template <class Body>
   bool agreed(const Body& body) {
     try {

@@ -14,19 +14,20 @@
 namespace lockstep::tcp {
 namespace {
 
-/// Up to this size, letter and data go in one packet; copying is cheaper than a second system call.
+/// Up to this size, message and data go in one packet; copying is cheaper than a second system
+/// call.
 constexpr int64_t kOnePacketBytes = 8192;
 
-MessageFrame letter_of(const Envelope& envelope) {
-  return {MessageFrame::kMagic, envelope.tag, envelope.count, envelope.dtype, {}};
+MessageFrame frame_of(const MessageHeader& header) {
+  return {MessageFrame::kMagic, header.tag, header.count, header.dtype, {}};
 }
 
-/// MessageFrame and data in one buffer, for both directions; only the used bytes are sent.
+/// Frame and data in one buffer, for both directions; only the used bytes are sent.
 using Packet = std::array<std::byte, kMessageFrameBytes + kOnePacketBytes>;
-size_t pack(const Envelope& envelope, const void* data, Packet& packet) {
-  const MessageFrame letter = letter_of(envelope);
-  const auto bytes = static_cast<size_t>(envelope.bytes());
-  std::memcpy(packet.data(), &letter, kMessageFrameBytes);
+size_t pack(const MessageHeader& header, const void* data, Packet& packet) {
+  const MessageFrame frame = frame_of(header);
+  const auto bytes = static_cast<size_t>(header.bytes());
+  std::memcpy(packet.data(), &frame, kMessageFrameBytes);
   if (bytes > 0) std::memcpy(packet.data() + kMessageFrameBytes, data, bytes);
   return kMessageFrameBytes + bytes;
 }
@@ -42,12 +43,12 @@ bool await_socket(int fd, short events, Deadline deadline) {
 
 /// Runs `body`; adds the call to its errors.
 template <class Body>
-bool in_call(const char* call, const std::string& letter, const std::string& peer, Body body) {
+bool in_call(const char* call, const std::string& message, const std::string& peer, Body body) {
   try {
     return body();
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kMismatch) throw;  // is complete
-    throw Error(error.code(), fmt::format("{} of {} ({}): {}", call, letter, peer, error.what()));
+    throw Error(error.code(), fmt::format("{} of {} ({}): {}", call, message, peer, error.what()));
   }
 }
 
@@ -94,7 +95,7 @@ bool Pipes::claim_in(int peer) {
   return true;
 }
 
-/// Waits for the peer's first letter. False: the deadline passed.
+/// Waits for the peer's first message. False: the deadline passed.
 bool Pipes::await_in(int peer, Deadline deadline) {
   if (claim_in(peer)) return true;
   if (!open_out(peer, deadline)) return false;
@@ -112,17 +113,17 @@ bool Pipes::await_in(int peer, Deadline deadline) {
   }
 }
 
-bool Pipes::try_send(int peer, const Envelope& letter, const void* data) noexcept {
+bool Pipes::try_send(int peer, const MessageHeader& message, const void* data) noexcept {
   Pipe& pipe = pipes_[static_cast<size_t>(peer)];
   const int fd = pipe.out;
   if (fd < 0) return false;
   // A writable socket has room for more than a packet.
   pollfd ready{fd, POLLOUT, 0};
-  if (letter.bytes() > kOnePacketBytes || ::poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)
+  if (message.bytes() > kOnePacketBytes || ::poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)
     return false;
   reach(FaultPoint::kExchanging);
   Packet packet;
-  const size_t size = pack(letter, data, packet);
+  const size_t size = pack(message, data, packet);
   const ssize_t put = ::send(fd, packet.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (put == static_cast<ssize_t>(size)) {
     reach(FaultPoint::kExchanged);
@@ -132,31 +133,32 @@ bool Pipes::try_send(int peer, const Envelope& letter, const void* data) noexcep
   return false;
 }
 
-bool Pipes::send(int peer, const Envelope& letter, const void* data, Deadline deadline) {
+bool Pipes::send(int peer, const MessageHeader& message, const void* data, Deadline deadline) {
   Pipe& pipe = pipes_[static_cast<size_t>(peer)];
   const size_t begun = std::exchange(pipe.begun, 0);
   const std::string name = name_(peer);
-  return in_call("send", describe(letter), name, [&] {
+  return in_call("send", describe(message), name, [&] {
     reach(FaultPoint::kExchanging);
     if (!open_out(peer, deadline)) return false;
     const int fd = pipe.out;
     if (begun == 0 && !await_socket(fd, POLLOUT, deadline)) return false;
-    if (letter.bytes() <= kOnePacketBytes) {
+    if (message.bytes() <= kOnePacketBytes) {
       Packet packet;
-      const size_t size = pack(letter, data, packet);
+      const size_t size = pack(message, data, packet);
       send_all(fd, packet.data() + begun, size - begun, deadline, name);
     } else {
-      const MessageFrame head = letter_of(letter);
+      const MessageFrame head = frame_of(message);
       send_all(fd, &head, kMessageFrameBytes, deadline, name);
       reach(FaultPoint::kSending);
-      send_all(fd, data, static_cast<size_t>(letter.bytes()), deadline, name);
+      send_all(fd, data, static_cast<size_t>(message.bytes()), deadline, name);
     }
     reach(FaultPoint::kExchanged);
     return true;
   });
 }
 
-bool Pipes::receive(int peer, LetterSink& sink, Deadline deadline, std::chrono::microseconds spin) {
+bool Pipes::receive(int peer, MessageSink& sink, Deadline deadline,
+                    std::chrono::microseconds spin) {
   Pipe& pipe = pipes_[static_cast<size_t>(peer)];
   const std::string name = name_(peer);
   return in_call("recv", sink.wanted(), name, [&] {

@@ -13,7 +13,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/comm/letters.h"
+#include "lockstep/comm/messages.h"
 #include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/tcp/frame.h"
 #include "lockstep/comm/native/tcp/peers.h"
@@ -22,10 +22,10 @@
 namespace lockstep::tcp {
 
 /// Connections apart from those of the collectives: sends and receives of other threads need no
-/// agreement with a collective in progress. The first letter to a peer makes one, and so does the
-/// first wait for a letter from a peer (see Peers). One thread per peer and direction.
+/// agreement with a collective in progress. The first message to a peer makes one, and so does the
+/// first wait for a message from a peer (see Peers). One thread per peer and direction.
 ///
-/// Errors: kTimeout (in the middle of a letter), kPeerLost, kCorrupt; all name the peer.
+/// Errors: kTimeout (in the middle of a message), kPeerLost, kCorrupt; all name the peer.
 class Pipes {
  public:
   /// Between `size` ranks. `name`, `world_rank`: as for Links.
@@ -34,13 +34,13 @@ class Pipes {
   Pipes(const Pipes&) = delete;
   Pipes& operator=(const Pipes&) = delete;
 
-  /// True if the kernel has the letter; else call send() with it next.
-  bool try_send(int peer, const Envelope& letter, const void* data) noexcept;
-  /// Returns when the kernel has the data; for a large letter that is when the peer reads it.
+  /// True if the kernel has the message; else call send() with it next.
+  bool try_send(int peer, const MessageHeader& message, const void* data) noexcept;
+  /// Returns when the kernel has the data; for a large message that is when the peer reads it.
   /// False: the kernel has none of it by the deadline.
-  bool send(int peer, const Envelope& letter, const void* data, Deadline deadline);
+  bool send(int peer, const MessageHeader& message, const void* data, Deadline deadline);
   /// See GroupImpl::receive(). Checks repeatedly for `spin` before it sleeps.
-  bool receive(int peer, LetterSink& sink, Deadline deadline, std::chrono::microseconds spin);
+  bool receive(int peer, MessageSink& sink, Deadline deadline, std::chrono::microseconds spin);
 
   /// Wakes all peers that wait for this rank, and all threads that wait here. Any thread.
   void shut_down() noexcept;
@@ -55,10 +55,10 @@ class Pipes {
     UniqueFd in_owner;
     std::optional<NotInChild> out_not_in_child;
     std::optional<NotInChild> in_not_in_child;
-    /// Bytes that the kernel took of the letter in the last try_send(), if not all; send() comes
-    /// next, with the same letter.
+    /// Bytes that the kernel took of the message in the last try_send(), if not all; send() comes
+    /// next, with the same message.
     size_t begun = 0;
-    // The head of an incoming letter; used by the receiving thread only.
+    // The head of an incoming message; used by the receiving thread only.
     std::array<std::byte, kMessageFrameBytes> head;
     size_t head_bytes = 0;
   };

@@ -13,9 +13,9 @@ namespace {
 
 constexpr int64_t kChunk = Lane::kSlotBytes;
 
-/// A letter and both its ends, in one process.
-struct Letter {
-  explicit Letter(int64_t bytes) : data(static_cast<size_t>(bytes)), slots(Lane::kSlots * kChunk) {
+/// A message and both its ends, in one process.
+struct Message {
+  explicit Message(int64_t bytes) : data(static_cast<size_t>(bytes)), slots(Lane::kSlots * kChunk) {
     // No two chunks are alike.
     for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i % 251);
     got.resize(data.size());
@@ -33,9 +33,9 @@ struct Letter {
   LaneSender sender{lane, slots.data(), data.data(), static_cast<int64_t>(data.size())};
 };
 
-LaneReceiver receiver_of(Letter& letter) {
-  return {letter.lane, letter.slots.data(), letter.origin(), letter.got.data(),
-          static_cast<int64_t>(letter.data.size())};
+LaneReceiver receiver_of(Message& message) {
+  return {message.lane, message.slots.data(), message.origin(), message.got.data(),
+          static_cast<int64_t>(message.data.size())};
 }
 
 /// Continues as long as it needs no sender.
@@ -95,92 +95,92 @@ TEST(NextStep, TakesWhatIsThereReadsWhatIsNotAndWaitsWhereItMayNot) {
 }
 
 TEST(Lane, CarriesAllWhereTheReceiverMayNotRead) {
-  Letter letter(11 * kChunk + 3);
-  auto receiver = receiver_of(letter);
+  Message message(11 * kChunk + 3);
+  auto receiver = receiver_of(message);
   while (go_on(receiver, false) != LaneStep::kDone) {
-    while (letter.sender.fill()) EXPECT_EQ(receiver.next(false), LaneStep::kTake);
-    EXPECT_FALSE(letter.sender.can_fill());
+    while (message.sender.fill()) EXPECT_EQ(receiver.next(false), LaneStep::kTake);
+    EXPECT_FALSE(message.sender.can_fill());
   }
-  EXPECT_EQ(letter.got, letter.data);
+  EXPECT_EQ(message.got, message.data);
 }
 
 TEST(Lane, TheSenderFillsItBeforeAnybodyTakes) {
-  Letter letter(11 * kChunk);
-  for (uint32_t slot = 0; slot < Lane::kSlots; ++slot) EXPECT_TRUE(letter.sender.fill());
-  EXPECT_FALSE(letter.sender.fill());
-  auto receiver = receiver_of(letter);
+  Message message(11 * kChunk);
+  for (uint32_t slot = 0; slot < Lane::kSlots; ++slot) EXPECT_TRUE(message.sender.fill());
+  EXPECT_FALSE(message.sender.fill());
+  auto receiver = receiver_of(message);
   EXPECT_EQ(receiver.next(true), LaneStep::kTake);
   receiver.take();
-  EXPECT_TRUE(letter.sender.can_fill());
+  EXPECT_TRUE(message.sender.can_fill());
 }
 
 TEST(Lane, ASenderThatStandsStillIsReadOut) {
   for (const bool has_begun : {false, true}) {
-    Letter letter(11 * kChunk + 3);
-    EXPECT_TRUE(letter.sender.fill());
-    if (has_begun) letter.begin_one();
-    auto receiver = receiver_of(letter);
+    Message message(11 * kChunk + 3);
+    EXPECT_TRUE(message.sender.fill());
+    if (has_begun) message.begin_one();
+    auto receiver = receiver_of(message);
     EXPECT_EQ(go_on(receiver, true), LaneStep::kDone);
-    EXPECT_EQ(letter.got, letter.data);
-    EXPECT_FALSE(letter.sender.can_fill());
+    EXPECT_EQ(message.got, message.data);
+    EXPECT_FALSE(message.sender.can_fill());
   }
 }
 
 TEST(Lane, WhatTheKernelDoesNotReadIsTheSendersAgain) {
-  Letter letter(11 * kChunk);
-  LaneReceiver receiver(letter.lane, letter.slots.data(), {::getpid(), 0}, letter.got.data(),
+  Message message(11 * kChunk);
+  LaneReceiver receiver(message.lane, message.slots.data(), {::getpid(), 0}, message.got.data(),
                         11 * kChunk);
   EXPECT_EQ(receiver.next(true), LaneStep::kReadBack);
   EXPECT_EQ(receiver.read(LaneStep::kReadBack), LaneReceiver::Read::kRefused);
-  EXPECT_EQ(Ends::unpacked(letter.lane.ends), (Ends{0, 11}));
-  while (go_on(receiver, false) != LaneStep::kDone) EXPECT_TRUE(letter.sender.fill());
-  EXPECT_EQ(letter.got, letter.data);
+  EXPECT_EQ(Ends::unpacked(message.lane.ends), (Ends{0, 11}));
+  while (go_on(receiver, false) != LaneStep::kDone) EXPECT_TRUE(message.sender.fill());
+  EXPECT_EQ(message.got, message.data);
 }
 
 TEST(Lane, NothingIsReadOfWhatTheSenderWasFasterWith) {
-  Letter letter(kChunk);
-  auto receiver = receiver_of(letter);
+  Message message(kChunk);
+  auto receiver = receiver_of(message);
   ASSERT_EQ(receiver.next(true), LaneStep::kReadBack);
-  ASSERT_TRUE(letter.sender.fill());  // between the receiver's look and its claim
+  ASSERT_TRUE(message.sender.fill());  // between the receiver's look and its claim
   EXPECT_EQ(receiver.read(LaneStep::kReadBack), LaneReceiver::Read::kNothing);
   EXPECT_EQ(go_on(receiver, true), LaneStep::kDone);
-  EXPECT_EQ(letter.got, letter.data);
+  EXPECT_EQ(message.got, message.data);
 }
 
 TEST(Lane, EveryOrderOfTheTwoGivesTheSameBytes) {
   std::mt19937 random(5);
   for (int turn = 0; turn < 100; ++turn) {
-    Letter letter(1 + static_cast<int64_t>(random() % (9 * kChunk)));
-    auto receiver = receiver_of(letter);
+    Message message(1 + static_cast<int64_t>(random() % (9 * kChunk)));
+    auto receiver = receiver_of(message);
     const bool may_read = turn % 3 != 0;
     for (auto step = receiver.next(may_read); step != LaneStep::kDone;
          step = receiver.next(may_read)) {
       if (step == LaneStep::kWait || random() % 2 == 0) {
-        letter.sender.fill();
+        message.sender.fill();
       } else if (step == LaneStep::kTake) {
         receiver.take();
       } else {
         ASSERT_EQ(receiver.read(step), LaneReceiver::Read::kDone);
       }
     }
-    ASSERT_EQ(letter.got, letter.data) << letter.data.size() << " bytes";
+    ASSERT_EQ(message.got, message.data) << message.data.size() << " bytes";
   }
 }
 
 TEST(Lane, BothEndsAtOnce) {
   for (int turn = 0; turn < 8; ++turn) {
-    Letter letter(16 * kChunk - turn);
-    auto receiver = receiver_of(letter);
+    Message message(16 * kChunk - turn);
+    auto receiver = receiver_of(message);
     std::atomic<bool> is_done = false;
     std::thread sender([&] {
       while (!is_done) {
-        if (!letter.sender.fill()) std::this_thread::yield();
+        if (!message.sender.fill()) std::this_thread::yield();
       }
     });
     while (go_on(receiver, turn % 2 == 0) != LaneStep::kDone) std::this_thread::yield();
     is_done = true;
     sender.join();
-    ASSERT_EQ(letter.got, letter.data);
+    ASSERT_EQ(message.got, message.data);
   }
 }
 

@@ -14,18 +14,18 @@
 namespace lockstep::tcp {
 namespace {
 
-/// Accepts any letter.
-struct AnySink : LetterSink {
+/// Accepts any message.
+struct AnySink : MessageSink {
   void look() override {}
-  Place begin(const Envelope& came) override {
-    envelope = came;
+  Place begin(const MessageHeader& came) override {
+    header = came;
     data.resize(static_cast<size_t>(came.bytes()));
     return {data.data(), Deadline::after(20s)};
   }
   void end() override { whole = true; }
-  std::string wanted() override { return "a letter"; }
+  std::string wanted() override { return "a message"; }
 
-  Envelope envelope;
+  MessageHeader header;
   std::vector<std::byte> data;
   bool whole = false;
 };
@@ -53,18 +53,18 @@ struct PipePair {
     raw = peers[0]->connect(1, Deadline::after(20s));
     return raw.get();
   }
-  /// Makes the connection with a letter that does not matter.
+  /// Makes the connection with a message that does not matter.
   void open() const {
     EXPECT_TRUE(zero->send(1, {.tag = 99}, nullptr, Deadline::after(20s)));
-    struct Ignored : LetterSink {
+    struct Ignored : MessageSink {
       void look() override {}
-      Place begin(const Envelope&) override { return {nullptr, Deadline::after(20s)}; }
+      Place begin(const MessageHeader&) override { return {nullptr, Deadline::after(20s)}; }
       void end() override {}
       std::string wanted() override { return "nothing"; }
     } ignored;
     EXPECT_TRUE(receive(ignored));
   }
-  bool receive(LetterSink& sink, Deadline deadline = Deadline::after(20s)) const {
+  bool receive(MessageSink& sink, Deadline deadline = Deadline::after(20s)) const {
     return one->receive(0, sink, deadline, {});
   }
   UniqueFd raw;
@@ -82,37 +82,37 @@ ErrorCode pipe_error(const std::function<void()>& body) {
   return ErrorCode::kInternal;
 }
 
-TEST(Pipes, LettersArriveInTheirOrderWithTheirTags) {
+TEST(Pipes, MessagesArriveInTheirOrderWithTheirTags) {
   PipePair pair;
   for (const int tag : {1, 2, 3}) {
-    const int32_t letter[] = {tag, 4};
-    const Envelope envelope{.count = 2, .tag = tag, .dtype = DType::kInt32};
+    const int32_t message[] = {tag, 4};
+    const MessageHeader header{.count = 2, .tag = tag, .dtype = DType::kInt32};
     if (tag == 2) {
-      EXPECT_TRUE(pair.zero->try_send(1, envelope, letter));
+      EXPECT_TRUE(pair.zero->try_send(1, header, message));
     } else {
-      EXPECT_TRUE(pair.zero->send(1, envelope, letter, Deadline::after(5s)));
+      EXPECT_TRUE(pair.zero->send(1, header, message, Deadline::after(5s)));
     }
   }
   for (const int tag : {1, 2, 3}) {
     AnySink sink;
     EXPECT_TRUE(pair.receive(sink));
     EXPECT_TRUE(sink.whole);
-    EXPECT_EQ(sink.envelope.tag, tag);
+    EXPECT_EQ(sink.header.tag, tag);
     EXPECT_EQ(static_cast<int>(sink.data.front()), tag);
   }
 }
 
-TEST(Pipes, LargeLettersBothWays) {
+TEST(Pipes, LargeMessagesBothWays) {
   PipePair pair;
   std::vector<int64_t> data(1'000'000);
   std::iota(data.begin(), data.end(), 5);
-  const Envelope envelope{.count = 1'000'000, .dtype = DType::kInt64};
-  EXPECT_FALSE(pair.zero->try_send(1, envelope, data.data()));
+  const MessageHeader header{.count = 1'000'000, .dtype = DType::kInt64};
+  EXPECT_FALSE(pair.zero->try_send(1, header, data.data()));
   AnySink at_zero;
   AnySink at_one;
   std::thread threads[] = {
-      std::thread([&] { pair.zero->send(1, envelope, data.data(), Deadline::after(20s)); }),
-      std::thread([&] { pair.one->send(0, envelope, data.data(), Deadline::after(20s)); }),
+      std::thread([&] { pair.zero->send(1, header, data.data(), Deadline::after(20s)); }),
+      std::thread([&] { pair.one->send(0, header, data.data(), Deadline::after(20s)); }),
       std::thread([&] { pair.zero->receive(1, at_zero, Deadline::after(20s), {}); }),
       std::thread([&] { pair.receive(at_one); })};
   for (auto& thread : threads) thread.join();
@@ -120,14 +120,14 @@ TEST(Pipes, LargeLettersBothWays) {
     EXPECT_EQ(std::memcmp(sink->data.data(), data.data(), sink->data.size()), 0);
 }
 
-TEST(Pipes, WhatTheKernelTookOfALetterIsNotSentTwice) {
+TEST(Pipes, WhatTheKernelTookOfAMessageIsNotSentTwice) {
   PipePair pair;
   pair.open();
   const std::vector<std::byte> data(8000, std::byte{7});
-  const Envelope envelope{.count = 8000};
+  const MessageHeader header{.count = 8000};
   int sent = 0;
-  while (pair.zero->try_send(1, envelope, data.data())) ++sent;
-  std::thread rest([&] { pair.zero->send(1, envelope, data.data(), Deadline::after(20s)); });
+  while (pair.zero->try_send(1, header, data.data())) ++sent;
+  std::thread rest([&] { pair.zero->send(1, header, data.data(), Deadline::after(20s)); });
   for (int i = 0; i <= sent; ++i) {
     AnySink sink;
     EXPECT_TRUE(pair.receive(sink));
@@ -142,33 +142,33 @@ TEST(Pipes, SilenceIsNoErrorAlsoInTheMiddleOfAHeadAndShutDownWakes) {
   EXPECT_FALSE(pair.receive(sink, Deadline::after(50ms)));
   const int raw = pair.open_raw();
   EXPECT_FALSE(pair.receive(sink, Deadline::after(50ms)));
-  const MessageFrame letter{MessageFrame::kMagic, 3, 0, DType::kUint8, {}};
-  EXPECT_EQ(::send(raw, &letter, 10, 0), 10);
+  const MessageFrame message{MessageFrame::kMagic, 3, 0, DType::kUint8, {}};
+  EXPECT_EQ(::send(raw, &message, 10, 0), 10);
   EXPECT_FALSE(pair.receive(sink, Deadline::after(50ms)));
-  const auto* rest = reinterpret_cast<const char*>(&letter) + 10;
+  const auto* rest = reinterpret_cast<const char*>(&message) + 10;
   EXPECT_EQ(::send(raw, rest, kMessageFrameBytes - 10, 0),
             static_cast<ssize_t>(kMessageFrameBytes - 10));
   EXPECT_TRUE(pair.receive(sink));
-  EXPECT_EQ(sink.envelope.tag, 3);
+  EXPECT_EQ(sink.header.tag, 3);
   std::thread other([&] { ::shutdown(raw, SHUT_RDWR); });
   EXPECT_EQ(pipe_error([&] { pair.receive(sink); }), ErrorCode::kPeerLost);
   other.join();
 }
 
-TEST(Pipes, TheFirstLetterMakesTheConnectionAndTheFirstWait) {
+TEST(Pipes, TheFirstMessageMakesTheConnectionAndTheFirstWait) {
   PipePair pair;
   const int32_t number = 5;
-  const Envelope envelope{.count = 1, .dtype = DType::kInt32};
-  EXPECT_FALSE(pair.zero->try_send(1, envelope, &number)) << "it takes waiting";
-  EXPECT_TRUE(pair.zero->send(1, envelope, &number, Deadline::after(20s)));
-  EXPECT_TRUE(pair.zero->try_send(1, envelope, &number));
+  const MessageHeader header{.count = 1, .dtype = DType::kInt32};
+  EXPECT_FALSE(pair.zero->try_send(1, header, &number)) << "it takes waiting";
+  EXPECT_TRUE(pair.zero->send(1, header, &number, Deadline::after(20s)));
+  EXPECT_TRUE(pair.zero->try_send(1, header, &number));
   AnySink sink;
   EXPECT_TRUE(pair.receive(sink));
   EXPECT_TRUE(pair.receive(sink));
 }
 
 /// Noticed by the connection that the waiting rank itself has made.
-TEST(Pipes, APeerThatLeavesBeforeItsFirstLetterIsKnownAtOnce) {
+TEST(Pipes, APeerThatLeavesBeforeItsFirstMessageIsKnownAtOnce) {
   for (const bool before : {true, false}) {
     PipePair pair;
     const auto leave = [&] {
@@ -188,12 +188,12 @@ TEST(Pipes, APeerThatLeavesBeforeItsFirstLetterIsKnownAtOnce) {
   }
 }
 
-/// Its earlier letters are read.
-TEST(Pipes, LettersOfAPeerThatHasLeftAreRead) {
+/// Its earlier messages are read.
+TEST(Pipes, MessagesOfAPeerThatHasLeftAreRead) {
   PipePair pair;
   const int32_t number = 5;
-  const Envelope envelope{.count = 1, .dtype = DType::kInt32};
-  EXPECT_TRUE(pair.zero->send(1, envelope, &number, Deadline::after(20s)));
+  const MessageHeader header{.count = 1, .dtype = DType::kInt32};
+  EXPECT_TRUE(pair.zero->send(1, header, &number, Deadline::after(20s)));
   pair.zero.reset();
   pair.peers[0].reset();
   AnySink sink;
@@ -201,7 +201,7 @@ TEST(Pipes, LettersOfAPeerThatHasLeftAreRead) {
   EXPECT_EQ(pipe_error([&] { pair.receive(sink); }), ErrorCode::kPeerLost);
 }
 
-TEST(Pipes, ShutDownWakesWhoWaitsForAFirstLetter) {
+TEST(Pipes, ShutDownWakesWhoWaitsForAFirstMessage) {
   PipePair pair;
   std::thread other([&] {
     std::this_thread::sleep_for(100ms);

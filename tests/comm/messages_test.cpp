@@ -1,4 +1,4 @@
-#include "lockstep/comm/letters.h"
+#include "lockstep/comm/messages.h"
 
 #include "lockstep/base/literals.h"
 
@@ -13,9 +13,9 @@
 namespace lockstep {
 namespace {
 
-/// Letters that rank 0 receives from rank 1.
+/// Messages that rank 0 receives from rank 1.
 struct Post {
-  Letters letters{"rank 1", "rank 0"};
+  MessageMatcher matcher{"rank 1", "rank 0"};
 
   struct Recv {
     Recv(int tag, int64_t count) : data(static_cast<size_t>(count)) {
@@ -23,21 +23,21 @@ struct Post {
       slot.data = data.data();
     }
     std::vector<std::byte> data;
-    Letters::Slot slot{.wanted = {}, .data = nullptr, .deadline = Deadline::after(0s)};
+    MessageMatcher::Slot slot{.wanted = {}, .data = nullptr, .deadline = Deadline::after(0s)};
   };
 
-  Letters::Slot* come(int tag, int64_t count, std::byte value) {
-    letters.look();
-    const auto place = letters.begin({.count = count, .tag = tag}, Deadline::after(0s));
+  MessageMatcher::Slot* come(int tag, int64_t count, std::byte value) {
+    matcher.look();
+    const auto place = matcher.begin({.count = count, .tag = tag}, Deadline::after(0s));
     std::memset(place.data, static_cast<int>(value), static_cast<size_t>(count));
-    return letters.end();
+    return matcher.end();
   }
 };
 
-TEST(LettersTest, EachGoesToTheFirstRecvWithItsTag) {
+TEST(MessageMatcherTest, EachGoesToTheFirstRecvWithItsTag) {
   Post post;
   Post::Recv two(2, 3), one(1, 4), other_one(1, 4);
-  for (auto* recv : {&two, &one, &other_one}) EXPECT_FALSE(post.letters.post(&recv->slot));
+  for (auto* recv : {&two, &one, &other_one}) EXPECT_FALSE(post.matcher.post(&recv->slot));
   EXPECT_EQ(post.come(1, 4, std::byte{1}), &one.slot);
   EXPECT_EQ(post.come(1, 4, std::byte{2}), &other_one.slot);
   EXPECT_EQ(post.come(2, 3, std::byte{3}), &two.slot);
@@ -46,82 +46,82 @@ TEST(LettersTest, EachGoesToTheFirstRecvWithItsTag) {
   EXPECT_EQ(two.data.back(), std::byte{3});
 }
 
-TEST(LettersTest, ThoseThatComeEarlyAreKeptAndKeepTheirOrder) {
+TEST(MessageMatcherTest, ThoseThatComeEarlyAreKeptAndKeepTheirOrder) {
   Post post;
   for (const int value : {1, 2}) EXPECT_EQ(post.come(7, 3, std::byte(value)), nullptr);
-  EXPECT_EQ(post.letters.told_kept(), "; of rank 1 there are letters with tag 7");
+  EXPECT_EQ(post.matcher.told_kept(), "; of rank 1 there are messages with tag 7");
   Post::Recv five(5, 4), seven(7, 3), other_seven(7, 3);
-  EXPECT_FALSE(post.letters.post(&five.slot));
-  EXPECT_TRUE(post.letters.post(&seven.slot));
-  EXPECT_TRUE(post.letters.post(&other_seven.slot));
+  EXPECT_FALSE(post.matcher.post(&five.slot));
+  EXPECT_TRUE(post.matcher.post(&seven.slot));
+  EXPECT_TRUE(post.matcher.post(&other_seven.slot));
   EXPECT_EQ(seven.data.back(), std::byte{1});
   EXPECT_EQ(other_seven.data.back(), std::byte{2});
-  EXPECT_EQ(post.letters.told_kept(), "");
+  EXPECT_EQ(post.matcher.told_kept(), "");
 }
 
 /// In time quadratic in their number, it would take longer than any test may.
-TEST(LettersTest, ThreeHundredThousandInTheOtherOrderAreFound) {
+TEST(MessageMatcherTest, ThreeHundredThousandInTheOtherOrderAreFound) {
   constexpr int kMany = 300'000;
   Post post;
   for (int tag = 0; tag < kMany; ++tag) EXPECT_EQ(post.come(tag, 1, std::byte(tag)), nullptr);
-  EXPECT_EQ(post.letters.told_kept(),
-            "; of rank 1 there are letters with tags 0, 1, 2, 3, 4, 5, 6, 7, ...");
+  EXPECT_EQ(post.matcher.told_kept(),
+            "; of rank 1 there are messages with tags 0, 1, 2, 3, 4, 5, 6, 7, ...");
   for (int tag = kMany - 1; tag >= 0; --tag) {
     Post::Recv recv(tag, 1);
-    ASSERT_TRUE(post.letters.post(&recv.slot));
+    ASSERT_TRUE(post.matcher.post(&recv.slot));
     ASSERT_EQ(recv.data.back(), std::byte(tag));
   }
   std::vector<std::unique_ptr<Post::Recv>> recvs;
   for (int tag = 0; tag < kMany; ++tag) {
     recvs.push_back(std::make_unique<Post::Recv>(tag, 1));
-    ASSERT_FALSE(post.letters.post(&recvs.back()->slot));
+    ASSERT_FALSE(post.matcher.post(&recvs.back()->slot));
   }
   for (int tag = kMany - 1; tag >= 0; --tag) {
     ASSERT_EQ(post.come(tag, 1, std::byte(tag)), &recvs[static_cast<size_t>(tag)]->slot);
   }
 }
 
-TEST(LettersTest, OneThatIsAskedForWhileItComesIsNotKept) {
+TEST(MessageMatcherTest, OneThatIsAskedForWhileItComesIsNotKept) {
   Post post;
-  const auto place = post.letters.begin({.count = 1, .tag = 7}, Deadline::after(0s));
+  const auto place = post.matcher.begin({.count = 1, .tag = 7}, Deadline::after(0s));
   Post::Recv recv(7, 1);
-  EXPECT_FALSE(post.letters.post(&recv.slot));
+  EXPECT_FALSE(post.matcher.post(&recv.slot));
   *place.data = std::byte{9};
-  EXPECT_EQ(post.letters.end(), &recv.slot);
+  EXPECT_EQ(post.matcher.end(), &recv.slot);
   EXPECT_EQ(recv.data.back(), std::byte{9});
 }
 
-TEST(LettersTest, ARecvThatIsTakenBackGetsNothingUnlessItsLetterIsComing) {
+TEST(MessageMatcherTest, ARecvThatIsTakenBackGetsNothingUnlessItsMessageIsComing) {
   Post post;
   Post::Recv late(7, 1), next(7, 1);
-  EXPECT_FALSE(post.letters.post(&late.slot));
-  EXPECT_TRUE(post.letters.withdraw(&late.slot));
-  EXPECT_FALSE(post.letters.post(&next.slot));
-  post.letters.begin({.count = 1, .tag = 7}, Deadline::after(0s));
-  EXPECT_FALSE(post.letters.withdraw(&next.slot));
-  EXPECT_EQ(post.letters.end(), &next.slot);
+  EXPECT_FALSE(post.matcher.post(&late.slot));
+  EXPECT_TRUE(post.matcher.withdraw(&late.slot));
+  EXPECT_FALSE(post.matcher.post(&next.slot));
+  post.matcher.begin({.count = 1, .tag = 7}, Deadline::after(0s));
+  EXPECT_FALSE(post.matcher.withdraw(&next.slot));
+  EXPECT_EQ(post.matcher.end(), &next.slot);
 }
 
-TEST(LettersTest, AnotherCountIsAMismatchKeptOrNot) {
+TEST(MessageMatcherTest, AnotherCountIsAMismatchKeptOrNot) {
   Post post;
   Post::Recv seven(7, 2), five(5, 2);
-  EXPECT_FALSE(post.letters.post(&five.slot));
+  EXPECT_FALSE(post.matcher.post(&five.slot));
   EXPECT_EQ(error_of([&] { post.come(5, 4, std::byte{3}); }).code(), ErrorCode::kMismatch);
   EXPECT_EQ(post.come(7, 3, std::byte{1}), nullptr);
-  EXPECT_FALSE(post.letters.post(&seven.slot));
-  EXPECT_EQ(std::string(error_of([&] { post.letters.look(); }).what()),
+  EXPECT_FALSE(post.matcher.post(&seven.slot));
+  EXPECT_EQ(std::string(error_of([&] { post.matcher.look(); }).what()),
             "rank 1 sent 3 uint8, rank 0 called recv for 2 uint8 (tag 7)");
 }
 
-TEST(LettersTest, NoMoreIsKeptThanThereIsRoomFor) {
+TEST(MessageMatcherTest, NoMoreIsKeptThanThereIsRoomFor) {
   Post post;
   EXPECT_EQ(post.come(7, 1, std::byte{1}), nullptr);
   const Error error = error_of(
-      [&] { post.letters.begin({.count = kMaxEarlyBytes, .tag = 6}, Deadline::after(0s)); });
+      [&] { post.matcher.begin({.count = kMaxEarlyBytes, .tag = 6}, Deadline::after(0s)); });
   EXPECT_EQ(error.code(), ErrorCode::kMismatch);
   EXPECT_EQ(std::string(error.what()),
             "rank 1 sent 268435456 uint8, tag 6 first, and rank 0 has no room to keep it: receive "
-            "letters of this size in the order in which they are sent");
+            "messages of this size in the order in which they are sent");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "lockstep/comm/letters.h"
+#include "lockstep/comm/messages.h"
 
 #include <fmt/format.h>
 
@@ -9,23 +9,23 @@
 
 namespace lockstep {
 
-std::string describe(const Envelope& envelope) {
-  return fmt::format("{} {}, tag {}", envelope.count, to_string(envelope.dtype), envelope.tag);
+std::string describe(const MessageHeader& header) {
+  return fmt::format("{} {}, tag {}", header.count, to_string(header.dtype), header.tag);
 }
 
-Letters::Slot* Letters::find(int32_t tag) const {
+MessageMatcher::Slot* MessageMatcher::find(int32_t tag) const {
   const auto found = waiting_.find(tag);
   return found == waiting_.end() ? nullptr : found->second.front();
 }
 
-const Envelope* Letters::wanted() const {
+const MessageHeader* MessageMatcher::wanted() const {
   return waiting_.empty() ? nullptr : &waiting_.begin()->second.front()->wanted;
 }
 
-bool Letters::post(Slot* slot) {
+bool MessageMatcher::post(Slot* slot) {
   const auto& wanted = slot->wanted;
   const auto kept = kept_.find(wanted.tag);
-  const Envelope* const first = kept == kept_.end() ? nullptr : &kept->second.front().envelope;
+  const MessageHeader* const first = kept == kept_.end() ? nullptr : &kept->second.front().header;
   const bool fits = first != nullptr && find(wanted.tag) == nullptr &&
                     first->count == wanted.count && first->dtype == wanted.dtype;
   if (!fits) {
@@ -40,7 +40,7 @@ bool Letters::post(Slot* slot) {
   return true;
 }
 
-bool Letters::withdraw(const Slot* slot) {
+bool MessageMatcher::withdraw(const Slot* slot) {
   if (slot == coming_for_) return false;
   const auto queue = waiting_.find(slot->wanted.tag);
   if (queue == waiting_.end()) return true;
@@ -50,39 +50,39 @@ bool Letters::withdraw(const Slot* slot) {
   return true;
 }
 
-void Letters::look() const {
+void MessageMatcher::look() const {
   for (const Slot* slot : misfits_) {
-    check(kept_.at(slot->wanted.tag).front().envelope, slot->wanted);
+    check(kept_.at(slot->wanted.tag).front().header, slot->wanted);
   }
 }
 
-LetterSink::Place Letters::begin(const Envelope& envelope, Deadline deadline) {
-  if (Slot* const slot = find(envelope.tag)) {
-    check(envelope, slot->wanted);
+MessageSink::Place MessageMatcher::begin(const MessageHeader& header, Deadline deadline) {
+  if (Slot* const slot = find(header.tag)) {
+    check(header, slot->wanted);
     coming_for_ = slot;
     return {slot->data, slot->deadline};
   }
-  if (envelope.bytes() > kMaxEarlyBytes - kept_bytes_) {
+  if (header.bytes() > kMaxEarlyBytes - kept_bytes_) {
     throw Error(ErrorCode::kMismatch,
-                fmt::format("{} sent {} first, and {} has no room to keep it: receive letters of "
+                fmt::format("{} sent {} first, and {} has no room to keep it: receive messages of "
                             "this size in the order in which they are sent",
-                            source_, describe(envelope), self_));
+                            source_, describe(header), self_));
   }
-  coming_ = {envelope, std::vector<std::byte>(static_cast<size_t>(envelope.bytes()))};
+  coming_ = {header, std::vector<std::byte>(static_cast<size_t>(header.bytes()))};
   return {coming_.data.data(), deadline};
 }
 
-Letters::Slot* Letters::end() {
+MessageMatcher::Slot* MessageMatcher::end() {
   Slot* slot = coming_for_;
   if (slot == nullptr) {
-    slot = find(coming_.envelope.tag);  // a recv was posted while it arrived
+    slot = find(coming_.header.tag);  // a recv was posted while it arrived
     if (slot == nullptr) {
-      kept_bytes_ += coming_.envelope.bytes();
-      kept_[coming_.envelope.tag].push_back(std::move(coming_));
+      kept_bytes_ += coming_.header.bytes();
+      kept_[coming_.header.tag].push_back(std::move(coming_));
       return nullptr;
     }
-    check(coming_.envelope, slot->wanted);
-    copy_bytes(slot->data, coming_.data.data(), coming_.envelope.bytes());
+    check(coming_.header, slot->wanted);
+    copy_bytes(slot->data, coming_.data.data(), coming_.header.bytes());
     coming_ = {};
   }
   coming_for_ = nullptr;
@@ -90,22 +90,22 @@ Letters::Slot* Letters::end() {
   return slot;
 }
 
-std::string Letters::told_kept() const {
+std::string MessageMatcher::told_kept() const {
   constexpr size_t kTold = 8;
   if (kept_.empty()) return "";
   std::string tags;
   size_t told = 0;
-  for (const auto& [tag, letters] : kept_) {
+  for (const auto& [tag, messages] : kept_) {
     if (++told > kTold) break;
     tags += fmt::format("{}{}", tags.empty() ? "" : ", ", tag);
   }
-  const bool one_letter = kept_.size() == 1 && kept_.begin()->second.size() == 1;
+  const bool one_message = kept_.size() == 1 && kept_.begin()->second.size() == 1;
   return fmt::format("; of {} there {} with tag{} {}{}", source_,
-                     one_letter ? "is a letter" : "are letters", kept_.size() == 1 ? "" : "s", tags,
-                     kept_.size() > kTold ? ", ..." : "");
+                     one_message ? "is a message" : "are messages", kept_.size() == 1 ? "" : "s",
+                     tags, kept_.size() > kTold ? ", ..." : "");
 }
 
-void Letters::check(const Envelope& came, const Envelope& wanted) const {
+void MessageMatcher::check(const MessageHeader& came, const MessageHeader& wanted) const {
   if (came.count == wanted.count && came.dtype == wanted.dtype) return;
   throw Error(ErrorCode::kMismatch, fmt::format("{} sent {} {}, {} called recv for {} {} (tag {})",
                                                 source_, came.count, to_string(came.dtype), self_,

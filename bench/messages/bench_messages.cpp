@@ -2,7 +2,7 @@
 // memcpy of as many bytes in one process, and 4 bytes with a barrier. All four alternate, in one
 // run.
 //
-// usage: bench_letters [ROUNDS=100] [LARGE_BYTES=16777216]
+// usage: bench_messages [ROUNDS=100] [LARGE_BYTES=16777216]
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -124,7 +124,7 @@ class Pair {
     Pair(group, options).run();
     group.barrier();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "bench_letters: rank {}: {}\n", rank, error.what());
+    fmt::print(stderr, "bench_messages: rank {}: {}\n", rank, error.what());
     std::fflush(nullptr);
     ::_exit(1);
   }
@@ -163,5 +163,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lockstep::run_main("bench_letters", run, argc, argv);
+  return lockstep::run_main("bench_messages", run, argc, argv);
 }

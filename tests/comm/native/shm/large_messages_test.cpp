@@ -1,4 +1,4 @@
-// The ways of large letters: from memory that both ranks map, or through the lane. The lane must
+// The ways of large messages: from memory that both ranks map, or through the lane. The lane must
 // suffice if the kernel does not let one rank read the other's memory.
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::vector<int32_t> values_of(int rank, int64_t count) {
   return values;
 }
 
-/// In both directions at once, with a small letter behind each large one. Count: of int32.
+/// In both directions at once, with a small message behind each large one. Count: of int32.
 void exchange(ProcessGroup& group, int64_t count) {
   const int peer = 1 - group.rank();
   const auto own = values_of(group.rank(), count);
@@ -35,11 +35,11 @@ void exchange(ProcessGroup& group, int64_t count) {
   group.recv(&small, 1, DType::kInt32, peer, 2).wait();
   for (Work& work : sent) work.wait();
   const auto expected = values_of(peer, count);
-  require(large == expected, "the bytes of a large letter");
-  require(small == expected.back(), "the letter behind it");
+  require(large == expected, "the bytes of a large message");
+  require(small == expected.back(), "the message behind it");
 }
 
-/// Pieces of a letter that both ends copy.
+/// Pieces of a message that both ends copy.
 int chunks_of(int64_t bytes) {
   return static_cast<int>(shm::Cut{bytes}.chunks());
 }
@@ -59,11 +59,11 @@ void exchange_where_refused(int64_t bytes, std::optional<int> refuses) {
   EXPECT_EQ(ends, (std::vector<int>{0, 0})) << bytes << " bytes";
 }
 
-TEST(UnreadableSender, ALetterOfFewChunksComesThroughTheLane) {
+TEST(UnreadableSender, AMessageOfFewChunksComesThroughTheLane) {
   exchange_where_refused(700'000, std::nullopt);
 }
 
-TEST(UnreadableSender, ALetterOfManyChunksComesThroughTheLane) {
+TEST(UnreadableSender, AMessageOfManyChunksComesThroughTheLane) {
   exchange_where_refused(5'000'000, std::nullopt);
 }
 
@@ -83,12 +83,12 @@ void pass_shared(ProcessGroup& group, SharedBuffer& buffer, int64_t offset) {
   }
   std::vector<int32_t> received(expected.size());
   group.recv(received.data(), count, DType::kInt32, 0).wait();
-  require(received == expected, "the bytes of a letter out of shared memory");
+  require(received == expected, "the bytes of a message out of shared memory");
 }
 
 constexpr int64_t kSharedBytes = 3 << 20;
 
-TEST(SharedLetter, IsCopiedOutOfTheMappingAlsoWhereNobodyMayRead) {
+TEST(SharedMessage, IsCopiedOutOfTheMappingAlsoWhereNobodyMayRead) {
   for (const HostLayout& hosts : {HostLayout{2}, HostLayout{2, 1}}) {
     const auto ends = run_rank_processes(hosts, [](const World& world) {
       forbid_reading_others();
@@ -96,9 +96,9 @@ TEST(SharedLetter, IsCopiedOutOfTheMappingAlsoWhereNobodyMayRead) {
       const auto other = group.allocate(kSharedBytes);
       const auto buffer = group.allocate(kSharedBytes);
       if (world.rank > 1) return group.barrier();
-      exchange(group, kSharedBytes / 4);  // not in the mapping; later letters are not affected
+      exchange(group, kSharedBytes / 4);  // not in the mapping; later messages are not affected
       for (const int64_t offset : {0, 1, 1000}) pass_shared(group, *buffer, offset);
-      require(shm::travelled.mapped == (world.rank == 1 ? 3 : 0), "letters that were mapped");
+      require(shm::travelled.mapped == (world.rank == 1 ? 3 : 0), "messages that were mapped");
       require(shm::travelled.taken == chunks_of(kSharedBytes), "chunks through the lane");
       group.barrier();
     });
@@ -106,7 +106,7 @@ TEST(SharedLetter, IsCopiedOutOfTheMappingAlsoWhereNobodyMayRead) {
   }
 }
 
-TEST(SharedLetter, ComesOtherwiseWhereTheReceiverHasGivenTheMemoryBack) {
+TEST(SharedMessage, ComesOtherwiseWhereTheReceiverHasGivenTheMemoryBack) {
   const auto ends = run_rank_processes({2}, [](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
     auto buffer = group.allocate(kSharedBytes);
@@ -116,9 +116,9 @@ TEST(SharedLetter, ComesOtherwiseWhereTheReceiverHasGivenTheMemoryBack) {
       buffer.reset();
       group.barrier();
       group.recv(received.data(), kSharedBytes / 4, DType::kInt32, 0).wait();
-      require(received == values_of(0, kSharedBytes / 4), "the bytes of a letter");
+      require(received == values_of(0, kSharedBytes / 4), "the bytes of a message");
       const auto& chunks = shm::travelled;
-      require(chunks.mapped == 1, "letters that were mapped");
+      require(chunks.mapped == 1, "messages that were mapped");
       require(chunks.taken + chunks.read == chunks_of(kSharedBytes), "chunks of the other");
     } else {
       group.barrier();

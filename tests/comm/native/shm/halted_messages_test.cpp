@@ -1,4 +1,4 @@
-// The fate of a large letter when one end halts in the middle of the copy.
+// The fate of a large message when one end halts in the middle of the copy.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,8 +27,8 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr int64_t kLetterCount = 4 << 20;  // of int32
-constexpr int kLetterChunks = kLetterCount * 4 / shm::Lane::kSlotBytes;
+constexpr int64_t kMessageCount = 4 << 20;  // of int32
+constexpr int kMessageChunks = kMessageCount * 4 / shm::Lane::kSlotBytes;
 
 /// In memory that both ranks share.
 struct HaltBoard {
@@ -70,21 +70,21 @@ void freeze(HaltBoard& board) {
   await_leave(board);  // this thread blocks signals, and would continue for a moment
 }
 
-std::vector<int32_t> letter() {
-  std::vector<int32_t> values(kLetterCount);
+std::vector<int32_t> message() {
+  std::vector<int32_t> values(kMessageCount);
   std::iota(values.begin(), values.end(), 7);
   return values;
 }
 
-void send_letter(ProcessGroup& group) {
-  const auto values = letter();
-  group.send(values.data(), kLetterCount, DType::kInt32, 1).wait();
+void send_message(ProcessGroup& group) {
+  const auto values = message();
+  group.send(values.data(), kMessageCount, DType::kInt32, 1).wait();
 }
-void recv_letter(ProcessGroup& group, std::vector<int32_t>& values) {
-  group.recv(values.data(), kLetterCount, DType::kInt32, 0).wait();
+void recv_message(ProcessGroup& group, std::vector<int32_t>& values) {
+  group.recv(values.data(), kMessageCount, DType::kInt32, 0).wait();
 }
 
-/// Rank `victim` of two halts when half of the letter is copied. The other one must name it within
+/// Rank `victim` of two halts when half of the message is copied. The other one must name it within
 /// `within` seconds. The receiver does not read the sender's memory, so that both ends copy all of
 /// it.
 void halt_one(int victim, void (*act)(HaltBoard& board), ErrorCode code,
@@ -95,12 +95,12 @@ void halt_one(int victim, void (*act)(HaltBoard& board), ErrorCode code,
     auto group = ProcessGroup::create(world, {.timeout = timeout});
     if (world.rank == victim) {
       board->victim = ::getpid();
-      halt_after(kLetterChunks / 2, *board, act);
+      halt_after(kMessageChunks / 2, *board, act);
     }
-    std::vector<int32_t> values(kLetterCount);
+    std::vector<int32_t> values(kMessageCount);
     group.barrier();
     const Error error =
-        error_of([&] { world.rank == 0 ? send_letter(group) : recv_letter(group, values); });
+        error_of([&] { world.rank == 0 ? send_message(group) : recv_message(group, values); });
     const std::chrono::duration<double> took = std::chrono::steady_clock::now().time_since_epoch() -
                                                std::chrono::nanoseconds(board->halted_ns);
     ::kill(board->victim, SIGKILL);
@@ -114,32 +114,32 @@ void halt_one(int victim, void (*act)(HaltBoard& board), ErrorCode code,
   }
 }
 
-TEST(HaltedLetter, AnEndThatDiesIsNamedWithinASecond) {
+TEST(HaltedMessage, AnEndThatDiesIsNamedWithinASecond) {
   for (const int victim : {0, 1}) {
     halt_one(victim, die, ErrorCode::kPeerLost, std::chrono::seconds(50), allowed(1));
   }
 }
 
-TEST(HaltedLetter, AnEndThatIsFrozenIsNamedWithinASecondOfTheDeadline) {
+TEST(HaltedMessage, AnEndThatIsFrozenIsNamedWithinASecondOfTheDeadline) {
   for (const int victim : {0, 1}) {
     halt_one(victim, freeze, ErrorCode::kTimeout, std::chrono::milliseconds(1500),
              1.5 + allowed(1));
   }
 }
 
-TEST(HaltedLetter, ALetterThatIsBegunAtTheLastMomentHasATimeOfItsOwn) {
+TEST(HaltedMessage, AMessageThatIsBegunAtTheLastMomentHasATimeOfItsOwn) {
   const Shared<HaltBoard> board;
   const auto ends = run_rank_processes(2, [&](const World& world) {
     forbid_reading_others();
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(2)});
-    std::vector<int32_t> values(kLetterCount);
+    std::vector<int32_t> values(kMessageCount);
     group.barrier();
-    if (world.rank == 0) return send_letter(group);
+    if (world.rank == 0) return send_message(group);
     // The sender's two seconds pass while this rank copies.
-    halt_after(kLetterChunks / 2, *board, [](HaltBoard& /*board*/) { ::usleep(1'000'000); });
+    halt_after(kMessageChunks / 2, *board, [](HaltBoard& /*board*/) { ::usleep(1'000'000); });
     ::usleep(1'500'000);
-    recv_letter(group, values);
-    require(values == letter(), "the letter arrived as another");
+    recv_message(group, values);
+    require(values == message(), "the message arrived as another");
   });
   EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
@@ -161,7 +161,7 @@ void await_state(const std::atomic<pid_t>& pid, char state) {
   throw std::runtime_error(std::string("the sender does not come to state ") + state);
 }
 
-TEST(HaltedLetter, IsReadOutOfASenderThatIsFrozen) {
+TEST(HaltedMessage, IsReadOutOfASenderThatIsFrozen) {
   const Shared<HaltBoard> board;
   const auto ends = run_rank_processes(2, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(20)});
@@ -172,23 +172,23 @@ TEST(HaltedLetter, IsReadOutOfASenderThatIsFrozen) {
     }
     group.barrier();
     if (world.rank == 0) {
-      send_letter(group);
+      send_message(group);
     } else {
-      std::vector<int32_t> values(kLetterCount);
+      std::vector<int32_t> values(kMessageCount);
       await_state(board->victim, 'T');
-      recv_letter(group, values);
+      recv_message(group, values);
       board->may_go_on = true;
       ::kill(board->victim, SIGCONT);
-      require(values == letter(), "the bytes of the letter");
+      require(values == message(), "the bytes of the message");
       require(shm::travelled.taken == 1, "chunks through the lane");
-      require(shm::travelled.read == kLetterChunks - 1, "chunks that were read");
+      require(shm::travelled.read == kMessageChunks - 1, "chunks that were read");
     }
     group.barrier();
   });
   EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
 
-TEST(HaltedLetter, IsNotReadOutOfASenderThatIsDead) {
+TEST(HaltedMessage, IsNotReadOutOfASenderThatIsDead) {
   const Shared<HaltBoard> board;
   const auto ends = run_rank_processes(2, [&](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(50)});
@@ -197,10 +197,10 @@ TEST(HaltedLetter, IsNotReadOutOfASenderThatIsDead) {
       halt_after(1, *board, die);
     }
     group.barrier();
-    if (world.rank == 0) send_letter(group);
-    std::vector<int32_t> values(kLetterCount);
+    if (world.rank == 0) send_message(group);
+    std::vector<int32_t> values(kMessageCount);
     await_state(board->victim, 'Z');
-    const Error error = error_of([&] { recv_letter(group, values); });
+    const Error error = error_of([&] { recv_message(group, values); });
     require(error.code() == ErrorCode::kPeerLost, error.what());
     require(has_name(error, "rank 0"), error.what());
     require(shm::travelled.taken == 1 && shm::travelled.read == 0, "chunks that travelled");
@@ -208,49 +208,49 @@ TEST(HaltedLetter, IsNotReadOutOfASenderThatIsDead) {
   EXPECT_EQ(ends, (std::vector<int>{-SIGKILL, 0}));
 }
 
-TEST(HaltedLetter, WhatTheKernelDoesNotReadIsWaitedFor) {
+TEST(HaltedMessage, WhatTheKernelDoesNotReadIsWaitedFor) {
   const Shared<HaltBoard> board;
   const auto ends = run_rank_processes(2, [&](const World& world) {
     forbid_reading_others();
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(50)});
     if (world.rank == 0) halt_after(2, *board, await_leave);
     group.barrier();
-    if (world.rank == 0) return send_letter(group);
+    if (world.rank == 0) return send_message(group);
     std::thread other([&] {
       while (shm::travelled.refused == 0) ::usleep(1000);
       board->may_go_on = true;
     });
-    std::vector<int32_t> values(kLetterCount);
-    recv_letter(group, values);
+    std::vector<int32_t> values(kMessageCount);
+    recv_message(group, values);
     other.join();
-    require(values == letter(), "the bytes of the letter");
+    require(values == message(), "the bytes of the message");
     require(shm::travelled.refused == 1 && shm::travelled.read == 0, "attempts to read");
-    require(shm::travelled.taken == kLetterChunks, "chunks through the lane");
+    require(shm::travelled.taken == kMessageChunks, "chunks through the lane");
   });
   EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
 
-TEST(HaltedLetter, NobodyWritesToARecvThatIsOver) {
+TEST(HaltedMessage, NobodyWritesToARecvThatIsOver) {
   const Shared<HaltBoard> board;
   const auto ends = run_rank_processes(2, [&](const World& world) {
     forbid_reading_others();
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(1500)});
-    if (world.rank == 0) halt_after(kLetterChunks / 2, *board, await_leave);
+    if (world.rank == 0) halt_after(kMessageChunks / 2, *board, await_leave);
     group.barrier();
     if (world.rank == 0) {
-      const Error error = error_of([&] { send_letter(group); });
+      const Error error = error_of([&] { send_message(group); });
       require(error.code() == ErrorCode::kTimeout, error.what());
       board->has_ended = true;
       return;
     }
-    std::vector<int32_t> values(kLetterCount);
-    const Error error = error_of([&] { recv_letter(group, values); });
+    std::vector<int32_t> values(kMessageCount);
+    const Error error = error_of([&] { recv_message(group, values); });
     require(error.code() == ErrorCode::kTimeout, error.what());
     require(has_name(error, "rank 0"), error.what());
     std::fill(values.begin(), values.end(), -1);
     board->may_go_on = true;
     while (!board->has_ended) ::usleep(1000);
-    require(values == std::vector<int32_t>(kLetterCount, -1), "something was written afterwards");
+    require(values == std::vector<int32_t>(kMessageCount, -1), "something was written afterwards");
   });
   EXPECT_EQ(ends, (std::vector<int>{0, 0}));
 }
