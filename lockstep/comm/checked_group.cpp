@@ -13,7 +13,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/bytes.h"
-#include "lockstep/comm/verdict.h"
+#include "lockstep/comm/group_error.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 
@@ -164,40 +164,40 @@ Error CheckedGroup::different_counts(const Exchange& exchange, const Waiting& wa
 
 void CheckedGroup::look_for_trouble(const Doing& doing) const {
   if (spec_.size == 1) return;  // which may have no store
-  std::vector<std::string> keys = {verdict_key(spec_)};
+  std::vector<std::string> keys = {group_error_key(spec_)};
   if (doing.is_collective) keys.push_back(trouble_key(spec_));
   for (const auto& key : keys) {
     if (!spec_.store->check(std::span(&key, 1), Deadline::after(kStoreLimit))) continue;
-    throw decode_verdict(spec_.store->get(key, Deadline::after(kStoreLimit)));
+    throw decode_group_error(spec_.store->get(key, Deadline::after(kStoreLimit)));
   }
 }
 
-void CheckedGroup::await_verdict() const {
-  const auto key = verdict_key(spec_);
+void CheckedGroup::await_group_error() const {
+  const auto key = group_error_key(spec_);
   try {
     spec_.store->wait(std::span(&key, 1), Deadline::after(kLongestGrace + 1s));
   } catch (const Error& nobody) {
     if (nobody.code() == ErrorCode::kTimeout) return;
     throw;
   }
-  throw decode_verdict(spec_.store->get(key, Deadline::after(kStoreLimit)));
+  throw decode_group_error(spec_.store->get(key, Deadline::after(kStoreLimit)));
 }
 
 void CheckedGroup::throw_agreed(const Error& error, bool is_collective) {
   if (is_harmless(error.code())) throw Error(error);
-  const Error verdict = verdict_on(error, is_collective);
+  const Error group_error = agreed_error(error, is_collective);
   // Only now: peers see it as connections that close.
   stop(is_collective);
-  throw Error(verdict);
+  throw Error(group_error);
 }
 
-Error CheckedGroup::verdict_on(const Error& error, bool is_collective) const {
+Error CheckedGroup::agreed_error(const Error& error, bool is_collective) const {
   if (spec_.size == 1) return error;
   try {
-    return agree_on_verdict(spec_, is_collective ? explain(error) : error,
-                            Deadline::after(kStoreLimit));
+    return agree_on_group_error(spec_, is_collective ? explain(error) : error,
+                                Deadline::after(kStoreLimit));
   } catch (const Error& store_error) {
-    log_debug(fmt::format("{}: the store lacks the verdict of group '{}': {}",
+    log_debug(fmt::format("{}: the store lacks the error of group '{}': {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
     return error;
   }
@@ -237,9 +237,9 @@ Error CheckedGroup::explain(const Error& error) const {
 
 /// The first of several ranks' errors is the cause.
 Error CheckedGroup::first_trouble(const Error& error) const {
-  const auto swap = spec_.store->compare_set(trouble_key(spec_), std::nullopt,
-                                             encode_verdict(error), Deadline::after(kStoreLimit));
-  return !swap.swapped && swap.value ? decode_verdict(*swap.value) : error;
+  const auto swap = spec_.store->compare_set(
+      trouble_key(spec_), std::nullopt, encode_group_error(error), Deadline::after(kStoreLimit));
+  return !swap.swapped && swap.value ? decode_group_error(*swap.value) : error;
 }
 
 /// By rank; empty for ranks that do not report within a grace period.

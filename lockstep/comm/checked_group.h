@@ -35,7 +35,7 @@ class OrphanedBuffers {
 /// data. So the ranks compare their calls before each collective: one 16-byte all_reduce of the
 /// engine, and one of 8 bytes if counts may differ. After an error each rank writes its call into
 /// the store, and the late and the differing ranks are named from there. The first error written is
-/// the verdict of all ranks. Operations that need only this and bytes from rank to rank are
+/// the error of the group. Operations that need only this and bytes from rank to rank are
 /// implemented here for all engines.
 class CheckedGroup : public GroupImpl {
  public:
@@ -89,13 +89,13 @@ class CheckedGroup : public GroupImpl {
     return std::move(*memory);
   }
 
-  /// Throws the verdict if there is one. In a collective it also throws an error that another rank
-  /// has met and is about to explain: this rank must then report its own call. Reads the store;
-  /// called every kLook of a wait.
+  /// Throws the group error if there is one. In a collective it also throws an error that another
+  /// rank has met and is about to explain: this rank must then report its own call. Reads the
+  /// store; called every kLook of a wait.
   void look_for_trouble(const Doing& doing) const;
   /// For a call that failed because of another call, whose thread is about to write the reason:
   /// throws that reason. Returns if none is written soon.
-  void await_verdict() const;
+  void await_group_error() const;
   static constexpr std::chrono::milliseconds kLook{100};
   static constexpr std::chrono::seconds kStoreLimit{5};
   /// Longest time that ranks wait, after an error, for the calls that other ranks report. All ranks
@@ -113,15 +113,16 @@ class CheckedGroup : public GroupImpl {
                         const Waiting& waiting) = 0;
   virtual void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
                           const Waiting& waiting) = 0;
-  /// The group has a verdict: no thread will wait for operations in progress. Each thread that
-  /// meets an error calls it; `in_collective`: the thread of the collectives.
+  /// The group has ended with an error: no thread will wait for operations in progress. Each thread
+  /// that meets an error calls it; `in_collective`: the thread of the collectives.
   virtual void stop(bool in_collective) noexcept = 0;
 
   const GroupSpec spec_;
   OrphanedBuffers orphaned_buffers_;
 
  private:
-  /// Runs `body`; an error that it throws becomes the verdict, or is replaced by the existing one.
+  /// Runs `body`; an error that it throws becomes the group error, or is replaced by the existing
+  /// one.
   template <class Body>
   void agreed(bool is_collective, const Body& body) {
     try {
@@ -133,7 +134,7 @@ class CheckedGroup : public GroupImpl {
     }
   }
   [[noreturn]] void throw_agreed(const Error& error, bool is_collective);
-  Error verdict_on(const Error& error, bool is_collective) const;
+  Error agreed_error(const Error& error, bool is_collective) const;
   Error explain(const Error& error) const;
   Error first_trouble(const Error& error) const;
   std::vector<std::string> gather_doings() const;

@@ -11,8 +11,8 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/comm/flight/last_calls.h"
+#include "lockstep/comm/group_error.h"
 #include "lockstep/comm/native/tcp/reception.h"
-#include "lockstep/comm/verdict.h"
 #include "lockstep/world/lives.h"
 
 namespace lockstep {

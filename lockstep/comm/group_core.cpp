@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "lockstep/base/literals.h"
-#include "lockstep/comm/verdict.h"
+#include "lockstep/comm/group_error.h"
 
 namespace lockstep {
 namespace {

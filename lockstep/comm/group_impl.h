@@ -67,7 +67,7 @@ struct GroupSpec {
   /// The family of this rank; shared by all its groups. Null if lives are not watched, as in a
   /// world of one rank.
   std::shared_ptr<Family> family;
-  /// Name of the group of which this is the part on one host, and whose verdict it shares; empty:
+  /// Name of the group of which this is the part on one host, and whose error it shares; empty:
   /// the group stands alone.
   std::string whole;
   /// Name of the group from which this one is split. If that group ends meanwhile, a member of this
@@ -149,7 +149,7 @@ class GroupImpl {
   virtual std::string why_held_up(int /*peer*/) { return ""; }
   virtual std::shared_ptr<SharedBuffer> allocate(int64_t bytes, const Waiting& waiting) = 0;
 
-  /// Makes `error` the verdict of all ranks of this group, unless there is one. Ranks in a call
+  /// Makes `error` the error of this group on all ranks, unless there is one. Ranks in a call
   /// also end with it. May run beside any other call. Takes as long as the store does, until
   /// `deadline`.
   virtual void give_up(const Error& error, Deadline deadline) noexcept = 0;

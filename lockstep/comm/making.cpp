@@ -10,7 +10,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/family.h"
-#include "lockstep/comm/verdict.h"
+#include "lockstep/comm/group_error.h"
 #include "lockstep/world/lives.h"
 
 namespace lockstep {
@@ -52,9 +52,10 @@ std::vector<int> dead_of(const GroupSpec& spec, const std::vector<int>& ranks) {
 /// The error of a split whose old group has ended: a member that knows of it does not join.
 std::optional<Error> end_of_old(const GroupSpec& spec) {
   if (spec.split_of.empty()) return std::nullopt;
-  const auto text = spec.store->try_get(verdict_key(spec.split_of), Deadline::after(kStoreLimit));
+  const auto text =
+      spec.store->try_get(group_error_key(spec.split_of), Deadline::after(kStoreLimit));
   if (!text) return std::nullopt;
-  const Error error = decode_verdict(*text);
+  const Error error = decode_group_error(*text);
   return Error(error.code(), std::string("split: the old group ended: ") + error.what());
 }
 
@@ -97,14 +98,15 @@ Error agreed_cause(const GroupSpec& spec, const Error& error) {
     auto old = end_of_old(spec);
     const auto limit = Deadline::after(known_late(spec, error));
     while (dead.empty() && !old && !limit.passed()) {
-      const auto verdict = spec.store->try_get(verdict_key(spec), Deadline::after(kStoreLimit));
-      if (verdict) return decode_verdict(*verdict);
+      const auto group_error =
+          spec.store->try_get(group_error_key(spec), Deadline::after(kStoreLimit));
+      if (group_error) return decode_group_error(*group_error);
       std::this_thread::sleep_for(kKnownPause);
       dead = dead_of(spec, all_ranks(spec));
       old = end_of_old(spec);
     }
     const Error cause = old ? *old : dead.empty() ? error : died(spec, dead);
-    return agree_on_verdict(spec, cause, Deadline::after(kStoreLimit));
+    return agree_on_group_error(spec, cause, Deadline::after(kStoreLimit));
   } catch (const Error& store_error) {
     log_debug(fmt::format("{}: the store lacks why group '{}' was not made: {}",
                           spec.rank_name(spec.rank), spec.name, store_error.what()));
@@ -151,19 +153,19 @@ void Making::look(const std::vector<int>& ranks) {
 
 void Making::check(const std::vector<int>& ranks) {
   std::optional<Error> cause;
-  std::optional<std::string> verdict;
+  std::optional<std::string> group_error;
   try {
     const auto dead = dead_of(spec_, ranks);
     if (dead.empty())
-      verdict = spec_.store->try_get(verdict_key(spec_), Deadline::after(kStoreLimit));
-    if (!verdict) cause = end_of_old(spec_);  // from which the death may become known
+      group_error = spec_.store->try_get(group_error_key(spec_), Deadline::after(kStoreLimit));
+    if (!group_error) cause = end_of_old(spec_);  // from which the death may become known
     if (!cause && !dead.empty()) cause = died(spec_, dead);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     return;  // a stalled store knows nothing of the ranks at present
   }
   if (cause) throw try_to_agree(spec_, *cause, Deadline::after(kStoreLimit));
-  if (verdict) throw decode_verdict(*verdict);
+  if (group_error) throw decode_group_error(*group_error);
 }
 
 Error unmade(const GroupSpec& spec, const Error& error) {

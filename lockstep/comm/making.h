@@ -3,7 +3,7 @@
 //
 // A wait ends when a rank on which it waits has died or another rank has given the group up. In a
 // split it also ends when the old group has ended. The first rank with a reason writes it down as
-// the group's verdict, so all throw the same.
+// the group's error, so all throw the same.
 
 #include <chrono>
 #include <functional>
@@ -23,7 +23,7 @@ class Making {
   explicit Making(const GroupSpec& spec);
 
   /// As Store::wait() and get(), for keys that `ranks` will write. Errors: kPeerLost naming the
-  /// rank that died, the group's verdict, the store's.
+  /// rank that died, the group's error, the store's.
   void wait(std::span<const std::string> keys, const std::vector<int>& ranks, Deadline deadline);
   std::string get(const std::string& key, const std::vector<int>& ranks, Deadline deadline);
   /// For waits of other kinds; may be called at any rate: it queries the store at most once per

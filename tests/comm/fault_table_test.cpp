@@ -407,7 +407,7 @@ void check(const Row& row, const Board& board) {
       EXPECT_LE(took, bound_of(row)) << text;
     }
     if (first == nullptr) first = &end;
-    // A group that was never made has no verdict.
+    // A group that was never made has no error.
     if (!comes_to_the_port(row.fault)) {
       EXPECT_EQ(text, first->text.data());
     }

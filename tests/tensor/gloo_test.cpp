@@ -123,7 +123,7 @@ TEST(Gloo, ALateMessageIsNamedWhateverCollectivesRunMeanwhile) {
   });
 }
 
-TEST(Gloo, AVerdictEndsWhatIsUnderWayOnAllRanksAtOnce) {
+TEST(Gloo, AGroupErrorEndsWhatIsUnderWayOnAllRanksAtOnce) {
   const auto begin = std::chrono::steady_clock::now();
   run_rank_threads(3, [](const World& world) {
     auto group = make(world);

@@ -17,8 +17,8 @@
 #include "lockstep/comm/flight/process_state.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/flight/stack.h"
+#include "lockstep/comm/group_error.h"
 #include "lockstep/comm/topology.h"
-#include "lockstep/comm/verdict.h"
 
 namespace lockstep {
 namespace {
@@ -151,7 +151,7 @@ class Reporting {
     if (several ? comes_first(spec_, spec_.name + "/last/by") : tells) {
       await_hosts();
     } else if (const auto text = report()) {
-      return decode_verdict(*text);
+      return decode_group_error(*text);
     }
     return agree_on(told_by_hosts());
   }
@@ -161,14 +161,14 @@ class Reporting {
   std::string host_key(int host) const { return key_of_host(spec_, host); }
   std::string report_key() const { return spec_.name + "/report"; }
 
-  /// The verdict with this report, unless another rank was first: then that rank's.
+  /// The group error with this report, unless another rank was first: then that rank's.
   Error agree_on(const std::vector<LastCall>& calls) {
     const Error cause = explain_ ? explain_(error_) : error_;
     const Error full(cause.code(),
                      cause.what() + (kLastOperations + last_calls_text(calls, spec_.world_ranks)));
     const auto swap =
-        spec_.store->compare_set(report_key(), std::nullopt, encode_verdict(full), soon());
-    return !swap.swapped && swap.value ? decode_verdict(*swap.value) : full;
+        spec_.store->compare_set(report_key(), std::nullopt, encode_group_error(full), soon());
+    return !swap.swapped && swap.value ? decode_group_error(*swap.value) : full;
   }
 
   std::optional<std::string> report() {

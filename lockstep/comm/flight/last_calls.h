@@ -36,7 +36,7 @@ std::string encode_last_calls(const std::vector<LastCall>& calls);
 /// Errors: kCorrupt.
 std::vector<LastCall> decode_last_calls(const std::string& text);
 
-/// Separates the verdict from the last operations.
+/// Separates the group error from the last operations.
 inline constexpr const char* kLastOperations = "; last operations: ";
 
 /// The recorders of this host's ranks, as far as they are readable.
@@ -50,7 +50,7 @@ std::vector<LastCall> last_calls_in(const std::vector<FlightRecord>& records,
 /// operation. Errors: the store's.
 void tell_of_host(const GroupSpec& spec, bool with_stacks);
 
-/// The verdict of `spec`'s group, which this rank has as `error`, with the last operation of each
+/// The error of `spec`'s group, which this rank has as `error`, with the last operation of each
 /// rank. All ranks get one text, that of the first. One rank per host reads the recorders of its
 /// host, also those of dead and frozen ranks (tell_of_host(), after a timeout with stacks). Hosts
 /// that do not report soon get a request: see diagnostics_thread.h. The first rank waits at most

@@ -9,7 +9,7 @@
 #include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/flight/news.h"
 #include "lockstep/comm/flight/ring.h"
-#include "lockstep/comm/verdict.h"
+#include "lockstep/comm/group_error.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,7 @@ namespace lockstep {
 /// This back end adds the error contract that MPI lacks. Before each collective the ranks compare
 /// their calls (one 16-byte all_reduce more; uneven kinds also their counts): a disagreement is
 /// kMismatch and not garbage. Every wait has its deadline. The first error goes into the store as
-/// the verdict of all ranks. The death of a rank usually ends the whole job: the MPI launcher does
+/// the error of the group. The death of a rank usually ends the whole job: the MPI launcher does
 /// that. MPI_Finalize waits for all ranks. A process in which a group has failed waits at most that
 /// group's timeout, and then ends without it.
 ///

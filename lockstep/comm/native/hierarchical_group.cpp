@@ -10,10 +10,10 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/family.h"
+#include "lockstep/comm/group_error.h"
 #include "lockstep/comm/making.h"
 #include "lockstep/comm/native/tcp/reception.h"
 #include "lockstep/comm/rendezvous.h"
-#include "lockstep/comm/verdict.h"
 #include "lockstep/world/lives.h"
 
 namespace lockstep {
@@ -21,8 +21,8 @@ namespace {
 
 /// If a reply from the same switch may come within this time, sleeping would cost more.
 constexpr auto kSpin = std::chrono::microseconds(30);
-/// How long the store may take to accept or return a verdict.
-constexpr auto kVerdictLimit = 5s;
+/// How long the store may take to accept or return a group error.
+constexpr auto kGroupErrorLimit = 5s;
 
 /// By rank of the group; returns when all ranks have come. Exchanged once for all groups split from
 /// the same one: see GroupSpec.
@@ -131,27 +131,27 @@ void HierarchicalGroup::link(const OpHeader& header, Deadline deadline) {
 
 void HierarchicalGroup::throw_agreed(const Error& error, Kind kind) {
   if (is_harmless(error.code())) throw Error(error);
-  finds_verdict_ = true;
+  finds_group_error_ = true;
   MutexLock lock(mutex_);
-  if (!verdict_) end_with(verdict(error, kind));
-  throw Error(*verdict_);
+  if (!group_error_) end_with(agreed_error(error, kind));
+  throw Error(*group_error_);
 }
 
 void HierarchicalGroup::give_up(const Error& error, Deadline deadline) noexcept {
   const Error agreed = try_to_agree(spec_, error, deadline);
   // A thread that searches for late ranks will see it in the store, and end the group.
-  if (finds_verdict_) return;
+  if (finds_group_error_) return;
   MutexLock lock(mutex_);
-  if (!verdict_) end_with(agreed);
+  if (!group_error_) end_with(agreed);
 }
 
 /// Only after it is written: a rank woken by the end of a connection looks for it.
-void HierarchicalGroup::end_with(const Error& verdict) {
-  verdict_ = verdict;
+void HierarchicalGroup::end_with(const Error& group_error) {
+  group_error_ = group_error;
   links_.shut_down();
   for_links_->end();  // a rank in a first call with this one is connected, but not accepted
   pipes_.shut_down();
-  local_.shm().fail(verdict);
+  local_.shm().fail(group_error);
 }
 
 /// By rank of the whole group.
@@ -168,7 +168,7 @@ std::optional<Error> HierarchicalGroup::told_of_left(const Error& error) const {
   const auto& lost = links_.awaited();
   if (!text.ends_with(tcp::kMostLikelyFailed) || lost.size() != 1) return std::nullopt;
   const int rank = spec_.world_ranks[static_cast<size_t>(lost.front())];
-  if (!has_left(*spec_.store, rank, Deadline::after(kVerdictLimit))) return std::nullopt;
+  if (!has_left(*spec_.store, rank, Deadline::after(kGroupErrorLimit))) return std::nullopt;
   return Error(
       error.code(),
       fmt::format("{}: it left, and had ended all its process groups in good order",
@@ -176,7 +176,7 @@ std::optional<Error> HierarchicalGroup::told_of_left(const Error& error) const {
 }
 
 /// The first error that any rank wrote: `error`, if no other came before.
-Error HierarchicalGroup::verdict(const Error& error, Kind kind) {
+Error HierarchicalGroup::agreed_error(const Error& error, Kind kind) {
   std::optional<Error> named;
   try {
     const bool searches = kind == Kind::kCollective && error.code() == ErrorCode::kTimeout;
@@ -186,7 +186,7 @@ Error HierarchicalGroup::verdict(const Error& error, Kind kind) {
     log_debug(fmt::format("{}: the late ranks of group '{}' are unknown: {}",
                           spec_.rank_name(spec_.rank), spec_.name, store_error.what()));
   }
-  return try_to_agree(spec_, named.value_or(error), Deadline::after(kVerdictLimit));
+  return try_to_agree(spec_, named.value_or(error), Deadline::after(kGroupErrorLimit));
 }
 
 bool HierarchicalGroup::try_send(const void* data, const MessageHeader& message, int destination,

@@ -111,8 +111,8 @@ class HierarchicalGroup : public GroupImpl {
     }
   }
   [[noreturn]] void throw_agreed(const Error& error, Kind kind);
-  void end_with(const Error& verdict) LOCKSTEP_REQUIRES(mutex_);
-  Error verdict(const Error& error, Kind kind);
+  void end_with(const Error& group_error) LOCKSTEP_REQUIRES(mutex_);
+  Error agreed_error(const Error& error, Kind kind);
   std::optional<Error> told_of_left(const Error& error) const;
   std::vector<int> awaited();
   int local_of(int rank) const;
@@ -134,9 +134,9 @@ class HierarchicalGroup : public GroupImpl {
   Scratch scratch_;
   uint64_t sequence_ = 0;
   std::chrono::microseconds spin_{};
-  std::atomic<bool> finds_verdict_ = false;  // a thread does so, or has done so
+  std::atomic<bool> finds_group_error_ = false;  // a thread does so, or has done so
   Mutex mutex_;
-  std::optional<Error> verdict_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::optional<Error> group_error_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
 /// Collective over the members, on at least two hosts. Hosts with one rank have no shared part, so
@@ -150,10 +150,10 @@ class HierarchicalGroup : public GroupImpl {
 /// although later ones would, as a broadcast at its root. Without connections a rank has no
 /// descriptor for the group; then it has one per peer, and one to wait with.
 ///
-/// Failure: the first rank that meets an error writes it into the store as the group's verdict. It
-/// then ends its connections and its host's shared group. Ranks woken by that read the verdict. So
-/// every rank throws the same text, which names the culprit and not the neighbour that gave up. If
-/// the store is gone as well, each rank reports its own error. A collective that times out names
+/// Failure: the first rank that meets an error writes it into the store as the group's error. It
+/// then ends its connections and its host's shared group. Ranks woken by that read the group error.
+/// So every rank throws the same text, which names the culprit and not the neighbour that gave up.
+/// If the store is gone as well, each rank reports its own error. A collective that times out names
 /// the ranks that did not wait in it. Each waiting rank records its wait in the store at its
 /// timeout: a rank which only waited for the late one is not blamed. If all ranks waited, it names
 /// the ranks between which no data passes.

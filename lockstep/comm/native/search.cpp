@@ -8,7 +8,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
-#include "lockstep/comm/verdict.h"
+#include "lockstep/comm/group_error.h"
 
 namespace lockstep {
 namespace {
@@ -72,7 +72,7 @@ Error Search::name_the_late(const Error& error, const std::vector<int>& awaited)
   store.set(waited_ + std::to_string(spec_.rank), encode_ranks(awaited) + kBeforeText + text,
             Deadline::after(kStoreLimit));
   store.set(begun_key_, "", Deadline::after(kStoreLimit));
-  // If another rank is faster, its verdict counts, whatever the result here. One rank at a time
+  // If another rank is faster, its error counts, whatever the result here. One rank at a time
   // reads the answers: all answers for every rank would overload the store of a large group.
   if (is_told_within(std::max(kGrace, 3 * look_))) return error;
   if (!has_turn() && is_told_within(kTurn)) return error;
@@ -103,7 +103,7 @@ int Search::witness_of(const std::vector<int>& late, const Answers& all) const {
 }
 
 bool Search::is_told_within(std::chrono::milliseconds limit) const {
-  const auto key = verdict_key(spec_);
+  const auto key = group_error_key(spec_);
   try {
     spec_.store->wait(std::span(&key, 1), Deadline::after(limit));
     return true;

@@ -5,8 +5,8 @@
 // in the group's store. It writes the ranks for which it waits, and so does every waiting rank as
 // soon as it sees the search. A rank that has not written after a moment does not wait: it is late.
 //
-//   waiting --time is over--------------> writes awaited ranks ----verdict there--> ends with it
-//   waiting --alarm(): another began it-> writes awaited ranks ----kGrace is over-> names the late
+//   waiting --time is over--------------> writes awaited ranks --group error there-> ends with it
+//   waiting --alarm(): another began it-> writes awaited ranks --kGrace is over----> names the late
 
 #include <chrono>
 #include <functional>
@@ -40,11 +40,11 @@ class Search {
 
   /// This rank timed out with `error` while it waited for `awaited`, as far as it knows. Returns
   /// the error that names the culprit. Returns `error` if the culprit cannot be identified, or
-  /// another rank has written a verdict meanwhile. Takes at most kGrace (or three looks of alarm(),
-  /// if that is more) and some round trips to the store. It takes kTurn more if the rank with the
-  /// first turn has died. One rank reads all answers: size * (1 + awaited.size()) numbers, and as
-  /// many errors of up to half a KiB. It reports the error of a rank that waited for the culprit.
-  /// Errors: the store's.
+  /// another rank has written a group error meanwhile. Takes at most kGrace (or three looks of
+  /// alarm(), if that is more) and some round trips to the store. It takes kTurn more if the rank
+  /// with the first turn has died. One rank reads all answers: size * (1 + awaited.size()) numbers,
+  /// and as many errors of up to half a KiB. It reports the error of a rank that waited for the
+  /// culprit. Errors: the store's.
   Error name_the_late(const Error& error, const std::vector<int>& awaited);
 
  private:

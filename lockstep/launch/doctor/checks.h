@@ -8,13 +8,13 @@
 
 namespace lockstep::doctor {
 
-enum class Verdict { kPass, kWarn, kFail };
+enum class CheckResult { kPass, kWarn, kFail };
 
-std::string to_string(Verdict verdict);  ///< "pass", "warn", "fail"
+std::string to_string(CheckResult result);  ///< "pass", "warn", "fail"
 
 struct CheckRow {
   std::string check;  ///< "name resolution"
-  Verdict verdict = Verdict::kPass;
+  CheckResult result = CheckResult::kPass;
   std::string text;  ///< The finding, and its hosts.
   std::string mend;  ///< The command or action that mends it; empty if all is well.
 };

@@ -65,7 +65,7 @@ RankTable table_of_hosts(const std::vector<HostFinding>& hosts) {
   return table;
 }
 
-std::string subnet_verdict(const RankTable& table, std::string* fits) {
+std::string subnet_fault(const RankTable& table, std::string* fits) {
   std::string text;
   for (const auto generation : {AscendGeneration::kTraining, AscendGeneration::kA2}) {
     const auto faults = check_subnets(table, generation);
@@ -96,7 +96,8 @@ void check_links(const std::vector<HostFinding>& hosts, size_t index, CheckRows*
   const HostFinding& host = hosts[index];
   for (const auto& [id, problem] : host.facts.device_links) {
     rows->push_back(
-        {"device links", Verdict::kFail, fmt::format("{}: device {}: {}", host.name, id, problem),
+        {"device links", CheckResult::kFail,
+         fmt::format("{}: device {}: {}", host.name, id, problem),
          fmt::format("hccn_tool -i {0} -link -g; hccn_tool -i {0} -netdetect -s address {1}; "
                      "hccn_tool -i {0} -net_health -g",
                      id, peer_of(hosts, index, id))});
@@ -104,7 +105,7 @@ void check_links(const std::vector<HostFinding>& hosts, size_t index, CheckRows*
   const auto& lone = host.facts.devices_without_switch;
   if (lone.empty()) return;
   rows->push_back(
-      {"device switches", Verdict::kWarn,
+      {"device switches", CheckResult::kWarn,
        fmt::format("{}: {} {} {} no switch", host.name, lone.size() == 1 ? "device" : "devices",
                    fmt::join(lone, ", "), lone.size() == 1 ? "sees" : "see"),
        fmt::format("hccn_tool -i {} -lldp -g; is its cable in, and LLDP on at the "
@@ -141,7 +142,7 @@ CheckRows check_speeds(const Findings& all) {
   CheckRows rows;
   for (const int host : hosts) {
     rows.push_back(
-        {"speed", Verdict::kWarn,
+        {"speed", CheckResult::kWarn,
          fmt::format("{}: slow with every other host; good pairs have {}", name(host), good),
          "ethtool INTERFACE (speed, duplex); ip -s link (errors); is another job there?"});
   }
@@ -149,18 +150,18 @@ CheckRows check_speeds(const Findings& all) {
     const PairSpeed& pair = all.speeds[index];
     if (hosts.contains(pair.from) || hosts.contains(pair.to)) continue;
     rows.push_back(
-        {"speed", Verdict::kWarn,
+        {"speed", CheckResult::kWarn,
          fmt::format("{} to {}: {:.2f} Gbit/s, {:.0f} us; good pairs have {}", name(pair.from),
                      name(pair.to), pair.gbit_s, pair.latency_us, good),
          fmt::format("ip route get {} on {}; ethtool INTERFACE", name(pair.to), name(pair.from))});
   }
   for (const PairSpeed& pair : all.speeds) {
     if (pair.problem.empty()) continue;
-    rows.push_back({"speed", Verdict::kWarn,
+    rows.push_back({"speed", CheckResult::kWarn,
                     fmt::format("{} to {}: {}", name(pair.from), name(pair.to), pair.problem),
                     "run it again"});
   }
-  if (rows.empty()) rows.push_back({"speed", Verdict::kPass, "good pairs have " + good, ""});
+  if (rows.empty()) rows.push_back({"speed", CheckResult::kPass, "good pairs have " + good, ""});
   return rows;
 }
 
@@ -170,12 +171,13 @@ CheckRows check_devices(const Findings& all) {
   if (is_for_ascend(table)) {
     const auto twice = check_addresses(table);
     std::string fits;
-    const std::string wrong = subnet_verdict(table, &fits);
+    const std::string wrong = subnet_fault(table, &fits);
     if (!twice.empty())
-      rows.push_back({"device addresses", Verdict::kFail, to_string(twice[0]), kSetAddress});
-    if (!wrong.empty()) rows.push_back({"device addresses", Verdict::kFail, wrong, kSetAddress});
+      rows.push_back({"device addresses", CheckResult::kFail, to_string(twice[0]), kSetAddress});
+    if (!wrong.empty())
+      rows.push_back({"device addresses", CheckResult::kFail, wrong, kSetAddress});
     if (rows.empty()) {
-      rows.push_back({"device addresses", Verdict::kPass,
+      rows.push_back({"device addresses", CheckResult::kPass,
                       fmt::format("{} devices, as {} has them", num_ranks(table), fits), ""});
     }
   }

@@ -20,8 +20,8 @@ bool all_equal(const Values& values) {
   return true;
 }
 
-CheckRows one_row(std::string check, Verdict verdict, std::string text, std::string mend = "") {
-  return {{std::move(check), verdict, std::move(text), std::move(mend)}};
+CheckRows one_row(std::string check, CheckResult result, std::string text, std::string mend = "") {
+  return {{std::move(check), result, std::move(text), std::move(mend)}};
 }
 
 }  // namespace
@@ -30,18 +30,19 @@ CheckRows check_answers(const std::vector<HostFinding>& hosts) {
   CheckRows rows;
   for (const HostFinding& host : hosts) {
     if (host.problem.empty()) continue;
-    rows.push_back({"answers", Verdict::kFail, host.name + ": " + host.problem,
+    rows.push_back({"answers", CheckResult::kFail, host.name + ": " + host.problem,
                     "run by hand: " + host.command});
   }
   if (!rows.empty()) return rows;
-  return one_row("answers", Verdict::kPass, counted(static_cast<int64_t>(hosts.size()), "host"));
+  return one_row("answers", CheckResult::kPass,
+                 counted(static_cast<int64_t>(hosts.size()), "host"));
 }
 
 CheckRows check_builds(const std::vector<HostFinding>& hosts) {
   Values values;
   for (const auto& host : hosts) values.emplace_back(host.name, host.facts.build_id);
-  if (all_equal(values)) return one_row("lockstep", Verdict::kPass, spread(values));
-  return one_row("lockstep", Verdict::kFail,
+  if (all_equal(values)) return one_row("lockstep", CheckResult::kPass, spread(values));
+  return one_row("lockstep", CheckResult::kFail,
                  spread(values) + "; two builds refuse each other at their first hello",
                  "install the same build on every host");
 }
@@ -52,7 +53,7 @@ CheckRows check_machines(const std::vector<HostFinding>& hosts) {
   CheckRows rows;
   for (const auto& [id, names] : names_of) {
     if (names.size() < 2) continue;
-    rows.push_back({"machines", Verdict::kWarn,
+    rows.push_back({"machines", CheckResult::kWarn,
                     fmt::format("{} are one machine", fmt::join(names, ", ")),
                     "name each host once; give it more processes with --nproc_per_node"});
   }
@@ -68,14 +69,15 @@ CheckRows check_libtorch(const std::vector<HostFinding>& hosts) {
     values.emplace_back(host.name, none ? "none" : host.facts.libtorch);
   }
   if (missing == hosts.size()) {
-    return one_row("libtorch", Verdict::kWarn,
+    return one_row("libtorch", CheckResult::kWarn,
                    "lockstep has none here (lockstep-doctor-libtorch is "
                    "not beside it)",
                    "install a lockstep that was built with libtorch, if programs "
                    "need it");
   }
-  if (all_equal(values)) return one_row("libtorch", Verdict::kPass, spread(values));
-  return one_row("libtorch", Verdict::kFail, spread(values), "install the same version everywhere");
+  if (all_equal(values)) return one_row("libtorch", CheckResult::kPass, spread(values));
+  return one_row("libtorch", CheckResult::kFail, spread(values),
+                 "install the same version everywhere");
 }
 
 CheckRows check_instruction_sets(const std::vector<HostFinding>& hosts) {
@@ -85,8 +87,8 @@ CheckRows check_instruction_sets(const std::vector<HostFinding>& hosts) {
     values.emplace_back(host.name,
                         facts.libtorch_isa.empty() ? facts.instruction_set : facts.libtorch_isa);
   }
-  if (all_equal(values)) return one_row("instruction set", Verdict::kPass, spread(values));
-  return one_row("instruction set", Verdict::kWarn,
+  if (all_equal(values)) return one_row("instruction set", CheckResult::kPass, spread(values));
+  return one_row("instruction set", CheckResult::kWarn,
                  spread(values) + "; results will not have the same bits on every host",
                  "export ATEN_CPU_CAPABILITY=default (or the lowest of them) on every host");
 }
@@ -100,7 +102,7 @@ CheckRows check_clocks(const std::vector<HostFinding>& hosts) {
     const double sure = std::max(0.0, std::abs(host.clock_offset_s) - host.clock_error_s);
     worst = std::max(worst, sure);
     if (sure <= kWarn) continue;
-    rows.add(sure > kFail ? Verdict::kFail : Verdict::kWarn, host.name,
+    rows.add(sure > kFail ? CheckResult::kFail : CheckResult::kWarn, host.name,
              fmt::format("{:.1f} s {}", std::abs(host.clock_offset_s),
                          host.clock_offset_s > 0 ? "ahead" : "behind"),
              "sudo systemctl restart chronyd (or systemd-timesyncd), then chronyc makestep");

@@ -30,7 +30,7 @@ void check_lookup(const HostFinding& host, const HostFinding& other, const NameL
                   bool many, RowBuilder* rows) {
   const bool itself = &host == &other;
   if (!lookup.error.empty()) {
-    rows->add(itself ? Verdict::kWarn : Verdict::kFail, host.name,
+    rows->add(itself ? CheckResult::kWarn : CheckResult::kFail, host.name,
               fmt::format("cannot resolve '{}': {}", lookup.name, lookup.error),
               mend_hosts_file(other, lookup.name));
     return;
@@ -41,20 +41,20 @@ void check_lookup(const HostFinding& host, const HostFinding& other, const NameL
   const bool elsewhere = host.facts.host_id != other.facts.host_id;
   if (is_loopback(address)) {
     if (!many || (!itself && !elsewhere)) return;
-    rows->add(itself ? Verdict::kWarn : Verdict::kFail, host.name,
+    rows->add(itself ? CheckResult::kWarn : CheckResult::kFail, host.name,
               itself ? fmt::format("its own name '{}' is {}; a program that tells others this "
                                    "address cannot be reached",
                                    lookup.name, address)
                      : fmt::format("'{}' is {}, which is the host itself", lookup.name, address),
               mend_hosts_file(other, lookup.name));
   } else if (std::find(own.begin(), own.end(), address) == own.end()) {
-    rows->add(Verdict::kWarn, host.name,
+    rows->add(CheckResult::kWarn, host.name,
               fmt::format("'{}' is {}, which is no address of that host ({})", lookup.name, address,
                           outside_address(other.facts)),
               mend_hosts_file(other, lookup.name));
   }
   if (lookup.seconds > 1) {
-    rows->add(Verdict::kWarn, host.name,
+    rows->add(CheckResult::kWarn, host.name,
               fmt::format("resolving '{}' took {:.1f} s", lookup.name, lookup.seconds),
               fmt::format("repair the name server in /etc/resolv.conf, or add {} {} to /etc/hosts",
                           address, lookup.name));
@@ -98,7 +98,7 @@ class LinkRows {
     for (const auto& [key, from] : failures()) {
       const auto& [to, ports, problem] = key;
       rows.push_back(
-          {"links", Verdict::kFail,
+          {"links", CheckResult::kFail,
            fmt::format("{} from {}: {}: {}", name(to), host_list(from, all_.hosts.size() + 1),
                        ports_text(ports), problem),
            mend_link(ports, name(to))});
@@ -129,7 +129,7 @@ class LinkRows {
   CheckRow cut_row(int host) const {
     for (const LinkFinding& link : all_.links) {
       if (link.to != host) continue;
-      return {"links", Verdict::kFail,
+      return {"links", CheckResult::kFail,
               fmt::format("{} is out of reach of every other host: {}", name(host), link.problem),
               mend_link({0}, name(host))};
     }
@@ -186,7 +186,7 @@ CheckRows check_ports(const std::vector<HostFinding>& hosts) {
       asked.insert(port.asked);
       if (port.error.empty()) continue;
       // The first host serves the job; on the others only HCCL's ports must be free.
-      rows.add(&host == &hosts[0] ? Verdict::kFail : Verdict::kWarn, host.name, port.error,
+      rows.add(&host == &hosts[0] ? CheckResult::kFail : CheckResult::kWarn, host.name, port.error,
                fmt::format("find its owner: sudo ss -ltnp 'sport = :{}'; or choose another with "
                            "--master_port",
                            port.asked));
@@ -204,7 +204,7 @@ CheckRows check_links(const Findings& all) {
   if (!rows.empty()) return rows;
   std::set<std::pair<int, int>> pairs;
   for (const LinkFinding& link : all.links) pairs.insert({link.from, link.to});
-  return {{"links", Verdict::kPass,
+  return {{"links", CheckResult::kPass,
            fmt::format("{}, each way, on every port",
                        pairs.size() == 2 ? "1 pair" : fmt::format("{} pairs", pairs.size() / 2)),
            ""}};
@@ -217,7 +217,7 @@ CheckRows check_firewalls(const std::vector<HostFinding>& hosts) {
     for (const Firewall& firewall : host.facts.firewalls) {
       if (firewall.state == FirewallState::kUnknown) unknown.insert(firewall.program);
       if (firewall.state != FirewallState::kOn) continue;
-      rows.add(Verdict::kWarn, host.name,
+      rows.add(CheckResult::kWarn, host.name,
                fmt::format("{} blocks: {}", firewall.program, firewall.detail),
                mend_firewall(firewall));
     }

@@ -21,7 +21,7 @@ int64_t needed_backlog(size_t num_hosts) {
 void check_backlog(const HostFinding& host, const char* name, int64_t value, int64_t needed,
                    RowBuilder* rows) {
   if (value < 0 || value >= needed) return;
-  rows->add(Verdict::kWarn, host.name,
+  rows->add(CheckResult::kWarn, host.name,
             fmt::format("net.{} is {}, below {}: connections can fail at random when all start "
                         "at once",
                         name, value, needed),
@@ -61,7 +61,7 @@ class OpenPorts {
 
   void say(const std::string& host, RowBuilder* rows) const {
     if (text_.empty()) return;
-    rows->add(Verdict::kWarn, host, text_ + " can be taken by any connection of the host",
+    rows->add(CheckResult::kWarn, host, text_ + " can be taken by any connection of the host",
               "sudo sysctl -w net.ipv4.ip_local_reserved_ports=" + reserved_);
   }
 
@@ -121,7 +121,7 @@ CheckRows check_reserved_ports(const Findings& all) {
     OpenPorts open(host.facts);
     const auto base = hccl_base(host.facts.hccl_base_port);
     if (!base) {
-      rows.add(Verdict::kFail, host.name,
+      rows.add(CheckResult::kFail, host.name,
                fmt::format("HCCL_IF_BASE_PORT={} is no port from 1024 to 65520",
                            host.facts.hccl_base_port),
                "export HCCL_IF_BASE_PORT=60000");
@@ -143,7 +143,7 @@ CheckRows check_open_files(const std::vector<HostFinding>& hosts) {
     const int64_t limit = host.facts.open_files;
     if (limit >= 0 && (least < 0 || limit < least)) least = limit;
     if (limit >= 0 && limit < 1024) {
-      rows.add(limit < 256 ? Verdict::kFail : Verdict::kWarn, host.name,
+      rows.add(limit < 256 ? CheckResult::kFail : CheckResult::kWarn, host.name,
                fmt::format("{} descriptors a process are few", limit), "ulimit -n 65535");
     }
   }
@@ -158,7 +158,7 @@ CheckRows check_shared_memory(const std::vector<HostFinding>& hosts) {
     const int64_t bytes = host.facts.shm_bytes;
     if (bytes >= 0 && (least < 0 || bytes < least)) least = bytes;
     if (bytes >= kWanted) continue;
-    rows.add(Verdict::kWarn, host.name,
+    rows.add(CheckResult::kWarn, host.name,
              bytes < 0 ? "not there: PyTorch's data loaders need it"
                        : format_bytes(bytes) +
                              " is little for PyTorch's data loaders (lockstep "
@@ -176,13 +176,13 @@ CheckRows check_disks(const std::vector<HostFinding>& hosts) {
   for (const auto& host : hosts) {
     for (const DiskSpace& disk : host.facts.disks) {
       if (!disk.error.empty()) {
-        rows.add(Verdict::kFail, host.name, disk.path + ": " + disk.error,
+        rows.add(CheckResult::kFail, host.name, disk.path + ": " + disk.error,
                  fmt::format("mkdir -p {0}; chmod u+w {0}", disk.path));
         continue;
       }
       if (least < 0 || disk.free_bytes < least) least = disk.free_bytes;
       if (disk.free_bytes >= kLittle) continue;
-      rows.add(disk.free_bytes < kNone ? Verdict::kFail : Verdict::kWarn, host.name,
+      rows.add(disk.free_bytes < kNone ? CheckResult::kFail : CheckResult::kWarn, host.name,
                fmt::format("{} has {} free", disk.path, format_bytes(disk.free_bytes)),
                "make room, or choose another folder with --log_dir");
     }
@@ -197,14 +197,14 @@ CheckRows check_cores(const std::vector<HostFinding>& hosts) {
     const HostFacts& facts = host.facts;
     counts.emplace_back(host.name, std::to_string(facts.usable_cores));
     if (facts.usable_cores < facts.cores) {
-      rows.add(Verdict::kWarn, host.name,
+      rows.add(CheckResult::kWarn, host.name,
                fmt::format("bound to {} of {} cores", facts.usable_cores, facts.cores),
                fmt::format("taskset -c 0-{} lockstep run ... (or --cpuset-cpus of the container, "
                            "--cpu-bind=none of srun)",
                            facts.cores - 1));
     }
     if (facts.cpu_quota > 0 && facts.cpu_quota + 0.05 < facts.usable_cores) {
-      rows.add(Verdict::kWarn, host.name,
+      rows.add(CheckResult::kWarn, host.name,
                fmt::format("the control group gives {:.1f} of {} cores", facts.cpu_quota,
                            facts.usable_cores),
                "raise the container's CPU limit, or start fewer processes and threads");
@@ -222,7 +222,7 @@ CheckRows check_load(const std::vector<HostFinding>& hosts) {
     load.cores = host.facts.cores;
     if (!load.busy()) continue;
     rows.add(
-        Verdict::kWarn, host.name, "busy: " + load.text(),
+        CheckResult::kWarn, host.name, "busy: " + load.text(),
         "end the programs there (ps -eo pcpu,user,args --sort=-pcpu | head), or measure later");
   }
   return rows.finish("no host is busy with something else");

@@ -13,21 +13,21 @@ namespace {
 
 constexpr size_t kMatrixHosts = 16;  // wider ones are left to --json
 
-std::string mark(Verdict verdict, bool terminal) {
-  if (!terminal) return to_string(verdict);
-  switch (verdict) {
-    case Verdict::kPass:
+std::string mark(CheckResult result, bool terminal) {
+  if (!terminal) return to_string(result);
+  switch (result) {
+    case CheckResult::kPass:
       return "\033[32m\u2713\033[0m";
-    case Verdict::kWarn:
+    case CheckResult::kWarn:
       return "\033[33m!\033[0m";
     default:
       return "\033[31m\u2717\033[0m";
   }
 }
 
-size_t count_of(const CheckRows& rows, Verdict verdict) {
+size_t count_of(const CheckRows& rows, CheckResult result) {
   return static_cast<size_t>(std::count_if(
-      rows.begin(), rows.end(), [&](const CheckRow& row) { return row.verdict == verdict; }));
+      rows.begin(), rows.end(), [&](const CheckRow& row) { return row.result == result; }));
 }
 
 std::string table_text(const CheckRows& rows, bool terminal) {
@@ -36,8 +36,7 @@ std::string table_text(const CheckRows& rows, bool terminal) {
   const std::string indent((terminal ? 1U : 4U) + 2 + width + 2, ' ');
   std::string text;
   for (const CheckRow& row : rows) {
-    text +=
-        fmt::format("{}  {:<{}}  {}\n", mark(row.verdict, terminal), row.check, width, row.text);
+    text += fmt::format("{}  {:<{}}  {}\n", mark(row.result, terminal), row.check, width, row.text);
     if (!row.mend.empty()) text += fmt::format("{}mend: {}\n", indent, row.mend);
   }
   return text;
@@ -82,16 +81,16 @@ std::string report_text(const Findings& findings, const CheckRows& rows, bool te
     });
     if (!slow_pairs(findings.speeds).empty()) text += "  < slow\n";
   }
-  const auto warnings = static_cast<int64_t>(count_of(rows, Verdict::kWarn));
-  return text + fmt::format("\n{} passed, {}, {} failed\n", count_of(rows, Verdict::kPass),
-                            counted(warnings, "warning"), count_of(rows, Verdict::kFail));
+  const auto warnings = static_cast<int64_t>(count_of(rows, CheckResult::kWarn));
+  return text + fmt::format("\n{} passed, {}, {} failed\n", count_of(rows, CheckResult::kPass),
+                            counted(warnings, "warning"), count_of(rows, CheckResult::kFail));
 }
 
 std::string report_json(const Findings& findings, const CheckRows& rows) {
   nlohmann::ordered_json checks = nlohmann::ordered_json::array();
   for (const CheckRow& row : rows) {
     checks.push_back({{"check", row.check},
-                      {"verdict", to_string(row.verdict)},
+                      {"verdict", to_string(row.result)},
                       {"text", row.text},
                       {"mend", row.mend}});
   }
@@ -123,8 +122,8 @@ std::string report_json(const Findings& findings, const CheckRows& rows) {
                      {"slow", std::find(slow.begin(), slow.end(), i) != slow.end()},
                      {"problem", pair.problem}});
   }
-  Verdict worst = Verdict::kPass;
-  for (const CheckRow& row : rows) worst = std::max(worst, row.verdict);
+  CheckResult worst = CheckResult::kPass;
+  for (const CheckRow& row : rows) worst = std::max(worst, row.result);
   const nlohmann::ordered_json report = {{"verdict", to_string(worst)},
                                          {"checks", std::move(checks)},
                                          {"hosts", std::move(hosts)},
@@ -134,7 +133,7 @@ std::string report_json(const Findings& findings, const CheckRows& rows) {
 }
 
 int exit_status_of(const CheckRows& rows) {
-  return count_of(rows, Verdict::kFail) > 0 ? 1 : 0;
+  return count_of(rows, CheckResult::kFail) > 0 ? 1 : 0;
 }
 
 }  // namespace lockstep::doctor

@@ -6,32 +6,32 @@
 
 namespace lockstep::doctor {
 
-void RowBuilder::add(Verdict verdict, const std::string& host, const std::string& text,
+void RowBuilder::add(CheckResult result, const std::string& host, const std::string& text,
                      const std::string& mend) {
   for (Entry& entry : entries_) {
-    if (entry.verdict == verdict && entry.text == text && entry.mend == mend) {
+    if (entry.result == result && entry.text == text && entry.mend == mend) {
       entry.hosts.push_back(host);
       return;
     }
   }
-  entries_.push_back({verdict, text, mend, {host}});
+  entries_.push_back({result, text, mend, {host}});
 }
 
 CheckRows RowBuilder::finish(const std::string& well) const {
   CheckRows rows;
   for (const Entry& entry : entries_) {
-    rows.push_back({check_, entry.verdict,
+    rows.push_back({check_, entry.result,
                     fmt::format("{}: {}", host_list(entry.hosts, num_hosts_), entry.text),
                     entry.mend});
   }
-  if (rows.empty()) rows.push_back({check_, Verdict::kPass, well, ""});
+  if (rows.empty()) rows.push_back({check_, CheckResult::kPass, well, ""});
   std::stable_sort(rows.begin(), rows.end(),
-                   [](const CheckRow& a, const CheckRow& b) { return a.verdict > b.verdict; });
+                   [](const CheckRow& a, const CheckRow& b) { return a.result > b.result; });
   return rows;
 }
 
-std::string to_string(Verdict verdict) {
-  return verdict == Verdict::kPass ? "pass" : verdict == Verdict::kWarn ? "warn" : "fail";
+std::string to_string(CheckResult result) {
+  return result == CheckResult::kPass ? "pass" : result == CheckResult::kWarn ? "warn" : "fail";
 }
 
 std::string host_list(const std::vector<std::string>& names, size_t num_hosts) {

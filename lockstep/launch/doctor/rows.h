@@ -16,15 +16,15 @@ class RowBuilder {
   RowBuilder(std::string check, size_t num_hosts)
       : check_(std::move(check)), num_hosts_(num_hosts) {}
 
-  /// Adds `text` of `host`; rows with equal verdict, text and mend become one.
-  void add(Verdict verdict, const std::string& host, const std::string& text,
+  /// Adds `text` of `host`; rows of equal result, text and mend become one.
+  void add(CheckResult result, const std::string& host, const std::string& text,
            const std::string& mend);
   /// The rows, or the one that passes with `well`.
   CheckRows finish(const std::string& well) const;
 
  private:
   struct Entry {
-    Verdict verdict;
+    CheckResult result;
     std::string text;
     std::string mend;
     std::vector<std::string> hosts;

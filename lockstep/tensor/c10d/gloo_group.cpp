@@ -189,7 +189,7 @@ class GlooGroup final : public CheckedGroup {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      if (is_end_by_another_call(error, waiting)) await_verdict();
+      if (is_end_by_another_call(error, waiting)) await_group_error();
       throw from_gloo(doing.text(), error);
     }
   }

@@ -150,8 +150,8 @@ bool is_listed(const Error& error, const std::string& name) {
   return std::regex_search(cause_of(error.what()), list);
 }
 
-void expect_verdict(ProcessGroup& group, const Call& call, ErrorCode code, const std::string& name,
-                    bool makes_groups = false) {
+void expect_group_error(ProcessGroup& group, const Call& call, ErrorCode code,
+                        const std::string& name, bool makes_groups = false) {
   const Error error = first_error(group, call);
   require(error.code() == code, fmt::format("wrong error: {}", error.what()));
   const bool is_first = cause_of(error.what()).starts_with(name);
@@ -237,8 +237,8 @@ void strike_during(const Strike& one) {
           board->victim = ::getpid();
           arm(one);
         }
-        expect_verdict(struck, tried.call, want, fmt::format("rank {}", one.victim),
-                       tried.makes_groups);
+        expect_group_error(struck, tried.call, want, fmt::format("rank {}", one.victim),
+                           tried.makes_groups);
         if (++board->survivors == world.size - 1) ::kill(board->victim, SIGKILL);
         if (tried.makes_groups && one.signal == SIGSTOP) stay_with_others(*board, world.size - 1);
       },
@@ -348,7 +348,7 @@ void name_only_the_frozen(const Staggered& one) {
       ::kill(::getpid(), SIGSTOP);
     }
     if (world.rank == one.later) std::this_thread::sleep_for(timeout * 3 / 4);
-    expect_verdict(group, call, ErrorCode::kTimeout, fmt::format("rank {} ", one.frozen));
+    expect_group_error(group, call, ErrorCode::kTimeout, fmt::format("rank {} ", one.frozen));
     if (++board->survivors == world.size - 1) ::kill(board->victim, SIGKILL);
   });
   for (size_t rank = 0; rank < ends.size(); ++rank) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/verdict.h"
+#include "lockstep/comm/group_error.h"
 #include "lockstep/store/request_store.h"
 #include "tests/comm/support/timeless_store.h"
 
@@ -32,10 +32,10 @@ class HangingStore final : public RequestStore {
 };
 
 // All ranks' answers, for each of a thousand ranks, are too many for a store.
-TEST(Search, WhoFindsAVerdictDoesNotAskWhatAllRanksSay) {
+TEST(Search, WhoFindsAGroupErrorDoesNotAskWhatAllRanksSay) {
   const auto store = std::make_shared<testing::TimelessStore>();
   const Error over(ErrorCode::kTimeout, "time is over");
-  std::vector<std::string> verdicts;
+  std::vector<std::string> errors;
   for (const int rank : {0, 2, 3}) {
     GroupSpec spec;
     spec.rank = rank;
@@ -45,11 +45,11 @@ TEST(Search, WhoFindsAVerdictDoesNotAskWhatAllRanksSay) {
     Search search(spec);
     EXPECT_EQ(search.alarm()(), rank != 0) << "rank 0 begins";
     const Error error = search.name_the_late(over, {1});
-    verdicts.emplace_back(agree_on_verdict(spec, error, Deadline::after(1s)).what());
+    errors.emplace_back(agree_on_group_error(spec, error, Deadline::after(1s)).what());
   }
-  EXPECT_TRUE(verdicts[0].starts_with("rank 1 did not come in time")) << verdicts[0];
-  EXPECT_EQ(verdicts[1], verdicts[0]);
-  EXPECT_EQ(verdicts[2], verdicts[0]);
+  EXPECT_TRUE(errors[0].starts_with("rank 1 did not come in time")) << errors[0];
+  EXPECT_EQ(errors[1], errors[0]);
+  EXPECT_EQ(errors[2], errors[0]);
   EXPECT_EQ(store->watched, 1);
 }
 

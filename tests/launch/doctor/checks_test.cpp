@@ -28,7 +28,7 @@ TEST(DoctorChecks, HostThatDoesNotAnswerNamesTheCommand) {
   Findings all = sound_hosts(3);
   all.hosts[2].problem = "the command ended with exit code 255: ssh: no route to host";
   const auto rows = evaluate(all);
-  EXPECT_EQ(rows[0].verdict, Verdict::kFail);
+  EXPECT_EQ(rows[0].result, CheckResult::kFail);
   EXPECT_EQ(rows[0].text, "h3: the command ended with exit code 255: ssh: no route to host");
   EXPECT_EQ(rows[0].mend, "run by hand: ssh h3 lockstep doctor --probe");
   all.hosts.erase(all.hosts.begin(), all.hosts.begin() + 2);
@@ -274,7 +274,7 @@ TEST(DoctorChecks, DeviceAddressesOfBothGenerations) {
   const auto links = check_devices(a2);
   ASSERT_EQ(links.size(), 3U);
   EXPECT_EQ(links[1].text, "h1: devices 0, 1 see no switch");
-  EXPECT_EQ(links[1].verdict, Verdict::kWarn);
+  EXPECT_EQ(links[1].result, CheckResult::kWarn);
   EXPECT_TRUE(links[1].mend.starts_with("hccn_tool -i 0 -lldp -g; ")) << links[1].mend;
   EXPECT_NE(links[2].mend.find("; hccn_tool -i 3 -netdetect -s address " +
                                a2.hosts[0].facts.device_addresses["3"] + "; "),

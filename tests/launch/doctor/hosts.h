@@ -53,8 +53,8 @@ inline doctor::Findings sound_hosts(int num) {
 inline std::string complaints(const doctor::CheckRows& rows) {
   std::string text;
   for (const auto& row : rows) {
-    if (row.verdict == doctor::Verdict::kPass) continue;
-    text += fmt::format("{} {}: {}\n", doctor::to_string(row.verdict), row.check, row.text);
+    if (row.result == doctor::CheckResult::kPass) continue;
+    text += fmt::format("{} {}: {}\n", doctor::to_string(row.result), row.check, row.text);
     if (row.mend.empty()) text += "  no mend\n";
   }
   return text;

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "lockstep/base/literals.h"
+#include "lockstep/comm/group_error.h"
 #include "lockstep/comm/native/shm/life.h"
-#include "lockstep/comm/verdict.h"
 
 namespace lockstep::shm {
 namespace {
@@ -36,7 +36,7 @@ void Barrier::enter(OpHeader header, const Place& place, const void* data, int64
   header.sequence = told_as_ == 0 ? sequence_ : told_as_;
   header_ = header;
   compared_ = 0;
-  throw_verdict();
+  throw_group_error();
   reach(FaultPoint::kArriving);
   auto& slot = control_.slot(spec_.rank);
   auto& own = slot.posts[sequence_ & 1];
@@ -95,8 +95,8 @@ void Barrier::compare(int rank) {
                              spec_.rank_name(second));
   const Error error(ErrorCode::kMismatch, *text);
   fail(error);
-  throw_verdict();
-  throw error;  // another rank died while it wrote its verdict; this one is as valid
+  throw_group_error();
+  throw error;  // another rank died while it wrote the group error; this one is as valid
 }
 
 bool Barrier::all_met(uint64_t count) const {
@@ -142,27 +142,28 @@ std::string Barrier::whereabouts(const std::vector<int>& ranks, uint64_t sequenc
 }
 
 void Barrier::fail(const Error& error) {
-  auto& verdict = control_.head().verdict;
-  uint32_t none = Verdict::kNone;
-  if (verdict.state.compare_exchange_strong(none, Verdict::kWriting)) {
-    verdict.code = static_cast<int32_t>(error.code());
-    std::strncpy(verdict.text, error.what(), sizeof verdict.text - 1);
-    verdict.state.store(Verdict::kReady);
+  auto& group_error = control_.head().group_error;
+  uint32_t none = GroupError::kNone;
+  if (group_error.state.compare_exchange_strong(none, GroupError::kWriting)) {
+    group_error.code = static_cast<int32_t>(error.code());
+    std::strncpy(group_error.text, error.what(), sizeof group_error.text - 1);
+    group_error.state.store(GroupError::kReady);
     control_.head().event.signal();
     return;
   }
-  // Another rank was first: its text is the verdict for this rank too. Writing takes microseconds;
+  // Another rank was first: its text is the error of this rank too. Writing takes microseconds;
   // the limit is for a writer that is killed or stopped meanwhile.
   const auto bound = Deadline::after(100ms);
-  while (verdict.state.load(std::memory_order_acquire) != Verdict::kReady && !bound.passed()) {
+  while (group_error.state.load(std::memory_order_acquire) != GroupError::kReady &&
+         !bound.passed()) {
     sched_yield();
   }
 }
 
-void Barrier::throw_verdict() const {
-  const auto& verdict = control_.head().verdict;
-  if (verdict.state.load(std::memory_order_acquire) != Verdict::kReady) return;
-  throw Error(static_cast<ErrorCode>(verdict.code), verdict.text);
+void Barrier::throw_group_error() const {
+  const auto& group_error = control_.head().group_error;
+  if (group_error.state.load(std::memory_order_acquire) != GroupError::kReady) return;
+  throw Error(static_cast<ErrorCode>(group_error.code), group_error.text);
 }
 
 bool Barrier::anyone_gone(const std::vector<int>& ranks) const {
@@ -172,7 +173,7 @@ bool Barrier::anyone_gone(const std::vector<int>& ranks) const {
 }
 
 void Barrier::check(const std::vector<int>& among, const Doing& doing) {
-  throw_verdict();
+  throw_group_error();
   for (const int rank : among) {
     const Life life = rank == spec_.rank ? Life::kAlive : look_at(control_.slot(rank));
     if (life == Life::kAlive) continue;
@@ -182,8 +183,8 @@ void Barrier::check(const std::vector<int>& among, const Doing& doing) {
             "{}: {} {}", doing.text, whereabouts({rank}, doing.sequence),
             life == Life::kDead ? kDied : "ended its process group while others still used it"));
     fail(error);
-    throw_verdict();
-    throw error;  // it died while it wrote its verdict; this one is as valid
+    throw_group_error();
+    throw error;  // it died while it wrote the group error; this one is as valid
   }
 }
 
@@ -194,8 +195,8 @@ void Barrier::time_out(const std::vector<int>& missing, const Doing& doing) {
                                 std::chrono::duration<double>(spec_.timeout).count(),
                                 whereabouts(missing, doing.sequence)));
   fail(error);
-  throw_verdict();
-  throw error;  // another rank died while it wrote its verdict; this one is as valid
+  throw_group_error();
+  throw error;  // another rank died while it wrote the group error; this one is as valid
 }
 
 }  // namespace lockstep::shm

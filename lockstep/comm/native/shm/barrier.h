@@ -1,5 +1,5 @@
 #pragma once
-// Synchronization of the ranks of a host: headers, barriers, waits, and one verdict for all.
+// Synchronization of the ranks of a host: headers, barriers, waits, and one error for all.
 
 #include <atomic>
 #include <functional>
@@ -51,18 +51,19 @@ class Barrier {
   const Post& post(int rank) const { return control_.slot(rank).posts[sequence_ & 1]; }
   const std::byte* inline_data(int rank, int64_t bytes) const;
 
-  /// Makes `error` the verdict, if there is none, and wakes all ranks.
+  /// Makes `error` the group error, if there is none, and wakes all ranks.
   void fail(const Error& error);
-  /// Throws the verdict if there is one; if a rank of `among` is gone, makes that the verdict.
+  /// Throws the group error if there is one; if a rank of `among` is gone, makes that the group
+  /// error.
   void check(const std::vector<int>& among, const Doing& doing);
-  /// Throws kTimeout as the verdict.
+  /// Throws kTimeout as the group error.
   [[noreturn]] void time_out(const std::vector<int>& missing, const Doing& doing);
   /// The ranks for which the first timed-out enter() or sync() waited; for its thread.
   const std::vector<int>& awaited() const { return awaited_; }
 
   /// Waits for `ready`: first a short spin, which yields the core each turn if there are fewer
-  /// cores than ranks. Then it sleeps on `event`, and checks the verdict and the ranks of missing()
-  /// every few milliseconds. False: timeout, and a rank is missing. Any thread.
+  /// cores than ranks. Then it sleeps on `event`, and checks the group error and the ranks of
+  /// missing() every few milliseconds. False: timeout, and a rank is missing. Any thread.
   template <class Ready, class Missing, class Doing>
   bool wait(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
             const Waiting& waiting) {
@@ -133,7 +134,7 @@ class Barrier {
     while (true) {
       event.wait(ready, kSlice);
       if (ready()) return true;
-      throw_verdict();
+      throw_group_error();
       if (const auto late = missing(); anyone_gone(late)) {
         if (ready()) return true;  // it did its part before it ended
         check(late, doing());
@@ -160,7 +161,7 @@ class Barrier {
   std::vector<int> not_met(uint64_t count) const;
   /// "rank 2 (last finished all_reduce #7)" for each.
   std::string whereabouts(const std::vector<int>& ranks, uint64_t sequence) const;
-  void throw_verdict() const;
+  void throw_group_error() const;
   bool anyone_gone(const std::vector<int>& ranks) const;
   Doing current() const {
     return {describe(header_), sequence_};

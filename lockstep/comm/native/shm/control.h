@@ -95,7 +95,7 @@ struct alignas(kCacheLine) RankSlot {
 };
 
 /// The first error of any rank; all throw it.
-struct Verdict {
+struct GroupError {
   enum State : uint32_t { kNone, kWriting, kReady };
   std::atomic<uint32_t> state;
   int32_t code;
@@ -138,7 +138,7 @@ struct Head {
   uint64_t magic;
   int64_t num_ranks;
   alignas(kCacheLine) Event event;
-  alignas(kCacheLine) Verdict verdict;
+  alignas(kCacheLine) GroupError group_error;
   AllocateRecord allocation;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lockstep/comm/bytes.h"
+#include "lockstep/comm/group_error.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/making.h"
 #include "lockstep/comm/native/shm/attach.h"
@@ -17,7 +18,6 @@
 #include "lockstep/comm/native/shm/memory.h"
 #include "lockstep/comm/native/shm/staged.h"
 #include "lockstep/comm/spans.h"
-#include "lockstep/comm/verdict.h"
 
 namespace lockstep {
 namespace {
@@ -246,7 +246,7 @@ void ShmGroupImpl::refuse_counts(const shm::ExchangeCall::Disagreement& found,
                                 found.sent, spec_.rank_name(spec_.rank), found.expected));
   barrier_.fail(error);
   barrier_.check({}, {describe(header)});
-  throw error;  // another rank died while it wrote its verdict; this one is as valid
+  throw error;  // another rank died while it wrote the group error; this one is as valid
 }
 
 void ShmGroupImpl::broadcast(void* data, int64_t count, DType dtype, int root,

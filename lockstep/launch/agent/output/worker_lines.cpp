@@ -27,7 +27,7 @@ const char* variable(const Environment& environment, std::string_view name) {
 
 }  // namespace
 
-LineRate::Verdict LineRate::line(Time now) {
+LineChoice LineRate::line(Time now) {
   if (limit_ == 0) return {};
   if (filled_ != Time{}) {
     const double seconds = std::chrono::duration<double>(now - filled_).count();
@@ -89,9 +89,9 @@ void WorkerLines::line(int local_rank, int stream, const std::string& text) {
   copy(local_rank, stream, text);
   if (options_.raw) return;
   if (finish_open(local_rank, stream, text)) return;
-  const auto verdict = rates_[static_cast<size_t>(local_rank)].line(now_);
-  if (!verdict.show) return;
-  if (verdict.dropped > 0) tell_dropped(local_rank, verdict.dropped);
+  const auto choice = rates_[static_cast<size_t>(local_rank)].line(now_);
+  if (!choice.show) return;
+  if (choice.dropped > 0) tell_dropped(local_rank, choice.dropped);
   if (!folder_.holds(stream, text) && echo_.repeats(local_rank, stream, text)) return;
   show(folder_.add(local_rank, stream, text, now_));
 }

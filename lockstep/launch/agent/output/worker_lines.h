@@ -16,6 +16,12 @@
 
 namespace lockstep {
 
+/// The treatment of one line of a rank.
+struct LineChoice {
+  bool show = true;
+  long dropped = 0;  ///< Lines dropped since the last shown one; to be reported before this one.
+};
+
 /// Limits the lines of one rank on the console: `lines_a_second` on average, as many at once. So a
 /// rank that prints without end does not hide the others' output. Pure: time is an argument.
 class LineRate {
@@ -25,11 +31,7 @@ class LineRate {
   /// lines_a_second 0: all.
   explicit LineRate(int lines_a_second) : limit_(lines_a_second), left_(lines_a_second) {}
 
-  struct Verdict {
-    bool show = true;
-    long dropped = 0;  ///< Lines dropped since the last shown one; to be reported before this one.
-  };
-  Verdict line(Time now);
+  LineChoice line(Time now);
 
   /// Lines dropped and not reported yet; then counts them as reported.
   long take_dropped();

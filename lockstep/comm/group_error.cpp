@@ -1,4 +1,4 @@
-#include "lockstep/comm/verdict.h"
+#include "lockstep/comm/group_error.h"
 
 #include <fmt/format.h>
 
@@ -11,22 +11,22 @@ bool is_harmless(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnavailable;
 }
 
-std::string verdict_key(const GroupSpec& spec) {
-  return verdict_key(spec.whole.empty() ? spec.name : spec.whole);
+std::string group_error_key(const GroupSpec& spec) {
+  return group_error_key(spec.whole.empty() ? spec.name : spec.whole);
 }
 
-std::string verdict_key(const std::string& group) {
+std::string group_error_key(const std::string& group) {
   return group + "/verdict";
 }
 
-std::string encode_verdict(const Error& error) {
+std::string encode_group_error(const Error& error) {
   return fmt::format("{} {}", static_cast<int>(error.code()), error.what());
 }
 
-Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadline) {
-  const auto swap =
-      spec.store->compare_set(verdict_key(spec), std::nullopt, encode_verdict(error), deadline);
-  return !swap.swapped && swap.value ? decode_verdict(*swap.value) : error;
+Error agree_on_group_error(const GroupSpec& spec, const Error& error, Deadline deadline) {
+  const auto swap = spec.store->compare_set(group_error_key(spec), std::nullopt,
+                                            encode_group_error(error), deadline);
+  return !swap.swapped && swap.value ? decode_group_error(*swap.value) : error;
 }
 
 Error with_store_lost(const Error& error, const std::exception& store_error) {
@@ -39,18 +39,18 @@ Error with_store_lost(const Error& error, const std::exception& store_error) {
 
 Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline) noexcept {
   try {
-    return agree_on_verdict(spec, error, deadline);
+    return agree_on_group_error(spec, error, deadline);
   } catch (const std::exception& store_error) {
-    log_debug(fmt::format("{}: the store lacks the verdict of group '{}': {}",
+    log_debug(fmt::format("{}: the store lacks the error of group '{}': {}",
                           spec.rank_name(spec.rank), spec.name, store_error.what()));
     return with_store_lost(error, store_error);
   }
 }
 
-Error decode_verdict(const std::string& text) {
+Error decode_group_error(const std::string& text) {
   const size_t space = text.find(' ');
   const auto code = static_cast<ErrorCode>(
-      parse_int(text.substr(0, space), 0, static_cast<int>(ErrorCode::kInternal), "verdict"));
+      parse_int(text.substr(0, space), 0, static_cast<int>(ErrorCode::kInternal), "group error"));
   return Error(code, text.substr(space + 1));
 }
 

@@ -15,12 +15,12 @@ bool is_harmless(ErrorCode code);
 /// The end of a message about a rank that certainly died.
 inline constexpr const char* kDied = "died; its own log or the launcher's says why";
 
-std::string verdict_key(const GroupSpec& spec);
-std::string verdict_key(const std::string& group);
+std::string group_error_key(const GroupSpec& spec);
+std::string group_error_key(const std::string& group);
 
 /// Writes `error` unless another rank was first; returns the error in the store. Errors: the
 /// store's.
-Error agree_on_verdict(const GroupSpec& spec, const Error& error, Deadline deadline);
+Error agree_on_group_error(const GroupSpec& spec, const Error& error, Deadline deadline);
 
 /// The same, but it never fails. If the store does not answer, only this rank has the error; if the
 /// store is gone, the error reports that.
@@ -30,8 +30,8 @@ Error try_to_agree(const GroupSpec& spec, const Error& error, Deadline deadline)
 /// may have ended only because of it.
 Error with_store_lost(const Error& error, const std::exception& store_error);
 
-std::string encode_verdict(const Error& error);
-/// Decodes `text`, read at verdict_key().
-Error decode_verdict(const std::string& text);
+std::string encode_group_error(const Error& error);
+/// Decodes `text`, read at group_error_key().
+Error decode_group_error(const std::string& text);
 
 }  // namespace lockstep
