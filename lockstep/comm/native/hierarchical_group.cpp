@@ -100,7 +100,7 @@ HierarchicalGroup::HierarchicalGroup(const GroupSpec& spec, const HierarchicalPl
     : spec_(spec),
       plan_(plan),
       own_piece_sum_(own_piece_nodes(plan), plan.size),
-      search_(spec_),
+      detection_(spec_),
       local_(std::move(shm), plan.local, plan.num_local()),
       fellows_(fellow_carriers(plan)),
       for_links_(std::move(for_links)),
@@ -108,11 +108,11 @@ HierarchicalGroup::HierarchicalGroup(const GroupSpec& spec, const HierarchicalPl
       links_(
           spec.rank, std::vector<UniqueFd>(static_cast<size_t>(spec.size)),
           [this](int rank) { return spec_.rank_name(rank); },
-          spec.world_ranks[static_cast<size_t>(spec.rank)], search_.alarm(), for_links_.get()),
+          spec.world_ranks[static_cast<size_t>(spec.rank)], detection_.alarm(), for_links_.get()),
       pipes_(
           *for_pipes_, spec.size, [this](int rank) { return spec_.rank_name(rank); },
           spec.world_ranks[static_cast<size_t>(spec.rank)]) {
-  local_.shm().set_alarm(search_.alarm());
+  local_.shm().set_alarm(detection_.alarm());
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   if (cores >= plan_.num_local()) spin_ = kSpin;
 }
@@ -139,7 +139,7 @@ void HierarchicalGroup::throw_agreed(const Error& error, Kind kind) {
 
 void HierarchicalGroup::give_up(const Error& error, Deadline deadline) noexcept {
   const Error agreed = try_to_agree(spec_, error, deadline);
-  // A thread that searches for late ranks will see it in the store, and end the group.
+  // A thread that detects late ranks will see it in the store, and end the group.
   if (finds_group_error_) return;
   MutexLock lock(mutex_);
   if (!group_error_) end_with(agreed);
@@ -179,8 +179,8 @@ std::optional<Error> HierarchicalGroup::told_of_left(const Error& error) const {
 Error HierarchicalGroup::agreed_error(const Error& error, Kind kind) {
   std::optional<Error> named;
   try {
-    const bool searches = kind == Kind::kCollective && error.code() == ErrorCode::kTimeout;
-    if (searches) named = search_.name_the_late(error, awaited());
+    const bool timed_out = kind == Kind::kCollective && error.code() == ErrorCode::kTimeout;
+    if (timed_out) named = detection_.name_the_late(error, awaited());
     if (kind == Kind::kCollective && !named) named = told_of_left(error);
   } catch (const Error& store_error) {
     log_debug(fmt::format("{}: the late ranks of group '{}' are unknown: {}",

@@ -10,7 +10,7 @@
 #include "lockstep/comm/native/hierarchical_plan.h"
 #include "lockstep/comm/native/hierarchical_step.h"
 #include "lockstep/comm/native/host_ranks.h"
-#include "lockstep/comm/native/search.h"
+#include "lockstep/comm/native/straggler_detection.h"
 #include "lockstep/comm/native/tcp/links.h"
 #include "lockstep/comm/native/tcp/peers.h"
 #include "lockstep/comm/native/tcp/pipes.h"
@@ -123,7 +123,7 @@ class HierarchicalGroup : public GroupImpl {
   const GroupSpec spec_;
   const HierarchicalPlan plan_;
   const TreeSum own_piece_sum_;
-  Search search_;
+  StragglerDetection detection_;
   HostRanks local_;
   const std::vector<int> fellows_;  // carriers of this rank's slice on the other hosts
   const std::unique_ptr<tcp::Peers> for_links_;

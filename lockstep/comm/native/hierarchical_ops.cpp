@@ -16,7 +16,7 @@ OpHeader HierarchicalGroup::next_header(OpKind kind, int64_t count, DType dtype,
   OpHeader header = header_of(kind, count, dtype, op, root);
   header.sequence = ++sequence_;
   local_.shm().tell_as(sequence_);
-  search_.start_waiting();
+  detection_.start_waiting();
   return header;
 }
 

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/search.h"
+#include "lockstep/comm/native/straggler_detection.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/search.h"
+#include "lockstep/comm/native/straggler_detection.h"
 
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class HangingStore final : public RequestStore {
 };
 
 // All ranks' answers, for each of a thousand ranks, are too many for a store.
-TEST(Search, WhoFindsAGroupErrorDoesNotAskWhatAllRanksSay) {
+TEST(StragglerDetection, WhoFindsAGroupErrorDoesNotAskWhatAllRanksSay) {
   const auto store = std::make_shared<testing::TimelessStore>();
   const Error over(ErrorCode::kTimeout, "time is over");
   std::vector<std::string> errors;
@@ -42,9 +42,9 @@ TEST(Search, WhoFindsAGroupErrorDoesNotAskWhatAllRanksSay) {
     spec.size = 4;
     spec.world_ranks = {0, 1, 2, 3};
     spec.store = store;
-    Search search(spec);
-    EXPECT_EQ(search.alarm()(), rank != 0) << "rank 0 begins";
-    const Error error = search.name_the_late(over, {1});
+    StragglerDetection detection(spec);
+    EXPECT_EQ(detection.alarm()(), rank != 0) << "rank 0 begins";
+    const Error error = detection.name_the_late(over, {1});
     errors.emplace_back(agree_on_group_error(spec, error, Deadline::after(1s)).what());
   }
   EXPECT_TRUE(errors[0].starts_with("rank 1 did not come in time")) << errors[0];
@@ -54,7 +54,7 @@ TEST(Search, WhoFindsAGroupErrorDoesNotAskWhatAllRanksSay) {
 }
 
 // Rank 1 waits for rank 0 on its host, which has the reason for its missing connection with rank 2.
-TEST(Search, WhatARankSaysThatWaitedForTheLateOneIsTold) {
+TEST(StragglerDetection, WhatARankSaysThatWaitedForTheLateOneIsTold) {
   GroupSpec spec;
   spec.rank = 1;
   spec.size = 3;
@@ -62,25 +62,25 @@ TEST(Search, WhatARankSaysThatWaitedForTheLateOneIsTold) {
   spec.world_ranks = {0, 1, 2};
   spec.store = std::make_shared<testing::TimelessStore>();
   spec.store->set("g/waited/0", "2\nconnection refused", Deadline::after(1s));
-  Search search(spec);
-  const Error error = search.name_the_late(Error(ErrorCode::kTimeout, "rank 0 is late"), {0});
+  StragglerDetection detection(spec);
+  const Error error = detection.name_the_late(Error(ErrorCode::kTimeout, "rank 0 is late"), {0});
   EXPECT_STREQ(error.what(), "rank 2 did not come in time (rank 0 says: connection refused)");
 }
 
 // Otherwise each collective with a long wait would take as long as the store may.
-TEST(Search, AStoreThatHangsHoldsUpWhoWaitsOnceAndShortly) {
+TEST(StragglerDetection, AStoreThatHangsHoldsUpWhoWaitsOnceAndShortly) {
   const auto store = std::make_shared<HangingStore>();
   GroupSpec spec;
   spec.size = 2;
   spec.world_ranks = {0, 1};
   spec.store = store;
-  Search search(spec);
-  search.start_waiting();
-  while (store->questions == 0) EXPECT_FALSE(search.alarm()());
+  StragglerDetection detection(spec);
+  detection.start_waiting();
+  while (store->questions == 0) EXPECT_FALSE(detection.alarm()());
   EXPECT_LE(store->longest, 500ms);
-  search.start_waiting();  // the next collective
-  const auto end = Deadline::after(3 * Search::kLook);
-  while (!end.passed()) EXPECT_FALSE(search.alarm()());
+  detection.start_waiting();  // the next collective
+  const auto end = Deadline::after(3 * StragglerDetection::kLook);
+  while (!end.passed()) EXPECT_FALSE(detection.alarm()());
   EXPECT_EQ(store->questions, 1);
 }
 

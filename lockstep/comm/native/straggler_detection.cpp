@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/search.h"
+#include "lockstep/comm/native/straggler_detection.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,7 +20,8 @@ constexpr char kBeforeText = '\n';
 
 std::chrono::milliseconds look_of(int size) {
   using std::chrono::milliseconds;
-  return std::max(Search::kLook, std::chrono::duration_cast<milliseconds>(size * kLookPerRank));
+  return std::max(StragglerDetection::kLook,
+                  std::chrono::duration_cast<milliseconds>(size * kLookPerRank));
 }
 
 using Awaited = std::vector<std::optional<std::vector<int>>>;
@@ -40,17 +41,17 @@ std::vector<std::vector<bool>> table_of(const Awaited& awaited) {
 
 }  // namespace
 
-Search::Search(const GroupSpec& spec)
+StragglerDetection::StragglerDetection(const GroupSpec& spec)
     : spec_(spec),
       begun_key_(spec.name + "/search"),
       waited_(spec.name + "/waited/"),
       look_(look_of(spec.size)) {}
 
-void Search::start_waiting() {
+void StragglerDetection::start_waiting() {
   next_look_ = std::chrono::steady_clock::now() + look_;
 }
 
-bool Search::has_begun() {
+bool StragglerDetection::has_begun() {
   using Clock = std::chrono::steady_clock;
   const auto now = Clock::now();
   if (now < std::max(next_look_, pause_end_)) return false;
@@ -58,7 +59,7 @@ bool Search::has_begun() {
   try {
     return spec_.store->check(std::span(&begun_key_, 1), Deadline::after(kLookLimit));
   } catch (const Error& error) {
-    log_debug(fmt::format("{}: no search for late ranks of group '{}' now: {}",
+    log_debug(fmt::format("{}: no detection of late ranks of group '{}' now: {}",
                           spec_.rank_name(spec_.rank), spec_.name, error.what()));
     const bool comes_back = error.code() == ErrorCode::kTimeout;
     pause_end_ = comes_back ? Clock::now() + kPause : Clock::time_point::max();
@@ -66,7 +67,7 @@ bool Search::has_begun() {
   }
 }
 
-Error Search::name_the_late(const Error& error, const std::vector<int>& awaited) {
+Error StragglerDetection::name_the_late(const Error& error, const std::vector<int>& awaited) {
   Store& store = *spec_.store;
   const auto text = std::string(error.what()).substr(0, kMostText);
   store.set(waited_ + std::to_string(spec_.rank), encode_ranks(awaited) + kBeforeText + text,
@@ -89,7 +90,7 @@ Error Search::name_the_late(const Error& error, const std::vector<int>& awaited)
 
 /// A rank that waited for a late one. Its error may contain more, such as a refused connection and
 /// the reason.
-int Search::witness_of(const std::vector<int>& late, const Answers& all) const {
+int StragglerDetection::witness_of(const std::vector<int>& late, const Answers& all) const {
   const auto waited = [&](int rank) {
     const auto& awaited = all[static_cast<size_t>(rank)];
     return awaited && std::find_first_of(awaited->begin(), awaited->end(), late.begin(),
@@ -102,7 +103,7 @@ int Search::witness_of(const std::vector<int>& late, const Answers& all) const {
   return spec_.rank;
 }
 
-bool Search::is_told_within(std::chrono::milliseconds limit) const {
+bool StragglerDetection::is_told_within(std::chrono::milliseconds limit) const {
   const auto key = group_error_key(spec_);
   try {
     spec_.store->wait(std::span(&key, 1), Deadline::after(limit));
@@ -113,12 +114,12 @@ bool Search::is_told_within(std::chrono::milliseconds limit) const {
   }
 }
 
-bool Search::has_turn() const {
+bool StragglerDetection::has_turn() const {
   const auto by = begun_key_ + "/by";
   return spec_.store->compare_set(by, std::nullopt, "", Deadline::after(kStoreLimit)).swapped;
 }
 
-Search::Said Search::answers() const {
+StragglerDetection::Said StragglerDetection::answers() const {
   const auto size = static_cast<size_t>(spec_.size);
   Said all{Answers(size), std::vector<std::string>(size)};
   // watch() from revision 0 returns all answers at once.
@@ -135,7 +136,7 @@ Search::Said Search::answers() const {
 
 /// All ranks wait, so no rank is late. Two that wait for each other have lost their connection; the
 /// rank with the most of these is named first.
-Error Search::name_the_cut(const Error& error, const Answers& all) const {
+Error StragglerDetection::name_the_cut(const Error& error, const Answers& all) const {
   const Cut cut = widest_cut(all);
   if (cut.rank < 0) return error;
   return Error(ErrorCode::kTimeout,

@@ -1,9 +1,10 @@
 #pragma once
 // Straggler detection by all ranks of a group over several hosts.
 //
-// The rank that a rank waits for may itself wait. So the first rank that times out begins a search
-// in the group's store. It writes the ranks for which it waits, and so does every waiting rank as
-// soon as it sees the search. A rank that has not written after a moment does not wait: it is late.
+// The rank that a rank waits for may itself wait. So the first rank that times out begins the
+// detection in the group's store. It writes the ranks for which it waits. So does every waiting
+// rank as soon as it sees that. A rank that has not written after a moment does not wait: it is
+// late.
 //
 //   waiting --time is over--------------> writes awaited ranks --group error there-> ends with it
 //   waiting --alarm(): another began it-> writes awaited ranks --kGrace is over----> names the late
@@ -19,17 +20,17 @@
 
 namespace lockstep {
 
-/// One rank's part in a search. For the thread of the collectives.
-class Search {
+/// One rank's part in the detection. For the thread of the collectives.
+class StragglerDetection {
  public:
-  explicit Search(const GroupSpec& spec);
-  Search(const Search&) = delete;
-  Search& operator=(const Search&) = delete;
+  explicit StragglerDetection(const GroupSpec& spec);
+  StragglerDetection(const StragglerDetection&) = delete;
+  StragglerDetection& operator=(const StragglerDetection&) = delete;
 
   /// A collective begins: its waiting time is counted from now.
   void start_waiting();
 
-  /// For waiting ranks: true if another rank has begun a search, so that the wait must end as if it
+  /// For waiting ranks: true if another rank has begun it, so that the wait must end as if it
   /// had timed out. It queries the store kLook after start_waiting() and then every kLook, so it
   /// may be called at any rate. Large groups query less often: a store then serves some 4,000 such
   /// requests per second.
