@@ -34,9 +34,9 @@ void listen(Store& store, const std::string& prefix, const std::string& end,
   const std::string look_prefix = prefix + std::string(kLook);
   uint64_t version = 0;
   while (true) {
-    const auto news = store.watch(prefix, version, Deadline::after(kForEver));
-    version = news.version;
-    for (const auto& [key, value] : news.changes) {
+    const auto watched = store.watch(prefix, version, Deadline::after(kForEver));
+    version = watched.version;
+    for (const auto& [key, value] : watched.changes) {
       if (key == end) return;
       if (key == prefix + kAsk && value) answer(*value == "stacks");
       if (value && key.starts_with(look_prefix)) look(key.substr(look_prefix.size()));

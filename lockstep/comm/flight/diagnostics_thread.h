@@ -11,9 +11,9 @@
 namespace lockstep {
 
 /// A thread of a host's first two ranks in a group, one of which may be frozen. It sleeps until a
-/// rank of another host requests news of this host through the store. Then it calls
-/// `answer(with_stacks)`, or `look(token)` for each requested token. Groups of one host, and the
-/// other ranks, have none. It ends with the object.
+/// rank of another host requests the operations of this host's ranks through the store. Then it
+/// calls `answer(with_stacks)`, or `look(token)` for each requested token. Groups of one host, and
+/// the other ranks, have none. It ends with the object.
 class DiagnosticsThread {
  public:
   DiagnosticsThread(const GroupSpec& spec, std::function<void(bool with_stacks)> answer,

@@ -111,9 +111,9 @@ HeldUp ask_all(const GroupSpec& spec, const std::string& question, const GroupSp
   try {
     const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
     const auto token = fmt::format("{}.{}", rank, question);
-    const auto news = news_of_all(widest, token, patience);
-    if (make_topology(widest.host_ids).num_hosts() > 1) forget_news(widest, token);
-    return find(news.calls);
+    const auto operations = operations_of_all(widest, token, patience);
+    if (make_topology(widest.host_ids).num_hosts() > 1) remove_operations(widest, token);
+    return find(operations.calls);
   } catch (const std::exception& error) {
     log_debug(fmt::format("{}: the ranks that hold up others are unknown: {}",
                           spec.rank_name(spec.rank), error.what()));
@@ -248,9 +248,9 @@ void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overd
   // Held, so that another rank may report the next hang if this process dies meanwhile.
   claims_.push_back({spec, call.number, token});  // also if the store answers too late
   if (spec->store->hold(claim_key(*spec), token, kLifeTtl, watch_limit())) {
-    const auto news = news_of_all(*spec, token, kOtherHosts);
-    const auto why = why_overdue(*spec, call, news);
-    log_warn(hang_text(*spec, call, news.last) + (why.empty() ? "" : "; " + why));
+    const auto operations = operations_of_all(*spec, token, kOtherHosts);
+    const auto why = why_overdue(*spec, call, operations);
+    log_warn(hang_text(*spec, call, operations.last) + (why.empty() ? "" : "; " + why));
     return;
   }
   claims_.pop_back();
@@ -260,16 +260,16 @@ void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overd
   const int teller = rank_of(*claim, spec->size);
   const auto& hosts = spec->host_ids;
   const bool is_here = hosts[static_cast<size_t>(teller)] == hosts[static_cast<size_t>(spec->rank)];
-  if (!is_here) tell_news(*spec, *claim);
+  if (!is_here) write_operations(*spec, *claim);
 }
 
-/// `news`: of the ranks of `spec`; the ranks of a wider group are queried besides.
+/// `operations`: of the ranks of `spec`; the ranks of a wider group are queried besides.
 std::string HangWatch::why_overdue(const GroupSpec& spec, const Overdue& call,
-                                   const RankNews& news) {
+                                   const RankOperations& operations) {
   const auto widest = widest_with(spec);
   const int peer = call.sequence == 0 ? call.peer : kAnyPeer;
   if (widest->world_ranks == spec.world_ranks) {
-    return to_string(held_up_in(spec, news.calls, spec.world_ranks, peer, call.so_far_ns));
+    return to_string(held_up_in(spec, operations.calls, spec.world_ranks, peer, call.so_far_ns));
   }
   const auto question = fmt::format("waits.{}", call.number);
   return to_string(ask_all(spec, question, *widest, kOtherHosts, [&](const auto& calls) {
@@ -282,7 +282,7 @@ void HangWatch::take_back() {
   std::erase_if(claims_, [this](const Claim& claim) {
     if (patience_.is_open(claim.number)) return false;
     try {
-      forget_news(*claim.spec, claim.token);
+      remove_operations(*claim.spec, claim.token);
       claim.spec->store->erase(claim_key(*claim.spec), watch_limit());
     } catch (const Error& error) {
       log_debug(fmt::format("the store keeps the report of a late rank: {}", error.what()));

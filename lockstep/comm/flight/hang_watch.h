@@ -12,7 +12,7 @@
 
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
-#include "lockstep/comm/flight/news.h"
+#include "lockstep/comm/flight/operations.h"
 #include "lockstep/comm/flight/patience.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/group_impl.h"
@@ -53,7 +53,8 @@ class HangWatch {
   void run();
   void look(const Groups& groups);
   void report(const std::shared_ptr<const GroupSpec>& spec, const Overdue& call);
-  std::string why_overdue(const GroupSpec& spec, const Overdue& call, const RankNews& news);
+  std::string why_overdue(const GroupSpec& spec, const Overdue& call,
+                          const RankOperations& operations);
   void take_back();
   std::shared_ptr<const GroupSpec> widest_with(const GroupSpec& spec);
 

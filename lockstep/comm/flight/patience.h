@@ -76,7 +76,7 @@ class Patience {
 };
 
 /// The world ranks of `ranks` that keep collective `sequence` of a group waiting: ranks without
-/// news, ranks that have not entered it, ranks stopped inside.
+/// a report, ranks that have not entered it, ranks stopped inside.
 std::vector<int> late_for(const std::vector<LastCall>& calls, const std::vector<int>& ranks,
                           uint64_t sequence);
 

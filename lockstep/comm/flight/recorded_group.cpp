@@ -7,7 +7,7 @@
 #include "lockstep/comm/flight/diagnostics_thread.h"
 #include "lockstep/comm/flight/hang_watch.h"
 #include "lockstep/comm/flight/last_calls.h"
-#include "lockstep/comm/flight/news.h"
+#include "lockstep/comm/flight/operations.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/group_error.h"
 
@@ -24,7 +24,7 @@ class RecordedGroup : public GroupImpl {
         impl_(std::move(impl)),
         diagnostics_thread_(
             spec, [spec](bool with_stacks) { tell_of_host(spec, with_stacks); },
-            [spec](const std::string& token) { tell_news(spec, token); }),
+            [spec](const std::string& token) { write_operations(spec, token); }),
         watch_(HangWatch::of(ring_)) {
     watch_->add(group_, spec);
   }

@@ -1,4 +1,4 @@
-#include "lockstep/comm/flight/news.h"
+#include "lockstep/comm/flight/operations.h"
 
 #include <algorithm>
 
@@ -20,35 +20,35 @@ std::string told_prefix(const GroupSpec& spec, const std::string& token) {
   return spec.name + "/now/" + token + "/";
 }
 
-void append(RankNews& news, RankNews more) {
-  news.last.insert(news.last.end(), more.last.begin(), more.last.end());
-  news.calls.insert(news.calls.end(), more.calls.begin(), more.calls.end());
+void append(RankOperations& operations, RankOperations more) {
+  operations.last.insert(operations.last.end(), more.last.begin(), more.last.end());
+  operations.calls.insert(operations.calls.end(), more.calls.begin(), more.calls.end());
 }
 
-std::string encode(const RankNews& news) {
-  return encode_last_calls(news.last) + "\n" + encode_rank_calls(news.calls);
+std::string encode(const RankOperations& operations) {
+  return encode_last_calls(operations.last) + "\n" + encode_rank_calls(operations.calls);
 }
 
 /// Errors: kCorrupt.
-RankNews decode(const std::string& text) {
+RankOperations decode(const std::string& text) {
   const size_t line = std::min(text.find('\n'), text.size() - 1);
   return {decode_last_calls(text.substr(0, line)), decode_rank_calls(text.substr(line + 1))};
 }
 
 }  // namespace
 
-RankNews news_here(const GroupSpec& spec) {
+RankOperations operations_here(const GroupSpec& spec) {
   const auto records = records_here(spec);
-  RankNews news{last_calls_in(records, spec), {}};
+  RankOperations operations{last_calls_in(records, spec), {}};
   for (const FlightRecord& record : records) {
-    news.calls.push_back(calls_of(record, process_state(record.pid, record.pid_space)));
+    operations.calls.push_back(calls_of(record, process_state(record.pid, record.pid_space)));
   }
-  return news;
+  return operations;
 }
 
-RankNews news_of_all(const GroupSpec& spec, const std::string& token,
-                     std::chrono::milliseconds patience) {
-  RankNews news = news_here(spec);
+RankOperations operations_of_all(const GroupSpec& spec, const std::string& token,
+                                 std::chrono::milliseconds patience) {
+  RankOperations operations = operations_here(spec);
   const Topology topology = make_topology(spec.host_ids);
   const int own = topology.host_of[static_cast<size_t>(spec.rank)];
   for (int host = 0; host < topology.num_hosts(); ++host) {
@@ -61,21 +61,21 @@ RankNews news_of_all(const GroupSpec& spec, const std::string& token,
     version = told.version;
     for (const auto& [key, value] : told.changes) {
       if (!value) continue;
-      append(news, decode(*value));
+      append(operations, decode(*value));
       --silent;
     }
   }
-  return news;
+  return operations;
 }
 
-void tell_news(const GroupSpec& spec, const std::string& token) {
+void write_operations(const GroupSpec& spec, const std::string& token) {
   const int host = make_topology(spec.host_ids).host_of[static_cast<size_t>(spec.rank)];
   const auto key = told_prefix(spec, token) + std::to_string(host);
   // If two ranks of a host report, the first counts.
-  spec.store->compare_set(key, std::nullopt, encode(news_here(spec)), store_limit());
+  spec.store->compare_set(key, std::nullopt, encode(operations_here(spec)), store_limit());
 }
 
-void forget_news(const GroupSpec& spec, const std::string& token) {
+void remove_operations(const GroupSpec& spec, const std::string& token) {
   DiagnosticsThread::take_back(spec, token, store_limit());
   for (const auto& key : spec.store->list(told_prefix(spec, token), store_limit()))
     spec.store->erase(key, store_limit());
