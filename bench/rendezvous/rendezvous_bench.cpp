@@ -45,12 +45,12 @@ class SimulatedAgents {
 
   void begin() {
     leader_.emplace(store_, rules_);
-    leader_->begin(news());
+    leader_->begin(new_changes());
   }
   /// All agents join, in any number of batches.
   void come() {
     for (size_t i = 0; i < offers_.size(); ++i) say(i);
-    leader_->take(news());
+    leader_->take(new_changes());
   }
   /// Each reads its plan and reports that its workers run.
   int64_t read_plans() {
@@ -65,31 +65,31 @@ class SimulatedAgents {
       offer.work = NodeWork::kBusy;
       say(i);
     }
-    leader_->take(news());
+    leader_->take(new_changes());
     return world;
   }
   void fail() {
     Failure failure;
     failure.status.code = 1;
     store_->set(keys::failure(offers_[0].generation), to_json(failure), soon());
-    leader_->take(news());
+    leader_->take(new_changes());
   }
   void end_workers() {
     for (size_t i = 0; i < offers_.size(); ++i) {
       offers_[i].work = NodeWork::kIdle;
       say(i);
     }
-    leader_->take(news());
+    leader_->take(new_changes());
   }
   void lose_one() {
     store_->erase(keys::agent(id(0)), soon());
-    leader_->take(news());
+    leader_->take(new_changes());
   }
   void replace_one() {
     offers_[0].generation = 0;
     offers_[0].work = NodeWork::kIdle;
     say(0);
-    leader_->take(news());
+    leader_->take(new_changes());
   }
   int64_t generation() const {
     return job_record_from_json(store_->get(keys::kRecord, soon())).generation;
@@ -99,7 +99,7 @@ class SimulatedAgents {
   static Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
   static std::string id(size_t agent) { return fmt::format("{:016x}", agent); }
   void say(size_t i) { store_->set(keys::agent(id(i)), to_json(offers_[i]), soon()); }
-  std::vector<Store::Change> news() {
+  std::vector<Store::Change> new_changes() {
     const auto changes =
         store_->watch(keys::kLive, version_, Deadline::after(std::chrono::milliseconds(1)));
     version_ = changes.version;

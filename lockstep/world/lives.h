@@ -21,7 +21,7 @@ std::string who_lives(Store& store, int rank, Deadline deadline);
 inline constexpr auto kLifeTtl = kMaxHoldTtl;
 
 /// Announces that `rank`, which lives, has given up because of another's death, with the reason
-/// `why`. Its own end is no news then. One request. Errors: the store's.
+/// `why`. Its own end is then expected. One request. Errors: the store's.
 void give_up_life(Store& store, int rank, const std::string& why, Deadline deadline);
 
 /// Why `rank` gave up; nothing if it did not. One request. Errors: the store's.

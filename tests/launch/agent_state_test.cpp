@@ -246,7 +246,7 @@ TEST(AgentState, AFailureHereIsFollowedByAnotherGeneration) {
   EXPECT_EQ(exit_code(play.state, std::nullopt), 0) << "the earlier failure was mended";
 }
 
-TEST(AgentState, NewsMayComeAfterTheLastWorkerHasGone) {
+TEST(AgentState, TheStatusMayChangeAfterTheLastWorkerHasGone) {
   Play play(1);
   EXPECT_EQ(play.goes(0, {3, 0}), "SIGTERM failure0 gone ");
   EXPECT_EQ(play.state.phase, Phase::kBetween);

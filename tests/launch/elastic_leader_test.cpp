@@ -1,4 +1,4 @@
-// An agent that reads news in an order that a real leader rarely writes.
+// An agent that reads changes of the job's status in an order that a real leader rarely writes.
 
 #include <gtest/gtest.h>
 

@@ -63,8 +63,8 @@ TEST(Patience, AStoppedAgentDoesNotEndAJobThatCannotReplaceIt) {
   job.end_well();
 }
 
-// The agent that thaws first gets no news of the other for some seconds, less than the allowed
-// silence. Its own standstill does not count.
+// The agent that thaws first gets no sign of life from the other for some seconds, less than the
+// allowed silence. Its own standstill does not count.
 TEST(Patience, AJobThatIsStoppedAsAWholeGoesOn) {
   const HeldPort ports[2];
   std::vector<std::unique_ptr<TwoAgents>> jobs;

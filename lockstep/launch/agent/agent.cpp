@@ -24,7 +24,7 @@ namespace {
 /// Poller tags besides those of workers (worker_group.h).
 enum AgentTag : uint64_t {
   kSignals = 16ULL << 32,
-  kNews = 17ULL << 32,
+  kStatus = 17ULL << 32,
   kConsole = 18ULL << 32,
   kKnock = 19ULL << 32,
   kTorchKnock = 20ULL << 32,
@@ -99,7 +99,7 @@ int Agent::run(const JobPlan& plan) {
   if (!options_.log_dir.empty() && options_.log_dir != kNoFiles)
     run_folder_ = make_run_folder(options_.log_dir, plan_);
   poller_.add(signals_->fd(), kSignals);
-  if (rendezvous_->fd() >= 0) poller_.add(rendezvous_->fd(), kNews);
+  if (rendezvous_->fd() >= 0) poller_.add(rendezvous_->fd(), kStatus);
   listing_.begin();
   if (!run_folder_.empty() && ranks_write_files(options_, plan_.ranks.local_size)) room_.begin();
   try {
@@ -197,7 +197,7 @@ void Agent::on_ready(uint64_t tag) {
       return workers_->read(tag);
     case kSignals:
       return on_signals();
-    case kNews:
+    case kStatus:
       ask_ = true;
       return;
     case kKnock:
@@ -266,32 +266,32 @@ void Agent::on_torch_knock() {
   rendezvous_->serve_torch();
 }
 
-/// Takes the rendezvous' news, and the next generation when it is there.
+/// Takes the job's status, and the next generation when it is there.
 void Agent::hear() {
   ask_ = false;
-  const JobNews news = rendezvous_->news();
-  if (news.end && !end_) {
-    end_ = news.end;
+  const JobStatus status = rendezvous_->job_status();
+  if (status.end && !end_) {
+    end_ = status.end;
     tell(JobOver{});
-  } else if (news.leave && !end_ && (!said_leave_ || news.kill_by != said_kill_by_)) {
-    if (!said_leave_ && state_.stop_signal == 0) say_restart(news);
+  } else if (status.leave && !end_ && (!said_leave_ || status.kill_by != said_kill_by_)) {
+    if (!said_leave_ && state_.stop_signal == 0) say_restart(status);
     said_leave_ = true;
-    said_kill_by_ = news.kill_by;
-    if (workers_ && !news.failure) workers_->tell_job_goes_on();
-    tell(GenerationOver{news.kill_by});
+    said_kill_by_ = status.kill_by;
+    if (workers_ && !status.failure) workers_->tell_job_goes_on();
+    tell(GenerationOver{status.kill_by});
   }
   if (state_.phase != AgentState::Phase::kBetween) return;
   if (const auto plan = rendezvous_->next()) begin_again(*plan);
 }
 
-void Agent::say_restart(const JobNews& news) {
+void Agent::say_restart(const JobStatus& status) {
   std::string line = "lockstep run: ";
-  if (news.failure) {
-    line += fmt::format("{}; restart {} of {}", failure_line(*news.failure, plan_.num_nodes),
+  if (status.failure) {
+    line += fmt::format("{}; restart {} of {}", failure_line(*status.failure, plan_.num_nodes),
                         std::min(plan_.restart_count + 1, plan_.max_restarts), plan_.max_restarts);
-    if (news.pause.count() > 0) line += fmt::format(" in {} s", news.pause.count());
+    if (status.pause.count() > 0) line += fmt::format(" in {} s", status.pause.count());
   } else {
-    line += news.why + "; all workers start anew";
+    line += status.why + "; all workers start anew";
   }
   lines_->flush();
   console_->put(2, line);

@@ -50,7 +50,7 @@ class Agent {
   void on_torch_knock();
   void reap_orphans();
   void hear();
-  void say_restart(const JobNews& news);
+  void say_restart(const JobStatus& status);
   void flush_console();
   void register_job();
   std::vector<std::string> own_files() const;
@@ -88,8 +88,8 @@ class Agent {
   bool reading_ = true;
   int watched_stream_ = -1;  ///< Stream of the console that is polled for POLLOUT.
   bool orphans_ended_ = false;
-  bool ask_ = false;         ///< The rendezvous may have news.
-  bool said_leave_ = false;  ///< The rendezvous' news to leave this generation has been taken.
+  bool ask_ = false;         ///< The job's status may have changed.
+  bool said_leave_ = false;  ///< The job's status to leave this generation has been taken.
   std::optional<AgentTime> said_kill_by_;
   std::optional<AgentTime> stood_since_;  ///< When the ranks were stopped.
   std::optional<JobEnd> end_;

@@ -2,7 +2,7 @@
 // The agent's reaction to an event: a pure function of its state and the event.
 //
 //   running --all ended well--> waiting for the others
-//   running --a failure, a signal, news, processes left behind--> stopping (SIGTERM or the signal)
+//   running --failure, signal, job status, processes left behind--> stopping (SIGTERM, the signal)
 //   stopping --grace or time to be gone over, or a second SIGINT--> killing (SIGKILL)
 //   stopping, killing --nothing left--> between two generations --a plan--> running
 //   any --the job is over or this node was told to end, and nothing left--> finished

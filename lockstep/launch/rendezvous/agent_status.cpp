@@ -32,27 +32,27 @@ AgentStatus::AgentStatus(std::string id, JoinRequest offer)
 
 std::optional<JobPlan> AgentStatus::wait_for_plan() {
   MutexLock lock(mutex_);
-  while (!plan_ && !error_ && !news_.end) changed_.wait(lock);
-  // A job may end before its plan is fetched; the news then contain its end.
+  while (!plan_ && !error_ && !job_status_.end) changed_.wait(lock);
+  // A job may end before its plan is fetched; the status then contains its end.
   if (plan_) return fetch();
   if (error_) throw Error(*error_);
   return std::nullopt;
 }
 
 JobPlan AgentStatus::fetch() {
-  JobNews news;
-  news.end = std::move(news_.end);
-  news_ = std::move(news);
+  JobStatus status;
+  status.end = std::move(job_status_.end);
+  job_status_ = std::move(status);
   JobPlan plan = std::move(*plan_);
   plan_.reset();
   return plan;
 }
 
-JobNews AgentStatus::news() {
+JobStatus AgentStatus::job_status() {
   MutexLock lock(mutex_);
   eventfd_t count = 0;
   ::eventfd_read(wake_.get(), &count);
-  return news_;
+  return job_status_;
 }
 
 std::optional<JobPlan> AgentStatus::next() {
@@ -188,21 +188,21 @@ bool AgentStatus::stop_work(const std::optional<Failure>& failure, const std::st
     offer_.work = NodeWork::kIdle;
     return true;
   }
-  const bool sooner = kill_by && (!news_.kill_by || *kill_by < *news_.kill_by);
-  if ((news_.leave && !sooner) || offer_.generation == 0) return false;
-  if (!news_.leave) {
-    news_.leave = true;
-    news_.failure = failure;
-    news_.why = why;
+  const bool sooner = kill_by && (!job_status_.kill_by || *kill_by < *job_status_.kill_by);
+  if ((job_status_.leave && !sooner) || offer_.generation == 0) return false;
+  if (!job_status_.leave) {
+    job_status_.leave = true;
+    job_status_.failure = failure;
+    job_status_.why = why;
   }
-  if (sooner) news_.kill_by = kill_by;
+  if (sooner) job_status_.kill_by = kill_by;
   wake();
   return false;
 }
 
 void AgentStatus::end(const JobEnd& end) {
   MutexLock lock(mutex_);
-  if (!news_.end) news_.end = end;
+  if (!job_status_.end) job_status_.end = end;
   // An agent that still waits for its first generation learns why there is none.
   if (!error_ && end.failure) {
     error_.emplace(ErrorCode::kMismatch, "the job has ended without this node: " +
@@ -214,13 +214,13 @@ void AgentStatus::end(const JobEnd& end) {
 void AgentStatus::fail(const Error& error) {
   MutexLock lock(mutex_);
   if (!error_) error_.emplace(error);
-  if (!news_.end) {
+  if (!job_status_.end) {
     Failure failure;
     failure.host = offer_.host;
     failure.node_rank = std::max(offer_.last_rank, 0);
     failure.status.code = 1;
     failure.cause = error.what();
-    news_.end = JobEnd{failure, ""};
+    job_status_.end = JobEnd{failure, ""};
   }
   wake();
 }

@@ -23,7 +23,7 @@ class AgentStatus {
   // ---- for the agent's loop; documented in Rendezvous
   std::optional<JobPlan> wait_for_plan();
   int fd() const { return wake_.get(); }
-  JobNews news();
+  JobStatus job_status();
   std::optional<JobPlan> next();
   void failed(const Failure& failure);
   void ended_work(NodeWork work, bool stepped = false);
@@ -38,7 +38,7 @@ class AgentStatus {
   std::optional<bool> say(std::chrono::milliseconds ttl, Deadline deadline);
   void take_plan(JobPlan plan);
   /// The generation is over. True if its plan had not been fetched yet: it is void then, and this
-  /// agent's offer has changed. `kill_by`: see JobNews; a later call may give an earlier time.
+  /// agent's offer has changed. `kill_by`: see JobStatus; a later call may give an earlier time.
   using Time = std::chrono::steady_clock::time_point;
   bool stop_work(const std::optional<Failure>& failure, const std::string& why,
                  std::optional<Time> kill_by = std::nullopt);
@@ -74,7 +74,7 @@ class AgentStatus {
   bool say_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< The offer has changed since.
   JoinRequest offer_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<JobPlan> plan_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
-  JobNews news_ LOCKSTEP_GUARDED_BY(mutex_);
+  JobStatus job_status_ LOCKSTEP_GUARDED_BY(mutex_);
   struct Unsaid {
     int64_t generation = 0;
     std::string text;

@@ -6,15 +6,15 @@
 
 namespace lockstep::keys {
 
-inline const std::string kJob = "job";          ///< Built in: the run's name, written first.
-inline const std::string kLive = "live/";       ///< Watched by the leader.
-inline const std::string kNews = "live/news/";  ///< Watched by every agent.
+inline const std::string kJob = "job";              ///< Built in: the run's name, written first.
+inline const std::string kLive = "live/";           ///< Watched by the leader.
+inline const std::string kStatus = "live/status/";  ///< Watched by every agent.
 inline const std::string kAgents = "live/agent/";
-inline const std::string kLeader = "live/news/leader";
-inline const std::string kRecord = "live/news/generation";
-inline const std::string kFailures = "live/news/failure/";
-inline const std::string kRefused = "live/news/refused/";
-inline const std::string kMoved = "live/news/moved";  ///< Where the job goes on.
+inline const std::string kLeader = "live/status/leader";
+inline const std::string kRecord = "live/status/generation";
+inline const std::string kFailures = "live/status/failure/";
+inline const std::string kRefused = "live/status/refused/";
+inline const std::string kMoved = "live/status/moved";  ///< Where the job goes on.
 inline const std::string kPlans = "plan/";
 
 inline std::string agent(const std::string& id) {

@@ -68,7 +68,7 @@ class MeetingPlace {
   /// How long a call there may take until it counts as lost.
   virtual std::chrono::milliseconds call_limit() const = 0;
 
-  /// Lets others read their last news before the store ends.
+  /// Lets others read the job's last status before the store ends.
   virtual void close(Deadline deadline) = 0;
 };
 

@@ -85,7 +85,7 @@ void MembershipClient::keep_fence() {
 /// The changes since the last watch. A job that cannot change tolerates a silent place for a while.
 Store::Changes MembershipClient::watch(Deadline until) {
   try {
-    auto changes = store_->watch(leader_ ? keys::kLive : keys::kNews, version_, until);
+    auto changes = store_->watch(leader_ ? keys::kLive : keys::kStatus, version_, until);
     contact_.heard();
     return changes;
   } catch (const Error& error) {
@@ -150,11 +150,11 @@ void MembershipClient::take_part() {
   contact_.heard();
   leader_.reset();
   others_.stop_looking();
-  news_.emplace(status_->id());
+  status_view_.emplace(status_->id());
   status_->use(store_);
   if (place_->may_lead()) try_to_lead();
   while (true) {
-    // News from before stop() are still read, so that a leader that is ending announces it.
+    // The status from before stop() is still read, so that a leader that is ending announces it.
     const bool last_look = stopping_;
     const auto until = last_look ? Deadline::after(std::chrono::milliseconds(0)) : next_look();
     const auto changes = watch(until);
@@ -163,7 +163,7 @@ void MembershipClient::take_part() {
     if (saw_end_ || last_look) return;
     if (sign_at_.passed()) give_sign();
     if (leader_) leader_->look_at_clock();
-    if (!leader_ && place_->may_lead() && news_->term().empty()) try_to_lead();
+    if (!leader_ && place_->may_lead() && status_view_->term().empty()) try_to_lead();
     look_elsewhere();
   }
 }
@@ -192,16 +192,16 @@ void MembershipClient::try_to_lead() {
 }
 
 void MembershipClient::hear(const Store::Changes& changes) {
-  news_->take(changes.changes);
+  status_view_->take(changes.changes);
   // Silent for too long, as a stopped process is: another agent leads by now, or will.
-  if (leader_ && leader_began_ && news_->term() != term_) leader_.reset();
+  if (leader_ && leader_began_ && status_view_->term() != term_) leader_.reset();
   if (leader_ && !leader_began_) {
     leader_began_ = true;
     leader_->begin(changes.changes);
   } else if (leader_) {
     leader_->take(changes.changes);
   }
-  const std::string& term = news_->term();
+  const std::string& term = status_view_->term();
   if (!term.empty() && status_->change_term(term) && offered_) give_sign();
   offer_if_open();
   follow();
@@ -209,14 +209,14 @@ void MembershipClient::hear(const Store::Changes& changes) {
 
 /// A job that has ended takes no agents: those of the next job wait until its agents are gone.
 void MembershipClient::offer_if_open() {
-  const auto& record = news_->record();
+  const auto& record = status_view_->record();
   if (offered_ || !(leader_ || (record && record->state != State::kEnded))) return;
   offered_ = true;
   give_sign();
 }
 
 void MembershipClient::give_sign() {
-  const auto& record = news_->record();
+  const auto& record = status_view_->record();
   contact_.count_agents(record ? record->num_agents : 0);
   sign_at_ = Deadline::after(contact_.allowed().interval);
   const auto began = Deadline::after(0ms);
@@ -235,10 +235,10 @@ void MembershipClient::give_sign() {
 
 void MembershipClient::follow() {
   if (!offered_) return;
-  if (news_->refused()) throw Error(*news_->refused());
-  if (news_->moved() && to_string(*news_->moved()) != to_string(place_->endpoint()))
-    throw Moved{*news_->moved()};
-  const auto& record = news_->record();
+  if (status_view_->refused()) throw Error(*status_view_->refused());
+  if (status_view_->moved() && to_string(*status_view_->moved()) != to_string(place_->endpoint()))
+    throw Moved{*status_view_->moved()};
+  const auto& record = status_view_->record();
   if (!record) return;
   switch (record->state) {
     case State::kRunning:

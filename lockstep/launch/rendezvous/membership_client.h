@@ -9,9 +9,9 @@
 
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/rendezvous/agent_status.h"
+#include "lockstep/launch/rendezvous/job_status_view.h"
 #include "lockstep/launch/rendezvous/leader.h"
 #include "lockstep/launch/rendezvous/meeting_place.h"
-#include "lockstep/launch/rendezvous/news.h"
 #include "lockstep/launch/rendezvous/search.h"
 #include "lockstep/launch/rendezvous/silence.h"
 #include "lockstep/launch/rendezvous/workers_store.h"
@@ -25,7 +25,7 @@ class MembershipClient {
 
   /// Takes part until the job is over, or until stop(). Never throws: `status` has the outcome.
   void run();
-  /// From any thread: ends run() within a heartbeat, after the latest news have been read.
+  /// From any thread: ends run() within a heartbeat, after the latest status has been read.
   void stop() { stopping_ = true; }
   /// After run(): it ended because the job did.
   bool saw_end() const { return saw_end_; }
@@ -77,7 +77,7 @@ class MembershipClient {
   std::shared_ptr<Store> store_;
   uint64_t version_ = 0;
   bool offered_ = false;
-  std::optional<News> news_;
+  std::optional<JobStatusView> status_view_;
   std::optional<Leader> leader_;
   bool leader_began_ = false;
   std::string term_;  ///< leader_'s.

@@ -43,35 +43,35 @@ class LoneRendezvous final : public Rendezvous {
 
   int fd() const override { return timer_.get(); }
 
-  JobNews news() override {
+  JobStatus job_status() override {
     uint64_t times = 0;
     [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &times, sizeof times);
-    return news_;
+    return job_status_;
   }
 
   void failed(const Failure& failure) override {
     const auto decision = after_failure(&record_, options_.max_restarts, failure, plan_.generation);
     if (decision.again) {
-      news_.leave = true;
-      news_.failure = failure;
-      news_.pause = restart_delay(record_);
-      again_at_ = Deadline::after(news_.pause);
+      job_status_.leave = true;
+      job_status_.failure = failure;
+      job_status_.pause = restart_delay(record_);
+      again_at_ = Deadline::after(job_status_.pause);
     } else {
-      news_.end = {failure, decision.why_not};
+      job_status_.end = {failure, decision.why_not};
     }
   }
 
-  void done() override { news_.end = JobEnd{}; }
+  void done() override { job_status_.end = JobEnd{}; }
   void gone(bool) override {}
   void leave(int) override {}
 
   std::optional<JobPlan> next() override {
-    if (!news_.leave) return std::nullopt;
+    if (!job_status_.leave) return std::nullopt;
     if (!again_at_.passed()) {
       wake_then();
       return std::nullopt;
     }
-    news_ = {};
+    job_status_ = {};
     ++plan_.generation;
     plan_.restart_count = record_.restarts;
     return open_places();
@@ -113,7 +113,7 @@ class LoneRendezvous final : public Rendezvous {
   UniqueFd listener_;
   std::optional<TcpStoreServer> server_;
   RestartRecord record_;
-  JobNews news_;
+  JobStatus job_status_;
   Deadline again_at_ = Deadline::after(std::chrono::seconds(0));
   UniqueFd timer_{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
 };
@@ -176,7 +176,7 @@ class ElasticRendezvous final : public Rendezvous {
   }
 
   int fd() const override { return status_.fd(); }
-  JobNews news() override { return status_.news(); }
+  JobStatus job_status() override { return status_.job_status(); }
   void failed(const Failure& failure) override { status_.failed(failure); }
   void done() override { status_.ended_work(NodeWork::kDone); }
   void gone(bool stepped) override { status_.ended_work(NodeWork::kIdle, stepped); }

@@ -21,8 +21,8 @@ struct JobEnd {
   std::string why_not_again;       ///< After a failure, if restarts were requested; may be empty.
 };
 
-/// News of the other agents.
-struct JobNews {
+/// The state of the job, as far as this agent has learned it from the others.
+struct JobStatus {
   bool leave = false;              ///< This generation is over: stop the workers, then next().
   std::optional<Failure> failure;  ///< Its first failure, if that is the reason.
   std::string why;                 ///< Otherwise the reason, in one line: "node 2 (hostb) left".
@@ -35,16 +35,16 @@ struct JobNews {
 
 /// Calls come from one thread, in this order:
 ///
-///   join ─▶ (workers run) ─▶ done ─────────────▶ news: end
+///   join ─▶ (workers run) ─▶ done ─────────────▶ status: end
 ///               │              │
 ///               │ failed, or   ▼
-///               └▶ news: leave ─▶ gone ─▶ next ─▶ (workers run) ...
-///                    └─ and any time: end
+///               └▶ status: leave ─▶ gone ─▶ next ─▶ (workers run) ...
+///                      └─ and any time: end
 ///
 /// In a generation: failed() at most once, done() at most once, gone() once if another may follow
-/// (after failed() possibly before the news). A call of leave() may come at any time after join();
-/// then only news() follows. Destruction without leave() ends this node's part as if its host had
-/// died.
+/// (after failed() possibly before the status has `leave`). A call of leave() may come at any time
+/// after join(); then only job_status() follows. Destruction without leave() ends this node's part
+/// as if its host had died.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
@@ -54,20 +54,21 @@ class Rendezvous {
   /// nodes, kMismatch (the nodes disagree, or the job has failed), kInvalidArgument.
   virtual std::optional<JobPlan> join() = 0;
 
-  /// Becomes readable when news() or next() has a result; -1: they change only right after a call
-  /// by the agent.
+  /// Becomes readable when job_status() or next() has a result; -1: they change only right after a
+  /// call by the agent.
   virtual int fd() const { return -1; }
 
-  /// The news of this generation so far; unchanged until next() has returned a plan. Resets fd().
+  /// The job's status in this generation. It is kept until next() has returned a plan. Resets fd().
   /// Cheap: it is called after each call below.
-  virtual JobNews news() = 0;
+  virtual JobStatus job_status() = 0;
 
   /// A worker here failed first, or the agent did (rank -1). Others may have failed earlier: the
-  /// failure in news() is the job's. Never throws; takes up to some seconds if others hang.
+  /// failure in job_status() is the job's. Never throws; takes up to some seconds if others hang.
   virtual void failed(const Failure& failure) = 0;
 
   virtual void done() = 0;  ///< All workers here ended well.
-  /// After failed() or news().leave: all workers here have ended. `stepped`: one had made a step.
+  /// After failed() or job_status().leave: all workers here have ended. `stepped`: one had made a
+  /// step.
   virtual void gone(bool stepped) = 0;
   virtual void leave(int signal) = 0;  ///< This node was told to end by a signal.
 

@@ -1,4 +1,4 @@
-// News from an agent's membership thread to the agent's loop.
+// The job's status, from an agent's membership thread to the agent's loop.
 
 #include "lockstep/launch/rendezvous/agent_status.h"
 
@@ -119,7 +119,7 @@ TEST(AgentStatus, AFailureIsNotSaidAtAnotherPlace) {
   EXPECT_TRUE(next->list("", now()).empty());
 }
 
-TEST(AgentStatus, AnEarlierTimeToBeGoneIsNews) {
+TEST(AgentStatus, AnEarlierTimeToBeGoneIsTaken) {
   AgentStatus standing("id", JoinRequest{});
   JobPlan plan;
   plan.generation = 1;
@@ -127,16 +127,16 @@ TEST(AgentStatus, AnEarlierTimeToBeGoneIsNews) {
   standing.wait_for_plan();
   const auto now = std::chrono::steady_clock::now();
   standing.stop_work(std::nullopt, "why");
-  EXPECT_FALSE(standing.news().kill_by);
+  EXPECT_FALSE(standing.job_status().kill_by);
   standing.stop_work(std::nullopt, "later", now);
-  EXPECT_EQ(standing.news().kill_by, now);
-  EXPECT_EQ(standing.news().why, "why");
+  EXPECT_EQ(standing.job_status().kill_by, now);
+  EXPECT_EQ(standing.job_status().why, "why");
   standing.stop_work(std::nullopt, "later", now + std::chrono::seconds(1));
-  EXPECT_EQ(standing.news().kill_by, now);
+  EXPECT_EQ(standing.job_status().kill_by, now);
   plan.generation = 2;
   standing.take_plan(plan);
   EXPECT_TRUE(standing.next());
-  EXPECT_FALSE(standing.news().kill_by);
+  EXPECT_FALSE(standing.job_status().kill_by);
 }
 
 TEST(AgentStatus, OneThatWasNotNeededHearsThatAllIsWell) {
@@ -152,9 +152,9 @@ TEST(AgentStatus, AJobThatEndsBeforeItsPlanIsFetchedEndsTheWorkersOfThatPlan) {
   standing.take_plan(plan);
   standing.end(end_by_rank_one());
   EXPECT_EQ(standing.wait_for_plan().value().generation, 1);
-  const JobNews news = standing.news();
-  ASSERT_TRUE(news.end && news.end->failure);
-  EXPECT_EQ(news.end->failure->status.code, 3);
+  const JobStatus status = standing.job_status();
+  ASSERT_TRUE(status.end && status.end->failure);
+  EXPECT_EQ(status.end->failure->status.code, 3);
 }
 
 TEST(AgentStatus, AnEndIsNotForgottenForTheNextPlan) {
@@ -164,7 +164,7 @@ TEST(AgentStatus, AnEndIsNotForgottenForTheNextPlan) {
   standing.take_plan(JobPlan{});
   standing.end(end_by_rank_one());
   EXPECT_TRUE(standing.next());
-  EXPECT_TRUE(standing.news().end);
+  EXPECT_TRUE(standing.job_status().end);
 }
 
 TEST(AgentStatus, OneThatNeverHadAPartIsToldWhatEndedTheJob) {

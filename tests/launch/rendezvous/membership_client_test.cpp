@@ -291,12 +291,12 @@ TEST(MembershipClient, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
   // It publishes its key again by itself.
   one.store->erase(keys::agent("me"), in_time());
   one.store->get(keys::agent("me"), in_time());
-  const JobNews news = one.agent->standing.news();
-  EXPECT_FALSE(news.leave || news.end);
+  const JobStatus status = one.agent->standing.job_status();
+  EXPECT_FALSE(status.leave || status.end);
   one.store->set(keys::kRecord, to_json(record_by_other(JobRecord::State::kEnded)), in_time());
   one.agent->ended.get();
-  ASSERT_TRUE(one.agent->standing.news().end);
-  EXPECT_FALSE(one.agent->standing.news().end->failure);
+  ASSERT_TRUE(one.agent->standing.job_status().end);
+  EXPECT_FALSE(one.agent->standing.job_status().end->failure);
 }
 
 TEST(MembershipClient, APlaceThatIsGoneIsTheEndOfAJobThatCannotChange) {
@@ -304,9 +304,9 @@ TEST(MembershipClient, APlaceThatIsGoneIsTheEndOfAJobThatCannotChange) {
   one.agent->place.comes_back = false;
   one.connection->lost = true;
   one.agent->ended.get();
-  const JobNews news = one.agent->standing.news();
-  ASSERT_TRUE(news.end && news.end->failure);
-  EXPECT_EQ(news.end->failure->cause, "the test is gone");
+  const JobStatus status = one.agent->standing.job_status();
+  ASSERT_TRUE(status.end && status.end->failure);
+  EXPECT_EQ(status.end->failure->cause, "the test is gone");
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
-#include "lockstep/launch/rendezvous/news.h"
+#include "lockstep/launch/rendezvous/job_status_view.h"
 
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/leader.h"
 
 namespace lockstep {
 
-void News::take(const std::vector<Store::Change>& changes) {
+void JobStatusView::take(const std::vector<Store::Change>& changes) {
   for (const auto& change : changes) take_one(change);
 }
 
-void News::take_one(const Store::Change& change) {
+void JobStatusView::take_one(const Store::Change& change) {
   const auto& [key, value] = change;
   if (key == keys::kLeader) {
     term_ = value.value_or("");
@@ -29,7 +29,7 @@ void News::take_one(const Store::Change& change) {
 
 /// A leader goes after it has written the end. Both changes may come at once, in the order of the
 /// keys.
-void News::trust() {
+void JobStatusView::trust() {
   const bool ended = trusted_ && trusted_->state == JobRecord::State::kEnded;
   if (term_.empty() && ended) return;
   trusted_.reset();

@@ -1,5 +1,5 @@
 #pragma once
-// An agent's view of the keys below live/news/. Pure.
+// An agent's view of the keys below live/status/. Pure.
 
 #include <optional>
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-class News {
+class JobStatusView {
  public:
-  explicit News(std::string id) : id_(std::move(id)) {}
+  explicit JobStatusView(std::string id) : id_(std::move(id)) {}
 
   /// Errors: kCorrupt (a leader's message is invalid).
   void take(const std::vector<Store::Change>& changes);

@@ -1,6 +1,6 @@
 // Which records an agent accepts.
 
-#include "lockstep/launch/rendezvous/news.h"
+#include "lockstep/launch/rendezvous/job_status_view.h"
 
 #include <gtest/gtest.h>
 
@@ -24,43 +24,43 @@ Store::Change leader(const std::optional<std::string>& term) {
   return {keys::kLeader, term};
 }
 
-TEST(RendezvousNews, OnlyThePresentLeaderIsBelieved) {
-  News news("me");
-  news.take({record("old", State::kRunning)});
-  EXPECT_FALSE(news.record());
-  news.take({leader("new")});
-  EXPECT_FALSE(news.record());
-  news.take({record("new", State::kForming)});
-  EXPECT_TRUE(news.record());
-  news.take({leader(std::nullopt)});
-  EXPECT_FALSE(news.record());
-  news.take({record("next", State::kRunning), leader("next")});
-  EXPECT_TRUE(news.record());
+TEST(JobStatusView, OnlyThePresentLeaderIsBelieved) {
+  JobStatusView view("me");
+  view.take({record("old", State::kRunning)});
+  EXPECT_FALSE(view.record());
+  view.take({leader("new")});
+  EXPECT_FALSE(view.record());
+  view.take({record("new", State::kForming)});
+  EXPECT_TRUE(view.record());
+  view.take({leader(std::nullopt)});
+  EXPECT_FALSE(view.record());
+  view.take({record("next", State::kRunning), leader("next")});
+  EXPECT_TRUE(view.record());
 }
 
-TEST(RendezvousNews, TheEndIsBelievedWhenItsLeaderHasGone) {
-  News news("me");
-  news.take({record("a", State::kRunning), leader("a")});
-  news.take({record("a", State::kEnded), leader(std::nullopt)});
-  ASSERT_TRUE(news.record());
-  EXPECT_EQ(news.record()->state, State::kEnded);
-  News stranger("other");
+TEST(JobStatusView, TheEndIsBelievedWhenItsLeaderHasGone) {
+  JobStatusView view("me");
+  view.take({record("a", State::kRunning), leader("a")});
+  view.take({record("a", State::kEnded), leader(std::nullopt)});
+  ASSERT_TRUE(view.record());
+  EXPECT_EQ(view.record()->state, State::kEnded);
+  JobStatusView stranger("other");
   stranger.take({record("a", State::kEnded)});
   EXPECT_FALSE(stranger.record()) << "that of an earlier job";
 }
 
-TEST(RendezvousNews, RefusalsAreForOne) {
+TEST(JobStatusView, RefusalsAreForOne) {
   const RefuseAgent refusal{"me", ErrorCode::kInvalidArgument, "no room"};
-  News me("me");
-  News other("other");
-  for (News* news : {&me, &other}) news->take({{keys::refused("me"), to_json(refusal)}});
+  JobStatusView me("me");
+  JobStatusView other("other");
+  for (JobStatusView* view : {&me, &other}) view->take({{keys::refused("me"), to_json(refusal)}});
   ASSERT_TRUE(me.refused());
   EXPECT_EQ(me.refused()->code(), ErrorCode::kInvalidArgument);
   EXPECT_STREQ(me.refused()->what(), "no room");
   EXPECT_FALSE(other.refused());
 }
 
-TEST(RendezvousNews, ManyAgentsGiveFewerSignsOfLife) {
+TEST(JobStatusView, ManyAgentsGiveFewerSignsOfLife) {
   using std::chrono::milliseconds;
   EXPECT_EQ(beat_interval(milliseconds(200), 2), milliseconds(200));
   EXPECT_EQ(beat_interval(milliseconds(200), 2000), milliseconds(200));
