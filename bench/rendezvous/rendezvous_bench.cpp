@@ -31,15 +31,15 @@ int64_t resident_bytes() {
 
 class SimulatedAgents {
  public:
-  SimulatedAgents(int count, int ranks) : offers_(static_cast<size_t>(count)) {
+  SimulatedAgents(int count, int ranks) : requests_(static_cast<size_t>(count)) {
     rules_.min_nodes = rules_.max_nodes = count;
     rules_.max_restarts = 1;
     rules_.place = "here";
-    for (JoinRequest& offer : offers_) {
-      offer.host = offer.address = "host.example";
-      offer.local_size = ranks;
-      offer.role = "default";
-      offer.min_nodes = offer.max_nodes = count;
+    for (JoinRequest& request : requests_) {
+      request.host = request.address = "host.example";
+      request.local_size = ranks;
+      request.role = "default";
+      request.min_nodes = request.max_nodes = count;
     }
   }
 
@@ -49,20 +49,20 @@ class SimulatedAgents {
   }
   /// All agents join, in any number of batches.
   void come() {
-    for (size_t i = 0; i < offers_.size(); ++i) say(i);
+    for (size_t i = 0; i < requests_.size(); ++i) say(i);
     leader_->take(new_changes());
   }
   /// Each reads its plan and reports that its workers run.
   int64_t read_plans() {
     int64_t world = 0;
-    for (size_t i = 0; i < offers_.size(); ++i) {
+    for (size_t i = 0; i < requests_.size(); ++i) {
       const NodePlan plan = node_plan_from_json(store_->get(keys::plan(id(i)), soon()));
       world = plan.world_size;
-      JoinRequest& offer = offers_[i];
-      offer.generation = plan.generation;
-      offer.last_rank = plan.node_rank;
-      offer.num_nodes = plan.num_nodes;
-      offer.work = NodeWork::kBusy;
+      JoinRequest& request = requests_[i];
+      request.generation = plan.generation;
+      request.last_rank = plan.node_rank;
+      request.num_nodes = plan.num_nodes;
+      request.work = NodeWork::kBusy;
       say(i);
     }
     leader_->take(new_changes());
@@ -71,12 +71,12 @@ class SimulatedAgents {
   void fail() {
     Failure failure;
     failure.status.code = 1;
-    store_->set(keys::failure(offers_[0].generation), to_json(failure), soon());
+    store_->set(keys::failure(requests_[0].generation), to_json(failure), soon());
     leader_->take(new_changes());
   }
   void end_workers() {
-    for (size_t i = 0; i < offers_.size(); ++i) {
-      offers_[i].work = NodeWork::kIdle;
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      requests_[i].work = NodeWork::kIdle;
       say(i);
     }
     leader_->take(new_changes());
@@ -86,8 +86,8 @@ class SimulatedAgents {
     leader_->take(new_changes());
   }
   void replace_one() {
-    offers_[0].generation = 0;
-    offers_[0].work = NodeWork::kIdle;
+    requests_[0].generation = 0;
+    requests_[0].work = NodeWork::kIdle;
     say(0);
     leader_->take(new_changes());
   }
@@ -98,7 +98,7 @@ class SimulatedAgents {
  private:
   static Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
   static std::string id(size_t agent) { return fmt::format("{:016x}", agent); }
-  void say(size_t i) { store_->set(keys::agent(id(i)), to_json(offers_[i]), soon()); }
+  void say(size_t i) { store_->set(keys::agent(id(i)), to_json(requests_[i]), soon()); }
   std::vector<Store::Change> new_changes() {
     const auto changes =
         store_->watch(keys::kLive, version_, Deadline::after(std::chrono::milliseconds(1)));
@@ -108,7 +108,7 @@ class SimulatedAgents {
 
   std::shared_ptr<Store> store_ = make_memory_store();
   MembershipRules rules_;
-  std::vector<JoinRequest> offers_;
+  std::vector<JoinRequest> requests_;
   std::optional<Leader> leader_;
   uint64_t version_ = 0;
 };

@@ -117,23 +117,23 @@ void set_defaults(Environment* environment, int local_size, const WorkerEnvOptio
 
 }  // namespace
 
-std::vector<NodeRanks> plan_ranks(const std::vector<NodeOffer>& offers) {
+std::vector<NodeRanks> plan_ranks(const std::vector<NodeRequest>& requests) {
   std::vector<NodeRanks> plan;
   std::map<std::string, int> role_sizes;
   int next_rank = 0;
-  for (const NodeOffer& offer : offers) {
-    if (offer.num_nodes != static_cast<int>(offers.size())) {
+  for (const NodeRequest& request : requests) {
+    if (request.num_nodes != static_cast<int>(requests.size())) {
       throw Error(
           ErrorCode::kMismatch,
           fmt::format("node {} ({}) was started with --nnodes {}, node 0 ({}) with {}", plan.size(),
-                      offer.host, offer.num_nodes, offers[0].host, offers.size()));
+                      request.host, request.num_nodes, requests[0].host, requests.size()));
     }
-    plan.push_back({next_rank, offer.local_size, role_sizes[offer.role], 0});
-    next_rank += offer.local_size;
-    role_sizes[offer.role] += offer.local_size;
+    plan.push_back({next_rank, request.local_size, role_sizes[request.role], 0});
+    next_rank += request.local_size;
+    role_sizes[request.role] += request.local_size;
   }
   for (size_t node = 0; node < plan.size(); ++node) {
-    plan[node].role_size = role_sizes[offers[node].role];
+    plan[node].role_size = role_sizes[requests[node].role];
   }
   return plan;
 }

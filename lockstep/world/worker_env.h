@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-/// A node's contribution to a job.
-struct NodeOffer {
+/// A node's request to join a job.
+struct NodeRequest {
   std::string host;    ///< For messages.
   int num_nodes = 1;   ///< From its command line; must be equal everywhere.
   int local_size = 1;  ///< Ranks it runs.
@@ -27,9 +27,9 @@ struct NodeRanks {
   int role_size = 1;        ///< Ranks of all nodes of this role.
 };
 
-/// offers[r] is node rank r's. Nodes may have different numbers of ranks. Errors: kMismatch if a
-/// node's num_nodes is not offers.size().
-std::vector<NodeRanks> plan_ranks(const std::vector<NodeOffer>& offers);
+/// requests[r] is node rank r's. Nodes may have different numbers of ranks. Errors: kMismatch if a
+/// node's num_nodes is not requests.size().
+std::vector<NodeRanks> plan_ranks(const std::vector<NodeRequest>& requests);
 
 /// Number of ranks of all nodes.
 int world_size(const std::vector<NodeRanks>& plan);

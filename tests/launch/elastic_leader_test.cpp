@@ -35,19 +35,19 @@ class PretendedLeader {
   }
   void send_to(const Endpoint& place) { store_->set(keys::kMoved, to_string(place), soon()); }
 
-  /// The only agent's offer, once it has come and satisfies `wanted`.
+  /// The only agent's join request, once it has come and satisfies `wanted`.
   template <class Wanted>
-  JoinRequest await_offer(const Wanted& wanted) {
+  JoinRequest await_request(const Wanted& wanted) {
     while (!deadline_.passed()) {
       const auto agents = store_->list(keys::kAgents, soon());
       const auto text = agents.empty() ? std::nullopt : store_->try_get(agents[0], soon());
       if (text) {
         id_ = agents[0].substr(keys::kAgents.size());
-        if (JoinRequest offer = offer_from_json(*text); wanted(offer)) return offer;
+        if (JoinRequest request = join_request_from_json(*text); wanted(request)) return request;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    throw Error(ErrorCode::kTimeout, "no such offer");
+    throw Error(ErrorCode::kTimeout, "no such join request");
   }
   /// The agent has gone.
   void await_nobody() {
@@ -56,13 +56,13 @@ class PretendedLeader {
     }
   }
   /// Starts that generation with this agent alone.
-  void run_alone(const JoinRequest& offer, int64_t generation) {
+  void run_alone(const JoinRequest& request, int64_t generation) {
     NodePlan plan;
     plan.generation = generation;
     plan.run_id = "pretended";
-    plan.ranks = plan_ranks({{offer.host, 1, offer.local_size, offer.role}})[0];
-    plan.store = {offer.address, offer.store_port};
-    plan.torch = {offer.address, offer.torch_port};
+    plan.ranks = plan_ranks({{request.host, 1, request.local_size, request.role}})[0];
+    plan.store = {request.address, request.store_port};
+    plan.torch = {request.address, request.torch_port};
     store_->set(keys::plan(id_), to_json(plan), soon());
     say(JobRecord::State::kRunning, generation);
   }
@@ -82,7 +82,7 @@ TEST(ElasticLeader, WhoIsSentToAPlaceThatDiesComesBack) {
   const HeldPort nobody;
   std::optional<PretendedLeader> leader(job);
   const auto a = job.first("a");
-  leader->await_offer([](const JoinRequest&) { return true; });
+  leader->await_request([](const JoinRequest&) { return true; });
   leader->send_to({"127.0.0.1", nobody.number()});
   leader->await_nobody();
   leader.reset();
@@ -97,15 +97,15 @@ TEST(ElasticLeader, WhoIsDoneFollowsIntoAGenerationThatItDidNotSeeComing) {
   const auto a =
       job.agent("a", {"/bin/sh", "-c", "echo generation $LOCKSTEP_GENERATION on rank $RANK."});
   const auto done = [](int64_t generation) {
-    return [generation](const JoinRequest& offer) {
-      return offer.generation == generation && offer.work == NodeWork::kDone;
+    return [generation](const JoinRequest& request) {
+      return request.generation == generation && request.work == NodeWork::kDone;
     };
   };
-  leader.run_alone(leader.await_offer([](const JoinRequest&) { return true; }), 1);
-  leader.run_alone(leader.await_offer(done(1)), 2);
-  leader.await_offer(done(2));
+  leader.run_alone(leader.await_request([](const JoinRequest&) { return true; }), 1);
+  leader.run_alone(leader.await_request(done(1)), 2);
+  leader.await_request(done(2));
   leader.say(JobRecord::State::kForming, 2, "node 1 left");
-  leader.await_offer([](const JoinRequest& offer) { return offer.work == NodeWork::kIdle; });
+  leader.await_request([](const JoinRequest& request) { return request.work == NodeWork::kIdle; });
   leader.say(JobRecord::State::kEnded, 2);
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_TRUE(has(a->out(), "generation 1 on rank 0.")) << a->out();

@@ -15,19 +15,19 @@ std::string other_secret(const MembershipRules& rules) {
       rules.place);
 }
 
-std::string other_nodes(const MembershipRules& rules, const JoinRequest& offer) {
+std::string other_nodes(const MembershipRules& rules, const JoinRequest& request) {
   return fmt::format("node {}({}) was started with --nnodes {}, the job at {} with {}",
-                     offer.node_rank ? fmt::format("{} ", *offer.node_rank) : "", offer.host,
-                     nodes_text(offer.min_nodes, offer.max_nodes), rules.place,
+                     request.node_rank ? fmt::format("{} ", *request.node_rank) : "", request.host,
+                     nodes_text(request.min_nodes, request.max_nodes), rules.place,
                      nodes_text(rules.min_nodes, rules.max_nodes));
 }
 
-std::string other_program(const MembershipRules& rules, const JoinRequest& offer) {
+std::string other_program(const MembershipRules& rules, const JoinRequest& request) {
   return fmt::format(
       "node ({}) was started to run {}, the job of this name at {} runs {}: give "
       "each job an --rdzv_id and an --rdzv_endpoint of its own, or each program a "
       "--role",
-      offer.host, offer.program, rules.place, rules.program);
+      request.host, request.program, rules.place, rules.program);
 }
 
 /// fixed_ranks: the node ranks that have not come.
@@ -46,27 +46,27 @@ std::string lost(const MembershipState& state) {
 
 }  // namespace
 
-bool same_nodes(const MembershipRules& rules, const JoinRequest& offer) {
-  return offer.min_nodes == rules.min_nodes && offer.max_nodes == rules.max_nodes;
+bool same_nodes(const MembershipRules& rules, const JoinRequest& request) {
+  return request.min_nodes == rules.min_nodes && request.max_nodes == rules.max_nodes;
 }
 
 std::optional<RefuseAgent> refusal_of(const MembershipState& state, const AgentHere& event) {
   const MembershipRules& rules = state.rules;
-  const JoinRequest& offer = event.offer;
+  const JoinRequest& request = event.request;
   const auto usage = [&](const std::string& why) {
     return RefuseAgent{event.id, ErrorCode::kInvalidArgument, why};
   };
-  if (offer.mark != rules.mark) return usage(other_secret(rules));
-  if (!same_nodes(rules, offer)) return usage(other_nodes(rules, offer));
+  if (request.mark != rules.mark) return usage(other_secret(rules));
+  if (!same_nodes(rules, request)) return usage(other_nodes(rules, request));
   if (!rules.fixed_ranks) {
-    const bool other = offer.role == rules.role && offer.program != rules.program;
-    return other ? std::optional(usage(other_program(rules, offer))) : std::nullopt;
+    const bool other = request.role == rules.role && request.program != rules.program;
+    return other ? std::optional(usage(other_program(rules, request))) : std::nullopt;
   }
-  const auto holder = state.by_wish.find(offer.node_rank.value_or(0));
+  const auto holder = state.by_wish.find(request.node_rank.value_or(0));
   if (holder == state.by_wish.end()) return std::nullopt;
   return RefuseAgent{event.id, ErrorCode::kMismatch,
                      fmt::format("--node_rank {} is taken by an agent on {}", holder->first,
-                                 state.agents.at(holder->second).offer.host)};
+                                 state.agents.at(holder->second).request.host)};
 }
 
 std::string nodes_text(int min_nodes, int max_nodes) {

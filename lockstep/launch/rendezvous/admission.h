@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// Whether it was started for the same number of nodes, which a job with fixed ranks requires.
-bool same_nodes(const MembershipRules& rules, const JoinRequest& offer);
+bool same_nodes(const MembershipRules& rules, const JoinRequest& request);
 
 /// Why this agent, which is not among state.agents, cannot take part; nothing if it can. Reasons:
 /// another secret, number of nodes or program, or its --node_rank is taken.

@@ -23,10 +23,10 @@ Failure shortened(Failure failure) {
 
 }  // namespace
 
-AgentStatus::AgentStatus(std::string id, JoinRequest offer)
+AgentStatus::AgentStatus(std::string id, JoinRequest request)
     : id_(std::move(id)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      offer_(std::move(offer)) {
+      request_(std::move(request)) {
   if (!wake_) throw io_error("eventfd");
 }
 
@@ -65,7 +65,7 @@ void AgentStatus::failed(const Failure& failure) {
   {
     MutexLock lock(mutex_);
     if (plan_ || !store_) return;
-    unsaid_ = {offer_.generation, to_json(shortened(failure))};
+    unsaid_ = {request_.generation, to_json(shortened(failure))};
   }
   try {
     say_failure(Deadline::after(kSayLimit));
@@ -92,8 +92,8 @@ void AgentStatus::ended_work(NodeWork work, bool stepped) {
   {
     MutexLock lock(mutex_);
     if (plan_) return;  // published for the previous generation
-    offer_.work = work;
-    offer_.stepped = offer_.stepped || stepped;
+    request_.work = work;
+    request_.stepped = request_.stepped || stepped;
   }
   say_quietly();
 }
@@ -101,7 +101,7 @@ void AgentStatus::ended_work(NodeWork work, bool stepped) {
 void AgentStatus::leave(int signal) {
   {
     MutexLock lock(mutex_);
-    offer_.leaving = signal;
+    request_.leaving = signal;
   }
   say_quietly();
 }
@@ -138,7 +138,7 @@ std::optional<bool> AgentStatus::say(std::chrono::milliseconds ttl, Deadline dea
   }
   while (true) {
     try {
-      const bool held = hold_offer(ttl, deadline);
+      const bool held = hold_join_request(ttl, deadline);
       if (said_all()) return held;
     } catch (...) {
       if (said_all()) throw;
@@ -146,19 +146,19 @@ std::optional<bool> AgentStatus::say(std::chrono::milliseconds ttl, Deadline dea
   }
 }
 
-bool AgentStatus::hold_offer(std::chrono::milliseconds ttl, Deadline deadline) {
+bool AgentStatus::hold_join_request(std::chrono::milliseconds ttl, Deadline deadline) {
   std::shared_ptr<Store> store;
   std::string text;
   {
     MutexLock lock(mutex_);
     store = store_;
-    text = to_json(offer_);
+    text = to_json(request_);
     say_again_ = false;
   }
   return !store || store->hold(keys::agent(id_), text, ttl, deadline);
 }
 
-/// False: the offer has changed meanwhile.
+/// False: the join request has changed meanwhile.
 bool AgentStatus::said_all() {
   MutexLock lock(mutex_);
   saying_ = say_again_;
@@ -167,15 +167,15 @@ bool AgentStatus::said_all() {
 
 void AgentStatus::take_plan(JobPlan plan) {
   MutexLock lock(mutex_);
-  offer_.generation = plan.generation;
-  offer_.last_rank = plan.node_rank;
-  offer_.num_nodes = plan.num_nodes;
-  offer_.restart_count = plan.restart_count;
-  offer_.token = plan.token;
-  offer_.stepped = plan.stepped;
-  offer_.early_failures = plan.early_failures;
-  offer_.failures_in_a_row = plan.failures_in_a_row;
-  offer_.work = NodeWork::kBusy;
+  request_.generation = plan.generation;
+  request_.last_rank = plan.node_rank;
+  request_.num_nodes = plan.num_nodes;
+  request_.restart_count = plan.restart_count;
+  request_.token = plan.token;
+  request_.stepped = plan.stepped;
+  request_.early_failures = plan.early_failures;
+  request_.failures_in_a_row = plan.failures_in_a_row;
+  request_.work = NodeWork::kBusy;
   plan_ = std::move(plan);
   wake();
 }
@@ -185,11 +185,11 @@ bool AgentStatus::stop_work(const std::optional<Failure>& failure, const std::st
   MutexLock lock(mutex_);
   if (plan_) {
     plan_.reset();
-    offer_.work = NodeWork::kIdle;
+    request_.work = NodeWork::kIdle;
     return true;
   }
   const bool sooner = kill_by && (!job_status_.kill_by || *kill_by < *job_status_.kill_by);
-  if ((job_status_.leave && !sooner) || offer_.generation == 0) return false;
+  if ((job_status_.leave && !sooner) || request_.generation == 0) return false;
   if (!job_status_.leave) {
     job_status_.leave = true;
     job_status_.failure = failure;
@@ -206,7 +206,7 @@ void AgentStatus::end(const JobEnd& end) {
   // An agent that still waits for its first generation learns why there is none.
   if (!error_ && end.failure) {
     error_.emplace(ErrorCode::kMismatch, "the job has ended without this node: " +
-                                             failure_line(*end.failure, offer_.max_nodes));
+                                             failure_line(*end.failure, request_.max_nodes));
   }
   wake();
 }
@@ -216,8 +216,8 @@ void AgentStatus::fail(const Error& error) {
   if (!error_) error_.emplace(error);
   if (!job_status_.end) {
     Failure failure;
-    failure.host = offer_.host;
-    failure.node_rank = std::max(offer_.last_rank, 0);
+    failure.host = request_.host;
+    failure.node_rank = std::max(request_.last_rank, 0);
     failure.status.code = 1;
     failure.cause = error.what();
     job_status_.end = JobEnd{failure, ""};
@@ -227,18 +227,18 @@ void AgentStatus::fail(const Error& error) {
 
 void AgentStatus::change_ports(int store_port, int torch_port) {
   MutexLock lock(mutex_);
-  offer_.store_port = store_port;
-  offer_.torch_port = torch_port;
+  request_.store_port = store_port;
+  request_.torch_port = torch_port;
 }
 
 bool AgentStatus::change_term(const std::string& term) {
   MutexLock lock(mutex_);
-  return std::exchange(offer_.term, term) != term;
+  return std::exchange(request_.term, term) != term;
 }
 
-JoinRequest AgentStatus::offer() const {
+JoinRequest AgentStatus::join_request() const {
   MutexLock lock(mutex_);
-  return offer_;
+  return request_;
 }
 
 void AgentStatus::wake() {

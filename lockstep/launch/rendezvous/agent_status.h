@@ -18,7 +18,7 @@ namespace lockstep {
 class AgentStatus {
  public:
   /// `id`: this agent's, at the meeting place.
-  AgentStatus(std::string id, JoinRequest offer);
+  AgentStatus(std::string id, JoinRequest request);
 
   // ---- for the agent's loop; documented in Rendezvous
   std::optional<JobPlan> wait_for_plan();
@@ -32,33 +32,34 @@ class AgentStatus {
   // ---- for the thread
   /// Sets the store to write to from now on; null: none.
   void use(std::shared_ptr<Store> store);
-  /// Publishes this agent's offer (again), as a held key. False if our own previous connection
-  /// still holds the key. Nothing if the other thread is just writing: that thread then writes once
-  /// more, and the outcome is not known yet. Errors: those of the store.
+  /// Publishes this agent's join request (again), as a held key. False if our own previous
+  /// connection still holds the key. Nothing if the other thread is just writing: that thread then
+  /// writes once more, and the outcome is not known yet. Errors: those of the store.
   std::optional<bool> say(std::chrono::milliseconds ttl, Deadline deadline);
   void take_plan(JobPlan plan);
   /// The generation is over. True if its plan had not been fetched yet: it is void then, and this
-  /// agent's offer has changed. `kill_by`: see JobStatus; a later call may give an earlier time.
+  /// agent's join request has changed. `kill_by`: see JobStatus; a later call may give an earlier
+  /// time.
   using Time = std::chrono::steady_clock::time_point;
   bool stop_work(const std::optional<Failure>& failure, const std::string& why,
                  std::optional<Time> kill_by = std::nullopt);
   void end(const JobEnd& end);
   void fail(const Error& error);
   void change_ports(int store_port, int torch_port);
-  /// Whether the offer names another term than before.
+  /// Whether the join request names another term than before.
   bool change_term(const std::string& term);
 
   /// Repeats a failed() that could not be written: a store that was only slow must still learn of
   /// it. Errors: those of the store.
   void say_failure(Deadline deadline);
 
-  JoinRequest offer() const;
+  JoinRequest join_request() const;
   const std::string& id() const { return id_; }
 
  private:
   JobPlan fetch() LOCKSTEP_REQUIRES(mutex_);  ///< Requires plan_.
   void say_quietly();
-  bool hold_offer(std::chrono::milliseconds ttl, Deadline deadline);
+  bool hold_join_request(std::chrono::milliseconds ttl, Deadline deadline);
   bool said_all();
   void wake() LOCKSTEP_REQUIRES(mutex_);
 
@@ -69,10 +70,10 @@ class AgentStatus {
   std::shared_ptr<Store> store_ LOCKSTEP_GUARDED_BY(mutex_);
   std::chrono::milliseconds ttl_ LOCKSTEP_GUARDED_BY(mutex_){2000};
   bool said_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  /// The offer is being written: one thread at a time, so that an older one never comes last.
+  /// request_ is being written: one thread at a time, so that an older one never comes last.
   bool saying_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  bool say_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< The offer has changed since.
-  JoinRequest offer_ LOCKSTEP_GUARDED_BY(mutex_);
+  bool say_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< The join request has changed since.
+  JoinRequest request_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<JobPlan> plan_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
   JobStatus job_status_ LOCKSTEP_GUARDED_BY(mutex_);
   struct Unsaid {

@@ -40,7 +40,7 @@ std::vector<Entry*> choose(MembershipState* state) {
     const auto& agent = entry.second;
     if (!agent.usable()) continue;
     usable.push_back(&entry);
-    wishes.push_back({agent.generation, agent.node_rank, agent.offer.node_rank, agent.arrival});
+    wishes.push_back({agent.generation, agent.node_rank, agent.request.node_rank, agent.arrival});
   }
   std::vector<Entry*> chosen;
   for (const size_t index : order_nodes(wishes, static_cast<size_t>(state->rules.max_nodes))) {
@@ -50,12 +50,13 @@ std::vector<Entry*> choose(MembershipState* state) {
 }
 
 std::vector<NodeRanks> ranks_of(const std::vector<Entry*>& nodes) {
-  std::vector<NodeOffer> offers;
+  std::vector<NodeRequest> requests;
   for (const Entry* node : nodes) {
-    const JoinRequest& offer = node->second.offer;
-    offers.push_back({offer.host, static_cast<int>(nodes.size()), offer.local_size, offer.role});
+    const JoinRequest& request = node->second.request;
+    requests.push_back(
+        {request.host, static_cast<int>(nodes.size()), request.local_size, request.role});
   }
-  return plan_ranks(offers);
+  return plan_ranks(requests);
 }
 
 /// The part that is equal in all plans.
@@ -72,12 +73,12 @@ NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& no
   plan.run_id = state.rules.run_id;
   plan.num_nodes = static_cast<int>(nodes.size());
   plan.world_size = world_size(ranks);
-  const JoinRequest& first = nodes[0]->second.offer;
+  const JoinRequest& first = nodes[0]->second.request;
   plan.store = {first.address, first.store_port};
   plan.torch = {first.address, first.torch_port};
   for (size_t i = 0; i < std::min(nodes.size(), size_t{kMaxSuccessors}); ++i) {
-    const JoinRequest& offer = nodes[i]->second.offer;
-    plan.successors.push_back({offer.address, offer.place_port});
+    const JoinRequest& request = nodes[i]->second.request;
+    plan.successors.push_back({request.address, request.place_port});
   }
   return plan;
 }

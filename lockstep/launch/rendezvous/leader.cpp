@@ -36,15 +36,15 @@ auto read(const Store::Change& change, const Read& from_json)
   }
 }
 
-std::optional<JoinRequest> read_offer(const Store::Change& change) {
-  return read(change, [](const std::string& text) { return offer_from_json(text); });
+std::optional<JoinRequest> read_join_request(const Store::Change& change) {
+  return read(change, [](const std::string& text) { return join_request_from_json(text); });
 }
 
 std::optional<Failure> read_failure(const Store::Change& change) {
   return read(change, [](const std::string& text) { return failure_from_json(text); });
 }
 
-bool is_offer(const Store::Change& change) {
+bool is_join_request(const Store::Change& change) {
   return change.key.starts_with(keys::kAgents);
 }
 
@@ -58,17 +58,17 @@ void Leader::begin(const std::vector<Store::Change>& all) {
   int here = 0;
   bool goes_on = false;
   for (const auto& change : all) {
-    if (!is_offer(change) || !change.value) continue;
-    const auto offer = read_offer(change);
-    if (!offer) continue;
+    if (!is_join_request(change) || !change.value) continue;
+    const auto request = read_join_request(change);
+    if (!request) continue;
     ++here;
-    goes_on = goes_on || offer->generation > 0;
+    goes_on = goes_on || request->generation > 0;
   }
   if (!goes_on) clear();
   if (goes_on) state_.expected_nodes = here;
   const int64_t said = agents_said_;
   for (const auto& change : all) {
-    if (is_offer(change)) take_one(change);
+    if (is_join_request(change)) take_one(change);
   }
   if (agents_said_ == said) act(PublishRecord{record_of(state_)});
 }
@@ -85,14 +85,14 @@ void Leader::take(const std::vector<Store::Change>& changes) {
   // A failure is in a later key than the ends of its workers, and explains them.
   std::vector<AgentHere> gone;
   for (const auto& change : changes) {
-    if (!is_offer(change) || !change.value) {
+    if (!is_join_request(change) || !change.value) {
       take_one(change);
       continue;
     }
-    auto offer = read_offer(change);
-    if (!offer) continue;
-    AgentHere here{change.key.substr(keys::kAgents.size()), std::move(*offer)};
-    if (here.offer.work == NodeWork::kIdle && here.offer.leaving == 0) {
+    auto request = read_join_request(change);
+    if (!request) continue;
+    AgentHere here{change.key.substr(keys::kAgents.size()), std::move(*request)};
+    if (here.request.work == NodeWork::kIdle && here.request.leaving == 0) {
       gone.push_back(std::move(here));
     } else {
       tell(here);
@@ -102,10 +102,10 @@ void Leader::take(const std::vector<Store::Change>& changes) {
 }
 
 void Leader::take_one(const Store::Change& change) {
-  if (is_offer(change)) {
+  if (is_join_request(change)) {
     const std::string id = change.key.substr(keys::kAgents.size());
     if (!change.value) return tell(AgentLost{id});
-    if (auto offer = read_offer(change)) tell(AgentHere{id, std::move(*offer)});
+    if (auto request = read_join_request(change)) tell(AgentHere{id, std::move(*request)});
   } else if (change.value && change.key == keys::failure(state_.generation)) {
     if (auto failure = read_failure(change)) {
       tell(WorkersFailed{state_.generation, std::move(*failure)});

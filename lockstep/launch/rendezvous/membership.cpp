@@ -23,7 +23,7 @@ constexpr size_t kMaxLostHosts = 8;
 Failure node_failure(const Agent& agent, const ExitStatus& status) {
   Failure failure;
   failure.node_rank = std::max(agent.node_rank, 0);
-  failure.host = agent.offer.host;
+  failure.host = agent.request.host;
   failure.status = status;
   return failure;
 }
@@ -36,9 +36,9 @@ Failure lost_agent(const Agent& agent) {
 }
 
 Failure ended_by_user(const Agent& agent) {
-  Failure failure = node_failure(agent, {0, agent.offer.leaving});
+  Failure failure = node_failure(agent, {0, agent.request.leaving});
   failure.cause = fmt::format("node {} ({}): was ended by {}", failure.node_rank, failure.host,
-                              signal_name(agent.offer.leaving));
+                              signal_name(agent.request.leaving));
   return failure;
 }
 
@@ -71,11 +71,11 @@ bool refused(MembershipState* state, const AgentHere& event, MemberActions* acti
   const auto refusal = refusal_of(*state, event);
   const MembershipRules& rules = state->rules;
   if (!refusal) {
-    if (rules.fixed_ranks) state->by_wish[event.offer.node_rank.value_or(0)] = event.id;
+    if (rules.fixed_ranks) state->by_wish[event.request.node_rank.value_or(0)] = event.id;
     return false;
   }
-  const bool ours = event.offer.mark == rules.mark;
-  if (ours && rules.fixed_ranks && state->generation == 0 && !same_nodes(rules, event.offer)) {
+  const bool ours = event.request.mark == rules.mark;
+  if (ours && rules.fixed_ranks && state->generation == 0 && !same_nodes(rules, event.request)) {
     end_job_by(state, refusal->why, actions);
   } else {
     actions->push_back(*refusal);
@@ -84,16 +84,16 @@ bool refused(MembershipState* state, const AgentHere& event, MemberActions* acti
 }
 
 /// A new leader takes over the generation that ended with the last leader.
-void inherit(MembershipState* state, const JoinRequest& offer) {
-  if (offer.generation <= state->generation) return;
-  state->generation = offer.generation;
+void inherit(MembershipState* state, const JoinRequest& request) {
+  if (request.generation <= state->generation) return;
+  state->generation = request.generation;
   state->inherited = true;
-  state->launch = launch_of(offer.token);
+  state->launch = launch_of(request.token);
   RestartRecord& restarts = state->restarts;
-  restarts.restarts = std::max(restarts.restarts, offer.restart_count);
-  restarts.early_failures = offer.early_failures;
-  restarts.in_a_row = offer.failures_in_a_row;
-  state->expected_nodes = std::min(offer.num_nodes - 1, state->rules.max_nodes);
+  restarts.restarts = std::max(restarts.restarts, request.restart_count);
+  restarts.early_failures = request.early_failures;
+  restarts.in_a_row = request.failures_in_a_row;
+  state->expected_nodes = std::min(request.num_nodes - 1, state->rules.max_nodes);
 }
 
 /// The earlier job's last agents are gone; their keys were leases that had not run out. None of the
@@ -110,17 +110,17 @@ void begin_anew_without_heirs(MembershipState* state) {
   state->expected_nodes = 0;
 }
 
-/// Takes over the agent's offer; the leader's later decisions have priority.
-void update(MembershipState* state, Agent* agent, const JoinRequest& offer) {
-  agent->offer = offer;
-  agent->alive = offer.term == state->rules.term;
-  if (offer.generation < agent->generation) return;
-  agent->work = offer.work;
-  agent->generation = offer.generation;
-  agent->node_rank = offer.last_rank;
-  state->newest = std::max(state->newest, offer.generation);
-  if (state->state == State::kForming) inherit(state, offer);
-  state->restarts.stepped = state->restarts.stepped || offer.stepped;
+/// Takes over the agent's join request; the leader's later decisions have priority.
+void update(MembershipState* state, Agent* agent, const JoinRequest& request) {
+  agent->request = request;
+  agent->alive = request.term == state->rules.term;
+  if (request.generation < agent->generation) return;
+  agent->work = request.work;
+  agent->generation = request.generation;
+  agent->node_rank = request.last_rank;
+  state->newest = std::max(state->newest, request.generation);
+  if (state->state == State::kForming) inherit(state, request);
+  state->restarts.stepped = state->restarts.stepped || request.stepped;
 }
 
 /// A member's user ends it.
@@ -159,8 +159,8 @@ void on(MembershipState* state, const AgentHere& event, JobTime now, MemberActio
   }
   state->missing.erase(event.id);
   Agent& agent = place->second;
-  const bool leaves = agent.offer.leaving == 0 && event.offer.leaving != 0;
-  update(state, &agent, event.offer);
+  const bool leaves = agent.request.leaving == 0 && event.request.leaving != 0;
+  update(state, &agent, event.request);
   count_agent(state, agent);
   if (leaves && agent.member) on_leaving(state, agent, actions);
   if (state->state == State::kRunning && agent.member && agent.work == NodeWork::kIdle) {
@@ -197,7 +197,7 @@ void hurry_if_too_few(MembershipState* state, MemberActions* actions) {
 /// If nothing can replace the agent, wait a moment: perhaps only its connection ended.
 bool may_come_back(const MembershipState& state, const Agent& agent) {
   return state.state == State::kRunning && !state.rules.elastic() && agent.member && agent.busy() &&
-         agent.offer.leaving == 0;
+         agent.request.leaving == 0;
 }
 
 void on(MembershipState* state, const AgentLost& event, JobTime now, MemberActions* actions) {
@@ -210,10 +210,10 @@ void on(MembershipState* state, const AgentLost& event, JobTime now, MemberActio
   const Agent agent = std::move(place->second);
   state->agents.erase(place);
   count_agent(state, agent, -1);
-  if (state->rules.fixed_ranks) state->by_wish.erase(agent.offer.node_rank.value_or(0));
-  if (state->lost_hosts.size() < kMaxLostHosts) state->lost_hosts.push_back(agent.offer.host);
-  if (agent.member && agent.offer.leaving == 0) on_lost_member(state, agent, actions);
-  if (agent.offer.leaving == 0) hurry_if_too_few(state, actions);
+  if (state->rules.fixed_ranks) state->by_wish.erase(agent.request.node_rank.value_or(0));
+  if (state->lost_hosts.size() < kMaxLostHosts) state->lost_hosts.push_back(agent.request.host);
+  if (agent.member && agent.request.leaving == 0) on_lost_member(state, agent, actions);
+  if (agent.request.leaving == 0) hurry_if_too_few(state, actions);
   begin_anew_without_heirs(state);
   look(state, now, actions);
 }

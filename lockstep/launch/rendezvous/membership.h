@@ -43,8 +43,8 @@ struct MembershipRules {
   std::chrono::milliseconds batch{1000};      ///< From a newcomer to its generation.
   std::chrono::milliseconds say_after{5000};  ///< Until missing nodes are named, and again.
   std::string run_id;
-  /// Names the time for which this agent leads, as do the offers of agents that have read it. It is
-  /// this leader's part of generation_token(). Who leads again does so in another term.
+  /// Names the time for which this agent leads, as do the join requests of agents that have read
+  /// it. It is this leader's part of generation_token(). Who leads again does so in another term.
   std::string term;
   std::string mark;   ///< secret_mark() of this job.
   std::string place;  ///< Where agents meet, for messages.
@@ -57,16 +57,16 @@ struct MembershipRules {
 
 struct MembershipState {
   struct Agent {
-    JoinRequest offer;
+    JoinRequest request;
     uint64_t arrival = 0;
     bool member = false;     ///< Takes part in the present generation.
     int64_t generation = 0;  ///< The last one it was part of.
     int node_rank = -1;      ///< Its rank there.
     NodeWork work = NodeWork::kIdle;
-    bool alive = false;  ///< Known to be: it wrote its offer in this term.
+    bool alive = false;  ///< Known to be: it wrote its join request in this term.
 
     bool busy() const { return work == NodeWork::kBusy; }
-    bool usable() const { return alive && !busy() && offer.leaving == 0; }
+    bool usable() const { return alive && !busy() && request.leaving == 0; }
     /// It took part in the job that goes on, unless it is dead: then its key is gone soon.
     bool doubtful() const { return !alive && generation > 0; }
   };
@@ -87,7 +87,7 @@ struct MembershipState {
   JobRecord::State state = JobRecord::State::kForming;
   int64_t generation = 0;  ///< The present or the last one.
   int64_t newest = 0;      ///< Highest number known; the next is one more.
-  bool inherited = false;  ///< Forming: `generation` is from the agents' offers.
+  bool inherited = false;  ///< Forming: `generation` is from the agents' join requests.
   std::string launch;      ///< Of generation_token(); empty: set by the first generation.
   RestartRecord restarts;
   /// Forming: number of earlier members that are expected to come again.
@@ -116,7 +116,7 @@ struct MembershipState {
 /// An agent's key appeared or changed.
 struct AgentHere {
   std::string id;
-  JoinRequest offer;
+  JoinRequest request;
 };
 /// An agent's key is gone.
 struct AgentLost {
@@ -145,7 +145,7 @@ struct RefuseAgent {
 };
 using MemberAction = std::variant<PublishPlans, PublishRecord, RefuseAgent>;
 
-/// A new leader begins without agents; it learns the past from their offers.
+/// A new leader begins without agents; it learns the past from their join requests.
 MembershipState begin_membership(MembershipRules rules, JobTime now);
 
 /// Changes `state` according to `event` and returns the necessary actions, in this order.

@@ -114,7 +114,8 @@ MembershipRules MembershipClient::rules() const {
   rules.term = make_token_part();
   rules.mark = secret_mark(secret_, options_.wire);
   rules.place = place_->name();
-  const JoinRequest own = offer_from_json(to_json(status_->offer()));  // texts cut as others'
+  // Its texts are cut as others' are.
+  const JoinRequest own = join_request_from_json(to_json(status_->join_request()));
   rules.role = own.role;
   rules.program = own.program;
   return rules;
@@ -146,7 +147,7 @@ void MembershipClient::take_part() {
   version_ = 0;
   leader_began_ = false;
   // A job that cannot change is still the one that this agent takes part in.
-  offered_ = plan_ && !can_change(options_);
+  requested_ = plan_ && !can_change(options_);
   contact_.heard();
   leader_.reset();
   others_.stop_looking();
@@ -202,16 +203,16 @@ void MembershipClient::hear(const Store::Changes& changes) {
     leader_->take(changes.changes);
   }
   const std::string& term = status_view_->term();
-  if (!term.empty() && status_->change_term(term) && offered_) give_sign();
-  offer_if_open();
+  if (!term.empty() && status_->change_term(term) && requested_) give_sign();
+  join_if_open();
   follow();
 }
 
 /// A job that has ended takes no agents: those of the next job wait until its agents are gone.
-void MembershipClient::offer_if_open() {
+void MembershipClient::join_if_open() {
   const auto& record = status_view_->record();
-  if (offered_ || !(leader_ || (record && record->state != State::kEnded))) return;
-  offered_ = true;
+  if (requested_ || !(leader_ || (record && record->state != State::kEnded))) return;
+  requested_ = true;
   give_sign();
 }
 
@@ -229,12 +230,12 @@ void MembershipClient::give_sign() {
   const auto say = [&](Deadline part) {
     return status_->say(contact_.allowed().limit, part).value_or(false);
   };
-  if (offered_ && in_parts(say)) contact_.sign_taken(began);
+  if (requested_ && in_parts(say)) contact_.sign_taken(began);
   if (leader_ && !hold_lead()) leader_.reset();
 }
 
 void MembershipClient::follow() {
-  if (!offered_) return;
+  if (!requested_) return;
   if (status_view_->refused()) throw Error(*status_view_->refused());
   if (status_view_->moved() && to_string(*status_view_->moved()) != to_string(place_->endpoint()))
     throw Moved{*status_view_->moved()};
@@ -271,7 +272,7 @@ void MembershipClient::on_forming(const JobRecord& record) {
 }
 
 void MembershipClient::on_running(const JobRecord& record) {
-  const JoinRequest own = status_->offer();
+  const JoinRequest own = status_->join_request();
   if (own.generation == record.generation) return;
   const auto text = store_->try_get(keys::plan(status_->id()), soon());
   if (text) {
@@ -312,7 +313,7 @@ void MembershipClient::begin(const NodePlan& plan) {
     workers_->stop();
   }
   JobPlan job = job_plan(plan);
-  job.host = status_->offer().host;
+  job.host = status_->join_request().host;
   job.secret = secret_;
   job.wire = options_.wire;
   job.agent_serves_torch = agent_serves_torch(options_);
@@ -333,11 +334,11 @@ void MembershipClient::look_elsewhere() {
 
 /// The address by which other hosts reach it.
 Endpoint MembershipClient::own_place() const {
-  return {status_->offer().address, place_->own_port()};
+  return {status_->join_request().address, place_->own_port()};
 }
 
 bool MembershipClient::own_generation_runs() const {
-  return status_->offer().work != NodeWork::kIdle;
+  return status_->join_request().work != NodeWork::kIdle;
 }
 
 /// A job that cannot change ends with the loss of its meeting place's agent, as of any other.

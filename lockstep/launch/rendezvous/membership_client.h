@@ -47,7 +47,7 @@ class MembershipClient {
   void try_to_lead();
   void hear(const Store::Changes& changes);
   void give_sign();
-  void offer_if_open();
+  void join_if_open();
 
   void follow();
   void on_running(const JobRecord& record);
@@ -76,7 +76,7 @@ class MembershipClient {
 
   std::shared_ptr<Store> store_;
   uint64_t version_ = 0;
-  bool offered_ = false;
+  bool requested_ = false;
   std::optional<JobStatusView> status_view_;
   std::optional<Leader> leader_;
   bool leader_began_ = false;

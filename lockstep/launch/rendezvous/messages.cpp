@@ -12,30 +12,30 @@
 namespace lockstep {
 namespace {
 
-constexpr auto kOfferMembers = [](auto& m, auto& offer) {
-  m.text("host", offer.host, kMaxName);
-  m.text("address", offer.address, kMaxName);
-  m.number("store_port", offer.store_port, 0, kMaxPort);
-  m.number("torch_port", offer.torch_port, 0, kMaxPort);
-  m.number("place_port", offer.place_port, 0, kMaxPort);
-  m.number("local_size", offer.local_size, 1, kMaxLocalRanks);
-  m.text("role", offer.role, kMaxName);
-  m.text("program", offer.program, kMaxName);
-  m.text("mark", offer.mark, 2 * sizeof(Digest));
-  m.number("max_nodes", offer.max_nodes, 1, kMaxNodes);
-  m.number("min_nodes", offer.min_nodes, 1, offer.max_nodes);
-  m.number("generation", offer.generation, 0, kMaxGeneration);
-  m.number("last_rank", offer.last_rank, -1, kMaxNodes - 1);
-  m.number("num_nodes", offer.num_nodes, 0, kMaxNodes);
-  m.number("restart_count", offer.restart_count, 0, kMaxRestarts);
-  m.text("token", offer.token, kMaxName);
-  m.number("stepped", offer.stepped, 0, 1);
-  m.number("early_failures", offer.early_failures, 0, kMaxRestarts);
-  m.number("failures_in_a_row", offer.failures_in_a_row, 0, kMaxRestarts);
-  m.number("work", offer.work, 0, 2);
-  m.number("leaving", offer.leaving, 0, 64);
-  m.text("term", offer.term, kMaxName);
-  m.maybe("node_rank", offer.node_rank, 0, kMaxNodes - 1);
+constexpr auto kJoinRequestMembers = [](auto& m, auto& request) {
+  m.text("host", request.host, kMaxName);
+  m.text("address", request.address, kMaxName);
+  m.number("store_port", request.store_port, 0, kMaxPort);
+  m.number("torch_port", request.torch_port, 0, kMaxPort);
+  m.number("place_port", request.place_port, 0, kMaxPort);
+  m.number("local_size", request.local_size, 1, kMaxLocalRanks);
+  m.text("role", request.role, kMaxName);
+  m.text("program", request.program, kMaxName);
+  m.text("mark", request.mark, 2 * sizeof(Digest));
+  m.number("max_nodes", request.max_nodes, 1, kMaxNodes);
+  m.number("min_nodes", request.min_nodes, 1, request.max_nodes);
+  m.number("generation", request.generation, 0, kMaxGeneration);
+  m.number("last_rank", request.last_rank, -1, kMaxNodes - 1);
+  m.number("num_nodes", request.num_nodes, 0, kMaxNodes);
+  m.number("restart_count", request.restart_count, 0, kMaxRestarts);
+  m.text("token", request.token, kMaxName);
+  m.number("stepped", request.stepped, 0, 1);
+  m.number("early_failures", request.early_failures, 0, kMaxRestarts);
+  m.number("failures_in_a_row", request.failures_in_a_row, 0, kMaxRestarts);
+  m.number("work", request.work, 0, 2);
+  m.number("leaving", request.leaving, 0, 64);
+  m.text("term", request.term, kMaxName);
+  m.maybe("node_rank", request.node_rank, 0, kMaxNodes - 1);
 };
 
 constexpr int kMaxRanks = std::numeric_limits<int>::max();
@@ -82,16 +82,18 @@ constexpr auto kRecordMembers = [](auto& m, auto& record) {
 }  // namespace
 
 std::string secret_mark(std::string_view secret, Wire wire) {
-  const auto* text = wire == Wire::kTls ? "an agent's offer, by TLS" : "an agent's offer";
+  const auto* text =
+      wire == Wire::kTls ? "an agent's join request, by TLS" : "an agent's join request";
   return fmt::format("{:02x}", fmt::join(hmac_sha256(secret, text), ""));
 }
 
-std::string to_json(const JoinRequest& offer) {
-  return json_of(offer, kOfferMembers);
+std::string to_json(const JoinRequest& request) {
+  return json_of(request, kJoinRequestMembers);
 }
 
-JoinRequest offer_from_json(std::string_view text) {
-  return read_message<JoinRequest>(text, kMaxOfferBytes, "an agent's offer", kOfferMembers);
+JoinRequest join_request_from_json(std::string_view text) {
+  return read_message<JoinRequest>(text, kMaxJoinRequestBytes, "an agent's join request",
+                                   kJoinRequestMembers);
 }
 
 std::string to_json(const NodePlan& plan) {

@@ -1,7 +1,7 @@
 #pragma once
-// Messages between agents. An agent's offer, its held key, contains all about the agent, so that a
-// new leader learns everything from the offers. The leader writes a plan for each node of a
-// generation, and a record of the job's state.
+// Messages between agents. An agent's join request, its held key, contains all about the agent, so
+// that a new leader learns everything from the join requests. The leader writes a plan for each
+// node of a generation, and a record of the job's state.
 
 #include <cstdint>
 #include <optional>
@@ -67,13 +67,13 @@ struct JoinRequest {
 /// does not reveal the secret.
 std::string secret_mark(std::string_view secret, Wire wire = Wire::kPlain);
 
-/// Longest text of an offer; a longer one is refused without parsing.
-inline constexpr size_t kMaxOfferBytes = 4096;
+/// Longest text of a join request; a longer one is refused without parsing.
+inline constexpr size_t kMaxJoinRequestBytes = 4096;
 
-/// One JSON object, of at most kMaxOfferBytes.
-std::string to_json(const JoinRequest& offer);
-/// Errors: kCorrupt (not an offer, a member is missing or out of range).
-JoinRequest offer_from_json(std::string_view text);
+/// One JSON object, of at most kMaxJoinRequestBytes.
+std::string to_json(const JoinRequest& request);
+/// Errors: kCorrupt (not a join request, a member is missing or out of range).
+JoinRequest join_request_from_json(std::string_view text);
 
 /// One node's part of a generation. Its size does not depend on the number of nodes.
 struct NodePlan {

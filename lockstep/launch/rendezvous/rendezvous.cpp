@@ -28,10 +28,10 @@ class LoneRendezvous final : public Rendezvous {
   LoneRendezvous(const RunOptions& options, const std::string& secret)
       : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {
     plan_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
-    const NodeOffer offer = {host_name(), 1, options_.nproc_per_node, options_.role};
-    plan_.ranks = plan_ranks({offer})[0];
-    plan_.host = offer.host;
-    plan_.world_size = offer.local_size;
+    const NodeRequest request = {host_name(), 1, options_.nproc_per_node, options_.role};
+    plan_.ranks = plan_ranks({request})[0];
+    plan_.host = request.host;
+    plan_.world_size = request.local_size;
     plan_.secret = secret_;
     plan_.master_addr = options_.master_addr;
     plan_.agent_serves_torch = agent_serves_torch(options_);
@@ -121,24 +121,24 @@ class LoneRendezvous final : public Rendezvous {
 /// Time for the others to read that the job is over, if this agent serves.
 constexpr auto kByeLimit = std::chrono::seconds(5);
 
-JoinRequest make_offer(const RunOptions& options, const std::string& secret,
-                       const MeetingPlace& place, const WorkersStore& workers) {
-  JoinRequest offer;
-  offer.mark = secret_mark(secret, options.wire);
-  offer.host = host_name();
-  offer.address = options.local_addr.empty() ? place.own_address() : options.local_addr;
-  offer.store_port = workers.store_port();
-  offer.torch_port = workers.torch_port();
-  offer.place_port = place.own_port();
-  offer.local_size = options.nproc_per_node;
-  offer.role = options.role;
-  offer.program = options.program;
+JoinRequest make_join_request(const RunOptions& options, const std::string& secret,
+                              const MeetingPlace& place, const WorkersStore& workers) {
+  JoinRequest request;
+  request.mark = secret_mark(secret, options.wire);
+  request.host = host_name();
+  request.address = options.local_addr.empty() ? place.own_address() : options.local_addr;
+  request.store_port = workers.store_port();
+  request.torch_port = workers.torch_port();
+  request.place_port = place.own_port();
+  request.local_size = options.nproc_per_node;
+  request.role = options.role;
+  request.program = options.program;
   if (options.node_rank_given || options.rdzv_backend == "static") {
-    offer.node_rank = options.node_rank;
+    request.node_rank = options.node_rank;
   }
-  offer.min_nodes = options.min_nodes;
-  offer.max_nodes = options.num_nodes;
-  return offer;
+  request.min_nodes = options.min_nodes;
+  request.max_nodes = options.num_nodes;
+  return request;
 }
 
 class ElasticRendezvous final : public Rendezvous {
@@ -146,11 +146,12 @@ class ElasticRendezvous final : public Rendezvous {
   ElasticRendezvous(const RunOptions& options, const std::string& secret)
       : place_((check_wire(secret, options.wire), make_place(options, secret))),
         workers_(place_->listen_host(), secret, options.wire, agent_serves_torch(options)),
-        status_(make_job_secret().substr(0, 16), make_offer(options, secret, *place_, workers_)),
+        status_(make_job_secret().substr(0, 16),
+                make_join_request(options, secret, *place_, workers_)),
         client_(options, secret, place_.get(), &workers_, &status_) {
     // A failure of this node reaches all, whose ranks wait for those that cannot connect.
     workers_.on_full([this](const std::string& why) {
-      const JoinRequest own = status_.offer();
+      const JoinRequest own = status_.join_request();
       Failure failure;
       failure.node_rank = std::max(own.last_rank, 0);
       failure.host = own.host;

@@ -100,8 +100,8 @@ TEST(AgentStatus, TheAgentsLoopDoesNotWaitForASignOfLife) {
   EXPECT_EQ(sign.get(), true);
   leave.get();
   ASSERT_EQ(store->values.size(), 2U) << "who was at it said it again";
-  EXPECT_EQ(offer_from_json(store->values[0]).leaving, 0);
-  EXPECT_EQ(offer_from_json(store->values[1]).leaving, 15);
+  EXPECT_EQ(join_request_from_json(store->values[0]).leaving, 0);
+  EXPECT_EQ(join_request_from_json(store->values[1]).leaving, 15);
 }
 
 TEST(AgentStatus, AFailureIsNotSaidAtAnotherPlace) {

@@ -83,9 +83,9 @@ TEST(Leader, ClearsWhatAnEarlierJobLeft) {
   EXPECT_FALSE(store->try_get(keys::failure(1), soon));
   EXPECT_FALSE(store->try_get(keys::kMoved, soon));
   EXPECT_EQ(job_record_from_json(store->get(keys::kRecord, soon)).state, State::kForming);
-  JoinRequest offer;
-  offer.term = "mine";
-  lead.take({{keys::agent("me"), to_json(offer)}});
+  JoinRequest request;
+  request.term = "mine";
+  lead.take({{keys::agent("me"), to_json(request)}});
   EXPECT_EQ(node_plan_from_json(store->get(keys::plan("me"), soon)).generation, 1);
   const auto running = job_record_from_json(store->get(keys::kRecord, soon));
   EXPECT_EQ(running.state, State::kRunning);

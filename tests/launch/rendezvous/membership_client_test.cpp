@@ -65,13 +65,13 @@ RunOptions two_nodes(std::chrono::milliseconds interval) {
   return options;
 }
 
-JoinRequest offer_of(const std::string& host) {
-  JoinRequest offer;
-  offer.host = host;
-  offer.address = "127.0.0.1";
-  offer.mark = secret_mark("");
-  offer.min_nodes = offer.max_nodes = 2;
-  return offer;
+JoinRequest request_of(const std::string& host) {
+  JoinRequest request;
+  request.host = host;
+  request.address = "127.0.0.1";
+  request.mark = secret_mark("");
+  request.min_nodes = request.max_nodes = 2;
+  return request;
 }
 
 /// The membership thread of the agent "me".
@@ -83,14 +83,14 @@ struct TakingPart {
 
   TestPlace place;
   WorkersStore workers{"127.0.0.1", "", Wire::kPlain, true};
-  AgentStatus standing{"me", offer_of("here")};
+  AgentStatus standing{"me", request_of("here")};
   MembershipClient participant;
   std::future<void> ended;
 };
 
-/// The agent has written its offer in that term.
-void await_offer(const std::string& term, const TakingPart& agent, Store& store) {
-  while (offer_from_json(store.get(keys::agent("me"), in_time())).term != term) {
+/// The agent has written its join request in that term.
+void await_request(const std::string& term, const TakingPart& agent, Store& store) {
+  while (join_request_from_json(store.get(keys::agent("me"), in_time())).term != term) {
     ASSERT_EQ(agent.ended.wait_for(1ms), std::future_status::timeout);
   }
 }
@@ -103,7 +103,7 @@ TEST(MembershipClient, WhoDoesNotLeadAnyMoreDecidesNothing) {
   others->get(keys::kRecord, in_time());
   others->get(keys::agent("me"), in_time());
   others->set(keys::kLeader, "other", in_time());
-  others->set(keys::agent("b"), to_json(offer_of("there")), in_time());
+  others->set(keys::agent("b"), to_json(request_of("there")), in_time());
   JobRecord end;
   end.state = JobRecord::State::kEnded;
   end.by = "other";
@@ -125,7 +125,7 @@ TEST(MembershipClient, AnAgentWritesAgainInEachNewTerm) {
     JobRecord forming;
     forming.by = term;
     others->set(keys::kRecord, to_json(forming), in_time());
-    await_offer(term, agent, *others);  // a heartbeat would come only in an hour
+    await_request(term, agent, *others);  // a heartbeat would come only in an hour
   };
   appoint("first");
   appoint("second");
@@ -142,10 +142,10 @@ TEST(MembershipClient, WhoLeadsAgainCountsNoAgentOfItsEarlierTerm) {
   options.max_restarts = 3;
   TakingPart agent(options, store);
   const std::string first = others->get(keys::kLeader, in_time());
-  await_offer(first, agent, *others);
+  await_request(first, agent, *others);
   others->set(keys::kLeader, "other", in_time());
-  await_offer("other", agent, *others);
-  JoinRequest killed = offer_of("there");
+  await_request("other", agent, *others);
+  JoinRequest killed = request_of("there");
   killed.term = first;
   killed.generation = 6;
   killed.last_rank = 1;
@@ -155,9 +155,9 @@ TEST(MembershipClient, WhoLeadsAgainCountsNoAgentOfItsEarlierTerm) {
   others->erase(keys::kLeader, in_time());
   const std::string second = others->get(keys::kLeader, in_time());
   EXPECT_NE(second, first);
-  await_offer(second, agent, *others);
+  await_request(second, agent, *others);
   others->erase(keys::agent("b"), in_time());
-  JoinRequest next = offer_of("elsewhere");
+  JoinRequest next = request_of("elsewhere");
   next.term = second;
   next.node_rank = 0;
   others->set(keys::agent("c"), to_json(next), in_time());

@@ -53,14 +53,14 @@ class RandomJob {
   std::vector<std::string> usable() const {
     std::vector<std::string> ids;
     for (const auto& [id, node] : job_.nodes) {
-      if (node.offer.leaving == 0) ids.push_back(id);
+      if (node.request.leaving == 0) ids.push_back(id);
     }
     return ids;
   }
   std::vector<std::string> busy() const {
     std::vector<std::string> ids;
     for (const auto& [id, node] : job_.nodes) {
-      if (node.offer.work == NodeWork::kBusy) ids.push_back(id);
+      if (node.request.work == NodeWork::kBusy) ids.push_back(id);
     }
     return ids;
   }
@@ -97,7 +97,7 @@ class RandomJob {
     int world = 0;
     for (const auto& [id, node] : job_.nodes) {
       if (!job_.runs(node)) continue;
-      EXPECT_EQ(node.offer.leaving, 0);
+      EXPECT_EQ(node.request.leaving, 0);
       EXPECT_TRUE(node_ranks.insert(node.plan->node_rank).second) << "a rank twice";
       EXPECT_EQ(node.plan->restart_count, record.restart_count);
       world = node.plan->num_nodes;
@@ -132,7 +132,7 @@ TEST(Membership, TenThousandAgentsGoThroughThreeGenerations) {
   rules.max_restarts = 1;
   SimulatedJob job(rules);
   for (int i = 0; i < 10000; ++i) {
-    job.come("agent" + std::to_string(i), [](JoinRequest* offer) { offer->local_size = 8; });
+    job.come("agent" + std::to_string(i), [](JoinRequest* request) { request->local_size = 8; });
   }
   ASSERT_TRUE(job.running());
   EXPECT_EQ(job.nodes.at("agent9999").plan->ranks.first_rank, 79992);
@@ -142,7 +142,7 @@ TEST(Membership, TenThousandAgentsGoThroughThreeGenerations) {
   job.lose("agent0");
   job.end_workers();
   EXPECT_TRUE(job.forming());
-  job.come("agent10000", [](JoinRequest* offer) { offer->local_size = 8; });
+  job.come("agent10000", [](JoinRequest* request) { request->local_size = 8; });
   EXPECT_EQ(job.record.generation, 3);
   EXPECT_EQ(job.nodes.at("agent10000").plan->node_rank, 0);
   EXPECT_EQ(job.nodes.at("agent9999").plan->world_size, 80000);

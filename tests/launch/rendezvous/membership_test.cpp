@@ -118,9 +118,9 @@ TEST(Membership, AnAgentOfAnotherSecretIsRefused) {
   MembershipRules rules = nodes(1, 2);
   rules.mark = secret_mark("ours");
   SimulatedJob job(rules);
-  job.come("a", [&](JoinRequest* offer) { offer->mark = rules.mark; });
-  job.come("b", [](JoinRequest* offer) { offer->mark = secret_mark("theirs"); });
-  job.come("c", [](JoinRequest* offer) { offer->mark = secret_mark("ours", Wire::kTls); });
+  job.come("a", [&](JoinRequest* request) { request->mark = rules.mark; });
+  job.come("b", [](JoinRequest* request) { request->mark = secret_mark("theirs"); });
+  job.come("c", [](JoinRequest* request) { request->mark = secret_mark("ours", Wire::kTls); });
   ASSERT_EQ(job.refused.size(), 2U);
   EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
   EXPECT_NE(job.refused[0].why.find("LOCKSTEP_SECRET"), std::string::npos);
@@ -134,9 +134,9 @@ TEST(Membership, AnAgentOfAnotherProgramIsRefusedInTheSameRoleOnly) {
   rules.program = "train.py";
   SimulatedJob job(rules);
   const auto come = [&](const std::string& id, const char* role, const char* program) {
-    job.come(id, [&](JoinRequest* offer) {
-      offer->role = role;
-      offer->program = program;
+    job.come(id, [&](JoinRequest* request) {
+      request->role = role;
+      request->program = program;
     });
   };
   come("a", "default", "train.py");
@@ -155,9 +155,9 @@ TEST(Membership, AnAgentOfAnotherProgramIsRefusedInTheSameRoleOnly) {
 TEST(Membership, DisagreementAboutTheNumberOfNodes) {
   SimulatedJob fixed(ranked(2));
   fixed.come_ranked("a", 0);
-  fixed.come("b", [](JoinRequest* offer) {
-    offer->node_rank = 1;
-    offer->min_nodes = offer->max_nodes = 3;
+  fixed.come("b", [](JoinRequest* request) {
+    request->node_rank = 1;
+    request->min_nodes = request->max_nodes = 3;
   });
   ASSERT_TRUE(fixed.ended());
   EXPECT_EQ(fixed.record.failure->cause,
@@ -165,7 +165,7 @@ TEST(Membership, DisagreementAboutTheNumberOfNodes) {
 
   SimulatedJob job(nodes(1, 2));
   job.come("a");
-  job.come("b", [](JoinRequest* offer) { offer->max_nodes = 5; });
+  job.come("b", [](JoinRequest* request) { request->max_nodes = 5; });
   ASSERT_EQ(job.refused.size(), 1U);
   EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(job.refused[0].why,
@@ -177,12 +177,12 @@ TEST(Membership, DisagreementAboutTheNumberOfNodes) {
 TEST(Membership, UnevenNodesAndRoles) {
   SimulatedJob job(nodes(3, 3));
   const auto with = [](int ranks, const char* role) {
-    return [=](JoinRequest* offer) {
-      offer->local_size = ranks;
-      offer->role = role;
-      offer->store_port = 1000 + ranks;
-      offer->torch_port = 2000 + ranks;
-      offer->place_port = 3000 + ranks;
+    return [=](JoinRequest* request) {
+      request->local_size = ranks;
+      request->role = role;
+      request->store_port = 1000 + ranks;
+      request->torch_port = 2000 + ranks;
+      request->place_port = 3000 + ranks;
     };
   };
   job.come("a", with(2, "t"));
@@ -323,10 +323,10 @@ TEST(Membership, WhoComesBackInTimeGoesOnInAFixedJob) {
   SimulatedJob job(ranked(2));
   job.come_ranked("a", 0);
   job.come_ranked("b", 1);
-  const JoinRequest before = job.nodes.at("b").offer;
+  const JoinRequest before = job.nodes.at("b").request;
   job.lose("b");
   job.pass(500ms);
-  job.come("b", [&](JoinRequest* offer) { *offer = before; });
+  job.come("b", [&](JoinRequest* request) { *request = before; });
   EXPECT_TRUE(job.refused.empty());
   job.pass(60s);
   EXPECT_TRUE(job.running());
@@ -367,10 +367,10 @@ TEST(Membership, AfterASilentLeaderNoGenerationBeginsTooEarly) {
   MembershipRules rules = nodes(1, 4);
   rules.not_before = JobTime{} + 2500ms;
   SimulatedJob job(rules);
-  job.come("b", [](JoinRequest* offer) {
-    offer->generation = 6;
-    offer->last_rank = 0;
-    offer->num_nodes = 2;
+  job.come("b", [](JoinRequest* request) {
+    request->generation = 6;
+    request->last_rank = 0;
+    request->num_nodes = 2;
   });
   EXPECT_FALSE(job.running()) << "all that are expected are here, but the other may have workers";
   job.pass(2499ms);
@@ -527,13 +527,13 @@ TEST(Membership, WorkersThatAreGoneWithoutAFailureEndTheirGeneration) {
 
 /// A member of generation 6, which had three nodes.
 auto had(int rank, NodeWork work) {
-  return [=](JoinRequest* offer) {
-    offer->generation = 6;
-    offer->last_rank = rank;
-    offer->num_nodes = 3;
-    offer->restart_count = 2;
-    offer->token = "first-leader";
-    offer->work = work;
+  return [=](JoinRequest* request) {
+    request->generation = 6;
+    request->last_rank = rank;
+    request->num_nodes = 3;
+    request->restart_count = 2;
+    request->token = "first-leader";
+    request->work = work;
   };
 }
 
@@ -551,11 +551,11 @@ TEST(Membership, ANewLeaderWaitsForThoseItExpects) {
 
 TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
   SimulatedJob job(nodes(1, 2, 3));
-  job.come("b", [](JoinRequest* offer) {
-    had(1, NodeWork::kIdle)(offer);
-    offer->stepped = true;
-    offer->early_failures = 1;
-    offer->failures_in_a_row = 2;
+  job.come("b", [](JoinRequest* request) {
+    had(1, NodeWork::kIdle)(request);
+    request->stepped = true;
+    request->early_failures = 1;
+    request->failures_in_a_row = 2;
   });
   job.pass(10s);
   ASSERT_TRUE(job.running());
@@ -575,11 +575,11 @@ TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
 
 TEST(Membership, WhoMadeStepsSinceItsPlanSaysSo) {
   SimulatedJob job(nodes(1, 2, 3));
-  job.come("b", [](JoinRequest* offer) {
-    had(1, NodeWork::kBusy)(offer);
-    offer->early_failures = 1;
+  job.come("b", [](JoinRequest* request) {
+    had(1, NodeWork::kBusy)(request);
+    request->early_failures = 1;
   });
-  job.nodes.at("b").offer.stepped = true;
+  job.nodes.at("b").request.stepped = true;
   job.end_workers("b");
   job.pass(10s);
   ASSERT_TRUE(job.running());
@@ -591,10 +591,10 @@ TEST(Membership, HalvesOfAJobHaveTokensOfTheirOwn) {
     MembershipRules rules = nodes(1, 3);
     rules.term = term;
     SimulatedJob job(rules);
-    job.come("b", [&](JoinRequest* offer) {
-      had(1, NodeWork::kIdle)(offer);
-      offer->token = before;
-      if (before.empty()) offer->generation = 0;
+    job.come("b", [&](JoinRequest* request) {
+      had(1, NodeWork::kIdle)(request);
+      request->token = before;
+      if (before.empty()) request->generation = 0;
     });
     job.pass(10s);
     return job.nodes.at("b").plan->token;
@@ -640,13 +640,13 @@ TEST(Membership, WhatIsLeftOfAJobThatWasKilledIsNoPartOfTheNext) {
   EXPECT_EQ(job.record.restart_count, 1);
 }
 
-// Its last word was that it has no workers, so nothing in its offer tells that it is dead.
+// Its last word was that it has no workers, so nothing in its join request tells that it is dead.
 TEST(Membership, AnAgentThatWroteInAnEarlierTermIsCountedOnceItHasWrittenAgain) {
   MembershipRules rules = nodes(2, 2, 3);
   rules.term = "second";
-  const auto earlier = [](JoinRequest* offer) {
-    had(1, NodeWork::kIdle)(offer);
-    offer->term = "first";
+  const auto earlier = [](JoinRequest* request) {
+    had(1, NodeWork::kIdle)(request);
+    request->term = "first";
   };
   SimulatedJob job(rules);
   job.come("old", earlier);
@@ -730,10 +730,10 @@ TEST(Membership, AHalfThatComesBackHasToEndItsWorkersFirst) {
   SimulatedJob job(nodes(1, 4));
   job.come("a");
   job.pass(3s);
-  job.come("b", [](JoinRequest* offer) {
-    offer->generation = 8;
-    offer->last_rank = 0;
-    offer->work = NodeWork::kBusy;
+  job.come("b", [](JoinRequest* request) {
+    request->generation = 8;
+    request->last_rank = 0;
+    request->work = NodeWork::kBusy;
   });
   job.pass(60s);
   EXPECT_EQ(job.ranks(), "a0");

@@ -9,32 +9,32 @@
 namespace lockstep::testing {
 namespace {
 
-JoinRequest some_offer() {
-  JoinRequest offer;
-  offer.host = "host \"1\"";
-  offer.address = "fe80::1";
-  offer.store_port = 1;
-  offer.torch_port = 65535;
-  offer.place_port = 3;
-  offer.local_size = 8;
-  offer.role = "trainer";
-  offer.program = "train.py";
-  offer.mark = secret_mark("secret");
-  offer.node_rank = 3;
-  offer.min_nodes = 2;
-  offer.max_nodes = 5;
-  offer.generation = int64_t{1} << 40;
-  offer.last_rank = 4;
-  offer.num_nodes = 5;
-  offer.restart_count = 1;
-  offer.token = "launch-leader";
-  offer.stepped = true;
-  offer.early_failures = 7;
-  offer.failures_in_a_row = 9;
-  offer.work = NodeWork::kDone;
-  offer.leaving = 15;
-  offer.term = "leader";
-  return offer;
+JoinRequest some_request() {
+  JoinRequest request;
+  request.host = "host \"1\"";
+  request.address = "fe80::1";
+  request.store_port = 1;
+  request.torch_port = 65535;
+  request.place_port = 3;
+  request.local_size = 8;
+  request.role = "trainer";
+  request.program = "train.py";
+  request.mark = secret_mark("secret");
+  request.node_rank = 3;
+  request.min_nodes = 2;
+  request.max_nodes = 5;
+  request.generation = int64_t{1} << 40;
+  request.last_rank = 4;
+  request.num_nodes = 5;
+  request.restart_count = 1;
+  request.token = "launch-leader";
+  request.stepped = true;
+  request.early_failures = 7;
+  request.failures_in_a_row = 9;
+  request.work = NodeWork::kDone;
+  request.leaving = 15;
+  request.term = "leader";
+  return request;
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -43,24 +43,24 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-TEST(RendezvousMessages, OffersComeBack) {
-  EXPECT_EQ(offer_from_json(to_json(some_offer())), some_offer());
+TEST(RendezvousMessages, JoinRequestsComeBack) {
+  EXPECT_EQ(join_request_from_json(to_json(some_request())), some_request());
   JoinRequest plain;
-  EXPECT_EQ(offer_from_json(to_json(plain)), plain);
+  EXPECT_EQ(join_request_from_json(to_json(plain)), plain);
 }
 
 TEST(RendezvousMessages, LongAndOddTextsAreCutNotRefused) {
-  JoinRequest offer = some_offer();
-  offer.host = std::string(5000, 'h');
-  EXPECT_EQ(offer_from_json(to_json(offer)).host, std::string(255, 'h'));
-  offer.host = std::string(5000, '\xff');
-  EXPECT_LE(offer_from_json(to_json(offer)).host.size(), 255U);
-  offer.host = offer.address = offer.role = offer.program = std::string(5000, '\n');
-  EXPECT_LE(to_json(offer).size(), kMaxOfferBytes);
+  JoinRequest request = some_request();
+  request.host = std::string(5000, 'h');
+  EXPECT_EQ(join_request_from_json(to_json(request)).host, std::string(255, 'h'));
+  request.host = std::string(5000, '\xff');
+  EXPECT_LE(join_request_from_json(to_json(request)).host.size(), 255U);
+  request.host = request.address = request.role = request.program = std::string(5000, '\n');
+  EXPECT_LE(to_json(request).size(), kMaxJoinRequestBytes);
 }
 
-TEST(RendezvousMessages, WhatIsNoOfferIsRefused) {
-  const std::string good = to_json(some_offer());
+TEST(RendezvousMessages, WhatIsNoJoinRequestIsRefused) {
+  const std::string good = to_json(some_request());
   const std::string cases[] = {
       "",
       "[]",
@@ -78,11 +78,11 @@ TEST(RendezvousMessages, WhatIsNoOfferIsRefused) {
       replaced(good, R"("node_rank":3)", R"("node_rank":-1)"),
       replaced(good, R"("role":"trainer")", R"("role":7)"),
       replaced(good, "trainer", std::string(300, 'x')),
-      replaced(good, "trainer", std::string(kMaxOfferBytes, 'x')),
+      replaced(good, "trainer", std::string(kMaxJoinRequestBytes, 'x')),
       std::string(100000, '['),
   };
   for (const std::string& text : cases) {
-    EXPECT_EQ(error_of([&] { offer_from_json(text); }).code(), ErrorCode::kCorrupt) << text;
+    EXPECT_EQ(error_of([&] { join_request_from_json(text); }).code(), ErrorCode::kCorrupt) << text;
   }
 }
 

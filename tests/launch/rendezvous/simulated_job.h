@@ -14,31 +14,31 @@ namespace lockstep::testing {
 class SimulatedJob {
  public:
   struct Node {
-    JoinRequest offer;
+    JoinRequest request;
     std::optional<NodePlan> plan;  ///< Of the generation of its workers.
   };
 
   explicit SimulatedJob(MembershipRules rules)
       : rules_(rules), state_(begin_membership(std::move(rules), now_)) {}
 
-  /// An agent comes; `change` completes its offer.
+  /// An agent comes; `change` completes its join request.
   template <class Change>
   void come(const std::string& id, const Change& change) {
-    JoinRequest offer;
-    offer.host = "host-" + id;
-    offer.address = id + ".example";
-    offer.min_nodes = rules_.min_nodes;
-    offer.max_nodes = rules_.max_nodes;
-    offer.term = rules_.term;
-    change(&offer);
-    nodes[id].offer = offer;
-    tell(AgentHere{id, offer});
+    JoinRequest request;
+    request.host = "host-" + id;
+    request.address = id + ".example";
+    request.min_nodes = rules_.min_nodes;
+    request.max_nodes = rules_.max_nodes;
+    request.term = rules_.term;
+    change(&request);
+    nodes[id].request = request;
+    tell(AgentHere{id, request});
   }
   void come(const std::string& id) {
     come(id, [](JoinRequest*) {});
   }
   void come_ranked(const std::string& id, int node_rank) {
-    come(id, [&](JoinRequest* offer) { offer->node_rank = node_rank; });
+    come(id, [&](JoinRequest* request) { request->node_rank = node_rank; });
   }
 
   void lose(const std::string& id) {
@@ -46,16 +46,16 @@ class SimulatedJob {
     tell(AgentLost{id});
   }
   void stop_by_user(const std::string& id, int signal) {
-    nodes.at(id).offer.leaving = signal;
+    nodes.at(id).request.leaving = signal;
     say(id);
   }
   void done(const std::string& id) {
-    nodes.at(id).offer.work = NodeWork::kDone;
+    nodes.at(id).request.work = NodeWork::kDone;
     say(id);
   }
   void fail(const std::string& id, int code = 1, int signal = 0) {
     Failure failure;
-    failure.host = nodes.at(id).offer.host;
+    failure.host = nodes.at(id).request.host;
     failure.node_rank = nodes.at(id).plan->node_rank;
     failure.rank = nodes.at(id).plan->ranks.first_rank;
     failure.status = {code, signal};
@@ -71,24 +71,24 @@ class SimulatedJob {
   void end_workers() {
     std::vector<std::string> ids;
     for (const auto& [id, node] : nodes) {
-      if (node.offer.work == NodeWork::kBusy && !runs(node)) ids.push_back(id);
+      if (node.request.work == NodeWork::kBusy && !runs(node)) ids.push_back(id);
     }
     for (const auto& id : ids) end_workers(id);
   }
   void end_workers(const std::string& id) {
     nodes.at(id).plan.reset();
-    nodes.at(id).offer.work = NodeWork::kIdle;
+    nodes.at(id).request.work = NodeWork::kIdle;
     say(id);
   }
-  /// The same agent leads again, and finds the offers as they are.
+  /// The same agent leads again, and finds the join requests as they are.
   void lead_again(const std::string& term) {
     rules_.term = term;
     state_ = begin_membership(rules_, now_);
-    for (const auto& [id, node] : std::map(nodes)) tell(AgentHere{id, node.offer});
+    for (const auto& [id, node] : std::map(nodes)) tell(AgentHere{id, node.request});
     record = record_of(state_);
   }
   void write_in_this_term(const std::string& id) {
-    nodes.at(id).offer.term = rules_.term;
+    nodes.at(id).request.term = rules_.term;
     say(id);
   }
   void pass(std::chrono::milliseconds time) {
@@ -126,7 +126,7 @@ class SimulatedJob {
   int num_overlaps = 0;  ///< Nodes that had workers when a generation began.
 
  private:
-  void say(const std::string& id) { tell(AgentHere{id, nodes.at(id).offer}); }
+  void say(const std::string& id) { tell(AgentHere{id, nodes.at(id).request}); }
 
   void tell(const MemberEvent& event) {
     for (const MemberAction& action : advance(&state_, event, now_)) {
@@ -139,20 +139,20 @@ class SimulatedJob {
     ++num_records;
     if (!running()) return;
     for (const auto& [id, node] : nodes) {
-      if (node.offer.work == NodeWork::kBusy) ++num_overlaps;
+      if (node.request.work == NodeWork::kBusy) ++num_overlaps;
     }
     for (const auto& [id, plan] : published_) {
       Node& node = nodes.at(id);
       node.plan = plan;
-      node.offer.generation = plan.generation;
-      node.offer.last_rank = plan.node_rank;
-      node.offer.num_nodes = plan.num_nodes;
-      node.offer.restart_count = plan.restart_count;
-      node.offer.token = plan.token;
-      node.offer.stepped = plan.stepped;
-      node.offer.early_failures = plan.early_failures;
-      node.offer.failures_in_a_row = plan.failures_in_a_row;
-      node.offer.work = NodeWork::kBusy;
+      node.request.generation = plan.generation;
+      node.request.last_rank = plan.node_rank;
+      node.request.num_nodes = plan.num_nodes;
+      node.request.restart_count = plan.restart_count;
+      node.request.token = plan.token;
+      node.request.stepped = plan.stepped;
+      node.request.early_failures = plan.early_failures;
+      node.request.failures_in_a_row = plan.failures_in_a_row;
+      node.request.work = NodeWork::kBusy;
     }
     published_.clear();
   }
