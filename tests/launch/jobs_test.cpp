@@ -147,7 +147,7 @@ TEST_F(Jobs, AKilledAgentLeavesNothingInTheList) {
   listed(1);
   EXPECT_TRUE(has(said({"stop", "--kill", "one"}), "has ended"));
   EXPECT_EQ(run.wait(), 137);
-  EXPECT_TRUE(run.wait_all_gone());  // the guard too, which removes its entry
+  EXPECT_TRUE(run.wait_all_gone());  // the watchdog too, which removes its entry
   EXPECT_TRUE(nothing_is_left());
 }
 

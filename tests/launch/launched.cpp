@@ -70,7 +70,7 @@ pid_t start(const std::vector<std::string>& words, const Environment& environmen
   return pid;
 }
 
-/// A separate list of jobs, because agents that are killed with their guards stay in it.
+/// A separate list of jobs, because agents that are killed with their watchdogs stay in it.
 const std::string& list_of_jobs() {
   static const TempFolder folder;
   static const std::string jobs = folder / "jobs";

@@ -194,7 +194,7 @@ TEST(Run, KillingTheAgentLeavesNobody) {
   // Each worker is a shell with a child; one of its descendants leaves the group.
   Launched run(shell(2, "setsid sleep 600 & sleep 600 & echo ready; wait"));
   ASSERT_TRUE(run.wait_for("ready", 2));
-  // The agent, its guard, and two shells with two children each. A process within exec has no
+  // The agent, its watchdog, and two shells with two children each. A process within exec has no
   // environment.
   const auto deadline = Deadline::after(60s);
   size_t seen = 0;

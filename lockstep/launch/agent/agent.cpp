@@ -53,14 +53,14 @@ Agent::Agent(const RunOptions& options, const Environment& environment, Rendezvo
 }
 
 Agent::~Agent() {
-  if (!guard_) return;
+  if (!watchdog_) return;
   workers_.reset();
-  kill_remaining_children({guard_->pid()});
+  kill_remaining_children({watchdog_->pid()});
 }
 
 int Agent::run() {
   adopt_orphans();
-  stand_guard();
+  start_watchdog();
   if (options_.num_nodes > 1) load_while_waiting();
   const auto plan = rendezvous_->join();
   if (plan) return run(*plan);
@@ -68,12 +68,12 @@ int Agent::run() {
   return 0;
 }
 
-void Agent::stand_guard() {
+void Agent::start_watchdog() {
   // A group for each worker, and one for the process that they are forked from.
-  guard_.emplace(std::vector<std::string>{"LOCKSTEP_AGENT=" + setup_.mark},
-                 static_cast<size_t>(options_.nproc_per_node) + 1, own_files(),
-                 listing_.files().size());
-  setup_.guard = &*guard_;
+  watchdog_.emplace(std::vector<std::string>{"LOCKSTEP_AGENT=" + setup_.mark},
+                    static_cast<size_t>(options_.nproc_per_node) + 1, own_files(),
+                    listing_.files().size());
+  setup_.watchdog = &*watchdog_;
 }
 
 void Agent::load_while_waiting() {
@@ -89,7 +89,7 @@ void Agent::load_while_waiting() {
     workers[i].environment = &environment;
   }
   starter_.load(workers);
-  if (starter_.server() > 0) guard_->watch(starter_.server());
+  if (starter_.server() > 0) watchdog_->watch(starter_.server());
 }
 
 int Agent::run(const JobPlan& plan) {
@@ -105,7 +105,7 @@ int Agent::run(const JobPlan& plan) {
   try {
     begin_generation(plan_);
     // From here on it may end at any time, and the kernel may reuse its pid.
-    if (starter_.server() > 0) guard_->forget(starter_.server());
+    if (starter_.server() > 0) watchdog_->forget(starter_.server());
     loop();
   } catch (const Error& error) {
     rendezvous_->failed(node_failure(plan_, {1, 0}, error.what()));
@@ -143,7 +143,7 @@ void Agent::begin_again(const JobPlan& plan) {
   } catch (const Error& error) {
     rendezvous_->failed(node_failure(plan_, {1, 0}, error.what()));
   }
-  kill_remaining_children({guard_->pid(), starter_.server()});
+  kill_remaining_children({watchdog_->pid(), starter_.server()});
   workers_.reset();
   rendezvous_->gone(false);
   ask_ = true;
@@ -348,7 +348,7 @@ void Agent::act(const PublishSuccess&) {
 
 void Agent::act(const PublishGone&) {
   // Also processes that left their groups: no two generations run side by side.
-  kill_remaining_children({guard_->pid(), starter_.server()});
+  kill_remaining_children({watchdog_->pid(), starter_.server()});
   workers_->close_output();
   rendezvous_->gone(workers_->steps() == Steps::kSome);
   ask_ = true;
@@ -382,7 +382,7 @@ void Agent::pass_on_error_file(const Failure& failure) const {
 }
 
 int Agent::finish() {
-  kill_remaining_children({guard_->pid()});
+  kill_remaining_children({watchdog_->pid()});
   if (workers_) workers_->close_output();
   if (room_.due()) room_.look(attempt_folder_);
   lines_->flush();
@@ -396,7 +396,7 @@ int Agent::finish() {
   listing_.remember_end(code, failure, plan_.num_nodes);
   workers_.reset();
   listing_.remove();
-  guard_->dismiss();
+  watchdog_->dismiss();
   // Nothing runs any more, and no file is left behind. From here on a signal ends this program,
   // even while its output has no reader.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);

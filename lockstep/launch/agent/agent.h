@@ -8,9 +8,9 @@
 
 #include "lockstep/deadline.h"
 #include "lockstep/launch/agent/agent_state.h"
-#include "lockstep/launch/agent/guard.h"
 #include "lockstep/launch/agent/job_listing.h"
 #include "lockstep/launch/agent/log_folder.h"
+#include "lockstep/launch/agent/watchdog.h"
 #include "lockstep/launch/agent/worker_group.h"
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/process/console.h"
@@ -35,7 +35,7 @@ class Agent {
   int run();
 
  private:
-  void stand_guard();
+  void start_watchdog();
   void load_while_waiting();
   int run(const JobPlan& plan);
   void begin_generation(const JobPlan& plan);
@@ -80,7 +80,7 @@ class Agent {
   WorkerStarter starter_;
   JobListing listing_;
   LogRoom room_;
-  std::optional<Guard> guard_;
+  std::optional<Watchdog> watchdog_;
   Console* const console_;
   std::optional<WorkerLines> lines_;
   Poller poller_;

@@ -91,7 +91,7 @@ bool WorkerGroup::start(int first, int end) {
 
 void WorkerGroup::watch(int local_rank) {
   Worker& worker = workers_[static_cast<size_t>(local_rank)];
-  setup_.guard->watch(worker.pid);
+  setup_.watchdog->watch(worker.pid);
   worker.out->close_worker_end();
   worker.err->close_worker_end();
   worker.pidfd = open_pidfd(worker.pid);
@@ -173,7 +173,7 @@ std::optional<WorkerEnded> WorkerGroup::take_end(int local_rank) {
   worker.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - worker.started).count();
   drain(&worker);
-  if (!worker.ended_group) setup_.guard->forget(worker.pid);
+  if (!worker.ended_group) setup_.watchdog->forget(worker.pid);
   WorkerEnded end{local_rank, *status, worker.ended_group, {}};
   if (status->ok() || std::exchange(failed_, true)) return end;
   setup_.lines->failed(local_rank, worker.err->tail());
@@ -191,7 +191,7 @@ std::vector<int> WorkerGroup::gone_groups() {
     Worker& worker = workers_[i];
     if (!worker.ended_group || group_exists(worker.pid)) continue;
     worker.ended_group = false;
-    setup_.guard->forget(worker.pid);
+    setup_.watchdog->forget(worker.pid);
     drain(&worker);
     gone.push_back(static_cast<int>(i));
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/launch/agent/agent_state.h"
-#include "lockstep/launch/agent/guard.h"
+#include "lockstep/launch/agent/watchdog.h"
 #include "lockstep/launch/agent/worker_output.h"
 #include "lockstep/launch/agent/worker_starter.h"
 #include "lockstep/launch/job/run_options.h"
@@ -32,7 +32,7 @@ struct WorkerSetup {
   std::string mark;     ///< LOCKSTEP_AGENT: only in the environment of its workers' processes.
   int cores = 1;
   WorkerStarter* starter;
-  Guard* guard;
+  Watchdog* watchdog;
   Poller* poller;
   WorkerLines* lines;
   std::string error_base;    ///< Base name of error files if there is no log folder.

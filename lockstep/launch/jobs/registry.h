@@ -16,9 +16,9 @@ namespace lockstep {
 /// reads all, because a job may have been started without the variable.
 std::vector<std::string> registry_folders(const Environment& environment);
 
-/// An agent's entry, as long as the agent lives. A killed agent's entry is removed by its guard, or
-/// by the next list_jobs(). The file stays locked while the agent lives; the lock shows whether an
-/// agent of another PID namespace is alive. Nothing is written before the first write(): a short
+/// An agent's entry, as long as the agent lives. A killed agent's entry is removed by its watchdog,
+/// or by the next list_jobs(). The file stays locked while the agent lives; the lock shows whether
+/// an agent of another PID namespace is alive. Nothing is written before the first write(): a short
 /// job should not wait for a disk.
 class JobFile {
  public:

@@ -24,4 +24,4 @@ the_agent() { pids_on "$1" '^[^ ]*lockstep run '; }
 nothing() { :; }
 kill_worker() { kill -KILL "$(a_worker "$1")"; }
 stop_worker() { kill -STOP "$(a_worker "$1")"; }
-kill_agent() { kill -KILL "$(the_agent "$1" | head -n 1)"; } # not the guard, which cleans up
+kill_agent() { kill -KILL "$(the_agent "$1" | head -n 1)"; } # not the watchdog, which cleans up

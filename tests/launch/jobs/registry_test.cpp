@@ -136,7 +136,7 @@ TEST(Registry, WhatADeadAgentOfAnotherNamespaceLeftIsCleared) {
     std::filesystem::create_hard_link(theirs, folder / "left");
     std::filesystem::rename(theirs, mine);
   }
-  // As if its agent and its guard had been killed.
+  // As if its agent and its watchdog had been killed.
   ::mkdir(registry.c_str(), 0700);
   std::filesystem::rename(folder / "left", theirs);
   EXPECT_TRUE(list_jobs({registry}).empty());

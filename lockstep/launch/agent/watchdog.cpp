@@ -1,4 +1,4 @@
-#include "lockstep/launch/agent/guard.h"
+#include "lockstep/launch/agent/watchdog.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 namespace lockstep {
 namespace {
 
-// The agent already has threads when it forks the guard. The guard therefore only makes system
-// calls and allocates nothing; all it needs is made before the fork.
+// The agent already has threads when it forks the watchdog. The watchdog therefore only makes
+// system calls and allocates nothing; all it needs is made before the fork.
 
 constexpr size_t kMaxEnvironmentBytes = 2 << 20;
 
@@ -110,13 +110,13 @@ void remove_files(const OwnFiles& own) {
   for (const std::string& folder : own.folders) ::rmdir(folder.c_str());
 }
 
-[[noreturn]] void stand_guard(int pipe, std::vector<pid_t>& groups, const Marks& marks,
-                              const OwnFiles& own) {
+[[noreturn]] void run_watchdog(int pipe, std::vector<pid_t>& groups, const Marks& marks,
+                               const OwnFiles& own) {
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   ::setsid();  // so that a signal to the agent's group does not reach it
-  ::prctl(PR_SET_NAME, "lockstep-guard");
+  ::prctl(PR_SET_NAME, "lockstep-watchd");  // the kernel takes 15 characters
   ::dup2(pipe, 0);
   ::close_range(1, ~0U, 0);
   await_end(0, groups);
@@ -130,8 +130,8 @@ void remove_files(const OwnFiles& own) {
 
 }  // namespace
 
-Guard::Guard(const std::vector<std::string>& marks, size_t max_groups,
-             const std::vector<std::string>& files, size_t folders) {
+Watchdog::Watchdog(const std::vector<std::string>& marks, size_t max_groups,
+                   const std::vector<std::string>& files, size_t folders) {
   const OwnFiles own = own_files(files, folders);
   const Marks between = delimited(marks);
   std::vector<pid_t> groups;
@@ -144,30 +144,30 @@ Guard::Guard(const std::vector<std::string>& marks, size_t max_groups,
   if (pid_ < 0) throw start_error("fork");
   if (pid_ == 0) {
     pipe_.reset();
-    stand_guard(read_end.get(), groups, between, own);
+    run_watchdog(read_end.get(), groups, between, own);
   }
 }
 
-void Guard::dismiss() {
+void Watchdog::dismiss() {
   ::kill(pid_, SIGKILL);
 }
 
-Guard::~Guard() {
+Watchdog::~Watchdog() {
   dismiss();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
-void Guard::watch(pid_t group) {
+void Watchdog::watch(pid_t group) {
   tell(group);
 }
 
-void Guard::forget(pid_t group) {
+void Watchdog::forget(pid_t group) {
   tell(-group);
 }
 
-void Guard::tell(pid_t message) {
-  // The agent ignores SIGPIPE: the job goes on if somebody killed the guard.
+void Watchdog::tell(pid_t message) {
+  // The agent ignores SIGPIPE: the job goes on if somebody killed the watchdog.
   [[maybe_unused]] const ssize_t put = ::write(pipe_.get(), &message, sizeof message);
 }
 
