@@ -22,7 +22,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/flight/layout.h"
 #include "lockstep/comm/flight/ring.h"
-#include "lockstep/launch/job/step_board.h"
+#include "lockstep/launch/job/progress_memory.h"
 
 namespace lockstep::app {
 namespace {

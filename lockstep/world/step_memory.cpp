@@ -20,25 +20,25 @@ namespace lockstep {
 namespace {
 
 /// The variable may be inherited from a past job, and its number reused by now.
-bool is_step_board(const std::string& path) {
+bool is_progress_memory(const std::string& path) {
   std::array<char, 64> target{};
   const ssize_t size = ::readlink(path.c_str(), target.data(), target.size() - 1);
   return size > 0 &&
-         std::string(target.data()).rfind(std::string("/memfd:") + kStepBoardName, 0) == 0;
+         std::string(target.data()).rfind(std::string("/memfd:") + kProgressMemoryName, 0) == 0;
 }
 
 /// If it cannot be mapped, the agent lacks this worker's progress: no reason to end a training.
 StepSlot* map_slot_of_agent() {
   const std::string path = env_or("LOCKSTEP_STEPS", "");
-  if (path.empty() || !is_step_board(path)) return nullptr;
-  const UniqueFd board(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (path.empty() || !is_progress_memory(path)) return nullptr;
+  const UniqueFd memory(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat status {};
-  if (!board || ::fstat(board.get(), &status) != 0) return nullptr;
+  if (!memory || ::fstat(memory.get(), &status) != 0) return nullptr;
   const int local_rank = std::atoi(env_or("LOCKSTEP_LOCAL_RANK", "0").c_str());
   const auto end = (static_cast<int64_t>(local_rank) + 1) * static_cast<int64_t>(sizeof(StepSlot));
   if (local_rank < 0 || end > status.st_size) return nullptr;
   void* slots = ::mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE,
-                       MAP_SHARED, board.get(), 0);
+                       MAP_SHARED, memory.get(), 0);
   return slots == MAP_FAILED ? nullptr : static_cast<StepSlot*>(slots) + local_rank;
 }
 

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-inline constexpr char kStepBoardName[] = "lockstep-steps";
+inline constexpr char kProgressMemoryName[] = "lockstep-steps";
 inline constexpr char kExpectsSteps = 'e';
 inline constexpr char kStepped = 's';
 struct alignas(128) StepSlot {
@@ -28,7 +28,7 @@ struct alignas(128) StepSlot {
   char work[24] = {};   ///< Its name; empty: none.
 };
 
-/// The name differs from kStepBoardName: LOCKSTEP_STEPS of a past job must not lead here.
+/// The name differs from kProgressMemoryName: LOCKSTEP_STEPS of a past job must not lead here.
 inline constexpr char kOwnStepsName[] = "lockstep-own-steps";
 inline constexpr uint64_t kOwnStepsMagic = 0x31'53'50'54'53'4e'57'4f;  // "OWNSTPS1"
 /// The memory of a rank without an agent: a memfd that it keeps open, found in its /proc/PID/fd.

@@ -65,7 +65,7 @@ struct WorkerEnvOptions {
   std::string signals;              ///< TORCHELASTIC_SIGNALS_TO_HANDLE; empty: as in the base.
   std::string flight_dir;           ///< LOCKSTEP_FLIGHT_DIR; may be empty.
   std::string agent;                ///< LOCKSTEP_AGENT.
-  std::string steps;                ///< LOCKSTEP_STEPS: see StepBoard::path().
+  std::string steps;                ///< LOCKSTEP_STEPS: see ProgressMemory::path().
   int terminal_columns = 0;         ///< LOCKSTEP_TERMINAL: where stderr is shown; 0: no terminal.
   int stderr_fd = -1;               ///< LOCKSTEP_TERMINAL_PIPE, with it: the worker's end.
   bool virtual_local_rank = false;  ///< LOCAL_RANK 0 and one device, as --virtual_local_rank.

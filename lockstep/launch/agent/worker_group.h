@@ -10,8 +10,8 @@
 #include "lockstep/launch/agent/watchdog.h"
 #include "lockstep/launch/agent/worker_output.h"
 #include "lockstep/launch/agent/worker_starter.h"
+#include "lockstep/launch/job/progress_memory.h"
 #include "lockstep/launch/job/run_options.h"
-#include "lockstep/launch/job/step_board.h"
 #include "lockstep/launch/process/poller.h"
 #include "lockstep/world/worker_env.h"
 
@@ -98,7 +98,7 @@ class WorkerGroup {
   const WorkerSetup setup_;
   const JobPlan plan_;
   const std::string log_folder_;
-  const StepBoard steps_;
+  const ProgressMemory steps_;
   std::vector<Worker> workers_;
   bool failed_ = false;  ///< A worker did not end well.
 };

@@ -19,7 +19,7 @@ bool HeldAgent::ended(int wait_ms) const {
 std::vector<JobEntry> running_jobs(WithoutProc without_proc) {
   auto jobs = list_jobs(registry_folders(this_environment()), without_proc);
   for (JobEntry& job : jobs) {
-    job.progress = progress_of(read_step_board(job.steps));
+    job.progress = progress_of(read_progress_memory(job.steps));
     job.stopped = is_stopped(job.pid);
   }
   return jobs;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/job/step_board.h"
+#include "lockstep/launch/job/progress_memory.h"
 
 namespace lockstep {
 
@@ -50,7 +50,7 @@ struct JobEntry {
   std::string folder;          ///< The working directory.
   std::string log_folder;      ///< Of the run, absolute; empty: no files.
   std::string attempt_folder;  ///< Of the present generation, inside log_folder.
-  std::string steps;           ///< Path of the present generation's StepBoard; may be empty.
+  std::string steps;           ///< Path of the present generation's ProgressMemory; may be empty.
   std::vector<std::string> command;
   double ended = 0;                     ///< Seconds since 1970; 0: it runs, or was killed.
   int exit_code = 0;                    ///< Of the agent that ended.

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/launch/job/step_board.h"
+#include "lockstep/launch/job/progress_memory.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep {

@@ -239,44 +239,44 @@ TEST(PastJobs, OfSeveralRunsByANameTheNewestIsMeant) {
   EXPECT_TRUE(find_past_job(past, "").empty());
 }
 
-TEST(StepBoard, HoldsWhatAWorkerReports) {
-  const StepBoard board(2);
-  EXPECT_EQ(board.steps(), Steps::kUnknown);
-  ::setenv("LOCKSTEP_STEPS", board.path().c_str(), 1);
+TEST(ProgressMemory, HoldsWhatAWorkerReports) {
+  const ProgressMemory memory(2);
+  EXPECT_EQ(memory.steps(), Steps::kUnknown);
+  ::setenv("LOCKSTEP_STEPS", memory.path().c_str(), 1);
   ::setenv("LOCKSTEP_LOCAL_RANK", "1", 1);
   expect_steps();
-  EXPECT_EQ(board.steps(), Steps::kNone);
+  EXPECT_EQ(memory.steps(), Steps::kNone);
   report_step();
   report_step();
-  EXPECT_EQ(board.steps(), Steps::kSome);
-  auto ranks = read_step_board(board.path());
+  EXPECT_EQ(memory.steps(), Steps::kSome);
+  auto ranks = read_progress_memory(memory.path());
   ASSERT_EQ(ranks.size(), 1U);
   EXPECT_EQ(ranks[0].local_rank, 1);
   EXPECT_EQ(ranks[0].step, 2);
   EXPECT_GT(ranks[0].step_seconds, 0);
   const std::string note = std::string(100, 'x') + "\x1b";
   report_step({.step = 9, .total = 10, .loss = 0.5, .note = note, .epoch = 2, .num_epochs = 5});
-  ranks = read_step_board(board.path());
+  ranks = read_progress_memory(memory.path());
   EXPECT_EQ(ranks[0].step, 9);
   EXPECT_EQ(ranks[0].epoch, 2);
   EXPECT_EQ(ranks[0].num_epochs, 5);
   EXPECT_EQ(ranks[0].note, std::string(47, 'x'));
   {
     const ReportedWork work("evaluation");
-    const auto busy = read_step_board(board.path());
+    const auto busy = read_progress_memory(memory.path());
     EXPECT_EQ(busy[0].work, "evaluation");
     EXPECT_EQ(busy[0].stepped_ns, ranks[0].stepped_ns);
     EXPECT_GE(busy[0].work_ns, ranks[0].stepped_ns);
   }
-  const auto after = read_step_board(board.path());
+  const auto after = read_progress_memory(memory.path());
   EXPECT_EQ(after[0].work, "");
   EXPECT_GT(after[0].stepped_ns, ranks[0].stepped_ns) << "its time is no step's";
   EXPECT_FALSE(job_goes_on());
-  board.tell_job_goes_on();
+  memory.tell_job_goes_on();
   EXPECT_TRUE(job_goes_on());
-  EXPECT_EQ(read_step_board(board.path()).at(0).step, 9) << "and all else stays";
-  EXPECT_TRUE(read_step_board("/nowhere").empty());
-  EXPECT_TRUE(read_step_board("").empty());
+  EXPECT_EQ(read_progress_memory(memory.path()).at(0).step, 9) << "and all else stays";
+  EXPECT_TRUE(read_progress_memory("/nowhere").empty());
+  EXPECT_TRUE(read_progress_memory("").empty());
   ::unsetenv("LOCKSTEP_STEPS");
   ::unsetenv("LOCKSTEP_LOCAL_RANK");
 }

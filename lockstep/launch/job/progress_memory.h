@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-class StepBoard {
+class ProgressMemory {
  public:
   /// Errors: kIo.
-  explicit StepBoard(int workers);
+  explicit ProgressMemory(int workers);
 
   /// The path by which workers, and other processes of this user, open it: LOCKSTEP_STEPS.
   std::string path() const;
@@ -48,8 +48,8 @@ struct RankSteps {
 };
 
 /// Reports of the workers; reads a slot again if it is being written. Empty if `path` cannot be
-/// read or is no board.
-std::vector<RankSteps> read_step_board(const std::string& path);
+/// read or is no ProgressMemory.
+std::vector<RankSteps> read_progress_memory(const std::string& path);
 
 /// The report of a rank without an agent.
 struct OwnReport {

@@ -1,4 +1,4 @@
-#include "lockstep/launch/job/step_board.h"
+#include "lockstep/launch/job/progress_memory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -41,13 +41,13 @@ std::string text_field(const SlotBytes& slot, size_t offset) {
 }
 
 /// The slots from `begin` on.
-std::vector<SlotBytes> read_slots(int board, off_t begin) {
+std::vector<SlotBytes> read_slots(int memory, off_t begin) {
   struct stat status {};
-  if (::fstat(board, &status) != 0) return {};
+  if (::fstat(memory, &status) != 0) return {};
   const auto room = (status.st_size - begin) / static_cast<off_t>(sizeof(SlotBytes));
   std::vector<SlotBytes> slots(static_cast<size_t>(std::clamp<off_t>(room, 0, kMostWorkers)));
   const size_t bytes = slots.size() * sizeof(SlotBytes);
-  const ssize_t got = ::pread(board, slots.data(), bytes, begin);
+  const ssize_t got = ::pread(memory, slots.data(), bytes, begin);
   if (got != static_cast<ssize_t>(bytes)) slots.clear();
   return slots;
 }
@@ -88,13 +88,13 @@ bool is_possible(const RankSteps& steps) {
                      [](int64_t number) { return -kMost <= number && number <= kMost; });
 }
 
-std::vector<RankSteps> read_board(int board, off_t begin = 0) {
+std::vector<RankSteps> read_ranks(int memory, off_t begin = 0) {
   constexpr int kTries = 20;
   std::vector<RankSteps> ranks;
   std::vector<bool> known;
   for (int i = 0; i < kTries; ++i) {
-    const auto slots = read_slots(board, begin);
-    const auto later = read_slots(board, begin);
+    const auto slots = read_slots(memory, begin);
+    const auto later = read_slots(memory, begin);
     known.resize(slots.size());
     for (size_t rank = 0; rank < slots.size() && later.size() == slots.size(); ++rank) {
       if (known[rank] || !is_whole(slots[rank], later[rank])) continue;
@@ -112,18 +112,18 @@ std::vector<RankSteps> read_board(int board, off_t begin = 0) {
 
 }  // namespace
 
-StepBoard::StepBoard(int workers)
-    : memory_(::memfd_create(kStepBoardName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+ProgressMemory::ProgressMemory(int workers)
+    : memory_(::memfd_create(kProgressMemoryName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
   const auto bytes = static_cast<off_t>(workers) * static_cast<off_t>(sizeof(StepSlot));
   if (!memory_ || ::ftruncate(memory_.get(), bytes) != 0) throw io_error("memfd_create");
   ::fcntl(memory_.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
 }
 
-std::string StepBoard::path() const {
+std::string ProgressMemory::path() const {
   return fmt::format("/proc/{}/fd/{}", ::getpid(), memory_.get());
 }
 
-Steps StepBoard::steps() const {
+Steps ProgressMemory::steps() const {
   bool expected = false;
   for (const SlotBytes& slot : read_slots(memory_.get(), 0)) {
     const char mark = field<char>(slot, offsetof(StepSlot, mark));
@@ -133,7 +133,7 @@ Steps StepBoard::steps() const {
   return expected ? Steps::kNone : Steps::kUnknown;
 }
 
-void StepBoard::tell_job_goes_on() const {
+void ProgressMemory::tell_job_goes_on() const {
   struct stat status {};
   if (::fstat(memory_.get(), &status) != 0) return;
   const char yes = 1;
@@ -144,9 +144,9 @@ void StepBoard::tell_job_goes_on() const {
   }
 }
 
-std::vector<RankSteps> read_step_board(const std::string& path) {
-  const UniqueFd board(path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return board ? read_board(board.get()) : std::vector<RankSteps>();
+std::vector<RankSteps> read_progress_memory(const std::string& path) {
+  const UniqueFd memory(path.empty() ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return memory ? read_ranks(memory.get()) : std::vector<RankSteps>();
 }
 
 std::optional<OwnReport> read_own_steps(int memory) {
@@ -158,7 +158,7 @@ std::optional<OwnReport> read_own_steps(int memory) {
       field<uint64_t>(head, offsetof(OwnSteps, magic)) != kOwnStepsMagic) {
     return std::nullopt;
   }
-  const auto ranks = read_board(memory, kHead);
+  const auto ranks = read_ranks(memory, kHead);
   if (ranks.empty()) return std::nullopt;
   return OwnReport{field<int32_t>(head, offsetof(OwnSteps, pid)),
                    field<uint64_t>(head, offsetof(OwnSteps, pid_space)), ranks.front()};
