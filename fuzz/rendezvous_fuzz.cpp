@@ -1,5 +1,5 @@
-// What agents and leaders write at the meeting place is read without a crash, whatever it is; what
-// is taken for a message comes back as it was.
+// What agents and leaders write to the rendezvous store is read without a crash, whatever it is;
+// what is taken for a message comes back as it was.
 #include <cstdint>
 #include <string>
 #include <string_view>

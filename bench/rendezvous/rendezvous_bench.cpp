@@ -34,7 +34,7 @@ class SimulatedAgents {
   SimulatedAgents(int count, int ranks) : requests_(static_cast<size_t>(count)) {
     rules_.min_nodes = rules_.max_nodes = count;
     rules_.max_restarts = 1;
-    rules_.place = "here";
+    rules_.endpoint = "here";
     for (JoinRequest& request : requests_) {
       request.host = request.address = "host.example";
       request.local_size = ranks;

@@ -33,17 +33,17 @@ class ElasticJob {
   explicit ElasticJob(std::string nodes, Words options = {}, std::string silence = kTenSeconds)
       : nodes_(std::move(nodes)), options_(std::move(options)), silence_(std::move(silence)) {
     port_.emplace();
-    place_ = {"--rdzv_backend", "c10d", "--rdzv_endpoint",
+    flags_ = {"--rdzv_backend", "c10d", "--rdzv_endpoint",
               "127.0.0.1:" + std::to_string(port_->number())};
   }
-  /// At another place.
+  /// With another backend.
   ElasticJob(std::string nodes, Words options, const std::string& backend,
              const std::string& endpoint, std::string silence = kTwoSeconds)
       : nodes_(std::move(nodes)), options_(std::move(options)), silence_(std::move(silence)) {
-    place_ = {"--rdzv_backend", backend, "--rdzv_endpoint", endpoint, "--local_addr", "127.0.0.1"};
+    flags_ = {"--rdzv_backend", backend, "--rdzv_endpoint", endpoint, "--local_addr", "127.0.0.1"};
   }
 
-  /// The built-in place's port.
+  /// The built-in backend's port.
   int port() const { return port_->number(); }
 
   /// An agent that leads begins with MIN nodes at once.
@@ -62,7 +62,7 @@ class ElasticJob {
                                   const std::string& secret = "") const {
     Words words = {"run", "--nnodes", nodes_, "--rdzv_conf",
                    "last_call_timeout=" + last_call + "," + silence_};
-    words.insert(words.end(), place_.begin(), place_.end());
+    words.insert(words.end(), flags_.begin(), flags_.end());
     words.insert(words.end(), options_.begin(), options_.end());
     words.insert(words.end(), options.begin(), options.end());
     words.emplace_back("--");
@@ -73,7 +73,7 @@ class ElasticJob {
   }
 
   std::optional<HeldPort> port_;
-  Words place_;
+  Words flags_;
   const std::string nodes_;
   const Words options_;
   const std::string silence_;

@@ -33,7 +33,7 @@ class PretendedLeader {
     record.by = "it";
     store_->set(keys::kRecord, to_json(record), soon());
   }
-  void send_to(const Endpoint& place) { store_->set(keys::kMoved, to_string(place), soon()); }
+  void send_to(const Endpoint& endpoint) { store_->set(keys::kMoved, to_string(endpoint), soon()); }
 
   /// The only agent's join request, once it has come and satisfies `wanted`.
   template <class Wanted>
@@ -76,7 +76,7 @@ class PretendedLeader {
   std::string id_;
 };
 
-// Nobody serves at the new place, and soon nobody at the endpoint either.
+// Nobody serves at the new endpoint, and soon nobody at the first one either.
 TEST(ElasticLeader, WhoIsSentToAPlaceThatDiesComesBack) {
   const ElasticJob job("1:2", {}, kTwoSeconds);
   const HeldPort nobody;

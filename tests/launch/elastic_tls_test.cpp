@@ -6,8 +6,8 @@
 namespace lockstep::testing {
 namespace {
 
-/// An agent of a job of two that meet at `place`; its ranks meet by name, so over TCP.
-std::unique_ptr<Launched> one_of_two(const std::string& host, const Endpoint& place, bool serves,
+/// An agent of a job of two that meet at `endpoint`; its ranks meet by name, so over TCP.
+std::unique_ptr<Launched> one_of_two(const std::string& host, const Endpoint& endpoint, bool serves,
                                      const char* tls, const Words& command) {
   Words words = {"run",
                  "--nnodes",
@@ -17,7 +17,7 @@ std::unique_ptr<Launched> one_of_two(const std::string& host, const Endpoint& pl
                  "--local_addr",
                  "localhost",
                  "--rdzv_endpoint",
-                 to_string(place),
+                 to_string(endpoint),
                  "--rdzv_conf",
                  serves ? "is_host=1" : "is_host=0",
                  "--"};
@@ -31,10 +31,10 @@ std::unique_ptr<Launched> one_of_two(const std::string& host, const Endpoint& pl
 /// Runs a job whose second agent connects to the first through an eavesdropper; returns the record.
 std::string heard_between_agents(const char* tls) {
   const HeldPort port;
-  const Endpoint place{"127.0.0.1", port.number()};
-  const Relay relay(place);
+  const Endpoint endpoint{"127.0.0.1", port.number()};
+  const Relay relay(endpoint);
   const Words worker = {built_program("world_worker")};
-  const auto a = one_of_two("a", place, true, tls, worker);
+  const auto a = one_of_two("a", endpoint, true, tls, worker);
   const auto b = one_of_two("b", {"127.0.0.1", relay.port()}, false, tls, worker);
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_EQ(b->wait(), 0) << b->err();
@@ -53,11 +53,11 @@ TEST(ElasticTls, WhoMeansAnotherWireIsRefusedAndDisturbsNobody) {
   const Words worker = {"/bin/sh", "-c", "echo rank $RANK of $WORLD_SIZE"};
   for (const char* tls : {"0", "1"}) {
     const HeldPort port;
-    const Endpoint place{"127.0.0.1", port.number()};
+    const Endpoint endpoint{"127.0.0.1", port.number()};
     const Endpoint by_name{"localhost", port.number()};
-    const auto a = one_of_two("a", place, true, tls, worker);
+    const auto a = one_of_two("a", endpoint, true, tls, worker);
     const bool is_tls = *tls == '1';
-    for (const Endpoint& way : {place, by_name}) {  // a unix socket, TCP
+    for (const Endpoint& way : {endpoint, by_name}) {  // a unix socket, TCP
       const auto stranger = one_of_two("b", way, false, is_tls ? "0" : "1", worker);
       EXPECT_EQ(stranger->wait(), 2) << stranger->err();
       EXPECT_TRUE(has(stranger->err(), is_tls ? "uses TLS only: set LOCKSTEP_TLS=1"

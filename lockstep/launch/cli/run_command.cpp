@@ -111,7 +111,7 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   const size_t each = wants_files(options) ? 6 : 4;
   check_descriptors(each * static_cast<size_t>(options.nproc_per_node),
                     counted(options.nproc_per_node, "rank"));
-  // The meeting place's threads log too: from here on no thread waits for a reader of the log.
+  // The rendezvous' threads log too: from here on no thread waits for a reader of the log.
   Console console(console_kind());
   const ConsoleLog log_there(&console);
   MungeSecret by_munge;

@@ -20,7 +20,7 @@ struct RendezvousConf {
   std::chrono::milliseconds heartbeat_interval{200};  ///< keep_alive_interval.
   int heartbeat_attempts = 10;                        ///< keep_alive_max_attempt; then it is gone.
   bool silence_given = false;  ///< One of these two was given; else see allowed_silence().
-  std::chrono::milliseconds read_timeout{60'000};  ///< Of one call at the meeting place.
+  std::chrono::milliseconds read_timeout{60'000};  ///< Of one call to the rendezvous store.
   std::optional<bool> is_host;   ///< This agent serves the endpoint; not given: by its address.
   std::optional<int> conf_rank;  ///< rank: as --node_rank.
   bool file_store = false;       ///< store_type=file: the back end is file.

@@ -88,7 +88,7 @@ void decide_nodes(RunOptionsDraft* draft) {
       refuse_options(
           fmt::format("--standalone is one node, but --nnodes is {}", options.min_nodes));
     }
-    // As torchrun: the meeting place of several nodes is ignored then.
+    // As torchrun: the rendezvous of several nodes is ignored then.
     options.num_nodes = 1;
     options.rdzv_endpoint.clear();
     options.rdzv_backend = "static";

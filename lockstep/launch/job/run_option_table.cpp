@@ -72,7 +72,7 @@ RunOptionGroup of_ranks() {
   };
 }
 
-RunOptionGroup of_meeting() {
+RunOptionGroup of_rendezvous() {
   return {
       "Where nodes meet",
       {
@@ -261,8 +261,8 @@ RunOptionGroup unlisted() {
 
 const std::vector<RunOptionGroup>& run_option_groups() {
   static const std::vector<RunOptionGroup> kGroups = {
-      of_ranks(),   of_meeting(),   of_hosts(), of_failures(), of_output(),
-      of_program(), of_resources(), others(),   unlisted(),
+      of_ranks(),   of_rendezvous(), of_hosts(), of_failures(), of_output(),
+      of_program(), of_resources(),  others(),   unlisted(),
   };
   return kGroups;
 }

@@ -71,8 +71,9 @@ struct RunOptions : RendezvousConf {
   /// static: host of the store, which node 0's agent serves; c10d: host of the endpoint.
   std::string master_addr = "127.0.0.1";
   bool master_addr_given = false;
-  int master_port = 0;            ///< 0 (one node only): any free port.
-  bool share_torch_store = true;  ///< False: TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, see TorchPlace.
+  int master_port = 0;  ///< 0 (one node only): any free port.
+  /// False: TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, see TorchStorePort.
+  bool share_torch_store = true;
   std::string port_range;    ///< FIRST-LAST: LOCKSTEP_PORT_RANGE of agents and ranks; or empty.
   std::string local_addr;    ///< Address that this node's ranks advertise; empty: detected.
   std::string run_id;        ///< Empty: generated.
@@ -128,9 +129,9 @@ RunOptions parse_run_options(const std::vector<std::string>& words, const Enviro
                              const std::function<Machine()>& machine);
 
 /// Agents that a step of srun has started, one a node, form one job unless options differ. Number,
-/// rank and meeting place are the step's. Changes nothing for other processes. Returns the step if
-/// its agents have no secret and can get one by munge. Errors: kInvalidArgument if the step has
-/// several agents on a node.
+/// rank and rendezvous endpoint are the step's. Changes nothing for other processes. Returns the
+/// step if its agents have no secret and can get one by munge. Errors: kInvalidArgument if the step
+/// has several agents on a node.
 std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* options);
 
 /// The options of `words` and PET_ variables as "--name=value", then "--" and the program: for an

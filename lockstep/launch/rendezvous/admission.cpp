@@ -12,13 +12,13 @@ std::string other_secret(const MembershipRules& rules) {
   return fmt::format(
       "the job of this name at {} has another LOCKSTEP_SECRET or LOCKSTEP_TLS: give "
       "each job an --rdzv_id of its own, and all its nodes one secret",
-      rules.place);
+      rules.endpoint);
 }
 
 std::string other_nodes(const MembershipRules& rules, const JoinRequest& request) {
   return fmt::format("node {}({}) was started with --nnodes {}, the job at {} with {}",
                      request.node_rank ? fmt::format("{} ", *request.node_rank) : "", request.host,
-                     nodes_text(request.min_nodes, request.max_nodes), rules.place,
+                     nodes_text(request.min_nodes, request.max_nodes), rules.endpoint,
                      nodes_text(rules.min_nodes, rules.max_nodes));
 }
 
@@ -27,7 +27,7 @@ std::string other_program(const MembershipRules& rules, const JoinRequest& reque
       "node ({}) was started to run {}, the job of this name at {} runs {}: give "
       "each job an --rdzv_id and an --rdzv_endpoint of its own, or each program a "
       "--role",
-      request.host, request.program, rules.place, rules.program);
+      request.host, request.program, rules.endpoint, rules.program);
 }
 
 /// fixed_ranks: the node ranks that have not come.
@@ -83,7 +83,7 @@ std::string waiting_text(const MembershipState& state) {
       rules.fixed_ranks
           ? "node " + missing_ranks(state)
           : fmt::format("{} more", rules.min_nodes - state.counts.usable - state.counts.busy);
-  return fmt::format("{}; waiting for {} at {}{}", here, whom, rules.place, lost(state));
+  return fmt::format("{}; waiting for {} at {}{}", here, whom, rules.endpoint, lost(state));
 }
 
 std::string late_text(const MembershipState& state) {
@@ -91,10 +91,10 @@ std::string late_text(const MembershipState& state) {
   const auto limit = std::chrono::duration_cast<std::chrono::seconds>(rules.join_timeout).count();
   if (rules.fixed_ranks) {
     return fmt::format("node {} of {} did not come to {} within {} s", missing_ranks(state),
-                       rules.max_nodes, rules.place, limit);
+                       rules.max_nodes, rules.endpoint, limit);
   }
   return fmt::format("{} of at least {} nodes came to {} within {} s{}", state.counts.usable,
-                     rules.min_nodes, rules.place, limit, lost(state));
+                     rules.min_nodes, rules.endpoint, limit, lost(state));
 }
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-/// Limit of the agent's loop for a call to a meeting place that hangs.
+/// Limit of the agent's loop for a call to a rendezvous store that hangs.
 constexpr auto kSayLimit = std::chrono::seconds(2);
 /// Limit of a failure's texts, so that a record of it stays within its own limit.
 constexpr size_t kMaxLine = 2000;
@@ -133,7 +133,7 @@ std::optional<bool> AgentStatus::say(std::chrono::milliseconds ttl, Deadline dea
     ttl_ = ttl;
     said_ = true;
     say_again_ = saying_;
-    if (saying_) return std::nullopt;  // a call that hangs at the meeting place delays nothing else
+    if (saying_) return std::nullopt;  // a store that hangs delays nothing else
     saying_ = true;
   }
   while (true) {

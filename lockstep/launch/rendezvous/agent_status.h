@@ -17,7 +17,7 @@ namespace lockstep {
 
 class AgentStatus {
  public:
-  /// `id`: this agent's, at the meeting place.
+  /// `id`: this agent's, in the rendezvous store.
   AgentStatus(std::string id, JoinRequest request);
 
   // ---- for the agent's loop; documented in Rendezvous

@@ -78,7 +78,7 @@ NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& no
   plan.torch = {first.address, first.torch_port};
   for (size_t i = 0; i < std::min(nodes.size(), size_t{kMaxSuccessors}); ++i) {
     const JoinRequest& request = nodes[i]->second.request;
-    plan.successors.push_back({request.address, request.place_port});
+    plan.successors.push_back({request.address, request.takeover_port});
   }
   return plan;
 }

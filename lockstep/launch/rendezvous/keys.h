@@ -1,5 +1,5 @@
 #pragma once
-// The keys at the meeting place; docs/design/rendezvous.md lists their writers.
+// The keys in the rendezvous store; docs/design/rendezvous.md lists their writers.
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
-// The leader's side of a job: turns changes at the meeting place into events of the membership, and
-// writes its actions there. Used by one thread.
+// The leader's side of a job: turns changes in the rendezvous store into events of the membership,
+// and writes its actions there. Used by one thread.
 
 #include <memory>
 #include <string>

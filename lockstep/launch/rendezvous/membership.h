@@ -46,9 +46,9 @@ struct MembershipRules {
   /// Names the time for which this agent leads, as do the join requests of agents that have read
   /// it. It is this leader's part of generation_token(). Who leads again does so in another term.
   std::string term;
-  std::string mark;   ///< secret_mark() of this job.
-  std::string place;  ///< Where agents meet, for messages.
-  std::string role;   ///< The leader's own role, and the program of that role's ranks.
+  std::string mark;      ///< secret_mark() of this job.
+  std::string endpoint;  ///< Where agents meet, for messages.
+  std::string role;      ///< The leader's own role, and the program of that role's ranks.
   std::string program;
 
   /// Whether a job that lost a node waits for another one.

@@ -20,7 +20,7 @@ using State = JobRecord::State;
 /// Time to find the new leader after the last one's loss is noticed.
 constexpr std::chrono::milliseconds kWayLimit{1000};
 
-/// Part of a call to a place that does not answer; stop() is checked between two parts.
+/// Part of a call to a store that does not answer; stop() is checked between two parts.
 constexpr std::chrono::seconds kPart{2};
 
 /// Interval of checks for stop() if heartbeats are rare.
@@ -40,21 +40,21 @@ bool is_loss(const Error& error) {
 }  // namespace
 
 MembershipClient::MembershipClient(const RunOptions& options, const std::string& secret,
-                                   MeetingPlace* place, WorkersStore* workers, AgentStatus* status)
+                                   RendezvousBackend* backend, WorkersStore* workers,
+                                   AgentStatus* status)
     : options_(options),
       secret_(secret),
-      place_(place),
+      backend_(backend),
       workers_(workers),
       status_(status),
       others_(secret, options),
-      contact_(options_, place) {}
+      contact_(options_, backend) {}
 
 Deadline MembershipClient::soon() const {
-  return Deadline::after(place_->call_limit());
+  return Deadline::after(backend_->call_limit());
 }
 
-/// The result of call(deadline). It may be repeated, so that stop() need not wait for a place that
-/// is only expected back.
+/// The result of call(deadline), repeated in parts: stop() need not wait for a store's return.
 template <class Call>
 bool MembershipClient::in_parts(const Call& call) {
   const Deadline end = soon();
@@ -79,10 +79,10 @@ bool MembershipClient::in_parts(const Call& call) {
 void MembershipClient::keep_fence() {
   const auto now = std::chrono::steady_clock::now();
   if (!can_change(options_) || now < contact_.fence() || !own_generation_runs()) return;
-  status_->stop_work(std::nullopt, place_->name() + " does not answer", now);
+  status_->stop_work(std::nullopt, backend_->name() + " does not answer", now);
 }
 
-/// The changes since the last watch. A job that cannot change tolerates a silent place for a while.
+/// The changes since the last watch. A job that cannot change tolerates a silent store for a while.
 Store::Changes MembershipClient::watch(Deadline until) {
   try {
     auto changes = store_->watch(leader_ ? keys::kLive : keys::kStatus, version_, until);
@@ -113,9 +113,8 @@ MembershipRules MembershipClient::rules() const {
   rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
   rules.term = make_token_part();
   rules.mark = secret_mark(secret_, options_.wire);
-  rules.place = place_->name();
-  // Its texts are cut as others' are.
-  const JoinRequest own = join_request_from_json(to_json(status_->join_request()));
+  rules.endpoint = backend_->name();
+  const auto own = join_request_from_json(to_json(status_->join_request()));  // cut as others' are
   rules.role = own.role;
   rules.program = own.program;
   return rules;
@@ -123,7 +122,7 @@ MembershipRules MembershipClient::rules() const {
 
 void MembershipClient::run() {
   try {
-    store_ = place_->open(Deadline::after(options_.join_timeout));
+    store_ = backend_->open(Deadline::after(options_.join_timeout));
     while (!over()) {
       try {
         take_part();
@@ -153,7 +152,7 @@ void MembershipClient::take_part() {
   others_.stop_looking();
   status_view_.emplace(status_->id());
   status_->use(store_);
-  if (place_->may_lead()) try_to_lead();
+  if (backend_->may_lead()) try_to_lead();
   while (true) {
     // The status from before stop() is still read, so that a leader that is ending announces it.
     const bool last_look = stopping_;
@@ -164,7 +163,7 @@ void MembershipClient::take_part() {
     if (saw_end_ || last_look) return;
     if (sign_at_.passed()) give_sign();
     if (leader_) leader_->look_at_clock();
-    if (!leader_ && place_->may_lead() && status_view_->term().empty()) try_to_lead();
+    if (!leader_ && backend_->may_lead() && status_view_->term().empty()) try_to_lead();
     look_elsewhere();
   }
 }
@@ -237,7 +236,7 @@ void MembershipClient::give_sign() {
 void MembershipClient::follow() {
   if (!requested_) return;
   if (status_view_->refused()) throw Error(*status_view_->refused());
-  if (status_view_->moved() && to_string(*status_view_->moved()) != to_string(place_->endpoint()))
+  if (status_view_->moved() && to_string(*status_view_->moved()) != to_string(backend_->endpoint()))
     throw Moved{*status_view_->moved()};
   const auto& record = status_view_->record();
   if (!record) return;
@@ -324,28 +323,28 @@ void MembershipClient::begin(const NodePlan& plan) {
 /// The leader of a job that left its endpoint looks for other agents there, and where they may have
 /// taken over.
 void MembershipClient::look_elsewhere() {
-  const auto endpoint = leader_ ? place_->elsewhere() : std::nullopt;
+  const auto endpoint = leader_ ? backend_->elsewhere() : std::nullopt;
   if (!endpoint) return others_.stop_looking();
-  const auto they = others_.look(*endpoint, own_place(), leader_->running());
+  const auto they = others_.look(*endpoint, own_endpoint(), leader_->running());
   if (!they) return;
   store_->set(keys::kMoved, to_string(*they), soon());
   throw Moved{*they};
 }
 
 /// The address by which other hosts reach it.
-Endpoint MembershipClient::own_place() const {
-  return {status_->join_request().address, place_->own_port()};
+Endpoint MembershipClient::own_endpoint() const {
+  return {status_->join_request().address, backend_->own_port()};
 }
 
 bool MembershipClient::own_generation_runs() const {
   return status_->join_request().work != NodeWork::kIdle;
 }
 
-/// A job that cannot change ends with the loss of its meeting place's agent, as of any other.
+/// A job that cannot change ends with the loss of the agent that serves its store, as of any other.
 void MembershipClient::end_with_loss() {
   Failure failure;
   failure.status.code = 1;
-  failure.cause = place_->loss();
+  failure.cause = backend_->loss();
   status_->end({failure, ""});
   saw_end_ = true;
 }
@@ -353,7 +352,7 @@ void MembershipClient::end_with_loss() {
 /// False: nobody answers there any more, so the job must be found as after a loss.
 bool MembershipClient::go_to(const Endpoint& where) {
   try {
-    store_ = place_->reopen({{where}}, stopping_, Deadline::after(place_->call_limit()));
+    store_ = backend_->reopen({{where}}, stopping_, Deadline::after(backend_->call_limit()));
     others_.forget_all();
     return true;
   } catch (const Error& error) {
@@ -362,10 +361,10 @@ bool MembershipClient::go_to(const Endpoint& where) {
   }
 }
 
-/// A job that cannot change goes on at the same place. False: nobody serves there any more, or none
+/// A job that cannot change goes on at the same store. False: nobody serves there any more, or none
 /// has answered within the limit.
 bool MembershipClient::rejoin() {
-  store_ = place_->rejoin(stopping_, Deadline::at(contact_.lost_at()));
+  store_ = backend_->rejoin(stopping_, Deadline::at(contact_.lost_at()));
   return store_ != nullptr;
 }
 
@@ -381,21 +380,21 @@ void MembershipClient::reopen(const std::optional<Endpoint>& moved, const std::s
   }
   // A server not known to be dead may be behind a cut link with workers, and take this one for
   // dead.
-  const bool silent = !moved && !place_->nobody_serves();
+  const bool silent = !moved && !backend_->nobody_serves();
   if (own_generation_runs()) {
     stop_work(std::nullopt, why, silent ? std::optional(contact_.fence()) : std::nullopt);
   }
   alone_until_ = silent ? contact_.lost_at() + kWayLimit : JobTime{};
   if (moved && go_to(*moved)) return;
-  MeetingPlace::Candidates candidates;
+  RendezvousBackend::Candidates candidates;
   if (plan_) {
     candidates.in_order = plan_->successors;
     candidates.own = static_cast<size_t>(plan_->node_rank) + 1;
-    candidates.in_order.insert(candidates.in_order.begin(), place_->endpoint());
+    candidates.in_order.insert(candidates.in_order.begin(), backend_->endpoint());
   }
-  store_ = place_->reopen(candidates, stopping_, Deadline::after(options_.join_timeout));
-  if (!place_->may_lead()) return others_.forget_all();
-  others_.remember(candidates, own_place());
+  store_ = backend_->reopen(candidates, stopping_, Deadline::after(options_.join_timeout));
+  if (!backend_->may_lead()) return others_.forget_all();
+  others_.remember(candidates, own_endpoint());
 }
 
 }  // namespace lockstep

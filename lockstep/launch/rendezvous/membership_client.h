@@ -11,7 +11,7 @@
 #include "lockstep/launch/rendezvous/agent_status.h"
 #include "lockstep/launch/rendezvous/job_status_view.h"
 #include "lockstep/launch/rendezvous/leader.h"
-#include "lockstep/launch/rendezvous/meeting_place.h"
+#include "lockstep/launch/rendezvous/rendezvous_backend.h"
 #include "lockstep/launch/rendezvous/search.h"
 #include "lockstep/launch/rendezvous/silence.h"
 #include "lockstep/launch/rendezvous/workers_store.h"
@@ -20,7 +20,7 @@ namespace lockstep {
 
 class MembershipClient {
  public:
-  MembershipClient(const RunOptions& options, const std::string& secret, MeetingPlace* place,
+  MembershipClient(const RunOptions& options, const std::string& secret, RendezvousBackend* backend,
                    WorkersStore* workers, AgentStatus* status);
 
   /// Takes part until the job is over, or until stop(). Never throws: `status` has the outcome.
@@ -63,12 +63,12 @@ class MembershipClient {
   bool rejoin();
   void end_with_loss();
   MembershipRules rules() const;
-  Endpoint own_place() const;
+  Endpoint own_endpoint() const;
   bool own_generation_runs() const;
 
   const RunOptions options_;
   const std::string secret_;
-  MeetingPlace* const place_;
+  RendezvousBackend* const backend_;
   WorkersStore* const workers_;
   AgentStatus* const status_;
   std::atomic<bool> stopping_{false};
@@ -81,9 +81,9 @@ class MembershipClient {
   std::optional<Leader> leader_;
   bool leader_began_ = false;
   std::string term_;  ///< leader_'s.
-  OtherPlaces others_;
+  OtherEndpoints others_;
   Contact contact_;
-  JobTime alone_until_{};  ///< Until then a silent place may still lead workers.
+  JobTime alone_until_{};  ///< Until then a silent server may still lead workers.
   Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
   std::string said_;  ///< The last text shown to the user, so that nothing is shown twice.
 

@@ -17,7 +17,7 @@ constexpr auto kJoinRequestMembers = [](auto& m, auto& request) {
   m.text("address", request.address, kMaxName);
   m.number("store_port", request.store_port, 0, kMaxPort);
   m.number("torch_port", request.torch_port, 0, kMaxPort);
-  m.number("place_port", request.place_port, 0, kMaxPort);
+  m.number("takeover_port", request.takeover_port, 0, kMaxPort);
   m.number("local_size", request.local_size, 1, kMaxLocalRanks);
   m.text("role", request.role, kMaxName);
   m.text("program", request.program, kMaxName);

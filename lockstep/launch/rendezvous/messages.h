@@ -37,7 +37,7 @@ struct JoinRequest {
   std::string address;           ///< By which other nodes reach this one.
   int store_port = 0;            ///< Port of the workers' store if it becomes node 0.
   int torch_port = 0;            ///< Of torch's own store, likewise.
-  int place_port = 0;            ///< Port of the meeting place if it takes over.
+  int takeover_port = 0;         ///< Where it serves the store if it takes over.
   int local_size = 1;            ///< Ranks it runs.
   std::string role;              ///< ROLE_NAME of its ranks.
   std::string program;           ///< Its ranks' (program_name()); equal on all nodes of a role.
@@ -63,7 +63,7 @@ struct JoinRequest {
   bool operator==(const JoinRequest&) const = default;
 };
 
-/// Identifies agents with the same secret and wire in a place that admits anybody, such as etcd. It
+/// Identifies agents with the same secret and wire in a store that admits anybody, such as etcd. It
 /// does not reveal the secret.
 std::string secret_mark(std::string_view secret, Wire wire = Wire::kPlain);
 
@@ -90,8 +90,8 @@ struct NodePlan {
   int world_size = 1;
   NodeRanks ranks;
   Endpoint store;  ///< The workers', which node 0's agent serves.
-  Endpoint torch;  ///< Torch's own store: see TorchPlace.
-  /// Meeting places of the nodes that may take over, in this order: the first nodes', at most 8.
+  Endpoint torch;  ///< Torch's own store: see TorchStorePort.
+  /// Endpoints of the nodes that may take over, in this order: the first nodes', at most 8.
   std::vector<Endpoint> successors;
 };
 

@@ -15,7 +15,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/launch/job/restart_policy.h"
 #include "lockstep/launch/rendezvous/membership_client.h"
-#include "lockstep/launch/rendezvous/torch_place.h"
+#include "lockstep/launch/rendezvous/torch_store_port.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/identity.h"
@@ -39,7 +39,7 @@ class LoneRendezvous final : public Rendezvous {
     plan_.token = generation_token(make_token_part(), "");
   }
 
-  std::optional<JobPlan> join() override { return open_places(); }
+  std::optional<JobPlan> join() override { return open_stores(); }
 
   int fd() const override { return timer_.get(); }
 
@@ -74,7 +74,7 @@ class LoneRendezvous final : public Rendezvous {
     job_status_ = {};
     ++plan_.generation;
     plan_.restart_count = record_.restarts;
-    return open_places();
+    return open_stores();
   }
 
   int knock_fd() const override { return listener_.get(); }
@@ -94,8 +94,8 @@ class LoneRendezvous final : public Rendezvous {
     ::timerfd_settime(timer_.get(), 0, &at, nullptr);
   }
 
-  /// Opens new places for each generation: no key or connection of an earlier one is ever met.
-  const JobPlan& open_places() {
+  /// Opens new stores for each generation: no key or connection of an earlier one is ever met.
+  const JobPlan& open_stores() {
     server_.reset();
     torch_.reset();  // first, as the user may have named the port
     torch_.emplace(listen_host(options_.master_addr), options_.master_port,
@@ -109,7 +109,7 @@ class LoneRendezvous final : public Rendezvous {
   RunOptions options_;
   std::string secret_;
   JobPlan plan_;
-  std::optional<TorchPlace> torch_;
+  std::optional<TorchStorePort> torch_;
   UniqueFd listener_;
   std::optional<TcpStoreServer> server_;
   RestartRecord record_;
@@ -122,14 +122,14 @@ class LoneRendezvous final : public Rendezvous {
 constexpr auto kByeLimit = std::chrono::seconds(5);
 
 JoinRequest make_join_request(const RunOptions& options, const std::string& secret,
-                              const MeetingPlace& place, const WorkersStore& workers) {
+                              const RendezvousBackend& backend, const WorkersStore& workers) {
   JoinRequest request;
   request.mark = secret_mark(secret, options.wire);
   request.host = host_name();
-  request.address = options.local_addr.empty() ? place.own_address() : options.local_addr;
+  request.address = options.local_addr.empty() ? backend.own_address() : options.local_addr;
   request.store_port = workers.store_port();
   request.torch_port = workers.torch_port();
-  request.place_port = place.own_port();
+  request.takeover_port = backend.own_port();
   request.local_size = options.nproc_per_node;
   request.role = options.role;
   request.program = options.program;
@@ -144,11 +144,11 @@ JoinRequest make_join_request(const RunOptions& options, const std::string& secr
 class ElasticRendezvous final : public Rendezvous {
  public:
   ElasticRendezvous(const RunOptions& options, const std::string& secret)
-      : place_((check_wire(secret, options.wire), make_place(options, secret))),
-        workers_(place_->listen_host(), secret, options.wire, agent_serves_torch(options)),
+      : backend_((check_wire(secret, options.wire), make_rendezvous_backend(options, secret))),
+        workers_(backend_->listen_host(), secret, options.wire, agent_serves_torch(options)),
         status_(make_job_secret().substr(0, 16),
-                make_join_request(options, secret, *place_, workers_)),
-        client_(options, secret, place_.get(), &workers_, &status_) {
+                make_join_request(options, secret, *backend_, workers_)),
+        client_(options, secret, backend_.get(), &workers_, &status_) {
     // A failure of this node reaches all, whose ranks wait for those that cannot connect.
     workers_.on_full([this](const std::string& why) {
       const JoinRequest own = status_.join_request();
@@ -166,7 +166,7 @@ class ElasticRendezvous final : public Rendezvous {
     client_.stop();
     if (thread_.joinable()) thread_.join();
     workers_.stop();  // its thread uses status_
-    if (client_.saw_end()) place_->close(Deadline::after(kByeLimit));
+    if (client_.saw_end()) backend_->close(Deadline::after(kByeLimit));
   }
   ElasticRendezvous(const ElasticRendezvous&) = delete;
   ElasticRendezvous& operator=(const ElasticRendezvous&) = delete;
@@ -185,7 +185,7 @@ class ElasticRendezvous final : public Rendezvous {
   std::optional<JobPlan> next() override { return status_.next(); }
 
  private:
-  std::unique_ptr<MeetingPlace> place_;
+  std::unique_ptr<RendezvousBackend> backend_;
   WorkersStore workers_;
   AgentStatus status_;
   MembershipClient client_;

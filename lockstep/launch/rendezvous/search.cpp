@@ -17,17 +17,17 @@ constexpr auto kEvery = std::chrono::seconds(1);
 /// As many as can precede an agent in its plan, and the server.
 constexpr size_t kMaxOthers = kMaxSuccessors + 1;
 
-bool holds(const std::vector<Endpoint>& places, const Endpoint& place) {
-  return std::any_of(places.begin(), places.end(), [&](const Endpoint& each) {
-    return each.host == place.host && each.port == place.port;
+bool holds(const std::vector<Endpoint>& endpoints, const Endpoint& endpoint) {
+  return std::any_of(endpoints.begin(), endpoints.end(), [&](const Endpoint& each) {
+    return each.host == endpoint.host && each.port == endpoint.port;
   });
 }
 
 }  // namespace
 
-EndpointSearch::EndpointSearch(std::vector<Endpoint> places, Endpoint own, std::string secret,
+EndpointSearch::EndpointSearch(std::vector<Endpoint> endpoints, Endpoint own, std::string secret,
                                Wire wire, std::string run_id)
-    : places_(std::move(places)),
+    : endpoints_(std::move(endpoints)),
       own_(std::move(own)),
       secret_(std::move(secret)),
       wire_(wire),
@@ -54,13 +54,13 @@ void EndpointSearch::run() {
 std::optional<Endpoint> EndpointSearch::they_run() const {
   const int index = they_run_;
   if (index < 0) return std::nullopt;
-  return places_[static_cast<size_t>(index)];
+  return endpoints_[static_cast<size_t>(index)];
 }
 
 void EndpointSearch::look_at_all() {
-  for (size_t i = 0; i < places_.size() && !stopping_; ++i) {
+  for (size_t i = 0; i < endpoints_.size() && !stopping_; ++i) {
     try {
-      if (look(places_[i])) they_run_ = static_cast<int>(i);
+      if (look(endpoints_[i])) they_run_ = static_cast<int>(i);
     } catch (const Error&) {
       // No agent of ours is there, or not yet.
     }
@@ -68,10 +68,10 @@ void EndpointSearch::look_at_all() {
 }
 
 /// Whether our agents should go there.
-bool EndpointSearch::look(const Endpoint& place) {
+bool EndpointSearch::look(const Endpoint& endpoint) {
   const auto soon = Deadline::after(kEvery);
-  if (!somebody_listens(place, soon)) return false;
-  const auto store = connect_tcp_store(place, secret_, soon, wire_);
+  if (!somebody_listens(endpoint, soon)) return false;
+  const auto store = connect_tcp_store(endpoint, secret_, soon, wire_);
   const auto job = store->try_get(keys::kJob, soon);
   if (!job || (!job->empty() && !run_id_.empty() && *job != run_id_)) return false;
   const auto text = store->try_get(keys::kRecord, soon);
@@ -83,30 +83,32 @@ bool EndpointSearch::look(const Endpoint& place) {
   return false;
 }
 
-void OtherPlaces::remember(const MeetingPlace::Candidates& candidates, const Endpoint& own) {
+void OtherEndpoints::remember(const RendezvousBackend::Candidates& candidates,
+                              const Endpoint& own) {
   const size_t before = std::min(candidates.own, candidates.in_order.size());
   for (size_t i = 0; i < before; ++i) {
-    const Endpoint& place = candidates.in_order[i];
-    if (to_string(place) != to_string(own) && !holds(places_, place)) places_.push_back(place);
+    const Endpoint& endpoint = candidates.in_order[i];
+    if (to_string(endpoint) != to_string(own) && !holds(endpoints_, endpoint))
+      endpoints_.push_back(endpoint);
   }
-  if (places_.size() > kMaxOthers) places_.resize(kMaxOthers);
+  if (endpoints_.size() > kMaxOthers) endpoints_.resize(kMaxOthers);
 }
 
-void OtherPlaces::forget(const std::vector<Endpoint>& here) {
-  std::erase_if(places_, [&](const Endpoint& place) { return holds(here, place); });
+void OtherEndpoints::forget(const std::vector<Endpoint>& here) {
+  std::erase_if(endpoints_, [&](const Endpoint& endpoint) { return holds(here, endpoint); });
 }
 
-std::optional<Endpoint> OtherPlaces::look(const Endpoint& endpoint, const Endpoint& own,
-                                          bool we_run) {
+std::optional<Endpoint> OtherEndpoints::look(const Endpoint& endpoint, const Endpoint& own,
+                                             bool we_run) {
   if (!search_) {
-    std::vector<Endpoint> places = places_;
-    if (!holds(places, endpoint)) places.insert(places.begin(), endpoint);
-    search_.emplace(std::move(places), own, secret_, wire_, run_id_);
+    std::vector<Endpoint> endpoints = endpoints_;
+    if (!holds(endpoints, endpoint)) endpoints.insert(endpoints.begin(), endpoint);
+    search_.emplace(std::move(endpoints), own, secret_, wire_, run_id_);
   }
   search_->we_run(we_run);
   const auto they = search_->they_run();
   // The result may name an agent that has come here since.
-  if (they && (holds(places_, *they) || to_string(*they) == to_string(endpoint))) return they;
+  if (they && (holds(endpoints_, *they) || to_string(*they) == to_string(endpoint))) return they;
   return std::nullopt;
 }
 

@@ -35,22 +35,24 @@ Silence allowed_silence(const RunOptions& options, bool by_lease, int64_t num_ag
   return silence;
 }
 
-Contact::Contact(const RunOptions& options, const MeetingPlace* place)
-    : options_(options), place_(place), allowed_(allowed_silence(options, place->by_lease())) {}
+Contact::Contact(const RunOptions& options, const RendezvousBackend* backend)
+    : options_(options),
+      backend_(backend),
+      allowed_(allowed_silence(options, backend->by_lease())) {}
 
 void Contact::count_agents(int64_t num_agents) {
-  allowed_ = allowed_silence(options_, place_->by_lease(), num_agents);
+  allowed_ = allowed_silence(options_, backend_->by_lease(), num_agents);
 }
 
 void Contact::heard() {
   heard_at_ = Deadline::after(milliseconds(0));
-  if (std::exchange(said_, false)) log_info(place_->name() + " answers again");
+  if (std::exchange(said_, false)) log_info(backend_->name() + " answers again");
 }
 
 void Contact::say_silence() {
   if (std::exchange(said_, true)) return;
   log_warn(fmt::format("{} does not answer; this node gives it up after {} s of silence",
-                       place_->name(), std::chrono::duration<double>(allowed_.limit).count()));
+                       backend_->name(), std::chrono::duration<double>(allowed_.limit).count()));
 }
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 #include "lockstep/base/standstill.h"
 #include "lockstep/deadline.h"
 #include "lockstep/launch/job/run_options.h"
-#include "lockstep/launch/rendezvous/meeting_place.h"
+#include "lockstep/launch/rendezvous/rendezvous_backend.h"
 
 namespace lockstep {
 
@@ -23,7 +23,7 @@ std::chrono::milliseconds beat_interval(std::chrono::milliseconds asked, int64_t
 
 struct Silence {
   std::chrono::milliseconds interval{200};  ///< Between two heartbeats.
-  std::chrono::milliseconds limit{2000};    ///< After this silence an agent, or the place, counts
+  std::chrono::milliseconds limit{2000};    ///< After this silence an agent, or the store, counts
                                             ///< as dead.
 };
 
@@ -35,22 +35,22 @@ struct Silence {
 /// of the service.
 Silence allowed_silence(const RunOptions& options, bool by_lease, int64_t num_agents = 0);
 
-/// An agent's contact with its meeting place: when the place last answered, and when others may
+/// An agent's contact with the rendezvous store: when the store last answered, and when others may
 /// take the agent for dead. Used by one thread.
 class Contact {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  Contact(const RunOptions& options, const MeetingPlace* place);
+  Contact(const RunOptions& options, const RendezvousBackend* backend);
 
   const Silence& allowed() const { return allowed_; }
   /// Number of agents that send heartbeats there.
   void count_agents(int64_t num_agents);
 
-  /// The place has answered.
+  /// The store has answered.
   void heard();
-  /// The place did not answer a call in time; warns the user once.
+  /// The store did not answer a call in time; warns the user once.
   void say_silence();
-  /// When the place is given up.
+  /// When the store is given up.
   Time lost_at() const { return heard_at_.when() + allowed_.limit; }
 
   /// A heartbeat begun at `began` was accepted.
@@ -61,7 +61,7 @@ class Contact {
 
  private:
   const RunOptions& options_;
-  const MeetingPlace* const place_;
+  const RendezvousBackend* const backend_;
   /// A standstill of all ranks counts for no silence: the pulse moves these times.
   const std::shared_ptr<Pulse> pulse_ = Pulse::of_process();
   Silence allowed_;

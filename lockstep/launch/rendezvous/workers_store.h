@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/launch/rendezvous/torch_place.h"
+#include "lockstep/launch/rendezvous/torch_store_port.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {
 
 class WorkersStore {
  public:
-  /// host: to listen on; serves_torch: see TorchPlace. Errors: kIo, kUnavailable.
+  /// host: to listen on; serves_torch: see TorchStorePort. Errors: kIo, kUnavailable.
   WorkersStore(std::string host, std::string secret, Wire wire, bool serves_torch);
 
   /// Called in another thread if not all workers can connect: see TcpStoreServerOptions. Must be
@@ -40,8 +40,8 @@ class WorkersStore {
   const bool serves_torch_;
   std::function<void(const std::string& why)> on_full_;
   UniqueFd listener_;
-  std::optional<TorchPlace> next_torch_;
-  std::optional<TorchPlace> torch_;
+  std::optional<TorchStorePort> next_torch_;
+  std::optional<TorchStorePort> torch_;
   std::optional<TcpStoreServer> server_;
 };
 

@@ -1,4 +1,4 @@
-// One agent's membership thread, at a meeting place of the test.
+// One agent's membership thread, with a rendezvous backend of the test.
 
 #include "lockstep/launch/rendezvous/membership_client.h"
 
@@ -24,9 +24,9 @@ Deadline in_time() {
 }
 
 /// A service at which any agent may lead, like etcd.
-class TestPlace final : public MeetingPlace {
+class TestBackend final : public RendezvousBackend {
  public:
-  explicit TestPlace(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+  explicit TestBackend(std::shared_ptr<Store> store) : store_(std::move(store)) {}
 
   std::shared_ptr<Store> open(Deadline) override { return store_; }
   std::shared_ptr<Store> reopen(const Candidates&, const std::atomic<bool>&, Deadline) override {
@@ -77,11 +77,11 @@ JoinRequest request_of(const std::string& host) {
 /// The membership thread of the agent "me".
 struct TakingPart {
   TakingPart(const RunOptions& options, std::shared_ptr<Store> store)
-      : place(std::move(store)), participant(options, "", &place, &workers, &standing) {
+      : backend(std::move(store)), participant(options, "", &backend, &workers, &standing) {
     ended = std::async(std::launch::async, [this] { participant.run(); });
   }
 
-  TestPlace place;
+  TestBackend backend;
   WorkersStore workers{"127.0.0.1", "", Wire::kPlain, true};
   AgentStatus standing{"me", request_of("here")};
   MembershipClient participant;
@@ -285,9 +285,9 @@ struct Follower {
 
 TEST(MembershipClient, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
   Follower one;
-  one.agent->place.on_rejoin = [&] { one.connection->lost = false; };
+  one.agent->backend.on_rejoin = [&] { one.connection->lost = false; };
   one.connection->lost = true;
-  while (one.agent->place.rejoined == 0) std::this_thread::yield();
+  while (one.agent->backend.rejoined == 0) std::this_thread::yield();
   // It publishes its key again by itself.
   one.store->erase(keys::agent("me"), in_time());
   one.store->get(keys::agent("me"), in_time());
@@ -301,7 +301,7 @@ TEST(MembershipClient, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
 
 TEST(MembershipClient, APlaceThatIsGoneIsTheEndOfAJobThatCannotChange) {
   Follower one;
-  one.agent->place.comes_back = false;
+  one.agent->backend.comes_back = false;
   one.connection->lost = true;
   one.agent->ended.get();
   const JobStatus status = one.agent->standing.job_status();

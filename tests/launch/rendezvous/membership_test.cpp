@@ -17,7 +17,7 @@ MembershipRules nodes(int min, int max, int restarts = 0) {
   rules.min_nodes = min;
   rules.max_nodes = max;
   rules.max_restarts = restarts;
-  rules.place = "meet:29400";
+  rules.endpoint = "meet:29400";
   return rules;
 }
 
@@ -182,7 +182,7 @@ TEST(Membership, UnevenNodesAndRoles) {
       request->role = role;
       request->store_port = 1000 + ranks;
       request->torch_port = 2000 + ranks;
-      request->place_port = 3000 + ranks;
+      request->takeover_port = 3000 + ranks;
     };
   };
   job.come("a", with(2, "t"));

@@ -15,7 +15,7 @@ JoinRequest some_request() {
   request.address = "fe80::1";
   request.store_port = 1;
   request.torch_port = 65535;
-  request.place_port = 3;
+  request.takeover_port = 3;
   request.local_size = 8;
   request.role = "trainer";
   request.program = "train.py";

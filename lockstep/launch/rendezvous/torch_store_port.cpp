@@ -1,4 +1,4 @@
-#include "lockstep/launch/rendezvous/torch_place.h"
+#include "lockstep/launch/rendezvous/torch_store_port.h"
 
 #include "lockstep/base/socket.h"
 
@@ -10,7 +10,7 @@ bool agent_serves_torch(const RunOptions& options) {
   return fixed || options.share_torch_store;
 }
 
-TorchPlace::TorchPlace(const std::string& host, int port, bool served) : reserved_(port) {
+TorchStorePort::TorchStorePort(const std::string& host, int port, bool served) : reserved_(port) {
   if (served) listener_ = tcp_listen(host, reserved_.port());
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The meeting place of a job's agents: how an agent opens the store through which they communicate,
-// at the beginning and after a loss. Used by one thread.
+// How an agent opens the rendezvous store, through which the agents of a job communicate, at the
+// beginning and after a loss. Used by one thread.
 
 #include <atomic>
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace lockstep {
 
-class MeetingPlace {
+class RendezvousBackend {
  public:
-  virtual ~MeetingPlace() = default;
+  virtual ~RendezvousBackend() = default;
 
   /// Opens the job's store: serves it if this agent's role is to serve, else connects to it.
   /// Errors: kTimeout (nobody serves it), kMismatch (another job, another secret),
@@ -74,6 +74,7 @@ class MeetingPlace {
 
 /// Chosen by options.rdzv_backend. Errors: kInvalidArgument (no secret although one is needed; port
 /// taken).
-std::unique_ptr<MeetingPlace> make_place(const RunOptions& options, const std::string& secret);
+std::unique_ptr<RendezvousBackend> make_rendezvous_backend(const RunOptions& options,
+                                                           const std::string& secret);
 
 }  // namespace lockstep

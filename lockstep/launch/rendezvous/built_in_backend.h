@@ -2,21 +2,21 @@
 
 #include <optional>
 
-#include "lockstep/launch/rendezvous/meeting_place.h"
+#include "lockstep/launch/rendezvous/rendezvous_backend.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
 namespace lockstep {
 
 /// A store that an agent serves: at first the one at the endpoint; after its end a successor on its
 /// own port (docs/design/rendezvous.md).
-class BuiltInPlace final : public MeetingPlace {
+class BuiltInBackend final : public RendezvousBackend {
  public:
   /// Whether this agent serves at the endpoint.
   enum class Role { kServes, kMayServe, kConnects };
 
   /// Errors: kInvalidArgument (the endpoint is not loopback and there is no secret).
-  BuiltInPlace(const RunOptions& options, const std::string& secret);
-  ~BuiltInPlace() override;
+  BuiltInBackend(const RunOptions& options, const std::string& secret);
+  ~BuiltInBackend() override;
 
   std::shared_ptr<Store> open(Deadline deadline) override;
   std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,

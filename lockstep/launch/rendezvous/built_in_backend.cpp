@@ -1,4 +1,4 @@
-#include "lockstep/launch/rendezvous/built_in_place.h"
+#include "lockstep/launch/rendezvous/built_in_backend.h"
 
 #include <fmt/format.h>
 
@@ -33,8 +33,8 @@ constexpr std::chrono::seconds kLongestTry{10};
 /// Pause between two rounds over the candidates.
 constexpr std::chrono::milliseconds kRoundPause{100};
 
-BuiltInPlace::Role role_of(const RunOptions& options, const std::string& host) {
-  using Role = BuiltInPlace::Role;
+BuiltInBackend::Role role_of(const RunOptions& options, const std::string& host) {
+  using Role = BuiltInBackend::Role;
   if (options.rdzv_backend == "static") {
     return options.node_rank == 0 ? Role::kServes : Role::kConnects;
   }
@@ -56,7 +56,7 @@ std::string master_of(const RunOptions& options, const std::string& secret) {
 
 }  // namespace
 
-BuiltInPlace::BuiltInPlace(const RunOptions& options, const std::string& secret)
+BuiltInBackend::BuiltInBackend(const RunOptions& options, const std::string& secret)
     : options_(options),
       secret_(secret),
       endpoint_{master_of(options, secret), options.master_port},
@@ -65,40 +65,40 @@ BuiltInPlace::BuiltInPlace(const RunOptions& options, const std::string& secret)
   own_port_ = local_port(own_listener_.get());
 }
 
-BuiltInPlace::~BuiltInPlace() = default;
+BuiltInBackend::~BuiltInBackend() = default;
 
-std::string BuiltInPlace::listen_host() const {
+std::string BuiltInBackend::listen_host() const {
   return lockstep::listen_host(endpoint_.host);
 }
 
-std::string BuiltInPlace::own_address() const {
+std::string BuiltInBackend::own_address() const {
   if (is_loopback(endpoint_.host)) return listen_host();
   // The name by which the user reaches this host is known to work.
   return role_ == Role::kConnects ? local_address_towards(endpoint_.host) : endpoint_.host;
 }
 
-std::chrono::milliseconds BuiltInPlace::call_limit() const {
+std::chrono::milliseconds BuiltInBackend::call_limit() const {
   return std::max(kAnswerLimit, allowed_silence(options_, by_lease()).limit);
 }
 
-std::optional<Endpoint> BuiltInPlace::elsewhere() const {
+std::optional<Endpoint> BuiltInBackend::elsewhere() const {
   if (!server_ || to_string(at_) == to_string(endpoint_)) return std::nullopt;
   return endpoint_;
 }
 
-std::string BuiltInPlace::loss() const {
+std::string BuiltInBackend::loss() const {
   return fmt::format("the agent {} ({}) died or cannot be reached",
                      options_.rdzv_backend == "static" ? "of node 0" : "that serves the job",
                      to_string(at_));
 }
 
-std::string BuiltInPlace::who_waits() const {
+std::string BuiltInBackend::who_waits() const {
   return options_.rdzv_backend == "static"
              ? fmt::format("node {} waits for node 0", options_.node_rank)
              : "this node waits for others";
 }
 
-std::shared_ptr<Store> BuiltInPlace::serve(UniqueFd listener, const Endpoint& as) {
+std::shared_ptr<Store> BuiltInBackend::serve(UniqueFd listener, const Endpoint& as) {
   const int port = local_port(listener.get());
   server_.emplace(
       std::move(listener),
@@ -113,7 +113,7 @@ std::shared_ptr<Store> BuiltInPlace::serve(UniqueFd listener, const Endpoint& as
 }
 
 /// Null if another agent already serves at the endpoint.
-std::shared_ptr<Store> BuiltInPlace::try_to_serve() {
+std::shared_ptr<Store> BuiltInBackend::try_to_serve() {
   try {
     return serve(tcp_listen(listen_host(), endpoint_.port), endpoint_);
   } catch (const Error& error) {
@@ -122,7 +122,7 @@ std::shared_ptr<Store> BuiltInPlace::try_to_serve() {
   }
 }
 
-std::shared_ptr<Store> BuiltInPlace::open(Deadline deadline) {
+std::shared_ptr<Store> BuiltInBackend::open(Deadline deadline) {
   if (role_ != Role::kConnects) {
     if (auto store = try_to_serve()) return store;
     if (role_ == Role::kServes) {
@@ -141,7 +141,7 @@ std::shared_ptr<Store> BuiltInPlace::open(Deadline deadline) {
 
 /// Several agents may be on the endpoint's host. If the server goes before the job began, another
 /// one serves.
-std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
+std::shared_ptr<Store> BuiltInBackend::connect_or_serve(Deadline deadline) {
   // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): it does not follow what is caught
   const auto say_at = Deadline::after(kSayAfter);
   bool said = false;
@@ -174,7 +174,7 @@ std::shared_ptr<Store> BuiltInPlace::connect_or_serve(Deadline deadline) {
 }
 
 /// The store may belong to another program, whose nodes would never come, or to another job.
-void BuiltInPlace::check_job(Store& store, Deadline deadline) const {
+void BuiltInBackend::check_job(Store& store, Deadline deadline) const {
   const bool fixed = options_.rdzv_backend == "static";
   const std::string what =
       fmt::format("{} at {}; a store is served there, but not by an agent {}", who_waits(), name(),
@@ -202,18 +202,18 @@ void BuiltInPlace::check_job(Store& store, Deadline deadline) const {
 }
 
 /// Keeps a listener: this agent may have to take over again at the address in its plans.
-void BuiltInPlace::stop_serving() {
+void BuiltInBackend::stop_serving() {
   server_.reset();
   if (own_listener_) return;
   try {
     own_listener_ = tcp_listen(listen_host(), own_port_);
   } catch (const Error& error) {
-    log_warn(fmt::format("this node cannot serve the meeting place again: {}", error.what()));
+    log_warn(fmt::format("this node cannot serve the rendezvous store again: {}", error.what()));
   }
 }
 
-/// Null if this is no place of the job, or not any more.
-std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, Deadline deadline) {
+/// Null if no agent of the job serves there, or not any more.
+std::shared_ptr<Store> BuiltInBackend::try_candidate(const Endpoint& candidate, Deadline deadline) {
   const bool was_silent = candidate.host == at_.host;
   if (!somebody_listens(candidate, was_silent ? deadline.at_most(kSilentHostLimit) : deadline))
     return nullptr;
@@ -227,11 +227,11 @@ std::shared_ptr<Store> BuiltInPlace::try_candidate(const Endpoint& candidate, De
   }
 }
 
-bool BuiltInPlace::nobody_serves() {
+bool BuiltInBackend::nobody_serves() {
   return probe(at_, Deadline::after(kSilentHostLimit)) == Listening::kNo;
 }
 
-std::shared_ptr<Store> BuiltInPlace::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+std::shared_ptr<Store> BuiltInBackend::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
   for (; !deadline.passed() && !stop; std::this_thread::sleep_for(kRoundPause)) {
     const Listening listening = probe(at_, deadline.at_most(kSilentHostLimit));
     if (listening == Listening::kNo) return nullptr;
@@ -241,8 +241,8 @@ std::shared_ptr<Store> BuiltInPlace::rejoin(const std::atomic<bool>& stop, Deadl
   return nullptr;
 }
 
-std::shared_ptr<Store> BuiltInPlace::reopen(const Candidates& candidates,
-                                            const std::atomic<bool>& stop, Deadline deadline) {
+std::shared_ptr<Store> BuiltInBackend::reopen(const Candidates& candidates,
+                                              const std::atomic<bool>& stop, Deadline deadline) {
   if (candidates.in_order.empty()) {
     server_.reset();
     return open(deadline);
@@ -260,13 +260,14 @@ std::shared_ptr<Store> BuiltInPlace::reopen(const Candidates& candidates,
       }
     }
   }
-  throw Error(ErrorCode::kTimeout,
-              fmt::format("the meeting place at {} is gone, and none of those that could take over "
-                          "answers",
-                          to_string(at_)));
+  throw Error(
+      ErrorCode::kTimeout,
+      fmt::format("the rendezvous store at {} is gone, and none of those that could take over "
+                  "answers",
+                  to_string(at_)));
 }
 
-void BuiltInPlace::close(Deadline deadline) {
+void BuiltInBackend::close(Deadline deadline) {
   if (server_) server_->wait_until_unused(deadline);
 }
 

@@ -1,4 +1,4 @@
-#include "lockstep/launch/rendezvous/meeting_place.h"
+#include "lockstep/launch/rendezvous/rendezvous_backend.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/rendezvous/built_in_place.h"
+#include "lockstep/launch/rendezvous/built_in_backend.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/store/open_store.h"
 #include "lockstep/world/addresses.h"
@@ -54,10 +54,10 @@ std::string etcd_url(const RunOptions& options) {
 
 /// A store that survives any agent: etcd, or a folder that all hosts share. Any agent may lead.
 /// Keys lie below the run's name.
-class StorePlace final : public MeetingPlace {
+class StoreBackend final : public RendezvousBackend {
  public:
   /// Errors: kInvalidArgument (other hosts reach the store, and there is no secret).
-  StorePlace(const RunOptions& options, const std::string& secret);
+  StoreBackend(const RunOptions& options, const std::string& secret);
 
   std::shared_ptr<Store> open(Deadline deadline) override;
   std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
@@ -84,7 +84,7 @@ class StorePlace final : public MeetingPlace {
   std::string address_;
 };
 
-StorePlace::StorePlace(const RunOptions& options, const std::string& secret)
+StoreBackend::StoreBackend(const RunOptions& options, const std::string& secret)
     : options_(options), secret_(secret) {
   if (options_.rdzv_backend == "file") {
     name_ = std::filesystem::absolute(options_.rdzv_endpoint).lexically_normal().string();
@@ -106,11 +106,11 @@ StorePlace::StorePlace(const RunOptions& options, const std::string& secret)
                   options_.rdzv_backend));
 }
 
-std::string StorePlace::listen_host() const {
+std::string StoreBackend::listen_host() const {
   return lockstep::listen_host(address_);
 }
 
-std::shared_ptr<Store> StorePlace::open(Deadline deadline) {
+std::shared_ptr<Store> StoreBackend::open(Deadline deadline) {
   try {
     auto store = open_store(url_, secret_, deadline);
     return with_prefix(std::move(store), options_.run_id.empty() ? kNoName : options_.run_id);
@@ -120,7 +120,7 @@ std::shared_ptr<Store> StorePlace::open(Deadline deadline) {
   }
 }
 
-std::shared_ptr<Store> StorePlace::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+std::shared_ptr<Store> StoreBackend::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
   try {
     return reopen({}, stop, deadline);
   } catch (const Error& error) {
@@ -129,8 +129,8 @@ std::shared_ptr<Store> StorePlace::rejoin(const std::atomic<bool>& stop, Deadlin
   }
 }
 
-std::shared_ptr<Store> StorePlace::reopen(const Candidates&, const std::atomic<bool>& stop,
-                                          Deadline deadline) {
+std::shared_ptr<Store> StoreBackend::reopen(const Candidates&, const std::atomic<bool>& stop,
+                                            Deadline deadline) {
   while (!stop) {
     try {
       return open(deadline.at_most(std::chrono::seconds(2)));
@@ -144,11 +144,12 @@ std::shared_ptr<Store> StorePlace::reopen(const Candidates&, const std::atomic<b
 
 }  // namespace
 
-std::unique_ptr<MeetingPlace> make_place(const RunOptions& options, const std::string& secret) {
+std::unique_ptr<RendezvousBackend> make_rendezvous_backend(const RunOptions& options,
+                                                           const std::string& secret) {
   if (options.rdzv_backend == "static" || options.rdzv_backend == "c10d") {
-    return std::make_unique<BuiltInPlace>(options, secret);
+    return std::make_unique<BuiltInBackend>(options, secret);
   }
-  return std::make_unique<StorePlace>(options, secret);
+  return std::make_unique<StoreBackend>(options, secret);
 }
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Jobs whose agents meet at a place that none of them serves: in etcd, or in a folder.
+// Jobs whose agents meet at a store that none of them serves: in etcd, or in a folder.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ void live_through(const ElasticJob& job) {
   EXPECT_EQ(b->wait(), 143) << b->err();
 }
 
-/// A job of the same name at the same place begins anew.
+/// A job of the same name at the same store begins anew.
 void begin_anew(const ElasticJob& job) {
   const Words hello = {"/bin/sh", "-c", "echo rank $RANK of $WORLD_SIZE"};
   for (int i = 0; i < 2; ++i) {

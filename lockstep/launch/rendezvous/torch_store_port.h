@@ -22,11 +22,11 @@ namespace lockstep {
 /// Whether node 0's agent serves torch's store. Pure.
 bool agent_serves_torch(const RunOptions& options);
 
-class TorchPlace {
+class TorchStorePort {
  public:
   /// Takes `port` (0: a free one), and listens there on `host` if `served`. Errors: as
   /// ReservedPort, kUnavailable.
-  TorchPlace(const std::string& host, int port, bool served);
+  TorchStorePort(const std::string& host, int port, bool served);
 
   int port() const { return reserved_.port(); }
   /// Becomes readable with the first client; -1: serve() must not be called (any more).

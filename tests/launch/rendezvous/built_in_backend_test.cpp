@@ -1,6 +1,6 @@
-// Choice of the server of the built-in meeting place.
+// Choice of the server by the built-in backend.
 
-#include "lockstep/launch/rendezvous/built_in_place.h"
+#include "lockstep/launch/rendezvous/built_in_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -22,17 +22,17 @@ RunOptions two_nodes_at(int port) {
   return options;
 }
 
-TEST(BuiltInPlace, WhoServedAndJoinedOthersCanServeAgain) {
+TEST(BuiltInBackend, WhoServedAndJoinedOthersCanServeAgain) {
   const HeldPort port;
   const RunOptions options = two_nodes_at(port.number());
   const std::atomic<bool> stop{false};
 
-  BuiltInPlace own(options, "");
+  BuiltInBackend own(options, "");
   const Endpoint endpoint = {"127.0.0.1", port.number()};
-  const MeetingPlace::Candidates all = {{endpoint, {"127.0.0.1", own.own_port()}}, 1};
+  const RendezvousBackend::Candidates all = {{endpoint, {"127.0.0.1", own.own_port()}}, 1};
   for (int round = 0; round < 2; ++round) {
     {
-      BuiltInPlace other(options, "");
+      BuiltInBackend other(options, "");
       const auto theirs = other.open(Deadline::after(30s));
       ASSERT_TRUE(other.may_lead());
       const auto store = own.reopen({{endpoint}}, stop, Deadline::after(30s));
@@ -44,29 +44,29 @@ TEST(BuiltInPlace, WhoServedAndJoinedOthersCanServeAgain) {
   }
 }
 
-TEST(BuiltInPlace, WhoServesGoesOnWhereTheOtherPlaceIsDead) {
+TEST(BuiltInBackend, WhoServesGoesOnWhereTheOtherEndpointIsDead) {
   const HeldPort port;
   const HeldPort nobody;
   const RunOptions options = two_nodes_at(port.number());
   const std::atomic<bool> stop{false};
-  BuiltInPlace own(options, "");
-  const Endpoint own_place = {"127.0.0.1", own.own_port()};
-  const MeetingPlace::Candidates all = {{{"127.0.0.1", port.number()}, own_place}, 1};
+  BuiltInBackend own(options, "");
+  const Endpoint own_endpoint = {"127.0.0.1", own.own_port()};
+  const RendezvousBackend::Candidates all = {{{"127.0.0.1", port.number()}, own_endpoint}, 1};
   own.reopen(all, stop, Deadline::after(30s))->set("key", "value", Deadline::after(30s));
   const Endpoint dead = {"127.0.0.1", nobody.number()};
   EXPECT_THROW(own.reopen({{dead}}, stop, Deadline::after(50ms)), Error);
-  const auto again = own.reopen({{own_place}, 0}, stop, Deadline::after(30s));
+  const auto again = own.reopen({{own_endpoint}, 0}, stop, Deadline::after(30s));
   EXPECT_EQ(again->get("key", Deadline::after(30s)), "value");
   EXPECT_TRUE(own.may_lead());
 }
 
-TEST(MeetingPlace, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
+TEST(RendezvousBackend, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
   const auto said = [](const char* backend, int node_rank) {
     RunOptions options = two_nodes_at(29500);
     options.rdzv_backend = backend;
     options.node_rank = node_rank;
     options.rdzv_endpoint = options.master_addr = "no-such-host.invalid";
-    return std::string(error_of([&] { make_place(options, ""); }).what());
+    return std::string(error_of([&] { make_rendezvous_backend(options, ""); }).what());
   };
   for (const char* backend : {"static", "c10d", "etcd"}) {
     const std::string option =
