@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!lockstep::parse_pmi_line(line).contains("cmd")) __builtin_trap();
   });
   judge_line([&] {
-    for (const auto& endpoint : lockstep::parse_meeting_point(line).endpoints)
+    for (const auto& endpoint : lockstep::parse_bootstrap_record(line).endpoints)
       if (endpoint.host.empty() || endpoint.port <= 0) __builtin_trap();
   });
   return 0;

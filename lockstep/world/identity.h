@@ -15,7 +15,7 @@ namespace lockstep {
 inline constexpr int kNotTold = -1;
 
 /// How the ranks of a job find each other.
-enum class MeetingWay {
+enum class BootstrapMethod {
   kAlone,     ///< One rank.
   kAgent,     ///< At the agent's store, `master`.
   kRankZero,  ///< Rank 0 serves a store at `master`; all know the address.
@@ -52,7 +52,7 @@ struct Identity {
   /// scheduler).
   bool scheduler = false;
 
-  MeetingWay meeting = MeetingWay::kAlone;
+  BootstrapMethod bootstrap = BootstrapMethod::kAlone;
   std::vector<Channel> channels;  ///< To be tried in this order.
   /// kAgent: the agent's store. kRankZero: host of rank 0. Port 0: one of store_ports().
   Endpoint master;

@@ -23,8 +23,8 @@ std::string secret_source();
 /// no secret for `wire`).
 std::string secret_of_agents(Wire wire);
 
-/// Checks that `host`, the meeting place of nodes, can be resolved, unless they have a secret: with
-/// one they wait for the name. `what`: the source of `host`. Errors: kInvalidArgument.
+/// Checks that `host`, where agents meet, can be resolved, unless they have a secret: with one they
+/// wait for the name. `what`: the source of `host`. Errors: kInvalidArgument.
 void check_host_of_agents(const std::string& secret, const std::string& host,
                           const std::string& what);
 

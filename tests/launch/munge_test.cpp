@@ -126,7 +126,7 @@ Identity rank_of_step(int rank) {
   id.size = 3;
   id.job_id = "slurm-" + std::to_string(::getpid()) + ".0";
   id.master = {"127.0.0.1", 0};
-  id.meeting = MeetingWay::kExchange;
+  id.bootstrap = BootstrapMethod::kExchange;
   id.channels = {Channel::kMunge};
   return id;
 }

@@ -70,7 +70,7 @@ TEST(Arguments, AreTheFirstOfAllSources) {
   EXPECT_EQ(id.size, 2);
   EXPECT_EQ(id.local_rank, kNotTold);
   EXPECT_EQ(to_string(id.master), "127.0.0.1:4000");
-  EXPECT_EQ(id.meeting, MeetingWay::kRankZero);
+  EXPECT_EQ(id.bootstrap, BootstrapMethod::kRankZero);
   EXPECT_EQ(decision.findings.at(0).passed_over, "not asked: the program gives its rank itself");
 }
 
@@ -78,7 +78,7 @@ TEST(Arguments, WhereTheyMeetCanBeLeftToTheEnvironment) {
   const auto decision = by_arguments({.rank = 0, .world_size = 2}, torch_environment());
   EXPECT_EQ(to_string(decision.identity.master), "127.0.0.1:29500");
   EXPECT_NE(by_arguments({.rank = 0, .world_size = 2}).problem, "") << "nobody says where";
-  EXPECT_EQ(by_arguments({}).identity.meeting, MeetingWay::kAlone);
+  EXPECT_EQ(by_arguments({}).identity.bootstrap, BootstrapMethod::kAlone);
 }
 
 TEST(Arguments, AreChecked) {

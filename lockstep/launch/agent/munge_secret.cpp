@@ -12,14 +12,14 @@ MungeSecret secret_by_munge(const Identity& step, const RunOptions& options, Dea
       open_munge_exchange(step.master.host, derived_ports(step, "agents' exchange by munge"),
                           "agents of " + step.job_id);
   if (options.node_rank != 0) {
-    return {parse_meeting_point(exchange->receive(deadline)).secret, nullptr};
+    return {parse_bootstrap_record(exchange->receive(deadline)).secret, nullptr};
   }
-  MeetingPoint point;
-  point.secret = make_job_secret();
-  point.wire = options.wire;
-  point.endpoints = {{options.master_addr, options.master_port}};
-  exchange->publish(to_line(point), deadline);
-  return {point.secret, exchange};
+  BootstrapRecord record;
+  record.secret = make_job_secret();
+  record.wire = options.wire;
+  record.endpoints = {{options.master_addr, options.master_port}};
+  exchange->publish(to_line(record), deadline);
+  return {record.secret, exchange};
 }
 
 }  // namespace lockstep

@@ -117,7 +117,7 @@ class FolderExchange final : public RankExchange {
     const ssize_t got = ::pread(fd, bytes.data(), bytes.size(), 0);
     try {
       const std::string line(bytes.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
-      return to_string(parse_meeting_point(line).endpoints.front());
+      return to_string(parse_bootstrap_record(line).endpoints.front());
     } catch (const Error&) {
       return "";
     }

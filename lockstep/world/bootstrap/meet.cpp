@@ -42,26 +42,26 @@ struct PublishedStore {
 std::shared_ptr<Store> serve_and_tell(const std::shared_ptr<RankExchange>& exchange,
                                       const std::vector<std::string>& addresses, Identity* id,
                                       Deadline deadline) {
-  MeetingPoint point;
+  BootstrapRecord record;
   if (id->secret.empty()) id->secret = make_job_secret();
-  point.secret = id->secret;  // mpirun passes LOCKSTEP_SECRET to this host's ranks only
-  point.wire = id->wire;      // and LOCKSTEP_TLS too
+  record.secret = id->secret;  // mpirun passes LOCKSTEP_SECRET to this host's ranks only
+  record.wire = id->wire;      // and LOCKSTEP_TLS too
   auto server = serve_anywhere(*id);
-  for (const auto& address : addresses) point.endpoints.push_back({address, server->port()});
+  for (const auto& address : addresses) record.endpoints.push_back({address, server->port()});
   auto published = std::make_shared<PublishedStore>();
   published->exchange = exchange;
   published->store =
       connect_own_server(std::move(server), "127.0.0.1", {store_secret(*id), id->wire}, deadline);
-  exchange->publish(to_line(point), deadline);
-  id->master = point.endpoints.front();
+  exchange->publish(to_line(record), deadline);
+  id->master = record.endpoints.front();
   return {published, published->store.get()};
 }
 
 /// If a job of another build has left a line, this job's rank 0 replaces it.
-MeetingPoint receive_point(RankExchange& exchange, Deadline deadline) {
+BootstrapRecord receive_record(RankExchange& exchange, Deadline deadline) {
   while (true) {
     try {
-      return parse_meeting_point(exchange.receive(deadline));
+      return parse_bootstrap_record(exchange.receive(deadline));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCorrupt || !exchange.may_change() || deadline.passed()) throw;
     }
@@ -70,35 +70,35 @@ MeetingPoint receive_point(RankExchange& exchange, Deadline deadline) {
 }
 
 /// Takes rank 0's wire, except that a rank with TLS must not get less.
-void take_wire(const MeetingPoint& point, Identity* id) {
-  if (id->wire == Wire::kTls && point.wire != Wire::kTls) {
+void take_wire(const BootstrapRecord& record, Identity* id) {
+  if (id->wire == Wire::kTls && record.wire != Wire::kTls) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("LOCKSTEP_TLS=1 is set for rank {}, but not for rank 0, which serves "
                             "the store: set it for all ranks",
                             id->rank));
   }
-  id->wire = point.wire;
+  id->wire = record.wire;
 }
 
 std::shared_ptr<Store> look_for(const std::shared_ptr<RankExchange>& exchange, Identity* id,
                                 Deadline deadline) {
   const std::string given = id->secret;
   std::string places;
-  auto point = receive_point(*exchange, deadline);
+  auto record = receive_record(*exchange, deadline);
   for (auto patience = std::chrono::milliseconds(200);;
        patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
-    id->secret = point.secret.empty() ? given : point.secret;
-    take_wire(point, id);
-    auto found = try_stores(point.endpoints, {store_secret(*id), id->wire}, deadline, patience);
+    id->secret = record.secret.empty() ? given : record.secret;
+    take_wire(record, id);
+    auto found = try_stores(record.endpoints, {store_secret(*id), id->wire}, deadline, patience);
     if (found.store) {
       id->master = found.at;
       return found.store;
     }
     places.clear();
-    for (const Endpoint& each : point.endpoints)
+    for (const Endpoint& each : record.endpoints)
       places += (places.empty() ? "" : ", ") + to_string(each);
     if (deadline.passed()) break;
-    if (exchange->may_change()) point = receive_point(*exchange, deadline);
+    if (exchange->may_change()) record = receive_record(*exchange, deadline);
   }
   throw Error(
       ErrorCode::kTimeout,
@@ -110,39 +110,39 @@ std::shared_ptr<Store> look_for(const std::shared_ptr<RankExchange>& exchange, I
 
 }  // namespace
 
-std::string to_line(const MeetingPoint& point) {
-  std::string line = point.wire == Wire::kTls ? kTlsBegin : kBegin;
-  line += "|" + point.secret;
-  for (const Endpoint& endpoint : point.endpoints) {
+std::string to_line(const BootstrapRecord& record) {
+  std::string line = record.wire == Wire::kTls ? kTlsBegin : kBegin;
+  line += "|" + record.secret;
+  for (const Endpoint& endpoint : record.endpoints) {
     const auto text = "|" + to_string(endpoint);
     if (line.size() + text.size() <= kMaxExchangeBytes) line += text;
   }
   return line;
 }
 
-MeetingPoint parse_meeting_point(const std::string& line) {
+BootstrapRecord parse_bootstrap_record(const std::string& line) {
   const auto corrupt = [] {
     return Error(ErrorCode::kCorrupt,
-                 "rank 0's meeting point is not understood; does it run the "
+                 "rank 0's bootstrap record is not understood; does it run the "
                  "same build?");
   };
   const auto parts = split(line, '|');
   if (line.size() > kMaxExchangeBytes || parts.size() < 3) throw corrupt();
-  MeetingPoint point;
+  BootstrapRecord record;
   if (parts[0] == kTlsBegin)
-    point.wire = Wire::kTls;
+    record.wire = Wire::kTls;
   else if (parts[0] != kBegin)
     throw corrupt();
-  point.secret = parts[1];
+  record.secret = parts[1];
   for (size_t i = 2; i < parts.size(); ++i) {
     try {
-      point.endpoints.push_back(parse_endpoint(parts[i], 0));
+      record.endpoints.push_back(parse_endpoint(parts[i], 0));
     } catch (const Error&) {
       throw corrupt();
     }
-    if (point.endpoints.back().port == 0) throw corrupt();
+    if (record.endpoints.back().port == 0) throw corrupt();
   }
-  return point;
+  return record;
 }
 
 std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<RankExchange>& exchange,

@@ -1,6 +1,6 @@
 #pragma once
-// Rank 0's line to the others before they meet, with the address of its store and the job's secret;
-// and the meeting by it.
+// The bootstrap record: rank 0's line to the others before they meet, with the address of its store
+// and the job's secret. Also how the ranks meet by it.
 
 #include <memory>
 #include <string>
@@ -13,21 +13,21 @@
 
 namespace lockstep {
 
-struct MeetingPoint {
+struct BootstrapRecord {
   std::vector<Endpoint> endpoints;  ///< Of one store; each rank may reach only some.
   std::string secret;               ///< Of the job. Empty: each rank already has it.
   Wire wire = Wire::kPlain;         ///< Of the store.
 };
 
 /// One line without blanks, at most kMaxExchangeBytes; leaves out endpoints that do not fit.
-std::string to_line(const MeetingPoint& point);
+std::string to_line(const BootstrapRecord& record);
 /// Errors: kCorrupt.
-MeetingPoint parse_meeting_point(const std::string& line);
+BootstrapRecord parse_bootstrap_record(const std::string& line);
 
-/// Meets without a known place. Rank 0 serves a store, on MASTER_PORT if that is set, and publishes
-/// `addresses` (its own, best first), port and a new secret. The others connect. Fills id->secret
-/// if it is empty, and id->master with the endpoint that answered (rank 0: its first). Errors:
-/// kTimeout, and those of the exchange.
+/// Meets without a known address. Rank 0 serves a store, on MASTER_PORT if that is set, and
+/// publishes `addresses` (its own, best first), port and a new secret. The others connect. Fills
+/// id->secret if it is empty, and id->master with the endpoint that answered (rank 0: its first).
+/// Errors: kTimeout, and those of the exchange.
 std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<RankExchange>& exchange,
                                         const std::vector<std::string>& addresses, Identity* id,
                                         Deadline deadline);

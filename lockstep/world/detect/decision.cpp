@@ -7,7 +7,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/world/detect/meeting_plan.h"
+#include "lockstep/world/detect/bootstrap_choice.h"
 #include "lockstep/world/detect/reader.h"
 #include "lockstep/world/detect/source.h"
 #include "lockstep/world/places.h"
@@ -278,7 +278,7 @@ Decision decide(const Inputs& inputs) {
       decision.identity = named_source(decision.findings, wanted);
       decision.why = "LOCKSTEP_LAUNCHER names it";
     }
-    plan_meeting(read, &decision.identity, &decision.warnings);
+    choose_bootstrap(read, &decision.identity, &decision.warnings);
   } catch (const Error& error) {
     decision.problem = error.what();
   }
@@ -293,7 +293,7 @@ Decision decide(const RankArguments& arguments, const Inputs& inputs) {
     decision.findings = look_at_sources(inputs, kArguments, &notes);
     decision.identity = identity_of(arguments, read);
     decision.why = "the program gives its rank itself";
-    plan_meeting(read, &decision.identity, &decision.warnings);
+    choose_bootstrap(read, &decision.identity, &decision.warnings);
   } catch (const Error& error) {
     decision.problem = error.what();
   }

@@ -30,7 +30,7 @@ std::span<const Source> sources();
 
 // Each is called if one of its signs is set. Returns nothing if it is not the launcher after all
 // (reader.note() has the reason). Throws kInvalidArgument if it is, but rank or size are missing or
-// impossible. Fills rank, size, places, job, `master`; not `meeting` and secret.
+// impossible. Fills rank, size, places, job, `master`; not `bootstrap` and secret.
 std::optional<Identity> read_agent(const Reader& read);
 std::optional<Identity> read_torch(const Reader& read);
 std::optional<Identity> read_open_mpi(const Reader& read);

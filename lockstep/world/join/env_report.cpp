@@ -32,15 +32,15 @@ std::string channels_text(const Identity& id) {
   return text;
 }
 
-std::string meeting_text(const Identity& id) {
-  switch (id.meeting) {
-    case MeetingWay::kAlone:
+std::string bootstrap_text(const Identity& id) {
+  switch (id.bootstrap) {
+    case BootstrapMethod::kAlone:
       return "nowhere: this rank is alone";
-    case MeetingWay::kAgent:
+    case BootstrapMethod::kAgent:
       return fmt::format("the agent's store at {}", to_string(id.master));
-    case MeetingWay::kRankZero:
+    case BootstrapMethod::kRankZero:
       break;
-    case MeetingWay::kExchange:
+    case BootstrapMethod::kExchange:
       return fmt::format("rank 0 serves a store and sends its address through {}",
                          channels_text(id));
   }
@@ -56,7 +56,7 @@ std::string secret_text(const Identity& id) {
   if (id.insecure) return "none (LOCKSTEP_INSECURE=1)";
   if (!id.secret.empty())
     return id.wire == Wire::kTls ? "given; the store is reached by TLS" : "given";
-  return id.meeting == MeetingWay::kExchange
+  return id.bootstrap == BootstrapMethod::kExchange
              ? "rank 0 makes one, which travels the same way"
              : "none needed: only this user's processes of this host are let in";
 }
@@ -120,7 +120,7 @@ std::string tuple_text(const Decision& decision, const EnvFacts& facts) {
   line("local rank", place(id.local_rank, id.local_size));
   line("node", place(id.node_rank, id.num_nodes));
   line("job", fmt::format("{}, restart {}", id.job_id, id.restart_count));
-  line("meets at", meeting_text(id));
+  line("meets at", bootstrap_text(id));
   line("secret", secret_text(id));
   line("address", address_text(id, facts));
   line("device", device_text(id, facts));
@@ -136,8 +136,8 @@ nlohmann::json tuple_json(const Identity& id) {
   nlohmann::json channels = nlohmann::json::array();
   for (const Channel channel : id.channels) channels.push_back(to_string(channel));
   std::vector<int> ports;
-  if (id.meeting == MeetingWay::kRankZero) ports = store_ports(id);
-  if (id.meeting == MeetingWay::kAgent) ports = {id.master.port};
+  if (id.bootstrap == BootstrapMethod::kRankZero) ports = store_ports(id);
+  if (id.bootstrap == BootstrapMethod::kAgent) ports = {id.master.port};
   return {{"launcher", id.launcher},
           {"rank", id.rank},
           {"size", id.size},

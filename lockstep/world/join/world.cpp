@@ -93,14 +93,14 @@ std::shared_ptr<Store> meet_at_rank_zero(Identity* id, Deadline deadline) {
 
 /// Fills in values that become known by meeting: id->master and id->secret.
 std::shared_ptr<Store> meet_store(const Environment& environment, Identity* id, Deadline deadline) {
-  switch (id->meeting) {
-    case MeetingWay::kAlone:
+  switch (id->bootstrap) {
+    case BootstrapMethod::kAlone:
       return make_memory_store();
-    case MeetingWay::kAgent:
+    case BootstrapMethod::kAgent:
       return connect_tcp_store(id->master, id->secret, deadline, id->wire);
-    case MeetingWay::kRankZero:
+    case BootstrapMethod::kRankZero:
       return meet_at_rank_zero(id, deadline);
-    case MeetingWay::kExchange:
+    case BootstrapMethod::kExchange:
       return meet_where_told(environment, id, deadline);
   }
   throw Error(ErrorCode::kInternal, "a way to meet without a name");
@@ -134,7 +134,8 @@ void take_identity(const Identity& id, World* world) {
 /// Our agents count the starts of a job's workers; other launchers only report failures.
 int generation_of(const Environment& environment, const Identity& id) {
   const auto given = environment.find("LOCKSTEP_GENERATION");
-  if (id.meeting != MeetingWay::kAgent || given == environment.end()) return id.restart_count + 1;
+  if (id.bootstrap != BootstrapMethod::kAgent || given == environment.end())
+    return id.restart_count + 1;
   return static_cast<int>(parse_int(given->second, 1, 1 << 30, given->first));
 }
 
@@ -177,7 +178,7 @@ void agree_on_secret(Store& store, Identity* id, Deadline deadline) {
 void show_own_life(Store& store, const Identity& id, Deadline deadline) {
   if (id.size == 1 || show_life(store, id.rank, deadline)) return;
   const bool by_folder = std::count(id.channels.begin(), id.channels.end(), Channel::kFolder) > 0;
-  if (id.meeting != MeetingWay::kAgent) refuse_second(store, id.rank, by_folder, deadline);
+  if (id.bootstrap != BootstrapMethod::kAgent) refuse_second(store, id.rank, by_folder, deadline);
 }
 
 /// The remaining steps once the rank is known.
@@ -185,7 +186,7 @@ World join_as(Identity id, const Environment& environment, Deadline deadline) {
   World world;
   world.generation = generation_of(environment, id);
   const auto token = environment.find("LOCKSTEP_GENERATION_TOKEN");
-  if (id.meeting == MeetingWay::kAgent && token != environment.end())
+  if (id.bootstrap == BootstrapMethod::kAgent && token != environment.end())
     world.generation_token = token->second;
   world.host_id = this_host_id();
   world.store = with_prefix(meet_store(environment, &id, deadline),
@@ -194,10 +195,10 @@ World join_as(Identity id, const Environment& environment, Deadline deadline) {
   agree_on_secret(*world.store, &id, deadline);
   if (has_unknown_place(id)) find_place(*world.store, world.host_id, &id, deadline);
   world.address = own_address(environment, id);
-  if (id.meeting == MeetingWay::kExchange && id.address.empty())
+  if (id.bootstrap == BootstrapMethod::kExchange && id.address.empty())
     world.address = agreed_address(*world.store, id, world.address, deadline);
   take_identity(id, &world);
-  if (id.meeting != MeetingWay::kAgent) tell_my_cpus(world, usable_cpus(), deadline);
+  if (id.bootstrap != BootstrapMethod::kAgent) tell_my_cpus(world, usable_cpus(), deadline);
   world.threads = threads_per_rank(environment, own_cores(world), 1);
   const auto device = choose_device(visible_devices(environment), id.local_rank, id.device);
   if (!device.warning.empty()) log_warn(device.warning);

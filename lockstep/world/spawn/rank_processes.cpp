@@ -85,7 +85,7 @@ struct PacketPipe {
 
 /// Where the ranks meet. The user's secret is kept, since they may join the ranks of other hosts by
 /// it. Without one the store admits this user's processes only.
-struct Meeting {
+struct BootstrapStore {
   std::string secret = secret_of_environment();
   UniqueFd listener = tcp_listen("127.0.0.1", 0);
   ReservedPort torch_port{0};
@@ -125,15 +125,15 @@ class SpawnedRanks {
   SpawnedRanks(const SpawnedRanks&) = delete;
   SpawnedRanks& operator=(const SpawnedRanks&) = delete;
 
-  void start(int rank, Meeting& meeting, const RankBody& body) {
-    const auto environment = meeting.environment(num_ranks_, rank);
+  void start(int rank, BootstrapStore& bootstrap, const RankBody& body) {
+    const auto environment = bootstrap.environment(num_ranks_, rank);
     const pid_t parent = ::getpid();
     const pid_t pid = ::fork();
     if (pid < 0) throw start_error(fmt::format("fork of rank {} of {}", rank, num_ranks_));
     if (pid == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (::getppid() != parent) ::_exit(1);
-      meeting.listener.reset();
+      bootstrap.listener.reset();
       failures_pipe_.read_end.reset();
       run(rank, environment, body);
     }
@@ -246,10 +246,10 @@ std::vector<RankFailure> run_as_processes(int num_ranks, const RankBody& body,
   std::cout.flush();
   std::fflush(nullptr);  // otherwise each rank would write the buffered output
   const DefaultSigchld sigchld;
-  Meeting meeting;
+  BootstrapStore bootstrap;
   SpawnedRanks ranks(num_ranks);
-  for (int rank = 0; rank < num_ranks; ++rank) ranks.start(rank, meeting, body);
-  const TcpStoreServer store(std::move(meeting.listener), {.secret = meeting.secret});
+  for (int rank = 0; rank < num_ranks; ++rank) ranks.start(rank, bootstrap, body);
+  const TcpStoreServer store(std::move(bootstrap.listener), {.secret = bootstrap.secret});
   return ranks.wait(grace);
 }
 

@@ -20,7 +20,7 @@ std::string outcome(const std::string& variables,
   if (!decision.problem.empty()) return decision.problem;
   const Identity& id = decision.identity;
   std::string text = id.launcher + ": " + describe(id);
-  if (id.meeting == MeetingWay::kExchange)
+  if (id.bootstrap == BootstrapMethod::kExchange)
     for (const Channel channel : id.channels) text += ", by " + to_string(channel);
   else if (!id.master.host.empty())
     text += ", at " + to_string(id.master);
@@ -238,7 +238,7 @@ TEST(Sources, SayWhatIsWrong) {
       {"rank 0 not on the first node",
        secret + kStep + "SLURM_PROCID=0 SLURM_NODEID=1 SLURM_LOCALID=0 SLURM_GTIDS=0,1",
        "rank 0 runs on node 1"},
-      {"mpirun over hosts, no meeting place", secret + kMpirunTwoHosts, "MASTER_ADDR"},
+      {"mpirun over hosts, no address", secret + kMpirunTwoHosts, "MASTER_ADDR"},
       {"half of Open MPI's variables", "OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE is not set"},
       {"no suggestion of unrelated names", "WORLD_SIZE=2 LANG=C",
        "a rank needs RANK and WORLD_SIZE"},
@@ -269,7 +269,7 @@ TEST(Sources, SayWhatIsWrong) {
   }
 }
 
-TEST(Sources, MeetByWhatTheLauncherOffersWhereNoPlaceOrSecretIsKnown) {
+TEST(Sources, MeetByWhatTheLauncherOffersWhereNoAddressOrSecretIsKnown) {
   const std::string two_hosts = kMpirunTwoHosts;
   const std::string pmix = "PMIX_RANK=3 PMIX_NAMESPACE=7 ";
   const std::string pmi = "PMI_RANK=3 PMI_SIZE=4 PMI_FD=9 PMI_JOBID=8.0 ";

@@ -9,8 +9,8 @@
 namespace lockstep {
 
 /// Decides how the ranks of `id` will meet, and by which secret they identify each other: fills
-/// meeting, channels, secret, insecure, address. Errors: kInvalidArgument with advice, if no place
-/// is known and no channel is available, or if several hosts have no secret.
-void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* warnings);
+/// bootstrap, channels, secret, insecure, address. Errors: kInvalidArgument with advice, if no
+/// address is known and no channel is available, or if several hosts have no secret.
+void choose_bootstrap(const Reader& read, Identity* id, std::vector<std::string>* warnings);
 
 }  // namespace lockstep

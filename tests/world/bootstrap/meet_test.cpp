@@ -17,33 +17,33 @@
 namespace lockstep {
 namespace {
 
-TEST(MeetingPoint, TravelsAsALine) {
-  const MeetingPoint point{{{"10.0.0.1", 4000}, {"fe00::1", 4000}}, "secret"};
-  const auto line = to_line(point);
+TEST(BootstrapRecord, TravelsAsALine) {
+  const BootstrapRecord record{{{"10.0.0.1", 4000}, {"fe00::1", 4000}}, "secret"};
+  const auto line = to_line(record);
   EXPECT_EQ(line.find(' '), std::string::npos);
   EXPECT_EQ(line.find('='), std::string::npos);
-  const auto read = parse_meeting_point(line);
+  const auto read = parse_bootstrap_record(line);
   EXPECT_EQ(read.secret, "secret");
   ASSERT_EQ(read.endpoints.size(), 2U);
   EXPECT_EQ(to_string(read.endpoints[1]), "[fe00::1]:4000");
-  EXPECT_EQ(parse_meeting_point(to_line({{{"a", 1}}, ""})).secret, "");
+  EXPECT_EQ(parse_bootstrap_record(to_line({{{"a", 1}}, ""})).secret, "");
   EXPECT_EQ(read.wire, Wire::kPlain);
-  EXPECT_EQ(parse_meeting_point(to_line({{{"a", 1}}, "s", Wire::kTls})).wire, Wire::kTls);
+  EXPECT_EQ(parse_bootstrap_record(to_line({{{"a", 1}}, "s", Wire::kTls})).wire, Wire::kTls);
 }
 
-TEST(MeetingPoint, LeavesOutWhatDoesNotFit) {
-  MeetingPoint point;
-  point.secret = std::string(64, 'a');
-  for (int i = 0; i < 200; ++i) point.endpoints.push_back({"10.0.0.1", 10000 + i});
-  const auto line = to_line(point);
+TEST(BootstrapRecord, LeavesOutWhatDoesNotFit) {
+  BootstrapRecord record;
+  record.secret = std::string(64, 'a');
+  for (int i = 0; i < 200; ++i) record.endpoints.push_back({"10.0.0.1", 10000 + i});
+  const auto line = to_line(record);
   EXPECT_LE(line.size(), kMaxExchangeBytes);
-  EXPECT_GT(parse_meeting_point(line).endpoints.size(), 30U);
+  EXPECT_GT(parse_bootstrap_record(line).endpoints.size(), 30U);
 }
 
-TEST(MeetingPoint, RefusesWhatItDidNotWrite) {
+TEST(BootstrapRecord, RefusesWhatItDidNotWrite) {
   for (const char* line : {"", "lockstep1", "lockstep1|s", "lockstep2|s|a:1", "lockstep1|s|a",
                            "lockstep1|s|a:0", "lockstep1|s|a:x", "lockstep1|s|"}) {
-    EXPECT_EQ(error_of([&] { parse_meeting_point(line); }).code(), ErrorCode::kCorrupt) << line;
+    EXPECT_EQ(error_of([&] { parse_bootstrap_record(line); }).code(), ErrorCode::kCorrupt) << line;
   }
 }
 
@@ -51,7 +51,7 @@ Identity exchanging(int rank, const std::string& secret) {
   Identity id;
   id.rank = rank;
   id.size = 2;
-  id.meeting = MeetingWay::kExchange;
+  id.bootstrap = BootstrapMethod::kExchange;
   id.secret = secret;
   return id;
 }
@@ -102,7 +102,7 @@ TEST(FolderExchange, OfJobsOfOneNameThatBeginAtOnceOneGetsIt) {
 }
 
 /// Rank 1 waits in `folder` first; checks that both then agree.
-void expect_meeting_in(const std::string& folder, const std::string& secret) {
+void expect_to_meet_in(const std::string& folder, const std::string& secret) {
   const auto deadline = Deadline::after(60s);
   auto late = std::async(std::launch::async, [&] {
     Identity id = exchanging(1, "");  // only rank 0 was given it
@@ -130,8 +130,8 @@ void expect_meeting_in(const std::string& folder, const std::string& secret) {
 
 TEST(FolderExchange, CarriesPlaceAndSecret) {
   const TempFolder folder;
-  expect_meeting_in(folder.path(), "");
-  expect_meeting_in(folder.path(), "given");
+  expect_to_meet_in(folder.path(), "");
+  expect_to_meet_in(folder.path(), "given");
 }
 
 TEST(FolderExchange, RankZeroDecidesAboutTlsButNobodyGetsLessThanHeAsksFor) {
@@ -167,7 +167,7 @@ TEST(FolderExchange, GetsOverTheFileOfAnEarlierJob) {
     left->publish(to_line({{{"127.0.0.1", 9}}, "old"}), Deadline::after(1s));
     std::filesystem::rename(folder / "left", folder / "job");
   }
-  expect_meeting_in(folder.path(), "");
+  expect_to_meet_in(folder.path(), "");
 }
 
 /// A folder in which a job of another build has left its line, until that has been read.

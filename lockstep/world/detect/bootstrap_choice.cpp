@@ -1,4 +1,4 @@
-#include "lockstep/world/detect/meeting_plan.h"
+#include "lockstep/world/detect/bootstrap_choice.h"
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ constexpr const char* kWaysToShare =
     "PMIx or PMI (mpirun, mpiexec, srun --mpi=pmix or --mpi=pmi2), or where munged runs on all "
     "hosts";
 
-[[noreturn]] void need_place(const Identity& id) {
+[[noreturn]] void need_address(const Identity& id) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{} gives the rank ({}) but no place where the ranks meet: set "
                           "MASTER_ADDR (and MASTER_PORT) to rank 0's host on all ranks, or {}",
@@ -103,7 +103,7 @@ void stay_on_this_host(Identity* id, std::vector<std::string>* warnings) {
 
 }  // namespace
 
-void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* warnings) {
+void choose_bootstrap(const Reader& read, Identity* id, std::vector<std::string>* warnings) {
   check_log_level(read.text("LOCKSTEP_LOG_LEVEL").value_or("info"));
   id->secret = read.secret();
   id->address = read.text("LOCKSTEP_ADDRESS").value_or("");
@@ -112,28 +112,28 @@ void plan_meeting(const Reader& read, Identity* id, std::vector<std::string>* wa
   if (is_yes(read, "LOCKSTEP_TLS")) id->wire = Wire::kTls;
   const bool agent = id->launcher == "lockstep";
   if (id->size == 1 && !agent) return;
-  id->meeting = agent ? MeetingWay::kAgent : MeetingWay::kRankZero;
+  id->bootstrap = agent ? BootstrapMethod::kAgent : BootstrapMethod::kRankZero;
   // Between processes of one host loopback is best, whatever address the launcher gives.
   if (!agent && id->num_nodes == 1 && !id->master.host.empty()) id->master.host = "127.0.0.1";
-  const bool has_place = !id->master.host.empty();
-  const bool between_hosts = !has_place || !is_loopback(id->master.host);
+  const bool has_address = !id->master.host.empty();
+  const bool between_hosts = !has_address || !is_loopback(id->master.host);
   const std::string weak = weak_secret_warning(id->secret, "ranks");
   if (!agent && between_hosts && !weak.empty()) warnings->push_back(weak);
-  if (has_place && !id->secret.empty()) return;
-  if (has_place && is_loopback(id->master.host)) {
+  if (has_address && !id->secret.empty()) return;
+  if (has_address && is_loopback(id->master.host)) {
     id->wire = Wire::kPlain;  // nothing leaves this host
     return;
   }
-  if (has_place && insecure) return go_without_secret(id, warnings);
+  if (has_address && insecure) return go_without_secret(id, warnings);
   id->channels = agent ? std::vector<Channel>() : usable_channels(read, *id);
   if (!id->channels.empty())
-    id->meeting = MeetingWay::kExchange;
-  else if (has_place && !agent && id->num_nodes == kNotTold && read.is_own_host(id->master.host))
+    id->bootstrap = BootstrapMethod::kExchange;
+  else if (has_address && !agent && id->num_nodes == kNotTold && read.is_own_host(id->master.host))
     stay_on_this_host(id, warnings);
-  else if (has_place)
+  else if (has_address)
     need_secret(read, *id);
   else
-    need_place(*id);
+    need_address(*id);
 }
 
 }  // namespace lockstep
