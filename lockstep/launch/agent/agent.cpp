@@ -26,8 +26,8 @@ enum AgentTag : uint64_t {
   kSignals = 16ULL << 32,
   kStatus = 17ULL << 32,
   kConsole = 18ULL << 32,
-  kKnock = 19ULL << 32,
-  kTorchKnock = 20ULL << 32,
+  kFirstConnection = 19ULL << 32,
+  kFirstTorchConnection = 20ULL << 32,
 };
 constexpr uint64_t kKindMask = ~0ULL << 32;
 
@@ -118,8 +118,10 @@ void Agent::begin_generation(const JobPlan& plan) {
   plan_ = plan;
   said_leave_ = false;
   said_kill_by_.reset();
-  if (rendezvous_->knock_fd() >= 0) poller_.add(rendezvous_->knock_fd(), kKnock);
-  if (rendezvous_->torch_knock_fd() >= 0) poller_.add(rendezvous_->torch_knock_fd(), kTorchKnock);
+  if (rendezvous_->first_connection_fd() >= 0)
+    poller_.add(rendezvous_->first_connection_fd(), kFirstConnection);
+  if (rendezvous_->first_torch_connection_fd() >= 0)
+    poller_.add(rendezvous_->first_torch_connection_fd(), kFirstTorchConnection);
   workers_.reset();
   if (lines_) lines_->flush();
   attempt_folder_ = run_folder_.empty() ? "" : make_attempt_folder(run_folder_, plan_);
@@ -200,10 +202,10 @@ void Agent::on_ready(uint64_t tag) {
     case kStatus:
       ask_ = true;
       return;
-    case kKnock:
-      return on_knock();
-    case kTorchKnock:
-      return on_torch_knock();
+    case kFirstConnection:
+      return on_first_connection();
+    case kFirstTorchConnection:
+      return on_first_torch_connection();
     default:
       return;  // the console can be written: the loop does so anyway
   }
@@ -256,13 +258,13 @@ void Agent::reap_orphans() {
   for (const int local_rank : workers_->gone_groups()) tell(GroupGone{local_rank});
 }
 
-void Agent::on_knock() {
-  poller_.remove(rendezvous_->knock_fd());
+void Agent::on_first_connection() {
+  poller_.remove(rendezvous_->first_connection_fd());
   rendezvous_->serve();
 }
 
-void Agent::on_torch_knock() {
-  poller_.remove(rendezvous_->torch_knock_fd());
+void Agent::on_first_torch_connection() {
+  poller_.remove(rendezvous_->first_torch_connection_fd());
   rendezvous_->serve_torch();
 }
 

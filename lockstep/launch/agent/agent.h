@@ -46,8 +46,8 @@ class Agent {
   void on_signals();
   void stand_still();
   void go_on();
-  void on_knock();
-  void on_torch_knock();
+  void on_first_connection();
+  void on_first_torch_connection();
   void reap_orphans();
   void hear();
   void say_restart(const JobStatus& status);

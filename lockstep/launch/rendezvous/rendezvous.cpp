@@ -77,11 +77,11 @@ class LoneRendezvous final : public Rendezvous {
     return open_stores();
   }
 
-  int knock_fd() const override { return listener_.get(); }
+  int first_connection_fd() const override { return listener_.get(); }
   void serve() override {
     server_.emplace(std::move(listener_), TcpStoreServerOptions{"127.0.0.1", 0, secret_});
   }
-  int torch_knock_fd() const override { return torch_->knock_fd(); }
+  int first_torch_connection_fd() const override { return torch_->first_connection_fd(); }
   void serve_torch() override { torch_->serve(); }
 
  private:

@@ -77,10 +77,10 @@ class Rendezvous {
 
   /// A descriptor that becomes readable when serve() must be called; -1: never. Jobs without use of
   /// the workers' store do not pay for its server. Changes with each plan.
-  virtual int knock_fd() const { return -1; }
+  virtual int first_connection_fd() const { return -1; }
   virtual void serve() {}
   /// The same for torch's own store.
-  virtual int torch_knock_fd() const { return -1; }
+  virtual int first_torch_connection_fd() const { return -1; }
   virtual void serve_torch() {}
 };
 

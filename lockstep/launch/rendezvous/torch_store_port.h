@@ -30,7 +30,7 @@ class TorchStorePort {
 
   int port() const { return reserved_.port(); }
   /// Becomes readable with the first client; -1: serve() must not be called (any more).
-  int knock_fd() const { return listener_.get(); }
+  int first_connection_fd() const { return listener_.get(); }
   /// Starts the server, which lives as long as this.
   void serve() { server_ = std::make_unique<TorchStoreServer>(std::move(listener_)); }
 
