@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 std::string number(int value) {
-  return value == kNotTold ? "?" : std::to_string(value);
+  return value == kUnknownNumber ? "?" : std::to_string(value);
 }
 
 }  // namespace

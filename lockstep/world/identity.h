@@ -12,7 +12,7 @@
 namespace lockstep {
 
 /// A number that the launcher does not provide; the ranks determine it when they meet.
-inline constexpr int kNotTold = -1;
+inline constexpr int kUnknownNumber = -1;
 
 /// How the ranks of a job find each other.
 enum class BootstrapMethod {
@@ -36,7 +36,7 @@ struct Identity {
   std::string launcher = "none";  ///< Name of the source, see sources().
   int rank = 0;
   int size = 1;
-  int local_rank = 0;  ///< This and the next three may be kNotTold.
+  int local_rank = 0;  ///< This and the next three may be kUnknownNumber.
   int local_size = 1;
   int node_rank = 0;
   int num_nodes = 1;

@@ -31,8 +31,8 @@ std::string place_key(int rank) {
 PlaceReport parse_report(const std::string& text) {
   const size_t blank = text.find(' ');
   PlaceReport report;
-  report.local_rank = static_cast<int>(
-      parse_int(std::string_view(text).substr(0, blank), kNotTold, 1 << 24, "place of a rank"));
+  report.local_rank = static_cast<int>(parse_int(std::string_view(text).substr(0, blank),
+                                                 kUnknownNumber, 1 << 24, "place of a rank"));
   report.host_id = blank == std::string::npos ? "" : text.substr(blank + 1);
   return report;
 }
@@ -85,8 +85,8 @@ std::vector<RankPlace> assign_places(const std::vector<PlaceReport>& reports) {
 }
 
 bool has_unknown_place(const Identity& id) {
-  return id.local_rank == kNotTold || id.local_size == kNotTold || id.node_rank == kNotTold ||
-         id.num_nodes == kNotTold;
+  return id.local_rank == kUnknownNumber || id.local_size == kUnknownNumber ||
+         id.node_rank == kUnknownNumber || id.num_nodes == kUnknownNumber;
 }
 
 void find_place(Store& store, const std::string& host_id, Identity* id, Deadline deadline) {

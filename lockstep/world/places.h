@@ -11,8 +11,8 @@ namespace lockstep {
 
 /// A rank's own data about its place.
 struct PlaceReport {
-  std::string host_id;        ///< From this_host_id().
-  int local_rank = kNotTold;  ///< From the launcher.
+  std::string host_id;              ///< From this_host_id().
+  int local_rank = kUnknownNumber;  ///< From the launcher.
 };
 
 struct RankPlace {
@@ -30,8 +30,8 @@ std::vector<RankPlace> assign_places(const std::vector<PlaceReport>& reports);
 /// Whether find_place() must be called. The same on all ranks of a job.
 bool has_unknown_place(const Identity& id);
 
-/// Replaces kNotTold values in `id`. All ranks call it, or none. Cost: rank 0 reads a line of each;
-/// two round trips for the others. Errors: kTimeout naming a missing rank.
+/// Replaces kUnknownNumber values in `id`. All ranks call it, or none. Cost: rank 0 reads a line of
+/// each; two round trips for the others. Errors: kTimeout naming a missing rank.
 void find_place(Store& store, const std::string& host_id, Identity* id, Deadline deadline);
 
 }  // namespace lockstep

@@ -68,7 +68,7 @@ TEST(Arguments, AreTheFirstOfAllSources) {
   EXPECT_EQ(id.launcher, "arguments");
   EXPECT_EQ(id.rank, 1);
   EXPECT_EQ(id.size, 2);
-  EXPECT_EQ(id.local_rank, kNotTold);
+  EXPECT_EQ(id.local_rank, kUnknownNumber);
   EXPECT_EQ(to_string(id.master), "127.0.0.1:4000");
   EXPECT_EQ(id.bootstrap, BootstrapMethod::kRankZero);
   EXPECT_EQ(decision.findings.at(0).passed_over, "not asked: the program gives its rank itself");
@@ -140,7 +140,8 @@ TEST(Identity, TorchEnvironment) {
   const TorchCase cases[] = {
       {"a shell loop on one host", {}, 1, 2, 1, 2, 0, 1},
       {"localhost is this host", {{"MASTER_ADDR", "localhost"}}, 1, 2, 1, 2, 0, 1},
-      {"nobody says which ranks share a host", far, 1, 2, kNotTold, kNotTold, kNotTold, kNotTold},
+      {"nobody says which ranks share a host", far, 1, 2, kUnknownNumber, kUnknownNumber,
+       kUnknownNumber, kUnknownNumber},
       {"a rank a host", with(far, {{"LOCAL_WORLD_SIZE", "1"}}), 1, 2, 0, 1, 1, 2},
       {"two hosts played on loopback", {{"LOCAL_WORLD_SIZE", "1"}}, 1, 2, 0, 1, 1, 2},
       {"local rank given", with(far, {{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}}), 1, 2, 1, 2,

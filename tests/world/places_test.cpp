@@ -11,7 +11,8 @@ namespace lockstep {
 namespace {
 
 TEST(Places, HostsAreNumberedByTheirLowestRank) {
-  const auto places = assign_places({{"b", kNotTold}, {"a", kNotTold}, {"b", kNotTold}});
+  const auto places =
+      assign_places({{"b", kUnknownNumber}, {"a", kUnknownNumber}, {"b", kUnknownNumber}});
   EXPECT_EQ(places[0], (RankPlace{0, 2, 0, 2}));
   EXPECT_EQ(places[1], (RankPlace{0, 1, 1, 2}));
   EXPECT_EQ(places[2], (RankPlace{1, 2, 0, 2}));
@@ -21,7 +22,7 @@ TEST(Places, LaunchersLocalRanksAreKeptWhereTheyAreAll) {
   const auto kept = assign_places({{"a", 1}, {"a", 0}});
   EXPECT_EQ(kept[0].local_rank, 1);
   EXPECT_EQ(kept[1].local_rank, 0);
-  for (const int second : {1, 2, kNotTold}) {  // twice the same, a gap, not given
+  for (const int second : {1, 2, kUnknownNumber}) {  // twice the same, a gap, not given
     const auto counted = assign_places({{"a", 1}, {"a", second}});
     EXPECT_EQ(counted[0].local_rank, 0);
     EXPECT_EQ(counted[1].local_rank, 1);
@@ -37,7 +38,7 @@ TEST(Places, AreFoundThroughTheStore) {
       Identity& id = ids[static_cast<size_t>(rank)];
       id.rank = rank;
       id.size = 5;
-      id.local_size = id.num_nodes = id.node_rank = id.local_rank = kNotTold;
+      id.local_size = id.num_nodes = id.node_rank = id.local_rank = kUnknownNumber;
       const std::string host = rank < 3 ? "boot id/pid:[1]/user:[2]/uid:0" : "other";
       find_place(*store, host, &id, Deadline::after(30s));
     });

@@ -17,7 +17,7 @@ std::string trimmed(const std::string& line) {
 }
 
 /// Absent, or unknown if the program failed; nothing if its output can be read.
-std::optional<Firewall> not_told(const char* program, const ProgramOutput& output) {
+std::optional<Firewall> no_answer(const char* program, const ProgramOutput& output) {
   if (output.status == 127) return Firewall{program, FirewallState::kAbsent, "", ""};
   if (output.status == 0) return std::nullopt;
   return Firewall{program, FirewallState::kUnknown, split(output.err, '\n')[0], ""};
@@ -26,7 +26,7 @@ std::optional<Firewall> not_told(const char* program, const ProgramOutput& outpu
 }  // namespace
 
 Firewall read_nft(const ProgramOutput& output) {
-  if (const auto none = not_told("nft", output)) return *none;
+  if (const auto none = no_answer("nft", output)) return *none;
   std::string table;
   std::string chain;
   bool on_input = false;
@@ -50,7 +50,7 @@ Firewall read_nft(const ProgramOutput& output) {
 }
 
 Firewall read_iptables(const ProgramOutput& output) {
-  if (const auto none = not_told("iptables", output)) return *none;
+  if (const auto none = no_answer("iptables", output)) return *none;
   for (const std::string& line : split(output.out, '\n')) {
     const bool blocks = has_part(line, "-j DROP") || has_part(line, "-j REJECT");
     if (line.starts_with("-P INPUT DROP") ||
@@ -62,7 +62,7 @@ Firewall read_iptables(const ProgramOutput& output) {
 }
 
 Firewall read_ufw(const ProgramOutput& output) {
-  if (const auto none = not_told("ufw", output)) return *none;
+  if (const auto none = no_answer("ufw", output)) return *none;
   if (has_part(output.out, "Status: active"))
     return {"ufw", FirewallState::kOn, "it is active", ""};
   return {"ufw", FirewallState::kOff, "", ""};

@@ -104,7 +104,7 @@ std::string ranks_of(const OtherJob& job) {
 
 Row row_of(const OtherJob& job, double now) {
   Row row = {job.id, std::to_string(job.ranks.front().pid), job.launcher};
-  if (job.node_rank != kNotTold && job.num_nodes != kNotTold)
+  if (job.node_rank != kUnknownNumber && job.num_nodes != kUnknownNumber)
     row[3] = fmt::format("{} of {}", job.node_rank, job.num_nodes);
   row[4] = ranks_of(job);
   row[5] = format_age(now - job.began());
@@ -155,8 +155,8 @@ nlohmann::json json_of(const OtherJob& job, double now) {
       {"stopped", job.stopped()}, {"over", false},
   };
   for (const RankProcess& process : job.ranks) entry["pids"].push_back(process.pid);
-  if (job.node_rank != kNotTold) entry["node_rank"] = job.node_rank;
-  if (job.num_nodes != kNotTold) entry["num_nodes"] = job.num_nodes;
+  if (job.node_rank != kUnknownNumber) entry["node_rank"] = job.node_rank;
+  if (job.num_nodes != kUnknownNumber) entry["num_nodes"] = job.num_nodes;
   if (job.progress) put_progress(entry, *job.progress);
   return entry;
 }

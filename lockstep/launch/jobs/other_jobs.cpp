@@ -121,7 +121,7 @@ std::vector<OtherJob> other_jobs(std::vector<RankProcess> ranks) {
               [](const RankProcess& a, const RankProcess& b) { return a.rank < b.rank; });
     job.parent = common_launcher(job.ranks);
     const bool all_here = job.ranks.size() == static_cast<size_t>(job.size);
-    if (!all_here || job.num_nodes != kNotTold) continue;
+    if (!all_here || job.num_nodes != kUnknownNumber) continue;
     job.node_rank = 0;
     job.num_nodes = 1;
   }

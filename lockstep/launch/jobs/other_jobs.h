@@ -22,8 +22,8 @@ struct OtherJob {
   /// The launcher's name of the job; "" if another job has that name too and `id` differs.
   std::string name;
   int size = 1;  ///< Of the world.
-  int node_rank = kNotTold;
-  int num_nodes = kNotTold;
+  int node_rank = kUnknownNumber;
+  int num_nodes = kUnknownNumber;
   int restart_count = 0;
   /// The common parent of its ranks on this host; for threads, their process. 0: there is none.
   pid_t parent = 0;

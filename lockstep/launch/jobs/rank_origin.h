@@ -15,8 +15,8 @@ struct RankOrigin {
   std::string launcher;
   std::string name;     ///< The launcher's name of the job: "slurm-12.0"; empty: none.
   std::string meeting;  ///< Where plain ranks meet: "host1:29500", a folder; empty: unknown.
-  int node_rank = kNotTold;
-  int num_nodes = kNotTold;
+  int node_rank = kUnknownNumber;
+  int num_nodes = kUnknownNumber;
   int restart_count = 0;
 };
 

@@ -52,7 +52,7 @@ void read_torch_local(const Reader& read, Identity* id) {
   const bool one_host = id->size == 1 || is_loopback(id->master.host);
   const auto size = read.maybe_number("LOCAL_WORLD_SIZE", 1, kMaxRanks);
   const auto rank = read.maybe_number("LOCAL_RANK", 0, kMaxRanks);
-  id->local_size = size.value_or(one_host ? id->size : kNotTold);
+  id->local_size = size.value_or(one_host ? id->size : kUnknownNumber);
   if (id->local_size > id->size) {
     contradict(
         fmt::format("LOCAL_WORLD_SIZE={} is more than WORLD_SIZE={}", id->local_size, id->size));
@@ -60,7 +60,8 @@ void read_torch_local(const Reader& read, Identity* id) {
   if (!rank && id->local_size > 1 && !one_host) {
     read.need("LOCAL_RANK", fmt::format("LOCAL_WORLD_SIZE={} is", id->local_size));
   }
-  id->local_rank = rank.value_or(id->local_size == kNotTold ? kNotTold : id->rank % id->local_size);
+  id->local_rank =
+      rank.value_or(id->local_size == kUnknownNumber ? kUnknownNumber : id->rank % id->local_size);
   check_less("LOCAL_RANK", id->local_rank, "LOCAL_WORLD_SIZE", id->local_size);
 }
 
@@ -69,9 +70,9 @@ void read_torch_local(const Reader& read, Identity* id) {
 void read_torch_nodes(const Reader& read, Identity* id) {
   const auto size = read.maybe_number("GROUP_WORLD_SIZE", 1, kMaxRanks);
   const auto rank = read.maybe_number("GROUP_RANK", 0, kMaxRanks);
-  if (id->local_size == kNotTold) {
-    id->num_nodes = size.value_or(kNotTold);
-    id->node_rank = rank.value_or(kNotTold);
+  if (id->local_size == kUnknownNumber) {
+    id->num_nodes = size.value_or(kUnknownNumber);
+    id->node_rank = rank.value_or(kUnknownNumber);
     return;
   }
   const bool blocks = id->size % id->local_size == 0 && id->rank % id->local_size == id->local_rank;

@@ -79,7 +79,7 @@ std::optional<Identity> read_ascend(const Reader& read) {
     take_table(read, *path, &id);
     return id;
   }
-  if (id.size > 1) id.local_rank = id.local_size = id.node_rank = id.num_nodes = kNotTold;
+  if (id.size > 1) id.local_rank = id.local_size = id.node_rank = id.num_nodes = kUnknownNumber;
   id.job_id = "ascend";
   id.master = read_master(read, id);
   if (id.size > 1 && id.master.port == 0) id.master = {};  // nothing tells this job from another
@@ -131,7 +131,7 @@ std::optional<Identity> read_mindspore(const Reader& read) {
   check_less("MS_NODE_ID", id.rank, "MS_WORKER_NUM", id.size);
   id.device = read.maybe_number("DEVICE_ID", 0, 1 << 16);
   if (id.size > 1) {
-    id.local_rank = id.local_size = id.node_rank = id.num_nodes = kNotTold;
+    id.local_rank = id.local_size = id.node_rank = id.num_nodes = kUnknownNumber;
     take_scheduler_place(read, because, &id);
   }
   return id;

@@ -55,17 +55,17 @@ int step_size(const Reader& read) {
   return std::max(tasks, read.maybe_number("SLURM_NTASKS", 1, kMaxRanks).value_or(1));
 }
 
-/// Number of tasks on this node; kNotTold if unknown.
+/// Number of tasks on this node, or kUnknownNumber.
 int tasks_here(const Reader& read, const Identity& id) {
   const auto ids = read.text("SLURM_GTIDS");
   const auto list = read.text("SLURM_STEP_TASKS_PER_NODE");
-  const int counted = ids ? static_cast<int>(split(*ids, ',').size()) : kNotTold;
+  const int counted = ids ? static_cast<int>(split(*ids, ',').size()) : kUnknownNumber;
   if (!list) return counted;
   const auto tasks = parse_tasks_per_node(*list);
   // Heterogeneous steps list the nodes of one component only.
   if (static_cast<int>(tasks.size()) != id.num_nodes) return counted;
   const int listed = tasks[static_cast<size_t>(id.node_rank)];
-  if (counted != kNotTold && counted != listed) {
+  if (counted != kUnknownNumber && counted != listed) {
     contradict(
         fmt::format("SLURM_GTIDS={} are {} tasks on node {}, SLURM_STEP_TASKS_PER_NODE={} "
                     "says {}",
@@ -153,9 +153,9 @@ std::optional<Identity> read_lsf(const Reader& read) {
   id.local_rank = read.need_number("JSM_NAMESPACE_LOCAL_RANK", because, 0, kMaxRanks);
   const auto hosts = job_hosts(read);
   const bool one_node = std::set<std::string>(hosts.begin(), hosts.end()).size() == 1;
-  id.local_size = one_node ? id.size : kNotTold;  // slots are not ranks
-  id.num_nodes = one_node ? 1 : kNotTold;
-  id.node_rank = one_node ? 0 : kNotTold;
+  id.local_size = one_node ? id.size : kUnknownNumber;  // slots are not ranks
+  id.num_nodes = one_node ? 1 : kUnknownNumber;
+  id.node_rank = one_node ? 0 : kUnknownNumber;
   id.job_id = fmt::format("lsf-{}.{}", read.text("LSB_JOBID").value_or("none"),
                           read.text("JSM_NAMESPACE_ID").value_or("0"));
   id.master = read_master(read, id, hosts.empty() ? "" : hosts.front());

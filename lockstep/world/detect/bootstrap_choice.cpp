@@ -128,7 +128,8 @@ void choose_bootstrap(const Reader& read, Identity* id, std::vector<std::string>
   id->channels = agent ? std::vector<Channel>() : usable_channels(read, *id);
   if (!id->channels.empty())
     id->bootstrap = BootstrapMethod::kExchange;
-  else if (has_address && !agent && id->num_nodes == kNotTold && read.is_own_host(id->master.host))
+  else if (has_address && !agent && id->num_nodes == kUnknownNumber &&
+           read.is_own_host(id->master.host))
     stay_on_this_host(id, warnings);
   else if (has_address)
     need_secret(read, *id);

@@ -35,7 +35,7 @@ void check_argument(const char* name, int value, int lo, int hi) {
 
 int place(const char* name, const std::optional<int>& given, int lo, int alone, int size) {
   if (given) check_argument(name, *given, lo, kMaxRanks);
-  return given.value_or(size == 1 ? alone : kNotTold);
+  return given.value_or(size == 1 ? alone : kUnknownNumber);
 }
 
 /// Checked. Errors: kInvalidArgument naming the wrong arguments.
@@ -75,7 +75,7 @@ bool is_batch_system(const Finding& finding) {
 }
 
 bool same_number(int a, int b) {
-  return a == kNotTold || b == kNotTold || a == b;
+  return a == kUnknownNumber || b == kUnknownNumber || a == b;
 }
 
 /// The nodes of `inner` are the ranks of `outer`.

@@ -80,7 +80,7 @@ void contradict(const std::string& text) {
 }
 
 void check_less(const std::string& a, int value, const std::string& b, int bound) {
-  if (value == kNotTold || bound == kNotTold) return;
+  if (value == kUnknownNumber || bound == kUnknownNumber) return;
   if (value >= bound) contradict(fmt::format("{}={} must be below {}={}", a, value, b, bound));
 }
 
@@ -92,7 +92,7 @@ void check_ranges(const Identity& id, const RankNames& names) {
     contradict(fmt::format("{}={} is more than {}={}", names.local_size, id.local_size, names.size,
                            id.size));
   }
-  if (id.local_size == kNotTold || id.num_nodes == kNotTold) return;
+  if (id.local_size == kUnknownNumber || id.num_nodes == kUnknownNumber) return;
   if (id.local_size + id.num_nodes - 1 > id.size) {
     contradict(fmt::format("{}={} and {}={} leave some node without a rank, as {}={}",
                            names.local_size, id.local_size, names.num_nodes, id.num_nodes,

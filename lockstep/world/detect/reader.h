@@ -86,7 +86,7 @@ struct RankNames {
 
 /// Throws kInvalidArgument: "environment: TEXT".
 [[noreturn]] void contradict(const std::string& text);
-/// Throws unless `value` of variable `a` is below `bound` of variable `b`; kNotTold passes.
+/// Throws unless `value` of variable `a` is below `bound` of variable `b`; kUnknownNumber passes.
 void check_less(const std::string& a, int value, const std::string& b, int bound);
 /// Checks that every rank is below its size, and that sizes are possible.
 void check_ranges(const Identity& id, const RankNames& names);

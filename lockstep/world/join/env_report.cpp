@@ -17,10 +17,10 @@ constexpr const char* kLater = "found when the ranks meet";
 
 std::string place(int value, int size) {
   const auto text = [](int number) {
-    return number == kNotTold ? std::string("?") : std::to_string(number);
+    return number == kUnknownNumber ? std::string("?") : std::to_string(number);
   };
-  if (value == kNotTold && size == kNotTold) return kLater;
-  const bool open = value == kNotTold || size == kNotTold;
+  if (value == kUnknownNumber && size == kUnknownNumber) return kLater;
+  const bool open = value == kUnknownNumber || size == kUnknownNumber;
   return fmt::format("{} of {}{}", text(value), text(size),
                      open ? fmt::format(", {}", kLater) : "");
 }
@@ -73,7 +73,7 @@ std::string device_text(const Identity& id, const EnvFacts& facts) {
   const std::string seen = visible.variable.empty()
                                ? std::string("no variable hides any")
                                : fmt::format("{}={}", visible.variable, visible.value);
-  if (id.local_rank == kNotTold && !id.device) return fmt::format("{} ({})", kLater, seen);
+  if (id.local_rank == kUnknownNumber && !id.device) return fmt::format("{} ({})", kLater, seen);
   const auto choice = choose_device(visible, id.local_rank, id.device);
   if (choice.index < 0) return fmt::format("none ({})", seen);
   return fmt::format("{} ({})", choice.index, id.device ? std::string("DEVICE_ID") : seen);
@@ -81,7 +81,7 @@ std::string device_text(const Identity& id, const EnvFacts& facts) {
 
 std::string threads_text(const Identity& id, const EnvFacts& facts) {
   const auto cores = counted(facts.cores, "core");
-  if (id.local_size == kNotTold) return fmt::format("{} ({})", kLater, cores);
+  if (id.local_size == kUnknownNumber) return fmt::format("{} ({})", kLater, cores);
   return fmt::format("{} ({}, {} on this host)",
                      threads_per_rank(facts.variables, facts.cores, id.local_size), cores,
                      counted(id.local_size, "rank"));
@@ -129,7 +129,7 @@ std::string tuple_text(const Decision& decision, const EnvFacts& facts) {
 }
 
 nlohmann::json known(int value) {
-  return value == kNotTold ? nlohmann::json() : nlohmann::json(value);
+  return value == kUnknownNumber ? nlohmann::json() : nlohmann::json(value);
 }
 
 nlohmann::json tuple_json(const Identity& id) {
@@ -190,14 +190,14 @@ std::string env_report_json(const Decision& decision, const EnvFacts& facts) {
     json["sources"].push_back(finding_json(finding, decision, facts));
   if (!decision.problem.empty()) return json.dump(2) + "\n";
   json["identity"] = tuple_json(id);
-  const bool place_known = id.local_rank != kNotTold || id.device;
+  const bool place_known = id.local_rank != kUnknownNumber || id.device;
   json["identity"]["device"] =
       place_known
           ? nlohmann::json(
                 choose_device(visible_devices(facts.variables), id.local_rank, id.device).index)
           : nlohmann::json();
   json["identity"]["threads"] =
-      id.local_size == kNotTold
+      id.local_size == kUnknownNumber
           ? nlohmann::json()
           : nlohmann::json(threads_per_rank(facts.variables, facts.cores, id.local_size));
   return json.dump(2) + "\n";
