@@ -27,9 +27,9 @@ pid_t launcher_of(const RankProcess& process) {
 std::string key_of(const RankOrigin& origin, const RankProcess& process) {
   std::string place = fmt::format("session {}", process.session);
   if (launcher_of(process) > 0) place = fmt::format("parent {}", launcher_of(process));
-  if (!origin.meeting.empty()) place = "meeting " + origin.meeting;
+  if (!origin.endpoint.empty()) place = "endpoint " + origin.endpoint;
   // Each container has a loopback of its own.
-  if (is_loopback(origin.meeting.substr(0, origin.meeting.rfind(':')))) place += process.network;
+  if (is_loopback(origin.endpoint.substr(0, origin.endpoint.rfind(':')))) place += process.network;
   if (!origin.name.empty()) place = "name " + origin.name;
   return fmt::format("{} {} {}", origin.launcher, process.size, place);
 }
@@ -47,7 +47,7 @@ std::string made_up_id(const RankOrigin& origin, const OtherJob& job) {
   std::string word = origin.launcher.substr(0, origin.launcher.find_first_of(" (")) + "-";
   if (origin.launcher.starts_with("environment")) word = "env-";
   if (origin.launcher == "none") word = "";
-  const std::string port = origin.meeting.substr(origin.meeting.rfind(':') + 1);
+  const std::string port = origin.endpoint.substr(origin.endpoint.rfind(':') + 1);
   const bool is_port = !port.empty() && port.find_first_not_of("0123456789") == std::string::npos;
   if (is_port) return word + port;
   const bool by_parent = job.parent > 0 && is_process_of_one_job(origin.launcher);

@@ -76,7 +76,7 @@ std::optional<Identity> identity_by(const Source& source, const RankProcess& pro
   }
 }
 
-std::string meeting_of(const RankProcess& process) {
+std::string rank_endpoint(const RankProcess& process) {
   const std::string host = variable_of(process, "MASTER_ADDR");
   if (host.empty()) return variable_of(process, "LOCKSTEP_RENDEZVOUS_DIR");
   return host + ":" + variable_of(process, "MASTER_PORT");
@@ -93,7 +93,7 @@ RankOrigin origin_by_others(const RankProcess& process) {
   RankOrigin origin;
   if (!table.empty() && variable_of(process, "RANK_ID") == std::to_string(process.rank)) {
     origin.launcher = kRankTable;
-    origin.meeting = table;
+    origin.endpoint = table;
   } else if (process.size == 1) {
     origin.launcher = kNone;
   } else if (process.is_thread || is_copy_of_parent(process)) {
@@ -115,7 +115,7 @@ RankOrigin origin_of(const RankProcess& process) {
     const bool torch = source.read == read_torch;
     RankOrigin origin{launcher_of(source.name, elastic),
                       is_no_name(identity->job_id, torch) ? "" : identity->job_id,
-                      torch ? meeting_of(process) : "",
+                      torch ? rank_endpoint(process) : "",
                       identity->node_rank,
                       identity->num_nodes,
                       identity->restart_count};

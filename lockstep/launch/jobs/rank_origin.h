@@ -13,8 +13,8 @@ struct RankOrigin {
   /// WORLD_SIZE); "rank table"; "spawn()"; else the name of the parent, "bash"; "none" for a single
   /// rank.
   std::string launcher;
-  std::string name;     ///< The launcher's name of the job: "slurm-12.0"; empty: none.
-  std::string meeting;  ///< Where plain ranks meet: "host1:29500", a folder; empty: unknown.
+  std::string name;      ///< The launcher's name of the job: "slurm-12.0"; empty: none.
+  std::string endpoint;  ///< Where plain ranks meet: "host1:29500", a folder; empty: unknown.
   int node_rank = kUnknownNumber;
   int num_nodes = kUnknownNumber;
   int restart_count = 0;

@@ -252,7 +252,7 @@ std::map<std::string, std::string> exported_variables(const RunOptions& options,
   return variables;
 }
 
-std::string meeting_address(const StartHello& hello, const std::vector<std::string>& hosts) {
+std::string rendezvous_address(const StartHello& hello, const std::vector<std::string>& hosts) {
   if (!hello.address.empty() && !is_loopback(hello.address)) return hello.address;
   std::string first = without_user(hosts.front());
   if (!is_this_host(first)) return first;

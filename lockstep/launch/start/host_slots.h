@@ -60,6 +60,6 @@ std::map<std::string, std::string> exported_variables(const RunOptions& options,
 bool is_this_host(const std::string& host);
 
 /// The address at which all others reach the first of `hosts`, which sent `hello`.
-std::string meeting_address(const StartHello& hello, const std::vector<std::string>& hosts);
+std::string rendezvous_address(const StartHello& hello, const std::vector<std::string>& hosts);
 
 }  // namespace lockstep

@@ -133,7 +133,7 @@ class Starter {
     if (hosts_.size() > 1 && options_.rdzv_endpoint.empty()) {
       go.port = options_.master_port != 0 ? options_.master_port : hello.port;
       go.address = options_.master_addr_given ? options_.master_addr
-                                              : meeting_address(hello, names_of(hosts_));
+                                              : rendezvous_address(hello, names_of(hosts_));
     }
     for (StartedHost& host : hosts_) host.say(to_line(go));
   }
