@@ -37,8 +37,12 @@ void check_steps(const std::vector<PictureStep>& steps) {
   }
 }
 
+cv::Size cv_size(const PictureSize& size) {
+  return {size.width, size.height};
+}
+
 cv::Size resized(const ResizePicture& resize, cv::Size from) {
-  if (resize.shorter == 0) return resize.exact;
+  if (resize.shorter == 0) return cv_size(resize.exact);
   const auto longer = [&](int side, int shorter) {
     constexpr double kAbsurd = 1e9;  // its caller refuses it
     const double pixels = static_cast<double>(resize.shorter) * side / shorter;
@@ -151,7 +155,7 @@ class Applied {
     }
     const cv::Point corner(half(pixels().cols - crop.size.width),
                            half(pixels().rows - crop.size.height));
-    pixels() = pixels()(cv::Rect(corner, crop.size));
+    pixels() = pixels()(cv::Rect(corner, cv_size(crop.size)));
   }
 
   void operator()(const RandomCrop& crop) {
@@ -173,14 +177,15 @@ class Applied {
   }
 
   void operator()(const RandomResizedCrop& crop) {
+    const cv::Size result = cv_size(crop.size);
     ocr::PicturePart wanted;
     const cv::Mat part = part_of([&](cv::Size size) {
       const auto drawn = draw_part({crop.scale, crop.ratio}, size, random_);
       const cv::Rect chosen = drawn.value_or(middle_part(crop.ratio, size));
-      wanted = {chosen, reduced_ ? denominator_for(chosen.size(), crop.size) : 1, !reduced_};
+      wanted = {chosen, reduced_ ? denominator_for(chosen.size(), result) : 1, !reduced_};
       return wanted;
     });
-    made_.pixels = resample_part(part, wanted, crop.size);
+    made_.pixels = resample_part(part, wanted, result);
   }
 
   void operator()(const RandomHorizontalFlip& flip) { mirror(flip.prob, 1); }
@@ -231,14 +236,16 @@ struct SizeAfter {
   std::optional<cv::Size> before;
 
   std::optional<cv::Size> operator()(const ResizePicture& resize) const {
-    if (resize.shorter == 0) return resize.exact;
+    if (resize.shorter == 0) return cv_size(resize.exact);
     return before ? std::optional(resized(resize, *before)) : std::nullopt;
   }
-  std::optional<cv::Size> operator()(const CenterCrop& crop) const { return crop.size; }
+  std::optional<cv::Size> operator()(const CenterCrop& crop) const { return cv_size(crop.size); }
   std::optional<cv::Size> operator()(const RandomCrop& crop) const {
     return cv::Size(static_cast<int>(crop.size), static_cast<int>(crop.size));
   }
-  std::optional<cv::Size> operator()(const RandomResizedCrop& crop) const { return crop.size; }
+  std::optional<cv::Size> operator()(const RandomResizedCrop& crop) const {
+    return cv_size(crop.size);
+  }
   template <typename Step>
   std::optional<cv::Size> operator()(const Step&) const {
     return before;

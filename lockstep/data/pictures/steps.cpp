@@ -28,7 +28,7 @@ std::vector<int> read_sides(TransformArgs& args) {
   return {sides.begin(), sides.end()};
 }
 
-cv::Size read_size(TransformArgs& args) {
+PictureSize read_size(TransformArgs& args) {
   const auto sides = read_sides(args);
   return {sides.back(), sides.front()};
 }

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <opencv2/core.hpp>
 #include <string>
 #include <utility>
 #include <variant>
@@ -14,16 +13,22 @@
 
 namespace lockstep {
 
+/// In pixels.
+struct PictureSize {
+  int width = 0;
+  int height = 0;
+};
+
 /// To a size, by resample().
 struct ResizePicture {
   /// Of the shorter side, the longer one in proportion, rounded down; 0: exactly to `exact`.
   int shorter = 0;
-  cv::Size exact;
+  PictureSize exact;
 };
 
 /// Cuts the middle out. A smaller picture gets black pixels around it.
 struct CenterCrop {
-  cv::Size size;
+  PictureSize size;
 };
 
 /// Cuts a random part out, and brings it to `size` by resample(). Draws, up to ten times: area,
@@ -31,7 +36,7 @@ struct CenterCrop {
 /// nearest allowed ratio.
 /// Source: Szegedy et al., "Going Deeper with Convolutions", CVPR 2015, section 6.
 struct RandomResizedCrop {
-  cv::Size size{224, 224};
+  PictureSize size{224, 224};
   std::pair<double, double> scale{0.08, 1};         ///< Share of the picture's area.
   std::pair<double, double> ratio{3. / 4, 4. / 3};  ///< Width over height.
 };
