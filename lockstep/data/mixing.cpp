@@ -70,18 +70,35 @@ void mix_pixels(const Mixture& mixture, ImageShape shape, const float* other, fl
 }
 
 template <typename Kind>
+void read_one(TransformArgs& args, Kind& kind) {
+  args.number("alpha", kind.alpha, 0.01, 1000, "of the beta distribution of the shares",
+              "a number");
+  args.number("prob", kind.prob, 0, 1, "of being mixed");
+}
+
+template <typename Kind>
+std::vector<TransformArgument> described() {
+  return described_arguments([](TransformArgs& args) {
+    Kind kind;
+    read_one(args, kind);
+  });
+}
+
+template <typename Kind>
 void add_one(TransformArgs& args, std::optional<Kind>& kind) {
   if (kind) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{} may stand in transform_pipeline once", args.name()));
   }
-  kind.emplace();
-  args.number("alpha", kind->alpha, 0.01, 1000);
-  args.number("prob", kind->prob, 0, 1);
+  read_one(args, kind.emplace());
   args.finish();
 }
 
 }  // namespace
+
+TransformArguments mixing_arguments() {
+  return {{"MixUp", described<MixUp>()}, {"CutMix", described<CutMix>()}};
+}
 
 bool is_mixing(const std::string& transform) {
   return transform == "MixUp" || transform == "CutMix";

@@ -34,7 +34,9 @@ struct Mixing {
   bool any() const { return mix_up || cut_mix; }
 };
 
-/// Whether a transform of this name mixes images of a batch.
+/// The transforms that mix images of a batch, with the arguments that add_mixing() reads.
+TransformArguments mixing_arguments();
+/// Whether a transform of this name is one of them.
 bool is_mixing(const std::string& transform);
 /// Adds MixUp {alpha, prob} or CutMix {alpha, prob}. Errors: kInvalidArgument for arguments as
 /// make_transform(), and for a second one of the same name.

@@ -23,14 +23,24 @@ Transform make_flip(TransformArgs& args) {
 }
 
 Transform make_resize(TransformArgs& args) {
-  std::vector<double> size = {224};
-  args.list("size", size);
+  Resize resize;
+  std::vector<double> size = {static_cast<double>(resize.height),
+                              static_cast<double>(resize.width)};
+  args.list("size", size, "a whole number, or [height, width]", "");
   if (size.size() == 1) size.push_back(size[0]);
   for (const double side : size) {
     if (size.size() == 2 && side >= 1 && side <= 1 << 14 && side == std::floor(side)) continue;
     refuse("Resize: size must be one whole number or [height, width], each from 1 to 16384");
   }
-  return Resize{static_cast<int64_t>(size[0]), static_cast<int64_t>(size[1])};
+  resize = {static_cast<int64_t>(size[0]), static_cast<int64_t>(size[1])};
+  return resize;
+}
+
+/// `images`: the default is of these.
+void read_moments(TransformArgs& args, Normalize& normalize, const char* about,
+                  const char* images) {
+  args.list("mean", normalize.mean, "three numbers", about, images);
+  args.list("std", normalize.std, "three numbers", "the same", images);
 }
 
 struct Maker {
@@ -174,6 +184,10 @@ const std::vector<std::string>& transform_names() {
   return names;
 }
 
+TransformArguments transform_arguments() {
+  return arguments_of(kMakers);
+}
+
 Transform make_transform(const TransformSpec& spec) {
   for (const auto& maker : kMakers) {
     if (spec.name != maker.name) continue;
@@ -189,22 +203,20 @@ Transform make_transform(const TransformSpec& spec) {
 
 RandomCrop make_random_crop(TransformArgs& args) {
   RandomCrop crop;
-  args.whole("size", crop.size, 1);
-  args.whole("padding", crop.padding, 0);
+  args.whole("size", crop.size, 1, "of a square");
+  args.whole("padding", crop.padding, 0, "black pixels on each side before it");
   return crop;
 }
 
 Normalize make_normalize(TransformArgs& args) {
   Normalize normalize;
-  args.list("mean", normalize.mean);
-  args.list("std", normalize.std);
+  read_moments(args, normalize, "of values from 0 to 1", "of CIFAR-10");
   return normalize;
 }
 
 Normalize make_normalize_image(TransformArgs& args) {
   Normalize normalize{{123.675, 116.28, 103.53}, {58.395, 57.12, 57.375}};
-  args.list("mean", normalize.mean);
-  args.list("std", normalize.std);
+  read_moments(args, normalize, "of values from 0 to 255", "of ImageNet");
   for (auto* values : {&normalize.mean, &normalize.std}) {
     for (double& value : *values) value /= 255;
   }

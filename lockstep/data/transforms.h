@@ -46,6 +46,8 @@ using Transform = std::variant<RandomCrop, RandomHorizontalFlip, Resize, Normali
 /// width]}, Normalize {mean, std} and MindOCR's NormalizeImage {mean, std}, whose numbers are for
 /// values of 0 .. 255 (default: ImageNet's).
 const std::vector<std::string>& transform_names();
+/// The arguments that make_transform() reads for each of them.
+TransformArguments transform_arguments();
 
 /// The transform that `spec` describes; missing arguments have their defaults.
 /// Errors: kInvalidArgument for an unknown name or argument (with the nearest known one) and for

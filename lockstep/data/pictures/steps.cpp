@@ -15,9 +15,10 @@ namespace {
 constexpr int kMaxSide = 1 << 14;
 
 /// One or two sides of an argument `size`, which is required.
-std::vector<int> read_sides(TransformArgs& args) {
+std::vector<int> read_sides(TransformArgs& args, const std::string& about) {
   std::vector<double> sides;
-  args.list("size", sides);
+  args.list("size", sides, "a whole number, or [height, width]", about);
+  if (args.only_describes()) sides = {1};
   const auto allowed = [](double side) {
     return side >= 1 && side <= kMaxSide && side == std::floor(side);
   };
@@ -28,40 +29,41 @@ std::vector<int> read_sides(TransformArgs& args) {
   return {sides.begin(), sides.end()};
 }
 
-PictureSize read_size(TransformArgs& args) {
-  const auto sides = read_sides(args);
+PictureSize read_size(TransformArgs& args, const std::string& about) {
+  const auto sides = read_sides(args, about);
   return {sides.back(), sides.front()};
 }
 
 /// torchvision calls it `p`.
 void read_prob(TransformArgs& args, double& prob) {
   args.number("p", prob, 0, 1);
-  args.number("prob", prob, 0, 1);
+  args.number("prob", prob, 0, 1, "its probability; also as `p`");
 }
 
 PictureStep make_resize_picture(TransformArgs& args) {
-  const auto sides = read_sides(args);
+  const auto sides =
+      read_sides(args, "one number is of the shorter side; bilinear, with antialias");
   if (sides.size() == 1) return ResizePicture{sides[0], {}};
   return ResizePicture{0, {sides[1], sides[0]}};
 }
 
 PictureStep make_center_crop(TransformArgs& args) {
-  return CenterCrop{read_size(args)};
+  return CenterCrop{read_size(args, "of the middle")};
 }
 
 /// Areas and aspect ratios, both above 0.
 void read_parts(TransformArgs& args, std::pair<double, double>& scale,
-                std::pair<double, double>& ratio) {
+                std::pair<double, double>& ratio, const std::string& about_ratio) {
   constexpr double kLeast = 1e-6;
-  args.range("scale", scale, kLeast);
+  args.range("scale", scale, kLeast, "share of the picture's area");
   if (scale.second > 1) args.fail("scale", "must be at most 1: shares of the picture's area");
-  args.range("ratio", ratio, kLeast);
+  args.range("ratio", ratio, kLeast, about_ratio);
 }
 
 PictureStep make_random_resized_crop(TransformArgs& args) {
   RandomResizedCrop crop;
-  crop.size = read_size(args);
-  read_parts(args, crop.scale, crop.ratio);
+  crop.size = read_size(args, "of the result");
+  read_parts(args, crop.scale, crop.ratio, "width over height");
   return crop;
 }
 
@@ -77,11 +79,17 @@ PictureStep make_vertical_flip(TransformArgs& args) {
   return flip;
 }
 
-/// A number x for [middle - x, middle + x], or two numbers; within [least, most].
+/// A number x of an argument stands for [middle - x, middle + x], within bounds.
+struct JitterKind {
+  double middle, least, most;
+};
+
+/// A number x, or two numbers.
 void read_jitter(TransformArgs& args, const std::string& key, std::pair<double, double>& range,
-                 double middle, double least, double most) {
+                 const JitterKind& kind, const std::string& about) {
+  const auto [middle, least, most] = kind;
   std::vector<double> given = {range.first, range.second};
-  args.list(key, given);
+  args.list(key, given, "a number x, or two", about);
   if (given.size() == 1) {
     if (given[0] < 0) args.fail(key, "must not be below 0");
     given = {std::max(middle - given[0], least), middle + given[0]};
@@ -94,20 +102,24 @@ void read_jitter(TransformArgs& args, const std::string& key, std::pair<double, 
 }
 
 PictureStep make_color_jitter(TransformArgs& args) {
-  constexpr double kMost = 1000;
+  constexpr JitterKind kFactor{1, 0, 1000}, kTurn{0, -0.5, 0.5};
   ColorJitter jitter;
-  read_jitter(args, "brightness", jitter.brightness, 1, 0, kMost);
-  read_jitter(args, "contrast", jitter.contrast, 1, 0, kMost);
-  read_jitter(args, "saturation", jitter.saturation, 1, 0, kMost);
-  read_jitter(args, "hue", jitter.hue, 0, -0.5, 0.5);
+  read_jitter(args, "brightness", jitter.brightness, kFactor, "a factor from 1 - x to 1 + x");
+  read_jitter(args, "contrast", jitter.contrast, kFactor, "the same");
+  read_jitter(args, "saturation", jitter.saturation, kFactor, "the same");
+  read_jitter(args, "hue", jitter.hue, kTurn, "from -x to x turns of the colour circle");
   return jitter;
+}
+
+void read_bins(TransformArgs& args, int64_t& bins) {
+  args.whole("num_magnitude_bins", bins, 2, "strengths there are");
 }
 
 PictureStep make_rand_augment(TransformArgs& args) {
   RandAugment augment;
-  args.whole("num_ops", augment.num_ops, 0);
-  args.whole("num_magnitude_bins", augment.num_magnitude_bins, 2);
-  args.whole("magnitude", augment.magnitude, 0);
+  args.whole("num_ops", augment.num_ops, 0, "operations one after another");
+  args.whole("magnitude", augment.magnitude, 0, "their strength");
+  read_bins(args, augment.num_magnitude_bins);
   if (augment.magnitude >= augment.num_magnitude_bins) {
     args.fail("magnitude", fmt::format("is {}; it must be below num_magnitude_bins, {}",
                                        augment.magnitude, augment.num_magnitude_bins));
@@ -117,16 +129,16 @@ PictureStep make_rand_augment(TransformArgs& args) {
 
 PictureStep make_trivial_augment(TransformArgs& args) {
   TrivialAugmentWide augment;
-  args.whole("num_magnitude_bins", augment.num_magnitude_bins, 2);
+  read_bins(args, augment.num_magnitude_bins);
   return augment;
 }
 
 PictureStep make_random_erasing(TransformArgs& args) {
   RandomErasing erasing;
   read_prob(args, erasing.prob);
-  read_parts(args, erasing.scale, erasing.ratio);
-  std::vector<double> value = {0};
-  args.list("value", value);
+  read_parts(args, erasing.scale, erasing.ratio, "height over width");
+  std::vector<double> value = {erasing.value[0]};
+  args.list("value", value, "a number, or one a channel", "after Normalize");
   if (value.size() == 1) value.assign(3, value[0]);
   if (value.size() != 3) args.fail("value", "must be one number, or one for each of 3 channels");
   std::transform(value.begin(), value.end(), erasing.value.begin(),
@@ -166,6 +178,10 @@ const std::vector<std::string>& picture_step_names() {
     return all;
   }();
   return names;
+}
+
+TransformArguments picture_step_arguments() {
+  return arguments_of(kStepMakers);
 }
 
 PictureStep make_picture_step(const TransformSpec& spec) {

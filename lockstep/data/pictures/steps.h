@@ -95,6 +95,8 @@ using PictureStep = std::variant<ResizePicture, CenterCrop, RandomCrop, RandomRe
 /// ratio, value: one number or three}, Normalize and NormalizeImage {mean, std} as
 /// transform_names() has them.
 const std::vector<std::string>& picture_step_names();
+/// The arguments that make_picture_step() reads for each of them.
+TransformArguments picture_step_arguments();
 
 /// The step that `spec` describes; missing arguments have their defaults. Errors: kInvalidArgument
 /// for an unknown name or argument (with the nearest known one) and for impossible values.

@@ -4,6 +4,9 @@
 #include <array>
 #include <map>
 
+#include "lockstep/data/mixing.h"
+#include "lockstep/data/pictures/steps.h"
+#include "lockstep/data/transforms.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
@@ -12,89 +15,39 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An argument of a classifier's transform: a number or a list of numbers. The others describe it
-/// in docs/reference/settings.md; see Section::record().
-struct TransformKey {
-  const char* key;
-  const char* kind = "";
-  const char* fallback = "";
-  const char* about = "";
+/// A transform of a classifier's pipeline.
+struct KnownTransform {
+  std::vector<TransformArgument> arguments;
+  const char* of = nullptr;  ///< In front of the manual's lines; null: it has none.
 };
-using TransformKeys = std::map<std::string, std::vector<TransformKey>>;
+using KnownTransforms = std::map<std::string, KnownTransform>;
 
-const std::vector<TransformKey> kMixing = {
-    {"alpha", "a number", "1", "`cls`: of the beta distribution of the shares"},
-    {"prob", "a number from 0 to 1", "1", "`cls`: of being mixed"}};
+/// `own`, and those of all pictures. ToCHWImage changes nothing here.
+KnownTransforms known_transforms(const TransformArguments& own, const char* of) {
+  KnownTransforms known = {{"ToCHWImage", {}}};
+  for (const auto& [name, arguments] : own) known[name] = {arguments, of};
+  for (const auto& [name, arguments] : mixing_arguments()) known[name] = {arguments, "`cls`: "};
+  return known;
+}
 
-/// Of small images. For NormalizeImage and ToCHWImage, MindOCR's flags about channels are only
-/// checked.
-const TransformKeys kSmallImageTransforms = {
-    {"RandomCrop", {{"size"}, {"padding"}}},
-    {"RandomHorizontalFlip", {{"prob"}}},
-    {"Resize", {{"size"}}},
-    {"Normalize", {{"mean"}, {"std"}}},
-    {"NormalizeImage", {{"mean"}, {"std"}}},
-    {"ToCHWImage", {}},
-    {"MixUp", kMixing},
-    {"CutMix", kMixing},
-};
-
-constexpr auto kSize = "a whole number, or [height, width]";
-constexpr auto kJitter = "a number x, or two";
-constexpr TransformKey kProb = {"prob", "a number from 0 to 1", "0.5",
-                                "pictures in files: its probability; also as `p`"};
+const KnownTransforms& small_image_transforms() {
+  static const auto known = known_transforms(transform_arguments(), nullptr);
+  return known;
+}
 
 /// Of pictures in files.
-const TransformKeys kPictureTransforms = {
-    {"Resize",
-     {{"size", kSize, "required",
-       "pictures in files: one number is of the shorter side; bilinear, with antialias"}}},
-    {"CenterCrop", {{"size", kSize, "required", "pictures in files: of the middle"}}},
-    {"RandomCrop",
-     {{"size", "a whole number", "32", "pictures in files: of a square"},
-      {"padding", "a whole number", "4",
-       "pictures in files: black pixels on each side before it"}}},
-    {"RandomResizedCrop",
-     {{"size", kSize, "required", "pictures in files: of the result"},
-      {"scale", "two numbers", "[0.08, 1]", "pictures in files: share of the picture's area"},
-      {"ratio", "two numbers", "[0.75, 1.333]", "pictures in files: width over height"}}},
-    {"RandomHorizontalFlip", {kProb, {"p"}}},
-    {"RandomVerticalFlip", {kProb, {"p"}}},
-    {"ColorJitter",
-     {{"brightness", kJitter, "[1, 1]", "pictures in files: a factor from 1 - x to 1 + x"},
-      {"contrast", kJitter, "[1, 1]", "pictures in files: the same"},
-      {"saturation", kJitter, "[1, 1]", "pictures in files: the same"},
-      {"hue", kJitter, "[0, 0]", "pictures in files: from -x to x turns of the colour circle"}}},
-    {"RandAugment",
-     {{"num_ops", "a whole number", "2", "pictures in files: operations one after another"},
-      {"magnitude", "a whole number", "9", "pictures in files: their strength"},
-      {"num_magnitude_bins", "a whole number", "31", "pictures in files: strengths there are"}}},
-    {"TrivialAugmentWide",
-     {{"num_magnitude_bins", "a whole number", "31", "pictures in files: strengths there are"}}},
-    {"RandomErasing",
-     {kProb,
-      {"p"},
-      {"scale", "two numbers", "[0.02, 0.33]", "pictures in files: share of the picture's area"},
-      {"ratio", "two numbers", "[0.3, 3.3]", "pictures in files: height over width"},
-      {"value", "a number, or one a channel", "0", "pictures in files: after Normalize"}}},
-    {"Normalize",
-     {{"mean", "three numbers", "of CIFAR-10", "pictures in files: of values from 0 to 1"},
-      {"std", "three numbers", "of CIFAR-10", "pictures in files: the same"}}},
-    {"NormalizeImage",
-     {{"mean", "three numbers", "of ImageNet", "pictures in files: of values from 0 to 255"},
-      {"std", "three numbers", "of ImageNet", "pictures in files: the same"}}},
-    {"ToCHWImage", {}},
-    {"MixUp", kMixing},
-    {"CutMix", kMixing},
-};
+const KnownTransforms& picture_transforms() {
+  static const auto known = known_transforms(picture_step_arguments(), "pictures in files: ");
+  return known;
+}
 
 bool is_random(const std::string& transform) {
-  constexpr std::array kOthers = {"ColorJitter", "RandAugment", "TrivialAugmentWide", "MixUp",
-                                  "CutMix"};
-  return transform.starts_with("Random") ||
+  constexpr std::array kOthers = {"ColorJitter", "RandAugment", "TrivialAugmentWide"};
+  return transform.starts_with("Random") || is_mixing(transform) ||
          std::find(kOthers.begin(), kOthers.end(), transform) != kOthers.end();
 }
 
+/// MindOCR's flags of NormalizeImage. They are only checked.
 void check_channel_flags(Section& args) {
   args.only("is_hwc", {"True", "False", ""}, "it is True or False");
   args.only("bgr_to_rgb", {"False", ""}, "these images are RGB already");
@@ -102,13 +55,13 @@ void check_channel_flags(Section& args) {
 }
 
 /// One item of the pipeline, `Name: {args}` or `Name:`.
-TransformConfig read_transform(Section item, const std::string& name, const TransformKeys& keys) {
+TransformConfig read_transform(Section item, const std::string& name, const KnownTransform& known) {
   TransformConfig config{name, {}, item.where(name)};
   Section args = item.section(name);
-  for (const auto& [key, kind, fallback, about] : keys.at(name)) {
+  for (const auto& [key, kind, fallback, about] : known.arguments) {
     if (args.has(key)) config.args[key] = args.number_or_list(key);
     args.any(key);
-    args.record(key, kind, fallback, about);
+    if (known.of && !about.empty()) args.record(key, kind, fallback, known.of + about);
   }
   if (name == "NormalizeImage") check_channel_flags(args);
   args.finish();
@@ -116,7 +69,7 @@ TransformConfig read_transform(Section item, const std::string& name, const Tran
 }
 
 std::vector<TransformConfig> read_pipeline(Section& section, bool training,
-                                           const TransformKeys& keys) {
+                                           const KnownTransforms& known) {
   Node* node = section.any("transform_pipeline");
   if (node == nullptr || !section.has("transform_pipeline")) return {};
   if (node->kind != Node::Kind::kList) section.fail("transform_pipeline", "must be a list");
@@ -126,11 +79,11 @@ std::vector<TransformConfig> read_pipeline(Section& section, bool training,
     if (node_of_item.entries.size() != 1) {
       section.fail("transform_pipeline", "must hold items of the form 'Name: {arguments}'");
     }
-    for (const auto& known : keys) item.any(known.first);
+    for (const auto& transform : known) item.any(transform.first);
     item.finish();
     const std::string name = node_of_item.entries[0].key;
     if (!training && is_random(name)) item.fail(name, "is random, evaluation is not");
-    auto transform = read_transform(item, name, keys);
+    auto transform = read_transform(item, name, known.at(name));
     if (name != "ToCHWImage") pipeline.push_back(std::move(transform));
   }
   return pipeline;
@@ -179,7 +132,7 @@ void read_small_images(Section& section, DatasetConfig& config, bool training) {
   section.choose("usage", config.usage, {"train", "test", "all"},
                  "which images; all: training and test images");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1}, "part of the records");
-  config.transforms = read_pipeline(section, training, kSmallImageTransforms);
+  config.transforms = read_pipeline(section, training, small_image_transforms());
   accept_columns(section);
 }
 
@@ -188,7 +141,7 @@ void read_picture_steps(Section& section, DatasetConfig& config, bool training) 
   section.read("reduced_decoding", config.reduced_decoding,
                "*ours*: JPEGs are decoded at 1/2, 1/4 or 1/8 of their size where Resize or "
                "RandomResizedCrop, as the first transform, needs no more");
-  config.transforms = read_pipeline(section, training, kPictureTransforms);
+  config.transforms = read_pipeline(section, training, picture_transforms());
   accept_columns(section);
 }
 
@@ -253,7 +206,7 @@ void read_shards(Section& section, DatasetConfig& config, bool training) {
 void read_pictures(Section& section, DatasetConfig& config) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   for (const auto* key : {"label_file", "sample_ratio", "usage"}) ignore(section, key);
-  config.transforms = read_pipeline(section, false, kPictureTransforms);
+  config.transforms = read_pipeline(section, false, picture_transforms());
   accept_columns(section);
 }
 
