@@ -1,5 +1,5 @@
-// What a process manager answers, and what rank 0 tells the others: any line is understood or is
-// corrupt.
+// The answers of a process manager, and rank 0's bootstrap record: any line is parsed, or is
+// refused as corrupt.
 #include <cstdint>
 #include <string>
 

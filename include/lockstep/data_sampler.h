@@ -18,11 +18,15 @@ namespace lockstep {
 /// The samples of this rank, for a loader that takes a sampler.
 ///
 /// Use:
-///   lockstep::DataSampler sampler({/*dataset_size=*/50000, world});
+///   lockstep::DataSampler sampler({static_cast<int64_t>(*data_set.size()), world});
 ///   auto loader = torch::data::make_data_loader(data_set, sampler, batch_size);
 ///   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
 ///     sampler.set_epoch(epoch);               // else every epoch has epoch 0's order
-///     for (auto& batch : *loader) loss_of(model(batch.data), batch.target).backward();
+///     for (auto& batch : *loader) {
+///       optimizer.zero_grad();
+///       loss_of(model(batch.data), batch.target).backward();
+///       optimizer.step();
+///     }
 ///   }
 ///
 /// Copies share their epoch, because a loader keeps its own copy. Every rank gets the same number

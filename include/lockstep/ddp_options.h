@@ -6,7 +6,8 @@
 //   auto model = lockstep::DistributedDataParallel(net, group, options);
 //   loss_of(model.forward(images), labels).backward();
 //   const lockstep::StepTimings times = model.timings();
-//   std::printf("waited %.3f ms for the network\n", times.comm_exposed);
+//   std::printf("waited %.3f ms for others, of which the slowest rank took %.3f ms\n",
+//               times.comm_exposed, times.slowest_wait);
 
 #include <functional>
 #include <memory>

@@ -7,7 +7,9 @@
 //   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
 //     sampler.set_epoch(epoch);
 //     for (const auto& rows : torch::tensor(sampler.indices()).split(/*split_size=*/32)) {
+//       optimizer.zero_grad();
 //       loss_of(model(images.index_select(0, rows)), labels.index_select(0, rows)).backward();
+//       optimizer.step();
 //     }
 //   }
 

@@ -11,6 +11,8 @@
 //
 // Use:
 //   lockstep::broadcast_buffers(group, *net);
+//   net->eval();
+//   const torch::NoGradGuard no_grad;
 //   const auto answers = net->forward(images).argmax(1);  // of this rank's images
 //   const auto sums = lockstep::global_sums(
 //       group, {{"right", answers.eq(labels).sum().item<double>()},

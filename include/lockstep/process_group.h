@@ -37,7 +37,7 @@ class Work {
 
   bool done() const;  ///< True when wait() would not block; it may still throw.
   /// Returns when the buffers hold the result. Throws the error of the collective. The wait for
-  /// peers ends with the group's timeout. Then the search for the culprit takes at most a second if
+  /// peers ends with the group's timeout. Then straggler detection takes at most a second if
   /// the store answers at once. Otherwise it takes some 10 s (at most 5 s per request).
   void wait();
 
@@ -136,7 +136,7 @@ class SharedBuffer {
 ///   kMismatch         a rank called another collective or gave other counts; names both sides;
 ///   kTimeout          names the ranks that did not come;
 ///   kPeerLost         names the rank that died;
-///   kCorrupt          bytes that are no message; names the rank that sent them.
+///   kCorrupt          bytes that are no frame; names the rank that sent them.
 /// After the last four the group is unusable: every later call throws the same error, alike on all
 /// ranks, with the last operation of each rank. Make a new group. Each rank that notices the death
 /// of a rank also ends all its other groups, because their ranks may wait for the dead one. The

@@ -6,7 +6,7 @@
 //   const int layers = lockstep::convert_sync_batchnorm(*net, group);  // 1
 //   auto model = lockstep::DistributedDataParallel(net, group);
 //   loss_of(model.forward(images), labels).backward();
-//   lockstep::SyncBatchNorm layer(16, group);  // or a layer of a new net
+//   lockstep::SyncBatchNorm layer(16, *group.split(0));  // or a layer of a new net
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/modules/batchnorm.h>

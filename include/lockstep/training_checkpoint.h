@@ -19,8 +19,11 @@
 //   state.model = "net";
 //   const bool resumes = lockstep::has_checkpoint("out");
 //   if (resumes) state = lockstep::load_checkpoint("out", *net, optimizer, state.model);
-//   for (; state.step < num_steps; ++state.step) train_one_step();
-//   if (world.rank == 0) lockstep::save_checkpoint("out", *net, optimizer, state, {.count = 2});
+//   while (state.step < num_steps) {
+//     train_one_step();
+//     if (++state.step % 100 != 0 || world.rank != 0) continue;
+//     lockstep::save_checkpoint("out", *net, optimizer, state, {.count = 2});
+//   }
 //   group.barrier();  // no rank ends while rank 0 still writes
 
 #include <filesystem>

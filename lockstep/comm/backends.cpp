@@ -94,10 +94,15 @@ std::span<const Backend> backends() {
 }
 
 bool sums_in_one_order(const std::string& name) {
-  if (name == "auto") return true;  // the native one, and those for devices
-  const auto found = std::find_if(table().begin(), table().end(),
-                                  [&](const Backend& backend) { return backend.name == name; });
-  return found != table().end() && found->one_order;
+  const auto asked_for = [&](const Backend& backend) {
+    if (name == "auto") return backend.for_devices || &backend == &table().front();
+    return backend.name == name;
+  };
+  const auto in_any_order = [&](const Backend& backend) {
+    return asked_for(backend) && !backend.one_order;
+  };
+  return std::any_of(table().begin(), table().end(), asked_for) &&
+         std::none_of(table().begin(), table().end(), in_any_order);
 }
 
 bool register_backend(const Backend& backend) {

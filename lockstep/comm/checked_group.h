@@ -10,7 +10,7 @@
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/comm/messages.h"
+#include "lockstep/comm/message_matcher.h"
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 

@@ -14,7 +14,7 @@
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/exchange.h"
-#include "lockstep/comm/messages.h"
+#include "lockstep/comm/message_matcher.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"

@@ -19,7 +19,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/comm/messages.h"
+#include "lockstep/comm/message_matcher.h"
 #include "lockstep/comm/work_queue.h"
 
 namespace lockstep {

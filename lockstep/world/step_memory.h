@@ -1,5 +1,5 @@
 #pragma once
-// The memory that this process reports its steps in.
+// The memory in which this process reports its steps: its agent's progress memory, or its own.
 
 #include "lockstep/world/step_slot.h"
 

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// A node's request to join a job.
+/// A node's contribution to a job.
 struct NodeRequest {
   std::string host;    ///< For messages.
   int num_nodes = 1;   ///< From its command line; must be equal everywhere.

@@ -77,7 +77,7 @@ class PretendedLeader {
 };
 
 // Nobody serves at the new endpoint, and soon nobody at the first one either.
-TEST(ElasticLeader, WhoIsSentToAPlaceThatDiesComesBack) {
+TEST(ElasticLeader, WhoIsSentToAnEndpointThatDiesComesBack) {
   const ElasticJob job("1:2", {}, kTwoSeconds);
   const HeldPort nobody;
   std::optional<PretendedLeader> leader(job);

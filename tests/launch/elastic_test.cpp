@@ -236,7 +236,7 @@ TEST(Elastic, StrangersAreRefused) {
   EXPECT_EQ(times_in(a->out(), "world "), 1) << "it was left in peace" << text_of(*a);
 }
 
-TEST(Elastic, TheNextJobAtTheSamePlaceBeginsAnew) {
+TEST(Elastic, TheNextJobAtTheSameEndpointBeginsAnew) {
   const ElasticJob job("2", {"--rdzv_id", "same"});
   for (int i = 0; i < 3; ++i) {
     const Words ends = {"/bin/sh", "-c", "echo generation $LOCKSTEP_RESTART_COUNT; exit 0"};

@@ -51,7 +51,7 @@ TEST(Join, LocalRanksAreFoundOutWhereNobodyTellsThem) {
   EXPECT_TRUE(has(second->out(), "rank 1/2 local 1/2 node 0/1 by torch")) << second->out();
 }
 
-TEST(Join, AFolderAloneIsAMeetingPlace) {
+TEST(Join, AFolderAloneIsEnoughToMeet) {
   const TempFolder folder;
   const auto rank = [&](const char* number) {
     return std::make_unique<Launched>(std::vector<std::string>{built_program("world_worker")},

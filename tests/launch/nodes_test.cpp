@@ -155,7 +155,7 @@ TEST(Nodes, DisagreementIsSaidByAll) {
   EXPECT_TRUE(has(b.err(), "--nnodes 3")) << b.err();
 }
 
-TEST(Nodes, AnOpenMeetingPlaceNeedsASecret) {
+TEST(Nodes, AnOpenEndpointNeedsASecret) {
   Launched a({"run", "--nnodes", "2", "--master_addr", "10.9.8.7", "true"},
              {{"LOCKSTEP_SECRET", ""}});
   EXPECT_EQ(a.wait(), 2);

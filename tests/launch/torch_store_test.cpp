@@ -94,7 +94,7 @@ TEST(TorchStore, RankZeroCanServeItInstead) {
   EXPECT_EQ(run.out(), "store False\nfree\n");
 }
 
-/// As in torchrun 2.13: its static back end disregards the variable.
+/// As in torchrun 2.13: its static backend disregards the variable.
 TEST(TorchStore, WhoServesItFollowsTorchrun) {
   const auto served = [](const Words& options, const Environment& environment) {
     Words words = options;

@@ -22,9 +22,10 @@ uses_of() {
       first = 0
     }
     first && /^ *\/\/\/?(   .*)?$/ { sub(/^ *\/\/\/?(   )?/, ""); code = code $0 "\n"; next }
+    first && /^ *\/\/\/? .*[;{]$/ { print FILENAME ":" FNR ": code of a use needs three spaces" >"/dev/stderr"; bad = 1; exit }
     { end() }
     /^ *\/\/\/? Use:$/ { first = FNR + 1; code = "" }
-    END { end(); exit !uses }' "$1"
+    END { end(); exit bad || !uses }' "$1"
 }
 
 echo "#include \"$given\"" >"$work/uses.cpp"
@@ -36,6 +37,8 @@ done
 cd "$work"
 printf '%s\n' '// Use:' '//' '// lockstep::version()' >without.h
 ! uses_of without.h >nothing || { echo "a header without a use is not found"; exit 1; }
+printf '%s\n' '// Use:' '//   lockstep::version();' '//  lockstep::version();' >shifted.h
+! uses_of shifted.h >nothing 2>&1 || { echo "code outside a use is not found"; exit 1; }
 printf '%s\n' '/// Use:' '///   lockstep::World::jion();' >faulty.h
 uses_of faulty.h >>uses.cpp
 

@@ -26,7 +26,7 @@ constexpr auto kWatchLate = 500ms;
 constexpr auto kWatchStoreLimit = 1s;
 /// Time for other hosts to answer: all but frozen ones need milliseconds.
 constexpr auto kOtherHosts = 500ms;
-/// The same while a group error waits for them, which is due within a second.
+/// The same while explain() waits for them: the group error is due within a second.
 constexpr auto kOtherHostsAtEnd = 250ms;
 
 int64_t now_ns() {

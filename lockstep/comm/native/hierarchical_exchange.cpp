@@ -20,7 +20,7 @@ void HierarchicalGroup::exchange(const Exchange& exchange, const void* in, void*
   });
 }
 
-/// If counts may differ, even an empty piece is a message: a difference then shows at once. If they
+/// If counts may differ, even an empty piece is a frame: a difference then shows at once. If they
 /// cannot differ, the hosts' first ranks exchange one all the same, so that hosts with different
 /// calls learn of each other.
 void HierarchicalGroup::exchange_with_others(const Exchange& exchange, const OpHeader& header,

@@ -174,7 +174,7 @@ void HierarchicalStep::send_nodes(int host, std::span<std::byte* const> ins, Spa
   }
 }
 
-/// The memory is that of the previous round: messages to a peer go one after the other.
+/// The memory is that of the previous round: frames to a peer go one after the other.
 void HierarchicalStep::send_partial(int host, size_t place, std::vector<const void*> leaves,
                                     int64_t count) {
   const auto& operation = context_.operation;

@@ -47,7 +47,7 @@ struct StepContext {
 /// hosts.
 std::vector<RankRange> own_piece_nodes(const HierarchicalPlan& plan);
 
-/// Numbers the messages on each link over one operation, so that both ends agree on each message.
+/// Numbers the frames on each link over one operation, so that both ends agree on each frame.
 class Numbering {
  public:
   explicit Numbering(int size) : out_(static_cast<size_t>(size)), in_(static_cast<size_t>(size)) {}
@@ -59,12 +59,12 @@ class Numbering {
   std::vector<uint32_t> in_;
 };
 
-/// Collects the messages of one or more rounds, then runs them in one exchange. Spans are in
+/// Collects the frames of one or more rounds, then runs them in one exchange. Spans are in
 /// elements of the round; `bases` point to element 0 of the round.
 ///
 /// Rounds follow one another without a pause. Two sets of memory receive other hosts' data in turn:
 /// a set is filled again once its contents are summed. Free of deadlock: sums of round k depend
-/// only on messages queued behind sums of earlier rounds.
+/// only on frames queued behind sums of earlier rounds.
 class HierarchicalStep {
  public:
   HierarchicalStep(StepContext& context, Numbering& numbering);

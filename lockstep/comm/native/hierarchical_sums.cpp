@@ -22,7 +22,7 @@ void HierarchicalGroup::all_reduce(void* data, int64_t count, DType dtype, Reduc
 }
 
 /// The rounds of an all_reduce, divided into exchanges. One exchange runs all rounds on memory that
-/// the host's carriers reach. Otherwise each runs as many as fit the staging memory. The messages
+/// the host's carriers reach. Otherwise each runs as many as fit the staging memory. The frames
 /// and their order are the same in both cases, because other hosts may differ.
 struct HierarchicalGroup::Flow {
   tcp::Rounds rounds;

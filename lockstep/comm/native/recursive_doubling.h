@@ -4,12 +4,12 @@
 //
 // In level k a host exchanges with the host whose number differs in bit k. The two then hold
 // neighbouring nodes of the tree, so their sum is the node above. This keeps the fixed order, with
-// log2(H) messages per host instead of H - 1. A message of few bytes costs its sender some 4 us of
+// log2(H) frames per host instead of H - 1. A frame of few bytes costs its sender some 4 us of
 // a core (the kernel's way to the device), which exceeds its wire time.
 //
 //   whole   every level carries the whole: n log2(H) bytes sent per host
 //   halves  a level carries half of what is left, and then all levels backwards spread the sums
-//           (recursive halving and doubling): 2 n(H-1)/H, the least possible, in 2 log2(H) messages
+//           (recursive halving and doubling): 2 n(H-1)/H, the least possible, in 2 log2(H) frames
 
 #include <chrono>
 #include <cstddef>

@@ -89,7 +89,7 @@ class Agent {
   int watched_stream_ = -1;  ///< Stream of the console that is polled for POLLOUT.
   bool orphans_ended_ = false;
   bool ask_ = false;         ///< The job's status may have changed.
-  bool said_leave_ = false;  ///< The job's status to leave this generation has been taken.
+  bool said_leave_ = false;  ///< A job status with leave has been taken in this generation.
   std::optional<AgentTime> said_kill_by_;
   std::optional<AgentTime> stood_since_;  ///< When the ranks were stopped.
   std::optional<JobEnd> end_;

@@ -132,7 +132,7 @@ std::string parse_rendezvous_backend(const std::string& name, const std::string&
   if (name == "parallel")
     return "static";  // of torch_npu_run: a fixed number of nodes, node 0 serves
   refuse_conf(
-      fmt::format("{}: there is no rendezvous back end '{}'{} (there are: static, c10d, etcd, "
+      fmt::format("{}: there is no rendezvous backend '{}'{} (there are: static, c10d, etcd, "
                   "etcd-v2, file)",
                   what, name, did_you_mean(name, kBackends)));
 }

@@ -7,10 +7,10 @@
 
 namespace lockstep {
 
-/// `name`, if it is a rendezvous back end. static: a fixed number of nodes with given ranks; node 0
+/// `name`, if it is a rendezvous backend. static: a fixed number of nodes with given ranks; node 0
 /// serves --master_addr. c10d: built in; the agent at the endpoint serves, others can take over.
 /// etcd, etcd-v2: both use etcd's v3 API. file: a folder that all hosts share. Errors:
-/// kInvalidArgument naming `what` and the nearest back end.
+/// kInvalidArgument naming `what` and the nearest backend.
 std::string parse_rendezvous_backend(const std::string& name, const std::string& what);
 
 /// Values of --rdzv_conf KEY=VALUE,...; keys not given have their defaults.
@@ -23,7 +23,7 @@ struct RendezvousConf {
   std::chrono::milliseconds read_timeout{60'000};  ///< Of one call to the rendezvous store.
   std::optional<bool> is_host;   ///< This agent serves the endpoint; not given: by its address.
   std::optional<int> conf_rank;  ///< rank: as --node_rank.
-  bool file_store = false;       ///< store_type=file: the back end is file.
+  bool file_store = false;       ///< store_type=file: the backend is file.
   bool https = false;            ///< protocol, of etcd.
   std::string ca_cert;           ///< ca_cert or cacert.
   std::string ssl_cert;          ///< ssl_cert or cert.
@@ -31,7 +31,7 @@ struct RendezvousConf {
   std::string etcd_prefix;       ///< Before all keys in etcd.
 };
 
-/// Takes the keys of all of torchrun's back ends, whichever is chosen; seconds may have a fraction.
+/// Takes the keys of all of torchrun's backends, whichever is chosen; seconds may have a fraction.
 /// The keys close_timeout and heartbeat_timeout have no effect: a job's end is known at once, and
 /// heartbeats do not block.
 ///

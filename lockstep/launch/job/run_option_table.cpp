@@ -15,7 +15,7 @@ void set_text(RunOptionsDraft& draft, const std::string& value, const std::strin
 }
 
 template <bool RunOptionsDraft::*kFlag>
-void set_flag(RunOptionsDraft& draft, const std::string&, const std::string&) {
+void set_run_flag(RunOptionsDraft& draft, const std::string&, const std::string&) {
   draft.*kFlag = true;
 }
 
@@ -67,7 +67,7 @@ RunOptionGroup of_ranks() {
           {"local_worker_num", 0, kValue, "N", "how many of them this node runs (msrun)",
            run_values::local_worker_num},
           {"standalone", 0, kFlag, "", "one node, nothing to configure (the default)",
-           set_flag<&Draft::standalone>},
+           set_run_flag<&Draft::standalone>},
       },
   };
 }
@@ -204,11 +204,11 @@ RunOptionGroup of_program() {
       "The program",
       {
           {"module", 'm', kFlag, "", "PROGRAM is a Python module: python3 -u -m PROGRAM",
-           set_flag<&Draft::module>},
+           set_run_flag<&Draft::module>},
           {"no_python", 0, kFlag, "", "PROGRAM is executed even where its name ends in .py",
-           set_flag<&Draft::no_python>},
+           set_run_flag<&Draft::no_python>},
           {"run_path", 0, kFlag, "", "PROGRAM is a Python script, run by runpy.run_path",
-           set_flag<&Draft::run_path>},
+           set_run_flag<&Draft::run_path>},
           {"pass_local_rank", 0, kFlag, "",
            "its first argument is --local-rank=N: torch.distributed.launch without --use_env",
            set_option_flag<&RunOptions::pass_local_rank>},

@@ -62,7 +62,7 @@ struct RunOptions : RendezvousConf {
   bool nodes_given = false;  ///< The number of nodes was given, even if it is 1.
   int num_nodes = 1;         ///< MAX of --nnodes MIN:MAX.
   int min_nodes = 1;         ///< MIN; equal to num_nodes where --nnodes is one number.
-  int node_rank = 0;         ///< Below num_nodes. Needed with static; a wish with other back ends.
+  int node_rank = 0;         ///< Below num_nodes. Needed with static; a wish with other backends.
   bool node_rank_given = false;
 
   std::string rdzv_backend = "static";  ///< static, c10d (built in), etcd, etcd-v2, file.

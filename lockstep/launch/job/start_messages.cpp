@@ -20,7 +20,7 @@ constexpr auto kSetupMembers = [](auto& m, auto& setup) {
 };
 
 /// Of StartGo and StartHello.
-constexpr auto kPlaceMembers = [](auto& m, auto& place) {
+constexpr auto kEndpointMembers = [](auto& m, auto& place) {
   m.text("address", place.address, kMaxStarterLine);
   m.number("port", place.port, 0, 65535);
 };
@@ -78,11 +78,11 @@ std::string to_line(const StartSetup& setup) {
 }
 
 std::string to_line(const StartGo& go) {
-  return json_of(go, kPlaceMembers) + '\n';
+  return json_of(go, kEndpointMembers) + '\n';
 }
 
 std::string to_line(const StartHello& hello) {
-  return json_of(hello, kPlaceMembers) + '\n';
+  return json_of(hello, kEndpointMembers) + '\n';
 }
 
 StartSetup setup_from_line(const std::string& line) {
@@ -90,11 +90,11 @@ StartSetup setup_from_line(const std::string& line) {
 }
 
 StartGo go_from_line(const std::string& line) {
-  return from_line<StartGo>(line, kPlaceMembers);
+  return from_line<StartGo>(line, kEndpointMembers);
 }
 
 StartHello hello_from_line(const std::string& line) {
-  return from_line<StartHello>(line, kPlaceMembers);
+  return from_line<StartHello>(line, kEndpointMembers);
 }
 
 std::string address_of_ssh(const std::string& ssh_connection) {

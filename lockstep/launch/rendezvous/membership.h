@@ -29,7 +29,7 @@ struct MembershipRules {
   int min_nodes = 1;
   int max_nodes = 1;
   int max_restarts = 0;
-  bool fixed_ranks = false;  ///< Each node has its --node_rank, and no other (back end static).
+  bool fixed_ranks = false;  ///< Each node has its --node_rank, and no other (backend static).
   std::chrono::milliseconds join_timeout{600000};
   std::chrono::milliseconds last_call_timeout{3000};
   /// After a leader's loss the others get at least this long, until all have noticed it.

@@ -87,7 +87,7 @@ class Rendezvous {
 /// The rendezvous that `options` require. One host alone: a workers' store on a free loopback port.
 /// Several hosts, or one that others may join: docs/design/rendezvous.md. `secret`:
 /// LOCKSTEP_SECRET, which may only be empty if all is on loopback. Errors: kInvalidArgument (no
-/// secret, or unusable back end), kIo.
+/// secret, or unusable backend), kIo.
 std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std::string& secret);
 
 /// "20261120-103741-a1b2": a run's id if none is given; sorts by time.

@@ -20,7 +20,7 @@ class RendezvousBackend {
  public:
   virtual ~RendezvousBackend() = default;
 
-  /// Opens the job's store: serves it if this agent's role is to serve, else connects to it.
+  /// Opens the rendezvous store: serves it if this agent's role is to serve, else connects to it.
   /// Errors: kTimeout (nobody serves it), kMismatch (another job, another secret),
   /// kInvalidArgument, kUnavailable.
   virtual std::shared_ptr<Store> open(Deadline deadline) = 0;
@@ -45,12 +45,12 @@ class RendezvousBackend {
   /// After a loss: the host reports that nothing serves there, so the server is dead and not cut
   /// off. Takes half a second if the host is silent.
   virtual bool nobody_serves() { return false; }
-  /// Heartbeats there are renewals of a lease, which cost all users of the service.
+  /// Heartbeats to the store are renewals of a lease, which cost all users of the service.
   virtual bool by_lease() const { return false; }
 
-  /// Whether this agent may lead the job there.
+  /// Whether this agent may lead the job.
   virtual bool may_lead() const = 0;
-  /// This host's address as the others there see it, and the address to listen on for them.
+  /// This host's address as the other agents see it, and the address to listen on for them.
   virtual std::string own_address() const = 0;
   virtual std::string listen_host() const = 0;
   /// Port of this agent if it takes over; 0: it cannot.
@@ -63,9 +63,9 @@ class RendezvousBackend {
 
   /// For messages: "10.0.0.1:29400".
   virtual std::string name() const = 0;
-  /// The meaning of its loss, in one line.
+  /// The meaning of the store's loss, in one line.
   virtual std::string loss() const = 0;
-  /// How long a call there may take until it counts as lost.
+  /// How long a call to the store may take until it counts as lost.
   virtual std::chrono::milliseconds call_limit() const = 0;
 
   /// Lets others read the job's last status before the store ends.

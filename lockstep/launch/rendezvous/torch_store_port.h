@@ -5,7 +5,7 @@
 // (TORCHELASTIC_USE_AGENT_STORE=True): a program that only connects, such as torchft's Manager,
 // finds it before any process group exists. With TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 the port is
 // only kept free, and rank 0 serves the store. torchrun does not heed that variable with its
-// static back end, and neither does Lockstep where torchrun would use it: with several nodes, or
+// static backend, and neither does Lockstep where torchrun would use it: with several nodes, or
 // with --master_port. Unlike torchrun's, each generation has a store of its own, as a port.
 
 #include <memory>

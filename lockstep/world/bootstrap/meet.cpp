@@ -123,7 +123,7 @@ std::string to_line(const BootstrapRecord& record) {
 BootstrapRecord parse_bootstrap_record(const std::string& line) {
   const auto corrupt = [] {
     return Error(ErrorCode::kCorrupt,
-                 "rank 0's bootstrap record is not understood; does it run the "
+                 "rank 0's bootstrap record cannot be read; does it run the "
                  "same build?");
   };
   const auto parts = split(line, '|');

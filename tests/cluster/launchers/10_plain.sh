@@ -73,9 +73,9 @@ test_four_names_over_two_hosts_of_ipv6() {
   four_names names6 host1 host2 -- MASTER_ADDR=six1 MASTER_PORT=29500 LOCKSTEP_SECRET=between-us
 }
 
-# Agents that meet at a place that none of them serves.
+# Agents that meet at a store that none of them serves.
 etcd_up
-run_by() { # NAME BACKEND PLACE
+run_by() { # NAME BACKEND ENDPOINT
   local host
   trainer "$1"
   for host in host1 host2; do

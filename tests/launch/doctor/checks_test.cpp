@@ -140,7 +140,7 @@ TEST(DoctorChecks, HostsThatAreBusyWithSomethingElse) {
             "cores)\n");
   EXPECT_EQ(busy(-1, 5.9), "");
   EXPECT_EQ(busy(-1, 6), "warn load: h2: busy: load 6.0 on 4 cores\n");
-  EXPECT_EQ(busy(-1, -1), "") << "not told";
+  EXPECT_EQ(busy(-1, -1), "") << "unknown";
 }
 
 TEST(DoctorChecks, KernelSettings) {

@@ -87,7 +87,7 @@ TEST(RankOrigin, IsNotALauncherThatStartedSomethingElse) {
   EXPECT_EQ(origin_of(forked).launcher, "spawn()");
 }
 
-TEST(OtherJobs, RanksThatMeetAtOnePlaceAreOneJob) {
+TEST(OtherJobs, RanksOfOneEndpointAreOneJob) {
   RankProcess of_other_shell = process(12, 1, 2, plain(1, 2));
   of_other_shell.ancestors = {60};
   const auto jobs =
@@ -136,7 +136,7 @@ TEST(OtherJobs, ANameThatTheLauncherGivesCountsMost) {
   EXPECT_EQ(jobs[2].id, "mpirun-77");
 }
 
-TEST(OtherJobs, WithoutNameAndPlaceThoseOfOneParentOrSession) {
+TEST(OtherJobs, WithoutNameAndEndpointThoseOfOneParentOrSession) {
   RankProcess one = process(11, 0, 2, {});
   RankProcess two = process(12, 1, 2, {});
   RankProcess other = process(13, 1, 2, {});

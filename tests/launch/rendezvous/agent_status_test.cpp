@@ -104,7 +104,7 @@ TEST(AgentStatus, TheAgentsLoopDoesNotWaitForASignOfLife) {
   EXPECT_EQ(join_request_from_json(store->values[1]).leaving, 15);
 }
 
-TEST(AgentStatus, AFailureIsNotSaidAtAnotherPlace) {
+TEST(AgentStatus, AFailureIsNotWrittenToAnotherStore) {
   AgentStatus standing("id", JoinRequest{});
   standing.take_plan(JobPlan{});
   standing.wait_for_plan();

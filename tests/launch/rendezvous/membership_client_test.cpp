@@ -194,7 +194,7 @@ class HangingStore final : public RequestStore {
   uint64_t last_ = 0;
 };
 
-TEST(MembershipClient, StopDoesNotWaitUntilAPlaceThatHangsIsGivenUp) {
+TEST(MembershipClient, StopDoesNotWaitUntilAStoreThatHangsIsGivenUp) {
   const auto store = std::make_shared<HangingStore>();
   TakingPart agent(two_nodes(1ms), store);
   while (store->calls < 100) std::this_thread::yield();  // it sends heartbeats
@@ -299,7 +299,7 @@ TEST(MembershipClient, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
   EXPECT_FALSE(one.agent->standing.job_status().end->failure);
 }
 
-TEST(MembershipClient, APlaceThatIsGoneIsTheEndOfAJobThatCannotChange) {
+TEST(MembershipClient, AStoreThatIsGoneIsTheEndOfAJobThatCannotChange) {
   Follower one;
   one.agent->backend.comes_back = false;
   one.connection->lost = true;

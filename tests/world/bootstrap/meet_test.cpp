@@ -128,7 +128,7 @@ void expect_to_meet_in(const std::string& folder, const std::string& secret) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/job"));
 }
 
-TEST(FolderExchange, CarriesPlaceAndSecret) {
+TEST(FolderExchange, CarriesAddressAndSecret) {
   const TempFolder folder;
   expect_to_meet_in(folder.path(), "");
   expect_to_meet_in(folder.path(), "given");

@@ -9,7 +9,7 @@
 #include <atomic>
 #include <vector>
 
-#include "lockstep/comm/messages.h"
+#include "lockstep/comm/message_matcher.h"
 #include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/shm/barrier.h"
 #include "lockstep/comm/native/shm/memory.h"

@@ -11,7 +11,7 @@ namespace lockstep::tcp {
 namespace {
 
 [[noreturn]] void reject(const std::string& why) {
-  throw Error(ErrorCode::kCorrupt, "sent bytes that are no message: " + why);
+  throw Error(ErrorCode::kCorrupt, "sent bytes that are no frame: " + why);
 }
 
 }  // namespace

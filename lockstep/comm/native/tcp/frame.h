@@ -16,7 +16,7 @@
 
 namespace lockstep::tcp {
 
-/// The header of each payload of a collective.
+/// The header of a frame of a collective; its payload follows.
 struct Frame {
   static constexpr uint32_t kMagic = 0x504f4b4c;  // "LKOP"
   uint32_t magic = kMagic;
@@ -28,7 +28,7 @@ struct Frame {
 inline constexpr size_t kFrameBytes = 40;
 static_assert(sizeof(Frame) == kFrameBytes);
 
-/// The header of each payload of a send.
+/// The header of a message's frame; its payload follows.
 struct MessageFrame {
   static constexpr uint32_t kMagic = 0x454c4b4c;  // "LKLE"
   uint32_t magic = kMagic;

@@ -13,7 +13,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/comm/messages.h"
+#include "lockstep/comm/message_matcher.h"
 #include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/tcp/frame.h"
 #include "lockstep/comm/native/tcp/peers.h"

@@ -1,4 +1,4 @@
-# Faults of jobs whose agents meet at a place that none of them serves: in etcd, or in a folder.
+# Faults of jobs whose agents meet at a store that none of them serves: in etcd, or in a folder.
 # shellcheck shell=bash
 etcd_up
 BY_ETCD=(--rdzv_backend etcd --rdzv_endpoint head:2379)
@@ -19,7 +19,7 @@ test_etcd_is_killed_and_comes_back_while_the_job_runs() {
 
 # A job leaves its keys, among them the failure of its generation 1; the next job of that name
 # begins at 1, too.
-begins_anew() { # PLACE...
+begins_anew() { # FLAGS...
   local MEETING=("$@") begin
   elastic_job 2:2 2
   begin=$(now)
@@ -37,7 +37,7 @@ test_keys_of_an_earlier_job_in_etcd() { begins_anew "${BY_ETCD[@]}"; }
 test_keys_of_an_earlier_job_in_a_folder() { begins_anew "${BY_FOLDER[@]}"; }
 
 # Another job of the same name is refused and does not touch the first.
-refuses_another() { # PLACE...
+refuses_another() { # FLAGS...
   local MEETING=("$@")
   elastic_job 1:2 2
   elastic_agent 3 --nnodes 1:3

@@ -1,4 +1,4 @@
-#include "lockstep/comm/messages.h"
+#include "lockstep/comm/message_matcher.h"
 
 #include "lockstep/base/literals.h"
 
