@@ -17,23 +17,23 @@ bool has_double(const std::string& text) {
   return std::adjacent_find(text.begin(), text.end(), same) != text.end();
 }
 
-/// 32 lines "FILE<TAB>TEXT" with short texts of letters and digits, none of them doubled.
+/// 16 lines "FILE<TAB>TEXT" with short texts of letters and digits, none of them doubled.
 std::string short_words(const std::string& labels) {
   const std::regex wanted("[^\t]+\t([0-9A-Za-z]{3,4})");
   std::istringstream lines(labels);
   std::string chosen;
   int count = 0;
   std::smatch match;
-  for (std::string line; count < 32 && std::getline(lines, line);) {
+  for (std::string line; count < 16 && std::getline(lines, line);) {
     if (!std::regex_match(line, match, wanted) || has_double(match[1])) continue;
     chosen += line + "\n";
     ++count;
   }
-  EXPECT_EQ(count, 32);
+  EXPECT_EQ(count, 16);
   return chosen;
 }
 
-TEST_F(Overfit, ARecogniserReads32Words) {
+TEST_F(Overfit, ARecogniserReads16Words) {
   const auto real = real_data("ocr_rec");
   fs::create_directories(folder_ / "rec");
   if (!real.empty()) {
