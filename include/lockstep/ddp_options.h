@@ -39,7 +39,7 @@ struct StepTimings {
   /// Part of forward that waited for and broadcast rank 0's buffers.
   double buffers = 0;
   /// After backward, with virtual ranks: the wait for the buffers of all ranks and their average.
-  double folding = 0;
+  double buffer_average = 0;
 
   StepTimings& operator+=(const StepTimings& other);
 };

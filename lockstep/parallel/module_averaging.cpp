@@ -121,9 +121,12 @@ ModuleAveraging::ModuleAveraging(std::shared_ptr<torch::nn::Module> module, Proc
                 "data parallel training needs a module with at least one parameter that requires "
                 "a gradient");
   }
-  if (is_virtual) fold_ = std::make_unique<VirtualRankFold>(group, range_, to_reduce, buffers);
+  if (is_virtual) {
+    local_reduction_ = std::make_unique<LocalReduction>(group, range_, to_reduce, buffers);
+  }
   if (group.size() == 1) return;
-  reducer_ = std::make_unique<Reducer>(group, to_reduce, reducer_options(options), fold_.get());
+  reducer_ =
+      std::make_unique<Reducer>(group, to_reduce, reducer_options(options), local_reduction_.get());
   if (options.broadcast_buffers && !is_virtual && !buffers.empty()) {
     buffers_ = std::make_unique<BufferBroadcast>(group, buffers);
   }
@@ -151,7 +154,7 @@ void ModuleAveraging::make_equal(ProcessGroup& group, const DdpOptions& options,
 
 /// True if the next backward is averaged over the ranks.
 bool ModuleAveraging::synchronises() const {
-  return no_sync_depth_ == 0 && (!fold_ || *virtual_rank_ + 1 == range_.count);
+  return no_sync_depth_ == 0 && (!local_reduction_ || *virtual_rank_ + 1 == range_.count);
 }
 
 /// The hooks belong to the original parameters: the gradient of a parameter changed since would
@@ -174,7 +177,7 @@ void ModuleAveraging::check_parameters() const {
 void ModuleAveraging::before_forward() {
   forward_begin_ = std::chrono::steady_clock::now();
   if (!c10::GradMode::is_enabled()) return;
-  if (fold_ && !virtual_rank_) {
+  if (local_reduction_ && !virtual_rank_) {
     throw Error(ErrorCode::kInvalidArgument,
                 "forward() of a data parallel model with virtual ranks belongs into "
                 "for_each_virtual_rank()");
@@ -201,21 +204,22 @@ void ModuleAveraging::begin_round(const JoinRound& round) {
 }
 
 bool ModuleAveraging::wants_outputs() const {
-  return reducer_ && c10::GradMode::is_enabled() && (!fold_ || synchronises());
+  return reducer_ && c10::GradMode::is_enabled() && (!local_reduction_ || synchronises());
 }
 
 void ModuleAveraging::after_forward(const std::vector<at::Tensor>& outputs) {
   if (!reducer_ || !c10::GradMode::is_enabled()) return;
   // Gradients that were set aside would hold the memory that the last virtual rank needs.
-  if (!fold_ || synchronises()) reducer_->end_forward(outputs);
+  if (!local_reduction_ || synchronises()) reducer_->end_forward(outputs);
   if (synchronises()) {
     forward_ms_ = milliseconds(std::chrono::steady_clock::now() - forward_begin_);
   }
 }
 
 void ModuleAveraging::begin_join(const JoinOptions& options) {
-  const char* const why = fold_   ? "has virtual ranks, each with equally many batches: run "
-                                    "for_each_virtual_rank() without join()"
+  const char* const why = local_reduction_
+                              ? "has virtual ranks, each with equally many batches: run "
+                                "for_each_virtual_rank() without join()"
                           : join_ ? "is within join() already"
                           : has_sync_batchnorm(*module_)
                               ? "has synchronised batch norm, which waits for every rank's batch"
@@ -249,23 +253,23 @@ void ModuleAveraging::leave_join() {
 
 void ModuleAveraging::enter_virtual_rank(int index) {
   virtual_rank_ = index;
-  if (fold_) fold_->enter(index);
+  if (local_reduction_) local_reduction_->enter(index);
 }
 
 void ModuleAveraging::leave_virtual_rank() {
-  if (fold_ && no_sync_depth_ > 0) {
-    fold_->keep(*virtual_rank_);
-  } else if (fold_ && synchronises()) {
-    fold_->finish(!reducer_, module_->is_training());
-  } else if (fold_) {
-    fold_->add(*virtual_rank_);
+  if (local_reduction_ && no_sync_depth_ > 0) {
+    local_reduction_->keep(*virtual_rank_);
+  } else if (local_reduction_ && synchronises()) {
+    local_reduction_->finish(!reducer_, module_->is_training());
+  } else if (local_reduction_) {
+    local_reduction_->add(*virtual_rank_);
   }
   virtual_rank_.reset();
 }
 
 void ModuleAveraging::abandon_virtual_ranks() {
   virtual_rank_.reset();
-  if (fold_) fold_->reset();
+  if (local_reduction_) local_reduction_->reset();
 }
 
 std::vector<at::Tensor> ModuleAveraging::parameters() const {
@@ -275,7 +279,8 @@ std::vector<at::Tensor> ModuleAveraging::parameters() const {
 }
 
 void ModuleAveraging::zero_grad() {
-  if (fold_ && !virtual_rank_) fold_->reset();  // within a virtual rank: its own gradients only
+  // Within a virtual rank: its own gradients only.
+  if (local_reduction_ && !virtual_rank_) local_reduction_->reset();
   for (auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
 }
 
@@ -292,7 +297,7 @@ StepTimings ModuleAveraging::timings() const {
   StepTimings timings = reducer_->timings();
   timings.forward = forward_ms_;
   timings.buffers = buffers_ms_;
-  if (fold_) timings.folding = fold_->averaging_ms();
+  if (local_reduction_) timings.buffer_average = local_reduction_->averaging_ms();
   return timings;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The work of DistributedDataParallel on a module: equal values at the start, gradients averaged or
-// folded over virtual ranks, buffers broadcast.
+// The work of DistributedDataParallel on a module: equal values at the start, gradients averaged
+// over ranks or virtual ranks, buffers broadcast.
 
 #include <ATen/core/Tensor.h>
 
@@ -10,10 +10,10 @@
 
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/parallel/join.h"
+#include "lockstep/parallel/local_reduction.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/pass_clock.h"
 #include "lockstep/parallel/reducer.h"
-#include "lockstep/parallel/virtual_rank_fold.h"
 
 namespace lockstep {
 
@@ -63,11 +63,11 @@ class ModuleAveraging final : public DdpCore {
   std::vector<ParameterKind> kinds_;  ///< Of the parameters, when the model was made.
   std::shared_ptr<CommHook> hook_;
   VirtualRankRange range_;
-  std::unique_ptr<VirtualRankFold> fold_;     ///< Null without DdpOptions::virtual_ranks.
-  std::unique_ptr<Reducer> reducer_;          ///< Null in a group of one.
-  std::unique_ptr<BufferBroadcast> buffers_;  ///< Null if there is nothing to broadcast.
-  std::optional<JoinSession> join_;           ///< Within join().
-  std::optional<int> virtual_rank_;           ///< The entered one of this rank's virtual ranks.
+  std::unique_ptr<LocalReduction> local_reduction_;  ///< Null without DdpOptions::virtual_ranks.
+  std::unique_ptr<Reducer> reducer_;                 ///< Null in a group of one.
+  std::unique_ptr<BufferBroadcast> buffers_;         ///< Null if there is nothing to broadcast.
+  std::optional<JoinSession> join_;                  ///< Within join().
+  std::optional<int> virtual_rank_;  ///< The entered one of this rank's virtual ranks.
   PassClock::Time forward_begin_;
   double forward_ms_ = 0, buffers_ms_ = 0;
 };

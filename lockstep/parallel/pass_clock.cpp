@@ -10,7 +10,7 @@ StepTimings& StepTimings::operator+=(const StepTimings& other) {
   slowest_wait += other.slowest_wait;
   copied += other.copied;
   buffers += other.buffers;
-  folding += other.folding;
+  buffer_average += other.buffer_average;
   return *this;
 }
 

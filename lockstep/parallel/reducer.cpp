@@ -20,25 +20,27 @@ using Clock = std::chrono::steady_clock;
 
 /// Null if all_reduce() adds in the order of the tree over the virtual ranks.
 std::unique_ptr<SubtreeReduction> make_subtree_reduction(const ProcessGroup& group,
-                                                         const VirtualRankFold* fold,
+                                                         const LocalReduction* local_reduction,
                                                          std::span<const GradientSpec> specs) {
-  if (!fold || ranks_add_as_tree(fold->range().total, group.size())) return nullptr;
+  if (!local_reduction) return nullptr;
+  const VirtualRankRange& range = local_reduction->range();
+  if (ranks_add_as_tree(range.total, group.size())) return nullptr;
   int64_t bytes = 0;
   for (const GradientSpec& spec : specs) bytes += spec.bytes() + kGradientAlignment;
-  return std::make_unique<SubtreeReduction>(group, fold->range(), bytes);
+  return std::make_unique<SubtreeReduction>(group, range, bytes);
 }
 
 }  // namespace
 
 Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
-                 const ReducerOptions& options, VirtualRankFold* fold)
+                 const ReducerOptions& options, LocalReduction* local_reduction)
     : group_(std::move(group)),
       parameters_(std::move(parameters)),
       options_(options),
-      fold_(fold),
+      local_reduction_(local_reduction),
       limits_(bucket_limits(options.bucket_cap_bytes)),
       memory_(group_, parameters_),
-      subtrees_(make_subtree_reduction(group_, fold_, memory_.specs())),
+      subtrees_(make_subtree_reduction(group_, local_reduction_, memory_.specs())),
       hooked_(options.hook && !options.hook->is_noop()),
       order_(reversed_order(static_cast<int>(parameters_.size()))),
       used_(parameters_.size()),
@@ -216,7 +218,7 @@ void Reducer::take_gradient(int index, const at::Tensor& arrived) {
   if (first_pass_ && count_[i] == 1) ready_order_.push_back(index);
   if (!check_count(index)) return;
   memory_.stage(index, arrived);
-  if (fold_) fold_->add_sums_to(i, memory_.reduced(index));
+  if (local_reduction_) local_reduction_->add_sums_to(i, memory_.reduced(index));
   mark_ready(index);
 }
 
@@ -272,13 +274,15 @@ Reducer::PendingReduction Reducer::launch(size_t bucket) {
   PendingReduction pending;
   const CallSite site = CallSite::here().of_bucket(static_cast<int>(bucket));
   if (subtrees_) {
-    pending.finish = [finishes = memory_.launch(layout, fold_->earlier_sums(), *subtrees_, site)] {
-      for (const auto& finish : finishes) finish();
-    };
+    pending.finish =
+        [finishes = memory_.launch(layout, local_reduction_->earlier_sums(), *subtrees_, site)] {
+          for (const auto& finish : finishes) finish();
+        };
     return pending;
   }
   if (!hooked_) {
-    memory_.launch(layout, fold_ ? ReduceOp::kSum : ReduceOp::kAvg, pending.works, site);
+    const ReduceOp op = local_reduction_ ? ReduceOp::kSum : ReduceOp::kAvg;
+    memory_.launch(layout, op, pending.works, site);
     return pending;
   }
   GradientBucket given{.index = static_cast<int>(bucket),

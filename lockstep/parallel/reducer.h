@@ -15,8 +15,8 @@
 #include "lockstep/parallel/buckets.h"
 #include "lockstep/parallel/comm_hook_state.h"
 #include "lockstep/parallel/gradient_memory.h"
+#include "lockstep/parallel/local_reduction.h"
 #include "lockstep/parallel/pass_clock.h"
-#include "lockstep/parallel/virtual_rank_fold.h"
 #include "lockstep/process_group.h"
 
 namespace lockstep {
@@ -55,7 +55,7 @@ struct ReducerOptions {
 /// A backward that finds .grad undefined is fastest: see GradientMemory. If .grad is defined,
 /// autograd adds to it in place; if it is the program's, the average is copied back into it.
 ///
-/// With virtual ranks (see VirtualRankFold; GraphUse::kAll, no hook) the pass is that of a rank's
+/// With virtual ranks (see LocalReduction; GraphUse::kAll, no hook) the pass is that of a rank's
 /// last virtual rank. Each gradient, when it arrives, becomes the sum over the last of the rank's
 /// subtrees. If ranks_add_as_tree() holds, a rank has one subtree, and all_reduce() adds those of
 /// all ranks; else SubtreeReduction adds them. The sum is divided by the number of all virtual
@@ -69,10 +69,10 @@ struct ReducerOptions {
 class Reducer {
  public:
   /// Collective. `parameters`: leaf tensors that require gradients, the same on every rank, on any
-  /// device. `fold`: null for the mean over the ranks. Errors: kInvalidArgument (element type),
-  /// kUnavailable (no shared memory).
+  /// device. `local_reduction`: null for the mean over the ranks. Errors: kInvalidArgument (element
+  /// type), kUnavailable (no shared memory).
   Reducer(ProcessGroup group, std::vector<NamedTensor> parameters, const ReducerOptions& options,
-          VirtualRankFold* fold = nullptr);
+          LocalReduction* local_reduction = nullptr);
   /// Waits for collectives in progress (at most the group's timeout).
   ~Reducer();
   Reducer(const Reducer&) = delete;
@@ -144,7 +144,7 @@ class Reducer {
   ProcessGroup group_;
   std::vector<NamedTensor> parameters_;
   ReducerOptions options_;
-  VirtualRankFold* fold_;
+  LocalReduction* local_reduction_;
   std::vector<int64_t> limits_;
   GradientMemory memory_;
   std::unique_ptr<SubtreeReduction> subtrees_;  ///< Null if all_reduce() adds them.

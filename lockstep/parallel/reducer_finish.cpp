@@ -39,8 +39,8 @@ void Reducer::finish_pass() {
     throw_missing();
   }
   reduce_rest();
-  for (size_t b = 0; fold_ && b < buckets().size(); ++b) {
-    memory_.divide(buckets()[b], fold_->range().total);
+  for (size_t b = 0; local_reduction_ && b < buckets().size(); ++b) {
+    memory_.divide(buckets()[b], local_reduction_->range().total);
   }
   if (scale_ != 1) memory_.scale(scale_);
   memory_.deliver();
@@ -173,7 +173,7 @@ void Reducer::throw_missing() const {
                             "is on",
                             name_list(names)));
   }
-  throw_without_gradient(names, fold_ != nullptr);
+  throw_without_gradient(names, local_reduction_ != nullptr);
 }
 
 }  // namespace lockstep

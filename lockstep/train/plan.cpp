@@ -35,7 +35,7 @@ const char* computed_low(AmpLevel level) {
   return "all";
 }
 
-/// Copies of the whole module's gradients that a rank holds at once: see VirtualRankFold.
+/// Copies of the whole module's gradients that a rank holds at once: see LocalReduction.
 int64_t gradient_copies(const VirtualRankRange& range, bool accumulates) {
   if (range.count == 1) return 1;
   if (accumulates) return range.count + 1;

@@ -74,8 +74,9 @@ StepReport Trainer::micro_step(const Batch& batch) {
   }
   kept_statistics_.restore();
   const auto& timings = report.timings;
-  const double together_s = (timings.comm_exposed + timings.buffers + timings.folding) / 1000 +
-                            inner_time_->seconds() - inner_begin_s + waited_for_data_s_;
+  const double reduced_ms = timings.comm_exposed + timings.buffers + timings.buffer_average;
+  const double together_s =
+      reduced_ms / 1000 + inner_time_->seconds() - inner_begin_s + waited_for_data_s_;
   const auto agreed = agree(losses, slot.last && gradients_overflow(), batch, together_s);
   report.waits = agreed.waits;
   report.loss = agreed.loss;

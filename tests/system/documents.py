@@ -4,7 +4,7 @@
 * Every block has a label. "console" can be typed literally (tests/bare does) and begins with a command.
 * Every link leads to an existing file and heading. Every page is reached from docs/index.md.
 * Code ("cpp") is, word for word, part of a program of examples, which tests/system/examples.sh or own_parts.sh runs.
-* Places of our own calls in sample output ("reducer.cpp:273") exist: that line makes a call.
+* Places of our own calls in sample output ("reducer.cpp:275") exist: that line makes a call.
 * Lines of text have at most 100 columns.
 * Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference, and no table
   there has a variable twice.

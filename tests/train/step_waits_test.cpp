@@ -63,7 +63,7 @@ TEST(Trainer, TheAveragingOfBuffersOverVirtualRanksIsTimeTogether) {
                trainer.add(std::make_shared<Timekeeper>(list));
              }});
     for (const auto& list : of_rank) {
-      for (const auto& timings : list) EXPECT_EQ(timings.folding > 0, virtual_ranks > 0);
+      for (const auto& timings : list) EXPECT_EQ(timings.buffer_average > 0, virtual_ranks > 0);
     }
   }
 }

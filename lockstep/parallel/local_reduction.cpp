@@ -1,4 +1,4 @@
-#include "lockstep/parallel/virtual_rank_fold.h"
+#include "lockstep/parallel/local_reduction.h"
 
 #include <ATen/core/grad_mode.h>
 
@@ -32,16 +32,16 @@ bool is_kept(const at::Tensor& grad) {
 
 }  // namespace
 
-VirtualRankFold::VirtualRankFold(ProcessGroup group, VirtualRankRange range,
-                                 std::vector<NamedTensor> parameters,
-                                 std::vector<NamedTensor> buffers)
+LocalReduction::LocalReduction(ProcessGroup group, VirtualRankRange range,
+                               std::vector<NamedTensor> parameters,
+                               std::vector<NamedTensor> buffers)
     : range_(range),
       parameters_(std::move(parameters)),
       buffers_(std::move(buffers)),
       homes_(parameters_.size()),
       average_(std::move(group), range_, buffers_) {}
 
-void VirtualRankFold::enter(int index) {
+void LocalReduction::enter(int index) {
   const at::NoGradGuard no_grad;
   if (!std::exchange(under_way_, true)) {
     base_ = clone_buffers();
@@ -63,7 +63,7 @@ void VirtualRankFold::enter(int index) {
   }
 }
 
-void VirtualRankFold::keep(int index) {
+void LocalReduction::keep(int index) {
   require_gradients();
   kept_.resize(static_cast<size_t>(range_.count));
   kept_[static_cast<size_t>(index)] = {take_gradients(), clone_buffers()};
@@ -71,12 +71,12 @@ void VirtualRankFold::keep(int index) {
   if (index + 1 == range_.count) set_buffers(base_);
 }
 
-void VirtualRankFold::add(int index) {
+void LocalReduction::add(int index) {
   require_gradients();
   push(index, {take_gradients(), clone_buffers()});
 }
 
-void VirtualRankFold::push(int index, Left left) {
+void LocalReduction::push(int index, Left left) {
   const at::NoGradGuard no_grad;
   for (int n = sums_to_add(range_, index); n > 0; --n) {
     Left sum = std::move(sums_.back());
@@ -93,18 +93,18 @@ void VirtualRankFold::push(int index, Left left) {
   sums_.push_back(std::move(left));
 }
 
-void VirtualRankFold::add_sums_to(size_t i, const at::Tensor& gradient) const {
+void LocalReduction::add_sums_to(size_t i, const at::Tensor& gradient) const {
   const at::NoGradGuard no_grad;
   const auto end = sums_.rbegin() + static_cast<ptrdiff_t>(num_sums_for_last());
   for (auto sum = sums_.rbegin(); sum != end; ++sum) gradient.add_(sum->gradients[i]);
 }
 
 /// Number of present sums that belong to the last virtual rank's subtree.
-size_t VirtualRankFold::num_sums_for_last() const {
+size_t LocalReduction::num_sums_for_last() const {
   return static_cast<size_t>(sums_to_add(range_, range_.count - 1));
 }
 
-std::vector<std::span<const at::Tensor>> VirtualRankFold::earlier_sums() const {
+std::vector<std::span<const at::Tensor>> LocalReduction::earlier_sums() const {
   std::vector<std::span<const at::Tensor>> earlier;
   for (size_t k = 0; k + num_sums_for_last() < sums_.size(); ++k) {
     earlier.emplace_back(sums_[k].gradients);
@@ -112,15 +112,15 @@ std::vector<std::span<const at::Tensor>> VirtualRankFold::earlier_sums() const {
   return earlier;
 }
 
-void VirtualRankFold::finish(bool alone, bool fold_buffers) {
+void LocalReduction::finish(bool alone, bool average_buffers) {
   require_gradients();
   if (alone) average_alone();
   push(range_.count - 1, {{}, clone_buffers()});
-  set_buffers(fold_buffers ? sums_.front().buffers : base_);
+  set_buffers(average_buffers ? sums_.front().buffers : base_);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::span<const at::Tensor>> buffers;
   for (const Left& sum : sums_) buffers.emplace_back(sum.buffers);
-  if (fold_buffers) average_.run(buffers);
+  if (average_buffers) average_.run(buffers);
   averaging_ms_ = milliseconds(std::chrono::steady_clock::now() - begin);
   go_home();
   sums_.clear();
@@ -128,7 +128,7 @@ void VirtualRankFold::finish(bool alone, bool fold_buffers) {
   under_way_ = false;
 }
 
-void VirtualRankFold::go_home() {
+void LocalReduction::go_home() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < homes_.size(); ++i) {
     at::Tensor& grad = parameters_[i].tensor.mutable_grad();
@@ -139,7 +139,7 @@ void VirtualRankFold::go_home() {
   }
 }
 
-void VirtualRankFold::average_alone() {
+void LocalReduction::average_alone() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& grad = parameters_[i].tensor.mutable_grad();
@@ -150,7 +150,7 @@ void VirtualRankFold::average_alone() {
   }
 }
 
-void VirtualRankFold::reset() {
+void LocalReduction::reset() {
   if (std::exchange(under_way_, false)) set_buffers(base_);
   for (size_t i = 0; i < homes_.size(); ++i) {
     if (homes_[i].defined()) parameters_[i].tensor.mutable_grad() = std::exchange(homes_[i], {});
@@ -159,18 +159,18 @@ void VirtualRankFold::reset() {
   kept_.clear();
 }
 
-std::vector<at::Tensor> VirtualRankFold::clone_buffers() const {
+std::vector<at::Tensor> LocalReduction::clone_buffers() const {
   std::vector<at::Tensor> values;
   for (const auto& buffer : buffers_) values.push_back(buffer.tensor.detach().clone());
   return values;
 }
 
 /// variable_data() leaves the version counter unchanged: see BufferBroadcast.
-void VirtualRankFold::set_buffers(const std::vector<at::Tensor>& values) const {
+void LocalReduction::set_buffers(const std::vector<at::Tensor>& values) const {
   for (size_t i = 0; i < values.size(); ++i) buffers_[i].tensor.variable_data().copy_(values[i]);
 }
 
-std::vector<at::Tensor> VirtualRankFold::take_gradients() const {
+std::vector<at::Tensor> LocalReduction::take_gradients() const {
   std::vector<at::Tensor> gradients;
   for (const auto& parameter : parameters_) {
     gradients.push_back(std::exchange(parameter.tensor.mutable_grad(), at::Tensor()));
@@ -178,7 +178,7 @@ std::vector<at::Tensor> VirtualRankFold::take_gradients() const {
   return gradients;
 }
 
-void VirtualRankFold::require_gradients() const {
+void LocalReduction::require_gradients() const {
   std::vector<std::string> names;
   for (const auto& parameter : parameters_) {
     const auto& grad = parameter.tensor.grad();

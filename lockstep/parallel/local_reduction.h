@@ -1,5 +1,5 @@
 #pragma once
-// The gradients and buffers of a rank's virtual ranks, added in the order of the tree.
+// Sums of the gradients and buffers of a rank's own virtual ranks, in the order of the tree.
 
 #include <ATen/core/Tensor.h>
 
@@ -28,11 +28,11 @@ namespace lockstep {
 /// Memory beyond the module's: log2(count) + 1 gradients of the whole module and as many of its
 /// buffers. With several subtrees, at most one more for each; while gradients accumulate, `count`
 /// of both.
-class VirtualRankFold {
+class LocalReduction {
  public:
   /// `parameters`: those that require gradients. Collective.
-  VirtualRankFold(ProcessGroup group, VirtualRankRange range, std::vector<NamedTensor> parameters,
-                  std::vector<NamedTensor> buffers);
+  LocalReduction(ProcessGroup group, VirtualRankRange range, std::vector<NamedTensor> parameters,
+                 std::vector<NamedTensor> buffers);
 
   const VirtualRankRange& range() const { return range_; }
 
@@ -52,9 +52,9 @@ class VirtualRankFold {
   /// Collective. Ends the last virtual rank. Gradients: with `alone` (a group of one) they become
   /// the mean over all virtual ranks here; else the caller averages them. Buffers of a floating
   /// type become the mean over all virtual ranks of all ranks, in the tree's order. Others become
-  /// those of virtual rank 0. Without `fold_buffers` (a module that is not training) they are as
-  /// before the step.
-  void finish(bool alone, bool fold_buffers);
+  /// those of virtual rank 0. Without `average_buffers` (a module that is not training) they are
+  /// as before the step.
+  void finish(bool alone, bool average_buffers);
 
   /// Time of the last finish() for awaiting and averaging the buffers of all ranks.
   double averaging_ms() const { return averaging_ms_; }
