@@ -36,18 +36,18 @@ OptionGroup<Request> data_options() {
   return {"",
           {{"dir", 0, kValue, "DIR", "folder of the data set (default data/cifar10)",
             set_text<&R::dir>},
-           {"generate", 0, OptionKind::kFlag, "", "draw a stand-in, do not use the network",
+           {"generate", 0, OptionKind::kFlag, "", "draw synthetic pictures, do not use the network",
             set_flag<&R::generate>},
            {"records", 0, kValue, "N",
-            "training records of the stand-in; a fifth as many for testing (default 10000)",
+            "training records of the synthetic data; a fifth as many for testing (default 10000)",
             [](R& request, Text value, Text what) {
-              request.stand_in.train_records = parse_int(value, 0, kMaxRecords, what);
+              request.synthetic.train_records = parse_int(value, 0, kMaxRecords, what);
             }},
-           {"seed", 0, kValue, "N", "seed of the stand-in (default 0)",
+           {"seed", 0, kValue, "N", "seed of the synthetic data (default 0)",
             [](R& request, Text value, Text what) {
-              request.stand_in.seed = static_cast<uint64_t>(parse_int(value, 0, INT64_MAX, what));
+              request.synthetic.seed = static_cast<uint64_t>(parse_int(value, 0, INT64_MAX, what));
             }},
-           {"url", 0, kValue, "URL", "archive to download; then there is no stand-in",
+           {"url", 0, kValue, "URL", "archive to download, never replaced by synthetic data",
             set_text<&R::url>},
            {"md5", 0, kValue, "HEX", "checksum of that archive (with --url)", set_text<&R::md5>},
            help_option<R>()}};
@@ -59,7 +59,7 @@ int print_data_help() {
                      {{"",
                        {{"SET",
                          "cifar10: CIFAR-10 in binary form; the existing files, else a download, "
-                         "else a generated stand-in. synth-ocr: drawn pictures with text, see "
+                         "else synthetic pictures. synth-ocr: drawn pictures with text, see "
                          "lockstep data synth-ocr --help. images: a configuration for your own "
                          "pictures, see lockstep data images --help"}}},
                       help_group(data_options())},
@@ -80,7 +80,7 @@ void get_cifar10(const PrepareOptions& options) {
   const auto missing = missing_cifar10_warning(data.dir, Split::kTrain);
   if (!missing.empty()) log_warn(missing);
   fmt::print("{}: {} training and {} test records ({})\n", data.dir.string(), train.size(),
-             test.size(), data.stand_in ? "generated stand-in" : "CIFAR-10");
+             test.size(), data.synthetic ? "synthetic data" : "CIFAR-10");
 }
 
 /// Replaces this process by the program that draws. Errors: kNotFound if it was not built.
@@ -111,7 +111,7 @@ int body(int argc, char** argv) {
   if (options.url.empty() && !options.md5.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "--md5 requires --url");
   }
-  options.stand_in.test_records = std::max<int64_t>(options.stand_in.train_records / 5, 10);
+  options.synthetic.test_records = std::max<int64_t>(options.synthetic.train_records / 5, 10);
   get_cifar10(options);
   return 0;
 }

@@ -53,7 +53,7 @@ std::span<const Command> verbs() {
       Command{"predict", "classify pictures, read text in them", verb_predict},
       Command{"export", "write a trained network for other programs: ONNX, safetensors",
               verb_export},
-      Command{"data", "get a data set: existing files, a download or a stand-in", nullptr},
+      Command{"data", "get a data set: existing files, a download or synthetic data", nullptr},
       Command{"convert", "write MindOCR's label files for a published data set", nullptr},
       Command{"bench", "measure this machine: lockstep bench NAME", verb_bench},
       Command{"inspect", "show the last operations of a running or dead job", verb_inspect},

@@ -8,7 +8,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/data/cifar10.h"
-#include "lockstep/data/stand_in_note.h"
+#include "lockstep/data/synthetic_note.h"
 #include "lockstep/error.h"
 #include "lockstep/observe/curves.h"
 #include "lockstep/progress.h"
@@ -126,7 +126,9 @@ void warn_of_data(TrainingLog& log, const Config& config) {
   }
   if (config.train.dataset.own || config.train.dataset.type != "Cifar10Dataset") return;
   const auto data_dir = find_cifar10(config.train.dataset.data_dirs.front());
-  if (is_stand_in(data_dir)) log.write(Severity::kWarning, kDataLogger, stand_in_warning(data_dir));
+  if (is_synthetic(data_dir)) {
+    log.write(Severity::kWarning, kDataLogger, synthetic_warning(data_dir));
+  }
 }
 
 /// Printed at the start, so that a user can watch the run.

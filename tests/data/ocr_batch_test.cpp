@@ -129,12 +129,12 @@ TEST(TextBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
     EXPECT_EQ(batch->valid, 4);
     ASSERT_EQ(batch->faults.size(), 1u);
     lines.push_back(batch->faults[0]);
-    const auto stand_in = batch->targets[0][1][0].item<int>();
-    EXPECT_NE(stand_in, 1);
+    const auto replacement = batch->targets[0][1][0].item<int>();
+    EXPECT_NE(replacement, 1);
     EXPECT_EQ(batch->faults[0],
               fmt::format("sample 1 cannot be used: 1.png: truncated; sample {0} ({0}.png) stands "
                           "in its place",
-                          stand_in));
+                          replacement));
   }
   EXPECT_EQ(lines[0], lines[1]);
 }

@@ -11,7 +11,7 @@
 # PYTHON      makes VENV (python3.11)
 # TORCH_PYTHON  has PyTorch, NumPy and YAML, for float64.py (/usr/bin/python3)
 # DATA_PATH   has det/train, det/test and rec/train with images/ and det_gt.txt or rec_gt.txt (drawn)
-# CIFAR_PATH  CIFAR-10's binary files (a stand-in is drawn)
+# CIFAR_PATH  CIFAR-10's binary files (synthetic ones are drawn)
 # PARTS       some of "gradients tutorial scores ranks mpirun ranktable curves speed" (all)
 # STEPS       of the curves (100); PICTURE is their file ($WORK/curves.svg)
 # NETWORKS    of the scores, the curves and the speed of steps (resnet50 db_r18 crnn_vgg7)

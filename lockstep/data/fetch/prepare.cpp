@@ -9,7 +9,7 @@
 #include "lockstep/data/fetch/archive.h"
 #include "lockstep/data/fetch/download.h"
 #include "lockstep/data/fetch/transfer_bar.h"
-#include "lockstep/data/stand_in_note.h"
+#include "lockstep/data/synthetic_note.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -65,9 +65,10 @@ bool try_download(const PrepareOptions& options, const fs::path& dir) {
 }
 
 void generate(const PrepareOptions& options, const fs::path& dir) {
-  fill_folder(dir, [&](const fs::path& folder) { write_stand_in(folder, options.stand_in); });
+  fill_folder(dir,
+              [&](const fs::path& folder) { write_synthetic_cifar10(folder, options.synthetic); });
   log_info(fmt::format("generated {} training and {} test records in {}",
-                       options.stand_in.train_records, options.stand_in.test_records,
+                       options.synthetic.train_records, options.synthetic.test_records,
                        dir.string()));
 }
 
@@ -92,8 +93,8 @@ PreparedData find_or_make(const PrepareOptions& options, const fs::path& dir, De
 PreparedData prepare_cifar10(const PrepareOptions& options, Deadline deadline) {
   const fs::path dir = absolute_folder(options.dir, "the folder of the data set");
   PreparedData data = find_or_make(options, dir, deadline);
-  data.stand_in = is_stand_in(data.dir);
-  if (data.stand_in) log_warn(stand_in_warning(data.dir));
+  data.synthetic = is_synthetic(data.dir);
+  if (data.synthetic) log_warn(synthetic_warning(data.dir));
   return data;
 }
 

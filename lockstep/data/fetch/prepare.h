@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lockstep/base/literals.h"
-#include "lockstep/data/fetch/stand_in.h"
+#include "lockstep/data/fetch/synthetic.h"
 #include "lockstep/deadline.h"
 
 namespace lockstep {
@@ -13,28 +13,28 @@ namespace lockstep {
 enum class DataSource {
   kFound,       ///< It was there.
   kDownloaded,  ///< The official archive, or the named one.
-  kGenerated,   ///< The stand-in.
+  kGenerated,   ///< Synthetic data.
 };
 
 struct PrepareOptions {
   std::filesystem::path dir = "data/cifar10";
   bool generate = false;  ///< Do not use the network.
-  /// Address of the archive; empty: the official one. A given address never falls back to the
-  /// stand-in.
+  /// Address of the archive; empty: the official one. A given address never falls back to
+  /// synthetic data.
   std::string url{};
   std::string md5{};  ///< Of that archive; empty: the official one's.
-  StandInOptions stand_in{};
+  SyntheticOptions synthetic{};
   std::chrono::milliseconds connect_timeout{4000};
 };
 
 struct PreparedData {
   std::filesystem::path dir;  ///< Holds the files: options.dir or its sub-folder.
   DataSource source = DataSource::kFound;
-  bool stand_in = false;  ///< Generated pictures, now or by an earlier call.
+  bool synthetic = false;  ///< Generated, now or by an earlier call.
 };
 
 /// Makes sure that `dir` holds CIFAR-10: the existing files, else a download, else, without a
-/// network, a generated stand-in. Logs the result, and warns of a stand-in every time.
+/// network, synthetic data. Logs the result, and warns of synthetic data every time.
 ///
 /// `dir` appears complete: all is written into DIR.tmp and renamed at the end. An unfinished
 /// download is DIR.tar.gz.part, and a later call continues it. Concurrent calls of several

@@ -34,7 +34,7 @@ class Prepare : public ::testing::Test {
     // Tests cannot reach the official place, even with a network.
     ::setenv("https_proxy", "http://127.0.0.1:1", 1);
     options_.dir = root_ / "sub/cifar10";
-    options_.stand_in = {.train_records = 20, .test_records = 10};
+    options_.synthetic = {.train_records = 20, .test_records = 10};
     make_archive(root_ / "archive", {{"c/data_batch_1.bin", cifar_record(1, 2)},
                                      {"c/test_batch.bin", cifar_record(3, 4)}});
     archive_ = read_file(root_ / "archive");
@@ -66,7 +66,7 @@ TEST_F(Prepare, FindsWhatIsThere) {
   const auto data = prepare_cifar10(options_);
   EXPECT_EQ(data.source, DataSource::kFound);
   EXPECT_EQ(data.dir, options_.dir / "cifar-10-batches-bin");
-  EXPECT_FALSE(data.stand_in);
+  EXPECT_FALSE(data.synthetic);
 }
 
 TEST_F(Prepare, DownloadsAndUnpacks) {
@@ -75,7 +75,7 @@ TEST_F(Prepare, DownloadsAndUnpacks) {
   fs::create_directories(options_.dir);  // an empty folder counts as none
   const auto data = prepare_cifar10(options_);
   EXPECT_EQ(data.source, DataSource::kDownloaded);
-  EXPECT_FALSE(data.stand_in);
+  EXPECT_FALSE(data.synthetic);
   EXPECT_EQ(Cifar10::load(data.dir, Split::kTrain).size(), 1);
   EXPECT_EQ(Cifar10::load(data.dir, Split::kTest).label(0), 3);
   EXPECT_EQ(beside(), Names{"cifar10"});
@@ -83,22 +83,22 @@ TEST_F(Prepare, DownloadsAndUnpacks) {
   EXPECT_EQ(server.requests().size(), 1u);
 }
 
-TEST_F(Prepare, WithoutANetworkThereIsAStandInAndTheLogSaysSo) {
+TEST_F(Prepare, WithoutANetworkTheDataAreSyntheticWithAWarning) {
   ::testing::internal::CaptureStderr();
   const auto data = prepare_cifar10(options_);
   const auto text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(data.source, DataSource::kGenerated);
-  EXPECT_TRUE(data.stand_in);
+  EXPECT_TRUE(data.synthetic);
   EXPECT_NE(text.find("no download: "), std::string::npos) << text;
-  EXPECT_NE(text.find("is a generated stand-in"), std::string::npos) << text;
+  EXPECT_NE(text.find("is a synthetic data set"), std::string::npos) << text;
   EXPECT_EQ(Cifar10::load(data.dir, Split::kTrain).size(), 20);
   EXPECT_EQ(beside(), Names{"cifar10"});
 
   ::testing::internal::CaptureStderr();
   const auto again = prepare_cifar10(options_);
   EXPECT_EQ(again.source, DataSource::kFound);
-  EXPECT_TRUE(again.stand_in);
-  EXPECT_NE(::testing::internal::GetCapturedStderr().find("is a generated stand-in"),
+  EXPECT_TRUE(again.synthetic);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("is a synthetic data set"),
             std::string::npos);
 }
 

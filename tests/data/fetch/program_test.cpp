@@ -44,7 +44,7 @@ TEST(LockstepData, GeneratesOnceAndFindsItThen) {
     const auto outcome = run(command);
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.output.find("generated 100 training") != std::string::npos, first);
-    EXPECT_NE(outcome.output.find("100 training and 20 test records (generated stand-in)"),
+    EXPECT_NE(outcome.output.find("100 training and 20 test records (synthetic data)"),
               std::string::npos)
         << outcome.output;
   }

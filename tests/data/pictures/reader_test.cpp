@@ -109,11 +109,12 @@ TEST_F(Damaged, AreReplacedInTraining) {
   EXPECT_EQ(read.samples[0].index, 1);
   EXPECT_EQ(read.samples[2].index, 3);
   for (const size_t at : {size_t{1}, size_t{3}}) {
-    const auto& stand_in = read.samples[at];
-    EXPECT_NE(stand_in.index, some_[at]);
-    EXPECT_EQ(stand_in.label, stand_in.index < 6 ? 0 : 1) << "the label is that of its picture";
-    EXPECT_EQ(bytes_of(stand_in.picture.pixels),
-              bytes_of(drawn_picture(6, 4, static_cast<int>(stand_in.index))));
+    const auto& replacement = read.samples[at];
+    EXPECT_NE(replacement.index, some_[at]);
+    EXPECT_EQ(replacement.label, replacement.index < 6 ? 0 : 1)
+        << "the label is that of its picture";
+    EXPECT_EQ(bytes_of(replacement.picture.pixels),
+              bytes_of(drawn_picture(6, 4, static_cast<int>(replacement.index))));
   }
   EXPECT_EQ(read.faults[0].find("sample 2 cannot be used: " + (dir_ / "a/c.png").string()), 0U);
   EXPECT_NE(read.faults[0].find(") stands in its place"), std::string::npos);

@@ -110,7 +110,7 @@ TEST_F(Program, TheSameCommandGivesTheSameBitsAndKeepsEarlierResults) {
   }
   EXPECT_NE(second.out.find("\nSteps: 3 in "), std::string::npos) << second.out;
   EXPECT_NE(second.out.find(" on all 2 ranks\n"), std::string::npos) << second.out;
-  EXPECT_NE(second.out.find(" WARNING - data is a generated stand-in"), std::string::npos)
+  EXPECT_NE(second.out.find(" WARNING - data is a synthetic data set"), std::string::npos)
       << second.out;
   const std::string weights = "/step_000003/model.safetensors";
   EXPECT_TRUE(bytes("out.1" + weights) == bytes("out" + weights));

@@ -1,4 +1,4 @@
-#include "lockstep/data/fetch/stand_in.h"
+#include "lockstep/data/fetch/synthetic.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/download.h"
-#include "lockstep/data/stand_in_note.h"
+#include "lockstep/data/synthetic_note.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 
@@ -17,11 +17,11 @@ namespace {
 using testing::error_of;
 using testing::TempDir;
 
-TEST(StandIn, IsACompleteDataSet) {
+TEST(SyntheticCifar10, IsACompleteDataSet) {
   const TempDir dir;
-  EXPECT_FALSE(is_stand_in(dir.path()));
-  write_stand_in(dir.path(), {.train_records = 203, .test_records = 30});
-  EXPECT_TRUE(is_stand_in(dir.path()));
+  EXPECT_FALSE(is_synthetic(dir.path()));
+  write_synthetic_cifar10(dir.path(), {.train_records = 203, .test_records = 30});
+  EXPECT_TRUE(is_synthetic(dir.path()));
   const auto train = Cifar10::load(dir.path(), Split::kTrain);
   const auto test = Cifar10::load(dir.path(), Split::kTest);
   EXPECT_EQ(train.size(), 203);
@@ -35,9 +35,20 @@ TEST(StandIn, IsACompleteDataSet) {
   EXPECT_TRUE(read_file(dir / "batches.meta.txt").starts_with("circle\nring\n"));
 }
 
-TEST(StandIn, NoPictureOccursTwice) {
+TEST(SyntheticCifar10, IsKnownByItsNoteAloneAlsoThatOfEarlierVersions) {
   const TempDir dir;
-  write_stand_in(dir.path(), {.train_records = 200, .test_records = 200});
+  const auto with_note = [&](const std::string& text) {
+    write_file_atomically(dir / kSyntheticNote, text);
+    return is_synthetic(dir.path());
+  };
+  EXPECT_TRUE(with_note("Synthetic data in place of CIFAR-10: rendered shapes"));
+  EXPECT_TRUE(with_note("Generated stand-in for CIFAR-10: rendered shapes"));
+  EXPECT_FALSE(with_note("CIFAR-10"));
+}
+
+TEST(SyntheticCifar10, NoPictureOccursTwice) {
+  const TempDir dir;
+  write_synthetic_cifar10(dir.path(), {.train_records = 200, .test_records = 200});
   std::set<std::vector<uint8_t>> seen;
   for (const Split split : {Split::kTrain, Split::kTest}) {
     const auto data = Cifar10::load(dir.path(), split);
@@ -48,23 +59,24 @@ TEST(StandIn, NoPictureOccursTwice) {
   }
 }
 
-TEST(StandIn, OneSeedOneDataSetOnAnyMachine) {
+TEST(SyntheticCifar10, OneSeedOneDataSetOnAnyMachine) {
   const TempDir dir;
   for (const uint64_t seed : {0, 1}) {
-    write_stand_in(dir.path(), {.train_records = 20, .test_records = 10, .seed = seed});
+    write_synthetic_cifar10(dir.path(), {.train_records = 20, .test_records = 10, .seed = seed});
     EXPECT_EQ(md5_of(dir / "test_batch.bin"),
               seed == 0 ? "2d8c534843de7528fb99540f0dbf3150" : "d64b61f8b6e41e7653478dfabac1c725");
   }
 }
 
-TEST(StandIn, RefusesSenselessCounts) {
+TEST(SyntheticCifar10, RefusesSenselessCounts) {
   const TempDir dir;
   EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
-                     [&] { write_stand_in(dir.path(), {.train_records = 9}); })
+                     [&] { write_synthetic_cifar10(dir.path(), {.train_records = 9}); })
                 .find("9 training records"),
             std::string::npos);
-  error_of(ErrorCode::kInvalidArgument,
-           [&] { write_stand_in(dir.path(), {.train_records = 100, .test_records = 2'000'000}); });
+  error_of(ErrorCode::kInvalidArgument, [&] {
+    write_synthetic_cifar10(dir.path(), {.train_records = 100, .test_records = 2'000'000});
+  });
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Pictures to train on if the real ones are unavailable.
+// Synthetic pictures to train on if CIFAR-10 is unavailable.
 
 #include <array>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-struct StandInOptions {
+struct SyntheticOptions {
   int64_t train_records = 10'000;  ///< Spread over data_batch_1.bin .. data_batch_5.bin.
   int64_t test_records = 2'000;
   uint64_t seed = 0;
@@ -18,12 +18,13 @@ struct StandInOptions {
 /// Writes a data set in CIFAR-10's binary format into the existing folder `dir`. It has ten shapes
 /// (circle, ring, square, triangle, star, cross, crescent, heart, bars, arrow) with random place,
 /// size, angle, colour and noise. All shapes are equally frequent. batches.meta.txt has their
-/// names, README.txt a note about the data (see stand_in_note.h). One seed gives one data set;
+/// names, README.txt a note about the data (see synthetic_note.h). One seed gives one data set;
 /// train and test share no record.
 /// Errors: kInvalidArgument (a count outside [10, 1,000,000]), kIo (disk full).
-void write_stand_in(const std::filesystem::path& dir, const StandInOptions& options = {});
+void write_synthetic_cifar10(const std::filesystem::path& dir,
+                             const SyntheticOptions& options = {});
 
-// The ten shapes of the stand-in data set.
+// The ten shapes of the synthetic data set.
 
 inline constexpr std::array<std::string_view, 10> kShapeNames = {
     "circle", "ring", "square", "triangle", "star", "cross", "crescent", "heart", "bars", "arrow"};

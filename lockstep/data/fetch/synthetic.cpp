@@ -1,4 +1,4 @@
-#include "lockstep/data/fetch/stand_in.h"
+#include "lockstep/data/fetch/synthetic.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/philox.h"
 #include "lockstep/data/cifar10.h"
-#include "lockstep/data/stand_in_note.h"
+#include "lockstep/data/synthetic_note.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -161,7 +161,7 @@ double bell(uint32_t word) {
 
 }  // namespace
 
-void write_stand_in(const std::filesystem::path& dir, const StandInOptions& options) {
+void write_synthetic_cifar10(const std::filesystem::path& dir, const SyntheticOptions& options) {
   check_count("training", options.train_records);
   check_count("test", options.test_records);
   write_split(dir, options.seed, Split::kTrain, options.train_records);
@@ -169,10 +169,10 @@ void write_stand_in(const std::filesystem::path& dir, const StandInOptions& opti
   write_file_atomically(dir / "batches.meta.txt",
                         fmt::format("{}\n", fmt::join(kShapeNames, "\n")));
   write_file_atomically(
-      dir / kStandInNote,
+      dir / kSyntheticNote,
       fmt::format("{}: rendered shapes in its binary format.\n{} training and {} test "
                   "records, seed {}. Made by 'lockstep data cifar10'.\n",
-                  kStandInWords, options.train_records, options.test_records, options.seed));
+                  kSyntheticWords, options.train_records, options.test_records, options.seed));
 }
 
 bool shape_contains(int shape, double x, double y) {
