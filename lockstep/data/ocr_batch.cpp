@@ -135,9 +135,9 @@ Batch collate(std::vector<Sample> samples, OcrColumns columns) {
   return batch;
 }
 
-class TextBatches final : public BatchMaker {
+class OcrBatches final : public BatchMaker {
  public:
-  TextBatches(std::shared_ptr<const TextSamples> samples, OcrColumns columns, uint64_t seed)
+  OcrBatches(std::shared_ptr<const OcrSamples> samples, OcrColumns columns, uint64_t seed)
       : columns_(columns),
         reader_(std::move(samples), evaluates() ? BadSample::kLeftOut : BadSample::kReplaced,
                 seed) {}
@@ -163,11 +163,11 @@ class TextBatches final : public BatchMaker {
 
 }  // namespace
 
-std::unique_ptr<const BatchMaker> text_batches(std::shared_ptr<const TextSamples> samples,
-                                               OcrColumns columns, uint64_t seed) {
+std::unique_ptr<const BatchMaker> ocr_batches(std::shared_ptr<const OcrSamples> samples,
+                                              OcrColumns columns, uint64_t seed) {
   cv::setNumThreads(1);
   keep_freed_memory();
-  return std::make_unique<TextBatches>(std::move(samples), columns, seed);
+  return std::make_unique<OcrBatches>(std::move(samples), columns, seed);
 }
 
 }  // namespace lockstep

@@ -36,7 +36,7 @@ enum class OcrColumns : uint8_t {
 /// It also keeps freed memory from the system (keep_freed_memory()).
 /// Errors of a batch: those of OcrReader::read(); kInvalidArgument naming sample and size: images
 /// of different sizes, a column that the samples lack.
-std::unique_ptr<const BatchMaker> text_batches(std::shared_ptr<const TextSamples> samples,
-                                               OcrColumns columns, uint64_t seed);
+std::unique_ptr<const BatchMaker> ocr_batches(std::shared_ptr<const OcrSamples> samples,
+                                              OcrColumns columns, uint64_t seed);
 
 }  // namespace lockstep

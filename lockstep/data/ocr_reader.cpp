@@ -10,15 +10,15 @@ void collect_remarks(const ocr::Sample& sample, std::vector<std::string>& lines)
 
 }  // namespace
 
-OcrReader::OcrReader(std::shared_ptr<const TextSamples> samples, BadSample bad, uint64_t seed)
+OcrReader::OcrReader(std::shared_ptr<const OcrSamples> samples, BadSample bad, uint64_t seed)
     : samples_(std::move(samples)), bad_(bad), seed_(seed) {}
 
-TextRows OcrReader::read(int64_t epoch, std::span<const int64_t> indices) const {
+OcrRows OcrReader::read(int64_t epoch, std::span<const int64_t> indices) const {
   auto usable = make_usable<ocr::Sample>(
       indices, samples_->size(), bad_, seed_, epoch,
       [&](int64_t index) { return samples_->make(epoch, index); },
       [](const ocr::Sample& sample) { return sample.source; });
-  TextRows rows{std::move(usable.samples), std::move(usable.faults), {}};
+  OcrRows rows{std::move(usable.samples), std::move(usable.faults), {}};
   for (const auto& sample : rows.samples) collect_remarks(sample, rows.remarks);
   return rows;
 }

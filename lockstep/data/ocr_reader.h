@@ -14,9 +14,9 @@
 namespace lockstep {
 
 /// Samples 0 .. size()-1, read and transformed. Any number of threads may use it.
-class TextSamples {
+class OcrSamples {
  public:
-  virtual ~TextSamples() = default;
+  virtual ~OcrSamples() = default;
   virtual int64_t size() const = 0;
   /// Notes about the samples for the log; a note may have several lines.
   virtual std::vector<std::string> notes() const { return {}; }
@@ -25,7 +25,7 @@ class TextSamples {
 };
 
 /// The samples of one batch.
-struct TextRows {
+struct OcrRows {
   std::vector<ocr::Sample> samples;
   std::vector<std::string> faults;   ///< A line for each unusable sample.
   std::vector<std::string> remarks;  ///< Parts that transforms left out, with the label's place.
@@ -34,15 +34,15 @@ struct TextRows {
 /// Makes the samples of batches. Read-only once made: any number of threads may read.
 class OcrReader {
  public:
-  OcrReader(std::shared_ptr<const TextSamples> samples, BadSample bad, uint64_t seed);
+  OcrReader(std::shared_ptr<const OcrSamples> samples, BadSample bad, uint64_t seed);
 
   int64_t size() const { return samples_->size(); }
 
   /// Errors: kCorrupt if a sample and its ten replacements are unusable.
-  TextRows read(int64_t epoch, std::span<const int64_t> indices) const;
+  OcrRows read(int64_t epoch, std::span<const int64_t> indices) const;
 
  private:
-  std::shared_ptr<const TextSamples> samples_;
+  std::shared_ptr<const OcrSamples> samples_;
   BadSample bad_;
   uint64_t seed_;
 };

@@ -54,7 +54,7 @@ struct DataParts {
   std::vector<DistributedSampler> samplers;  ///< One for each of the rank's virtual ranks.
   std::unique_ptr<BatchSource> loader;
   int64_t samples = 0;               ///< Those of the data set that are used.
-  std::vector<std::string> notes{};  ///< Remarks about the data for the log; see TextSamples.
+  std::vector<std::string> notes{};  ///< Remarks about the data for the log; see OcrSamples.
   std::vector<std::string> warnings{};
   std::vector<std::string> classes{};  ///< Names of a classifier's classes; none: they are numbers.
   uint64_t digest = 0;                 ///< See PictureIndex::digest(); 0 of other data.

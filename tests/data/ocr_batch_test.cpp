@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 /// Image i: 3 planes of 4 x 6, plane c of value 10 * i + c plus a random number per epoch.
-class FakeText final : public TextSamples {
+class FakeText final : public OcrSamples {
  public:
   explicit FakeText(std::vector<int64_t> broken = {}, int wide = -1, bool planar = false)
       : broken_(std::move(broken)), wide_(wide), planar_(planar) {}
@@ -62,8 +62,8 @@ std::vector<int64_t> all_twelve() {
   return order;
 }
 
-TEST(TextBatches, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
-  Loader loader(text_batches(std::make_shared<FakeText>(), OcrColumns::kDetection, 1),
+TEST(OcrBatches, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
+  Loader loader(ocr_batches(std::make_shared<FakeText>(), OcrColumns::kDetection, 1),
                 {.batch_size = 5});
   loader.start(0, all_twelve());
   EXPECT_EQ(loader.num_batches(12), 3);
@@ -82,13 +82,12 @@ TEST(TextBatches, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
   EXPECT_EQ(batch->valid, 5);
 }
 
-TEST(TextBatches, TakesImagesThatArePlanesAlready) {
+TEST(OcrBatches, TakesImagesThatArePlanesAlready) {
   const std::vector<int64_t> none;
-  Loader pixels(text_batches(std::make_shared<FakeText>(none, 5), OcrColumns::kRecognition, 1),
+  Loader pixels(ocr_batches(std::make_shared<FakeText>(none, 5), OcrColumns::kRecognition, 1),
                 {.batch_size = 4});
-  Loader planes(
-      text_batches(std::make_shared<FakeText>(none, 5, true), OcrColumns::kRecognition, 1),
-      {.batch_size = 4});
+  Loader planes(ocr_batches(std::make_shared<FakeText>(none, 5, true), OcrColumns::kRecognition, 1),
+                {.batch_size = 4});
   pixels.start(0, all_twelve());
   planes.start(0, all_twelve());
   EXPECT_TRUE(at::equal(pixels.next()->images, planes.next()->images));
@@ -96,10 +95,10 @@ TEST(TextBatches, TakesImagesThatArePlanesAlready) {
             std::string(error_of([&] { planes.next(); }).what()));
 }
 
-TEST(TextBatches, TextsAreClassesAndThreadsDoNotShow) {
+TEST(OcrBatches, TextsAreClassesAndThreadsDoNotShow) {
   const auto samples = std::make_shared<FakeText>(std::vector<int64_t>{3, 8});
-  Loader one(text_batches(samples, OcrColumns::kRecognition, 1), {.batch_size = 4});
-  Loader many(text_batches(samples, OcrColumns::kRecognition, 1),
+  Loader one(ocr_batches(samples, OcrColumns::kRecognition, 1), {.batch_size = 4});
+  Loader many(ocr_batches(samples, OcrColumns::kRecognition, 1),
               {.batch_size = 4, .threads = 4, .prefetch = 3});
   one.start(2, all_twelve());
   many.start(2, all_twelve());
@@ -116,10 +115,10 @@ TEST(TextBatches, TextsAreClassesAndThreadsDoNotShow) {
   EXPECT_EQ(batches, 3);
 }
 
-TEST(TextBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
-  Loader loader(text_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}),
-                             OcrColumns::kRecognition, 1),
-                {.batch_size = 4});
+TEST(OcrBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
+  Loader loader(
+      ocr_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}), OcrColumns::kRecognition, 1),
+      {.batch_size = 4});
   std::vector<std::string> lines;
   for (int round = 0; round < 2; ++round) {
     loader.start(0, all_twelve());
@@ -139,8 +138,8 @@ TEST(TextBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
   EXPECT_EQ(lines[0], lines[1]);
 }
 
-TEST(TextBatches, OnlyBadSamplesAreAnError) {
-  Loader loader(text_batches(std::make_shared<FakeText>(all_twelve()), OcrColumns::kRecognition, 1),
+TEST(OcrBatches, OnlyBadSamplesAreAnError) {
+  Loader loader(ocr_batches(std::make_shared<FakeText>(all_twelve()), OcrColumns::kRecognition, 1),
                 {.batch_size = 4});
   loader.start(0, all_twelve());
   const auto error = error_of([&] { loader.next(); });
@@ -150,10 +149,10 @@ TEST(TextBatches, OnlyBadSamplesAreAnError) {
       << error.what();
 }
 
-TEST(TextBatches, EvaluationLeavesOutBadSamplesAndPadding) {
-  Loader loader(text_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}),
-                             OcrColumns::kGroundTruth, 1),
-                {.batch_size = 2});
+TEST(OcrBatches, EvaluationLeavesOutBadSamplesAndPadding) {
+  Loader loader(
+      ocr_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}), OcrColumns::kGroundTruth, 1),
+      {.batch_size = 2});
   loader.start(0, {0, 1, 2, 3, 0, 1}, /*num_counted=*/3);
   std::vector<std::string> texts;
   int64_t faults = 0;
@@ -171,9 +170,9 @@ TEST(TextBatches, EvaluationLeavesOutBadSamplesAndPadding) {
   EXPECT_EQ(faults, 1);
 }
 
-TEST(TextBatches, SizesThatDifferAreAnErrorOfTheBatchOnly) {
-  Loader two(text_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1),
-                          OcrColumns::kGroundTruth, 1),
+TEST(OcrBatches, SizesThatDifferAreAnErrorOfTheBatchOnly) {
+  Loader two(ocr_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1),
+                         OcrColumns::kGroundTruth, 1),
              {.batch_size = 2});
   two.start(0, all_twelve());
   const auto error = error_of([&] { two.next(); });
@@ -181,8 +180,8 @@ TEST(TextBatches, SizesThatDifferAreAnErrorOfTheBatchOnly) {
   EXPECT_EQ(std::string(error.what()),
             "one batch has images of 3 x 4 x 6 (0.png) and 3 x 4 x 8 (1.png): choose "
             "loader.batch_size 1, or transforms that bring all to one size");
-  Loader one(text_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1),
-                          OcrColumns::kGroundTruth, 1),
+  Loader one(ocr_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1),
+                         OcrColumns::kGroundTruth, 1),
              {.batch_size = 1});
   one.start(0, all_twelve());
   int batches = 0;

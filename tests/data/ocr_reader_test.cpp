@@ -25,7 +25,7 @@ constexpr int kBroken = 4;     // no image
 constexpr int kIllegible = 2;  // has a polygon of two corners
 
 /// A detector's pictures, and a pipeline that draws, rotates, crops and makes maps.
-class Scenes final : public TextSamples {
+class Scenes final : public OcrSamples {
  public:
   explicit Scenes(const std::filesystem::path& dir)
       : data_(std::make_unique<ocr::LabelFileDataset>(write(dir))),
@@ -65,7 +65,7 @@ class Scenes final : public TextSamples {
 };
 
 /// Sums that show any different bit.
-std::vector<double> sums_of(const TextRows& rows) {
+std::vector<double> sums_of(const OcrRows& rows) {
   std::vector<double> sums;
   for (const auto& sample : rows.samples) {
     for (const auto* mat : {&sample.image, &sample.binary_map, &sample.mask, &sample.thresh_map}) {
@@ -77,9 +77,9 @@ std::vector<double> sums_of(const TextRows& rows) {
   return sums;
 }
 
-class TextReaderTest : public ::testing::Test {
+class OcrReaderTest : public ::testing::Test {
  protected:
-  TextReaderTest() { cv::setNumThreads(1); }
+  OcrReaderTest() { cv::setNumThreads(1); }
   TempFolder folder_;
   std::shared_ptr<const Scenes> scenes_ = std::make_shared<const Scenes>(folder_.path());
   std::vector<int64_t> order_ = [] {
@@ -89,9 +89,9 @@ class TextReaderTest : public ::testing::Test {
   }();
 };
 
-TEST_F(TextReaderTest, ThreadsDoNotShow) {
+TEST_F(OcrReaderTest, ThreadsDoNotShow) {
   const OcrReader reader(scenes_, BadSample::kReplaced, 3);
-  Prefetcher<TextRows> threads(4, 3);
+  Prefetcher<OcrRows> threads(4, 3);
   for (const int64_t epoch : {0, 1}) {
     threads.start(kScenes / 3, [&](int64_t batch) {
       return reader.read(epoch, std::span(order_).subspan(static_cast<size_t>(3 * batch), 3));
@@ -108,7 +108,7 @@ TEST_F(TextReaderTest, ThreadsDoNotShow) {
   }
 }
 
-TEST_F(TextReaderTest, ABadSampleIsReplacedOrLeftOut) {
+TEST_F(OcrReaderTest, ABadSampleIsReplacedOrLeftOut) {
   const OcrReader replaces(scenes_, BadSample::kReplaced, 3);
   const auto rows = replaces.read(0, order_);
   EXPECT_EQ(rows.samples.size(), size_t{kScenes});
@@ -123,13 +123,13 @@ TEST_F(TextReaderTest, ABadSampleIsReplacedOrLeftOut) {
   EXPECT_EQ(left.faults[0].find("in its place"), std::string::npos);
 }
 
-TEST_F(TextReaderTest, RemarksNameTheLabel) {
+TEST_F(OcrReaderTest, RemarksNameTheLabel) {
   const auto rows = OcrReader(scenes_, BadSample::kLeftOut, 3).read(0, {{kIllegible}});
   ASSERT_EQ(rows.remarks.size(), 1u);
   EXPECT_NE(rows.remarks[0].find("gt.txt:3"), std::string::npos) << rows.remarks[0];
 }
 
-TEST_F(TextReaderTest, OnlyBadSamplesAreAnError) {
+TEST_F(OcrReaderTest, OnlyBadSamplesAreAnError) {
   std::filesystem::remove_all(folder_.path());
   const OcrReader reader(scenes_, BadSample::kReplaced, 3);
   const auto error = error_of([&] { reader.read(0, {{1}}); });

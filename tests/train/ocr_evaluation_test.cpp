@@ -31,7 +31,7 @@ class ShowsItsInput final : public Model {
 
 /// Image i: bright bars at the places of text, but some are missing and some elsewhere. Image 4 is
 /// unreadable.
-class Bars final : public TextSamples {
+class Bars final : public OcrSamples {
  public:
   int64_t size() const override { return kImages; }
   ocr::Sample make(int64_t, int64_t index) const override {
@@ -58,7 +58,7 @@ std::vector<EvalResult> evaluated_by(int ranks) {
     auto group = ProcessGroup::create(world);
     ShowsItsInput model;
     DetectionTask task(make_db_loss({}), {}, {});
-    Loader loader(text_batches(std::make_shared<const Bars>(), OcrColumns::kGroundTruth, 0),
+    Loader loader(ocr_batches(std::make_shared<const Bars>(), OcrColumns::kGroundTruth, 0),
                   {.batch_size = 2});
     const DistributedSampler sampler(kImages, world, {.shuffle = false});
     const auto result = evaluate(model, loader, {&sampler, 1}, group, task);
@@ -68,7 +68,7 @@ std::vector<EvalResult> evaluated_by(int ranks) {
   return results;
 }
 
-TEST(TextEvaluation, FiguresDoNotDependOnTheNumberOfRanks) {
+TEST(OcrEvaluation, FiguresDoNotDependOnTheNumberOfRanks) {
   const auto one = evaluated_by(1).front();
   EXPECT_EQ(one.samples, kImages - 1);
   EXPECT_EQ(one.faults, 1);
@@ -84,7 +84,7 @@ TEST(TextEvaluation, FiguresDoNotDependOnTheNumberOfRanks) {
 }
 
 /// Encodes texts of seven letters, frame after frame; one letter may be wrong.
-class Words final : public TextSamples {
+class Words final : public OcrSamples {
  public:
   int64_t size() const override { return kImages; }
   ocr::Sample make(int64_t, int64_t index) const override {
@@ -103,7 +103,7 @@ class FramesOfInput final : public Model {
   at::Tensor forward(at::Tensor input) override { return input.select(1, 0); }
 };
 
-TEST(TextEvaluation, DistancesOfWordsAddUpToTheSameBits) {
+TEST(OcrEvaluation, DistancesOfWordsAddUpToTheSameBits) {
   std::vector<EvalResult> results;
   for (const int ranks : {1, 2, 3, 4}) {
     std::mutex mutex;
@@ -111,7 +111,7 @@ TEST(TextEvaluation, DistancesOfWordsAddUpToTheSameBits) {
       auto group = ProcessGroup::create(world);
       FramesOfInput model;
       RecognitionTask task(make_ctc_loss({}), {}, {});
-      Loader loader(text_batches(std::make_shared<const Words>(), OcrColumns::kGroundTruth, 0),
+      Loader loader(ocr_batches(std::make_shared<const Words>(), OcrColumns::kGroundTruth, 0),
                     {.batch_size = 3});
       const DistributedSampler sampler(kImages, world, {.shuffle = false});
       const auto result = evaluate(model, loader, {&sampler, 1}, group, task);

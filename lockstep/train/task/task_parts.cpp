@@ -9,6 +9,7 @@
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/log/lines.h"
+#include "lockstep/train/ocr_data.h"
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/task/class_losses.h"
 #include "lockstep/train/task/class_metrics.h"
@@ -17,7 +18,6 @@
 #include "lockstep/train/task/detection.h"
 #include "lockstep/train/task/recognition.h"
 #include "lockstep/train/task/teacher.h"
-#include "lockstep/train/text_data.h"
 
 namespace lockstep {
 namespace {
@@ -143,14 +143,14 @@ std::string recognition_lines(const Config& config) {
 
 /// `kPlanes`: numbers for each pixel of a sample in training.
 template <OcrColumns kColumns, int64_t kPlanes>
-TaskParts text_parts(std::unique_ptr<Task> (*make)(const Config&, bool),
-                     std::string (*evaluation_lines)(const Config&)) {
+TaskParts ocr_parts(std::unique_ptr<Task> (*make)(const Config&, bool),
+                    std::string (*evaluation_lines)(const Config&)) {
   return {.make = make,
           .make_batches =
               [](const Config& config, bool training, DataParts& data) {
-                return make_text_batches(config, training, kColumns, data);
+                return make_ocr_batches(config, training, kColumns, data);
               },
-          .check_data = [](const Config& config) { return check_text_data(config, kPlanes); },
+          .check_data = [](const Config& config) { return check_ocr_data(config, kPlanes); },
           // They are missed when they are read.
           .missing_files = [](const Config&, bool) { return std::vector<std::string>(); },
           // MindOCR shows the root alone.
@@ -170,8 +170,8 @@ const TaskParts& task_parts(const Config& config) {
         .data_root = class_root,
         .evaluation_lines = [](const Config&) { return std::string(); }},
        // A batch has four more maps: text and its mask, borders and their mask.
-       text_parts<OcrColumns::kDetection, 3 + 4>(make_detection, detection_lines),
-       text_parts<OcrColumns::kRecognition, 3>(make_recognition, recognition_lines)}};
+       ocr_parts<OcrColumns::kDetection, 3 + 4>(make_detection, detection_lines),
+       ocr_parts<OcrColumns::kRecognition, 3>(make_recognition, recognition_lines)}};
   return tasks[static_cast<size_t>(config.model.type)];
 }
 

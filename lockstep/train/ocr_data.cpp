@@ -1,4 +1,4 @@
-#include "lockstep/train/text_data.h"
+#include "lockstep/train/ocr_data.h"
 
 #include <fmt/format.h>
 
@@ -80,7 +80,7 @@ void require_sources(const DatasetConfig& config) {
   }
 }
 
-class PipedSamples final : public TextSamples {
+class PipedSamples final : public OcrSamples {
  public:
   PipedSamples(std::unique_ptr<ocr::OcrDataset> data, ocr::Pipeline pipeline)
       : data_(std::move(data)), pipeline_(std::move(pipeline)) {}
@@ -102,8 +102,8 @@ class PipedSamples final : public TextSamples {
 /// polygons follow the image when it is resized. The records, their order and the random numbers of
 /// transforms depend on `seed` alone.
 /// Errors: kInvalidArgument, kNotFound, kCorrupt, naming file and line.
-std::shared_ptr<const TextSamples> make_text_samples(const DatasetConfig& config, int64_t seed,
-                                                     bool training) {
+std::shared_ptr<const OcrSamples> make_ocr_samples(const DatasetConfig& config, int64_t seed,
+                                                   bool training) {
   require_sources(config);
   const auto bits = static_cast<uint64_t>(seed);
   return std::make_shared<const PipedSamples>(make_dataset(config, bits),
@@ -125,20 +125,20 @@ int64_t pixels_of(const std::vector<ocr::Transform>& pipeline) {
 
 }  // namespace
 
-std::unique_ptr<const BatchMaker> make_text_batches(const Config& config, bool training,
-                                                    OcrColumns columns, DataParts& parts) {
+std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool training,
+                                                   OcrColumns columns, DataParts& parts) {
   const int64_t seed = config.system.seed;
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
-  const auto samples = make_text_samples(dataset, seed, training);
+  const auto samples = make_ocr_samples(dataset, seed, training);
   parts.samples = samples->size();
   parts.notes = samples->notes();
-  return text_batches(samples, training ? columns : OcrColumns::kGroundTruth,
-                      static_cast<uint64_t>(seed));
+  return ocr_batches(samples, training ? columns : OcrColumns::kGroundTruth,
+                     static_cast<uint64_t>(seed));
 }
 
-CheckedData check_text_data(const Config& config, int64_t planes) {
+CheckedData check_ocr_data(const Config& config, int64_t planes) {
   const auto count = [&](const DatasetConfig& dataset, bool training) {
-    return make_text_samples(dataset, config.system.seed, training)->size();
+    return make_ocr_samples(dataset, config.system.seed, training)->size();
   };
   CheckedData data;
   data.image_elements = planes * pixels_of(config.train.dataset.pipeline);

@@ -10,9 +10,9 @@ namespace lockstep {
 
 /// See TaskParts. `columns`: of training; evaluations have the ground truth.
 /// Errors: kInvalidArgument, kNotFound, kCorrupt, naming file and line.
-std::unique_ptr<const BatchMaker> make_text_batches(const Config& config, bool training,
-                                                    OcrColumns columns, DataParts& parts);
+std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool training,
+                                                   OcrColumns columns, DataParts& parts);
 /// `planes`: numbers for each pixel of a sample.
-CheckedData check_text_data(const Config& config, int64_t planes);
+CheckedData check_ocr_data(const Config& config, int64_t planes);
 
 }  // namespace lockstep
