@@ -9,6 +9,7 @@
 // key that would change the result and is not supported is an error.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -174,7 +175,11 @@ struct MetricConfig {
   std::vector<OwnMetric> own;  ///< The registered ones of `names`.
   /// Ranks the checkpoints: one of the figures, by default the first.
   std::string main_indicator = "acc";
-  std::vector<int64_t> top_k;                         ///< TopKMetric; empty: 1 and 5.
+  /// TopKMetric without `k`; 5 only if there are more than 5 classes.
+  static constexpr std::array<int64_t, 2> kDefaultTopK = {1, 5};
+  std::vector<int64_t> top_k;  ///< TopKMetric; empty: see top_ks().
+  /// top_k, or by default those of kDefaultTopK that fit `classes`; 0: unknown.
+  std::vector<int64_t> top_ks(int64_t classes) const;
   std::vector<Average> averages = {Average::kMacro};  ///< F1Metric.
   ocr::DetMetricOptions det;
   ocr::RecMetricOptions rec;

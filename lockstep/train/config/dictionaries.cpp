@@ -5,6 +5,7 @@
 #include "lockstep/error.h"
 #include "lockstep/ocr/text/dictionary.h"
 #include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/yaml_writer.h"
 
 namespace lockstep {
 namespace {
@@ -58,7 +59,7 @@ std::string shown_dictionary(const ocr::CharacterOptions& characters) {
   return fmt::format(
       "character_dict_path {}, use_space_char {}",
       characters.character_dict_path.empty() ? "null" : characters.character_dict_path,
-      characters.use_space_char ? "True" : "False");
+      yaml_flag(characters.use_space_char));
 }
 
 /// Training and evaluation must use the same dictionary.

@@ -23,15 +23,17 @@ bool is_among(const std::vector<std::string>& list, const std::string& text) {
 }
 
 void read_top_k(Section& section, MetricConfig& config) {
-  section.record("k", "a list of whole numbers from 1 up", "[1, 5]",
+  section.record("k", "a list of whole numbers from 1 up",
+                 fmt::format("[{}]", fmt::join(MetricConfig::kDefaultTopK, ", ")),
                  "*ours*: of top_1, top_5, ...: a sample counts if its class is among the k best");
   section.read("k", config.top_k, {1, 1 << 24}, "");
   if (section.has("k") && config.top_k.empty()) section.fail("k", "must not be an empty list");
 }
 
 void read_averages(Section& section, MetricConfig& config) {
-  const std::vector<std::string> known = {"macro", "micro", "class"};
-  section.record("average", "some of macro, micro, class", "macro",
+  const std::vector<std::string> known = {"macro", "micro", "class"};  // by Average
+  const std::string kind = fmt::format("some of {}", fmt::join(known, ", "));
+  section.record("average", kind, known[static_cast<size_t>(config.averages.front())],
                  "*ours*: of f1, precision and recall: the mean over classes; of all classes' "
                  "counts (f1_micro); of each class (f1_0, f1_1, ...)");
   std::vector<std::string> given;
@@ -41,8 +43,8 @@ void read_averages(Section& section, MetricConfig& config) {
   for (const auto& name : given) {
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
-      section.fail("average", fmt::format("must be some of macro, micro, class, not '{}'{}", name,
-                                          did_you_mean(name, known)));
+      section.fail("average",
+                   fmt::format("must be {}, not '{}'{}", kind, name, did_you_mean(name, known)));
     }
     config.averages.push_back(static_cast<Average>(found - known.begin()));
   }
@@ -55,8 +57,7 @@ std::vector<std::string> figures_of(const std::string& metric, const MetricConfi
   if (metric == "MapMetric") return {"map"};
   std::vector<std::string> names;
   if (metric == "TopKMetric") {
-    const auto ks = config.top_k.empty() ? std::vector<int64_t>{1, 5} : config.top_k;
-    for (const int64_t k : ks) names.push_back(fmt::format("top_{}", k));
+    for (const int64_t k : config.top_ks(0)) names.push_back(fmt::format("top_{}", k));
   } else {
     for (const auto average : config.averages) {
       if (average == Average::kClass) continue;
@@ -91,6 +92,15 @@ void read_main_indicator(Section& section, MetricConfig& config) {
 }
 
 }  // namespace
+
+std::vector<int64_t> MetricConfig::top_ks(int64_t classes) const {
+  if (!top_k.empty()) return top_k;
+  std::vector<int64_t> fitting;
+  for (const int64_t k : kDefaultTopK) {
+    if (k == 1 || classes == 0 || k < classes) fitting.push_back(k);
+  }
+  return fitting;
+}
 
 std::vector<std::string> read_metric_names(Section& section, const std::vector<std::string>& known,
                                            const std::string& about) {

@@ -6,6 +6,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
+#include "lockstep/train/config/yaml_writer.h"
 
 namespace lockstep {
 namespace {
@@ -14,7 +15,7 @@ constexpr auto kNone = "None";
 
 void read_resume(Section& section, ModelConfig& config) {
   section.record(
-      "resume", "True, False or a checkpoint", "False",
+      "resume", "True, False or a checkpoint", yaml_flag(config.resume),
       "resumes from a checkpoint; `DIR/train_resume.ckpt` is the newest in DIR, and True "
       "the newest in `train.ckpt_save_dir`");
   const Node* node = section.any("resume");
@@ -79,7 +80,8 @@ void read_network(Section& section, ModelConfig& config) {
 void read_weights(Section& section, std::string& weights, const std::string& known, bool by_default,
                   const std::string& about) {
   const std::string key = "pretrained";
-  section.record(key, "a file, an address, True or False", by_default ? "True" : "", about);
+  section.record(key, "a file, an address, True or False", by_default ? yaml_flag(true) : "",
+                 about);
   if (by_default && !section.present(key)) section.read(key, by_default, "");
   const Node* node = section.any(key);
   bool flag = false;

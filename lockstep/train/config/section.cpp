@@ -145,7 +145,7 @@ void Section::record(const std::string& key, const std::string& kind, const std:
 }
 
 void Section::read(const std::string& key, bool& value, const std::string& about) {
-  const std::string fallback = value ? "True" : "False";
+  const std::string fallback = yaml_flag(value);
   record(key, "True or False", fallback, about);
   const Node* node = this->value(key);
   if (node == nullptr) return fill(key, Node::scalar(fallback));
@@ -310,7 +310,7 @@ void Section::only(const std::string& key, const std::vector<std::string>& value
   const bool scalar = node->kind == Node::Kind::kScalar;
   if (scalar || node->kind == Node::Kind::kNull) {
     bool flag = false;
-    const std::string text = scalar && read_flag(*node, &flag) ? (flag ? "True" : "False")
+    const std::string text = scalar && read_flag(*node, &flag) ? yaml_flag(flag)
                              : scalar                          ? node->text
                                                                : "";
     if (contains(values, text)) return;

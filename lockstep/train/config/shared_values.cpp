@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/train/config/node.h"
+#include "lockstep/train/config/yaml_writer.h"
 
 namespace lockstep {
 namespace {
@@ -41,7 +42,7 @@ std::string text_of(const Node& node) {
   int64_t whole = 0;
   double number = 0;
   if (node.kind == Node::Kind::kNull) return "null";
-  if (read_flag(node, &flag)) return flag ? "True" : "False";
+  if (read_flag(node, &flag)) return yaml_flag(flag);
   if (read_whole(node, &whole)) return std::to_string(whole);
   if (read_number(node, &number)) return fmt::format("{}", number);
   return node.text;

@@ -85,4 +85,8 @@ std::string yaml_number(double value) {
   return text.insert(std::min(exponent, text.size()), ".0");
 }
 
+const char* yaml_flag(bool value) {
+  return value ? "True" : "False";
+}
+
 }  // namespace lockstep

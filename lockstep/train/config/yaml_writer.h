@@ -13,4 +13,7 @@ std::string write_yaml(const Node& root);
 /// A number that YAML 1.1 reads as a float: "0.1", "1.0", "1.0e-06" ("1e-06" would be a text).
 std::string yaml_number(double value);
 
+/// "True" or "False", as MindOCR writes them.
+const char* yaml_flag(bool value);
+
 }  // namespace lockstep

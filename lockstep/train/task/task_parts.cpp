@@ -45,13 +45,6 @@ LossFunction checked(const OwnLoss& own) {
   };
 }
 
-/// Of TopKMetric. Without `k`: 5 only where it says something.
-std::vector<int64_t> top_ks(const MetricConfig& config, int64_t classes) {
-  if (!config.top_k.empty()) return config.top_k;
-  if (classes > 0 && classes <= 5) return {1};
-  return {1, 5};
-}
-
 std::unique_ptr<Metric> make_own_metric(const OwnMetric& own, int64_t classes) {
   auto metric = own.make(classes);
   if (metric) return metric;
@@ -64,7 +57,7 @@ std::unique_ptr<Metric> make_class_metric(const MetricConfig& config, const std:
   for (const auto& own : config.own) {
     if (own.name == name) return make_own_metric(own, classes);
   }
-  if (name == "TopKMetric") return top_k_metric(top_ks(config, classes));
+  if (name == "TopKMetric") return top_k_metric(config.top_ks(classes));
   if (name == "F1Metric") return f1_metric(classes, config.averages);
   if (name == "AucMetric") return auc_metric(scores);
   if (name == "MapMetric") return map_metric(scores);

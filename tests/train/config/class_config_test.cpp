@@ -104,6 +104,17 @@ TEST(ClassMetric, IsOneOrAList) {
   EXPECT_EQ(ranked.main_indicator, "map");
 }
 
+TEST(ClassMetric, FiveOfFewClassesIsNoDefault) {
+  using Counts = std::vector<int64_t>;
+  MetricConfig metric;
+  EXPECT_EQ(metric.top_ks(0), (Counts{1, 5})) << "unknown";
+  EXPECT_EQ(metric.top_ks(6), (Counts{1, 5}));
+  EXPECT_EQ(metric.top_ks(5), Counts{1});
+  EXPECT_EQ(metric.top_ks(1), Counts{1});
+  metric.top_k = {5, 2};
+  EXPECT_EQ(metric.top_ks(5), (Counts{5, 2})) << "as given";
+}
+
 TEST(ClassMetric, FaultsAreNamed) {
   EXPECT_EQ(class_fault("metric={name: [ClsMetric, F1]}"),
             "metric.name must be one or some of ClsMetric, TopKMetric, F1Metric, AucMetric, "
