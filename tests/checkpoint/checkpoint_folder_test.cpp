@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/staged_folder.h"

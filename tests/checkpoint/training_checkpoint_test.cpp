@@ -4,6 +4,8 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
+
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/optimizer_state.h"

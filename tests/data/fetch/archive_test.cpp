@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lockstep/base/file.h"
 #include "tests/data/errors.h"
 #include "tests/data/fetch/make_archive.h"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/data/pictures/shard_samples.h"
 #include "tests/data/pictures/drawn.h"
