@@ -46,9 +46,9 @@ int run_evaluation(const Config& config, World world);
 int run_find_lr(const Config& config, World world, int64_t steps);
 
 /// Collective. Builds the model, reads the checkpoint to resume from, and prints the effective
-/// configuration and the plan of the run on rank 0. Of the data it checks only the files' sizes;
-/// for missing files it assumes the official size. Errors: those of the start of run_training(), as
-/// far as they show without the data.
+/// configuration and the summary of the run on rank 0. Of the data it checks only the files'
+/// sizes; for missing files it assumes the official size. Errors: those of the start of
+/// run_training(), as far as they show without the data.
 int run_check(const Config& config, World world);
 
 }  // namespace lockstep

@@ -9,10 +9,10 @@
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/patience.h"
-#include "lockstep/train/plan.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/run_summary.h"
 #include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/setup.h"
@@ -53,19 +53,20 @@ int run_check(const Config& config, World world) {
   for (const auto& line : missing_weights(config)) log_warn(line);
   for (const auto& line : task_parts(config).missing_files(config, true)) log_warn(line);
   if (!resumed.warning.empty()) log_warn(resumed.warning);
-  RunPlan plan;
-  plan.parameters = count_parameters(*model, true);
-  plan.trainable = count_trainable(*model);
-  plan.num_ranks = world.size;
-  plan.num_virtual_ranks = virtual_ranks_of(config, world).total;
-  plan.data_threads = data_threads(config.train.loader, workers_of(world));
-  plan.train_samples = data.samples;
-  plan.samples_note = data.note;
-  plan = complete_plan(plan, config, state_copies(config.optimizer), data.image_elements);
-  require_batch(plan.steps_per_epoch, plan.samples_a_virtual_rank, config.train.loader.batch_size);
+  RunSummary summary;
+  summary.parameters = count_parameters(*model, true);
+  summary.trainable = count_trainable(*model);
+  summary.num_ranks = world.size;
+  summary.num_virtual_ranks = virtual_ranks_of(config, world).total;
+  summary.data_threads = data_threads(config.train.loader, workers_of(world));
+  summary.train_samples = data.samples;
+  summary.samples_note = data.note;
+  summary = complete_summary(summary, config, state_copies(config.optimizer), data.image_elements);
+  require_batch(summary.steps_per_epoch, summary.samples_a_virtual_rank,
+                config.train.loader.batch_size);
   if (data.note.empty()) check_resumable(resumed.state, data.samples);
   if (const auto note = schedule_note(config.scheduler); !note.empty()) log_warn(note);
-  fmt::print("{}\n{}", write_yaml(config.effective), describe(plan, config, device));
+  fmt::print("{}\n{}", write_yaml(config.effective), describe(summary, config, device));
   return 0;
 }
 

@@ -12,9 +12,9 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/train/disk_work.h"
-#include "lockstep/train/plan.h"
 #include "lockstep/train/rank_change.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/run_summary.h"
 
 namespace lockstep {
 namespace {

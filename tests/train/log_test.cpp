@@ -8,7 +8,7 @@
 #include "lockstep/train/callbacks/step_log.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/log/training_log.h"
-#include "lockstep/train/plan.h"
+#include "lockstep/train/run_summary.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -182,51 +182,51 @@ TEST(Lines, WarnsOfAnEvaluationOfNothing) {
                                       "no sample could be evaluated: the figures are 0"}));
 }
 
-TEST(Plan, Arithmetic) {
+TEST(RunSummary, Arithmetic) {
   Config config;
   config.scheduler.num_epochs = 3;
   config.train.loader = {.batch_size = 4, .drop_remainder = false, .prefetch_size = 1};
   config.train.gradient_accumulation_steps = 2;
-  RunPlan plan;
-  plan.num_ranks = plan.num_virtual_ranks = 2;
-  plan.train_samples = 17;
-  plan.parameters = plan.trainable = 1 << 20;
-  plan = complete_plan(plan, config, 2, 48);
-  EXPECT_EQ(plan.samples_a_rank, 9);
-  EXPECT_EQ(plan.steps_per_epoch, 3);
-  EXPECT_EQ(plan.optimizer_steps, 6);
-  EXPECT_EQ(plan.optimizer_bytes, 8 << 20);
+  RunSummary summary;
+  summary.num_ranks = summary.num_virtual_ranks = 2;
+  summary.train_samples = 17;
+  summary.parameters = summary.trainable = 1 << 20;
+  summary = complete_summary(summary, config, 2, 48);
+  EXPECT_EQ(summary.samples_a_rank, 9);
+  EXPECT_EQ(summary.steps_per_epoch, 3);
+  EXPECT_EQ(summary.optimizer_steps, 6);
+  EXPECT_EQ(summary.optimizer_bytes, 8 << 20);
   config.train.max_steps = 5;
   config.train.loader.drop_remainder = true;
-  plan = complete_plan(plan, config, 1, 48);
-  EXPECT_EQ(plan.steps_per_epoch, 2);
-  EXPECT_EQ(plan.optimizer_steps, 3);
-  EXPECT_NE(describe(plan, config).find("optimizer 4.0 MiB"), std::string::npos);
+  summary = complete_summary(summary, config, 1, 48);
+  EXPECT_EQ(summary.steps_per_epoch, 2);
+  EXPECT_EQ(summary.optimizer_steps, 3);
+  EXPECT_NE(describe(summary, config).find("optimizer 4.0 MiB"), std::string::npos);
 }
 
 // Weights of 2 bytes and float32 masters; gradients of 2 bytes for each sum of virtual ranks, and
 // float32.
-TEST(Plan, OfMixedPrecision) {
+TEST(RunSummary, OfMixedPrecision) {
   Config config;
   config.train.loader = {.batch_size = 4};
   config.system.amp_level = AmpLevel::kO1;
-  RunPlan plan;
-  plan.num_virtual_ranks = 2;
-  plan.train_samples = 17;
-  plan.parameters = plan.trainable = 1 << 20;
-  EXPECT_EQ(complete_plan(plan, config, 1, 48).weights_bytes, 4 << 20);
+  RunSummary summary;
+  summary.num_virtual_ranks = 2;
+  summary.train_samples = 17;
+  summary.parameters = summary.trainable = 1 << 20;
+  EXPECT_EQ(complete_summary(summary, config, 1, 48).weights_bytes, 4 << 20);
   config.train.ema = true;
-  EXPECT_EQ(complete_plan(plan, config, 1, 48).weights_bytes, 8 << 20);
+  EXPECT_EQ(complete_summary(summary, config, 1, 48).weights_bytes, 8 << 20);
   config.train.ema = false;
-  EXPECT_NE(describe(plan, config)
+  EXPECT_NE(describe(summary, config)
                 .find("\nPrecision: amp_level O1: convolutions and matrix products in bfloat16 "
                       "(libtorch has no float16 convolutions on the CPU), weights float32; loss "
                       "scale 1\nRanks"),
             std::string::npos)
-      << describe(plan, config);
+      << describe(summary, config);
   config.system.amp_level = AmpLevel::kO2;
   config.loss_scaler = LossScalerConfig{.dynamic = true, .loss_scale = 512};
-  const auto full = complete_plan(plan, config, 1, 48);
+  const auto full = complete_summary(summary, config, 1, 48);
   EXPECT_EQ(full.weights_bytes, 6 << 20);
   EXPECT_EQ(full.gradient_bytes, (2 * 2 + 4) << 20);
   EXPECT_EQ(full.optimizer_bytes, 4 << 20);
@@ -236,47 +236,47 @@ TEST(Plan, OfMixedPrecision) {
   EXPECT_EQ(precision_line(Config()), "");
 }
 
-TEST(Plan, OfVirtualRanks) {
+TEST(RunSummary, OfVirtualRanks) {
   Config config;
   config.train.loader = {.batch_size = 4, .drop_remainder = true, .prefetch_size = 1};
   config.parallel.virtual_ranks = 8;
-  RunPlan plan;
-  plan.num_ranks = 2;
-  plan.num_virtual_ranks = 8;
-  plan.train_samples = 130;
-  plan.parameters = plan.trainable = 1 << 20;
-  plan = complete_plan(plan, config, 0, 48);
-  EXPECT_EQ(plan.samples_a_virtual_rank, 17);
-  EXPECT_EQ(plan.samples_a_rank, 68);
-  EXPECT_EQ(plan.steps_per_epoch, 4);
-  EXPECT_EQ(plan.gradient_bytes, 3 * (4 << 20));            // of 4 virtual ranks: log2(4) + 1
-  EXPECT_EQ(plan.batches_bytes, 4 * 4 * (2 + 1) * 48 * 4);  // two ahead of a thread, one in use
-  EXPECT_NE(describe(plan, config).find("Batch: 4 x 8 virtual ranks x 1 accumulated = 32\n"),
+  RunSummary summary;
+  summary.num_ranks = 2;
+  summary.num_virtual_ranks = 8;
+  summary.train_samples = 130;
+  summary.parameters = summary.trainable = 1 << 20;
+  summary = complete_summary(summary, config, 0, 48);
+  EXPECT_EQ(summary.samples_a_virtual_rank, 17);
+  EXPECT_EQ(summary.samples_a_rank, 68);
+  EXPECT_EQ(summary.steps_per_epoch, 4);
+  EXPECT_EQ(summary.gradient_bytes, 3 * (4 << 20));            // of 4 virtual ranks: log2(4) + 1
+  EXPECT_EQ(summary.batches_bytes, 4 * 4 * (2 + 1) * 48 * 4);  // two ahead of a thread, one in use
+  EXPECT_NE(describe(summary, config).find("Batch: 4 x 8 virtual ranks x 1 accumulated = 32\n"),
             std::string::npos);
-  plan.data_threads = 7;
-  EXPECT_EQ(complete_plan(plan, config, 0, 48).batches_bytes, 4 * 4 * (8 + 1) * 48 * 4);
+  summary.data_threads = 7;
+  EXPECT_EQ(complete_summary(summary, config, 0, 48).batches_bytes, 4 * 4 * (8 + 1) * 48 * 4);
   config.train.gradient_accumulation_steps = 2;
-  EXPECT_EQ(complete_plan(plan, config, 0, 48).gradient_bytes, 5 * (4 << 20));
+  EXPECT_EQ(complete_summary(summary, config, 0, 48).gradient_bytes, 5 * (4 << 20));
 }
 
 // 3, 3 and 2: rank 1 has virtual rank 3 alone and then 4 and 5.
-TEST(Plan, OfVirtualRanksThatAreNotEquallyMany) {
+TEST(RunSummary, OfVirtualRanksThatAreNotEquallyMany) {
   Config config;
   config.train.loader = {.batch_size = 4, .drop_remainder = true, .prefetch_size = 1};
   config.parallel.virtual_ranks = 8;
-  RunPlan plan;
-  plan.num_ranks = 3;
-  plan.num_virtual_ranks = 8;
-  plan.train_samples = 130;
-  plan.parameters = plan.trainable = 1 << 20;
-  plan = complete_plan(plan, config, 0, 48);
-  EXPECT_EQ(plan.samples_a_rank, 51);
-  EXPECT_EQ(plan.steps_per_epoch, 4);
-  EXPECT_EQ(plan.gradient_bytes, 3 * (4 << 20));
-  EXPECT_EQ(plan.batches_bytes, 4 * 3 * (2 + 1) * 48 * 4);
-  EXPECT_NE(describe(plan, config).find("Samples: 130 (at most 51 a rank)"), std::string::npos);
+  RunSummary summary;
+  summary.num_ranks = 3;
+  summary.num_virtual_ranks = 8;
+  summary.train_samples = 130;
+  summary.parameters = summary.trainable = 1 << 20;
+  summary = complete_summary(summary, config, 0, 48);
+  EXPECT_EQ(summary.samples_a_rank, 51);
+  EXPECT_EQ(summary.steps_per_epoch, 4);
+  EXPECT_EQ(summary.gradient_bytes, 3 * (4 << 20));
+  EXPECT_EQ(summary.batches_bytes, 4 * 3 * (2 + 1) * 48 * 4);
+  EXPECT_NE(describe(summary, config).find("Samples: 130 (at most 51 a rank)"), std::string::npos);
   config.train.gradient_accumulation_steps = 2;
-  EXPECT_EQ(complete_plan(plan, config, 0, 48).gradient_bytes, 4 * (4 << 20));
+  EXPECT_EQ(complete_summary(summary, config, 0, 48).gradient_bytes, 4 * (4 << 20));
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ const OptionGroup<TrainRequest>& train_options() {
        {"opt", 'o', OptionKind::kWords, "key.sub=value ...",
         "values that replace those of the file", add_text<&R::overrides>},
        {"check", 0, OptionKind::kFlag, "",
-        "only check the file; print configuration and plan of the run (not with --eval)",
+        "only check the file; print configuration and summary of the run (not with --eval)",
         set_flag<&R::check>},
        {"eval", 0, OptionKind::kFlag, "",
         "only evaluate the best checkpoint (or eval.ckpt_load_path) (not with --check)",

@@ -1,5 +1,5 @@
 #pragma once
-// The plan of a run, printed before it starts.
+// Counts and sizes of a run, printed before it starts.
 
 #include <c10/core/Device.h>
 
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-struct RunPlan {
+struct RunSummary {
   int64_t parameters = 0;
   int64_t trainable = 0;
   int num_ranks = 1;
@@ -27,10 +27,10 @@ struct RunPlan {
   int64_t batches_bytes = 0;  ///< Of images made ahead.
 };
 
-/// The arithmetic part of the plan; the caller fills in parameters, ranks, virtual ranks and
+/// The arithmetic part of the summary; the caller fills in parameters, ranks, virtual ranks and
 /// samples.
-RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
-                      int64_t image_elements);
+RunSummary complete_summary(RunSummary summary, const Config& config, int optimizer_copies,
+                            int64_t image_elements);
 
 /// Number of optimizer steps in `steps` micro-steps of one epoch; the micro-steps left at its end
 /// make one, too.
@@ -42,7 +42,8 @@ void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, int6
 /// without a loss scaler.
 std::string precision_line(const Config& config, c10::DeviceType device = c10::kCPU);
 
-/// The plan for display: "Model: ...\nParameters: ...\n...".
-std::string describe(const RunPlan& plan, const Config& config, c10::Device device = c10::kCPU);
+/// The summary for display: "Model: ...\nParameters: ...\n...".
+std::string describe(const RunSummary& summary, const Config& config,
+                     c10::Device device = c10::kCPU);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "lockstep/train/plan.h"
+#include "lockstep/train/run_summary.h"
 
 #include <fmt/format.h>
 
@@ -48,10 +48,10 @@ int64_t gradient_copies(const VirtualRankRange& range, bool accumulates) {
 }
 
 /// Of the rank with the most.
-int64_t most_gradient_copies(const RunPlan& plan, bool accumulates) {
+int64_t most_gradient_copies(const RunSummary& summary, bool accumulates) {
   int64_t most = 0;
-  for (int rank = 0; rank < plan.num_ranks; ++rank) {
-    const auto range = deal_virtual_ranks(plan.num_virtual_ranks, rank, plan.num_ranks);
+  for (int rank = 0; rank < summary.num_ranks; ++rank) {
+    const auto range = deal_virtual_ranks(summary.num_virtual_ranks, rank, summary.num_ranks);
     most = std::max(most, gradient_copies(range, accumulates));
   }
   return most;
@@ -63,32 +63,33 @@ int64_t optimizer_steps_of(int64_t steps, const TrainSection& train) {
   return divide_up(steps, train.gradient_accumulation_steps);
 }
 
-RunPlan complete_plan(RunPlan plan, const Config& config, int optimizer_copies,
-                      int64_t image_elements) {
+RunSummary complete_summary(RunSummary summary, const Config& config, int optimizer_copies,
+                            int64_t image_elements) {
   const auto& loader = config.train.loader;
-  const int64_t most_virtual_ranks = divide_up(plan.num_virtual_ranks, plan.num_ranks);
-  plan.samples_a_virtual_rank = divide_up(plan.train_samples, plan.num_virtual_ranks);
-  plan.samples_a_rank = plan.samples_a_virtual_rank * most_virtual_ranks;
-  plan.steps_per_epoch =
-      batches_of(plan.samples_a_virtual_rank, loader.batch_size, loader.drop_remainder);
-  plan.optimizer_steps =
-      optimizer_steps_of(plan.steps_per_epoch, config.train) * config.scheduler.num_epochs;
+  const int64_t most_virtual_ranks = divide_up(summary.num_virtual_ranks, summary.num_ranks);
+  summary.samples_a_virtual_rank = divide_up(summary.train_samples, summary.num_virtual_ranks);
+  summary.samples_a_rank = summary.samples_a_virtual_rank * most_virtual_ranks;
+  summary.steps_per_epoch =
+      batches_of(summary.samples_a_virtual_rank, loader.batch_size, loader.drop_remainder);
+  summary.optimizer_steps =
+      optimizer_steps_of(summary.steps_per_epoch, config.train) * config.scheduler.num_epochs;
   if (config.train.max_steps > 0) {
-    plan.optimizer_steps = std::min(plan.optimizer_steps, config.train.max_steps);
+    summary.optimizer_steps = std::min(summary.optimizer_steps, config.train.max_steps);
   }
-  const int64_t copies = most_gradient_copies(plan, config.train.gradient_accumulation_steps > 1);
-  plan.weights_bytes = plan.parameters * kFloatBytes;
-  plan.gradient_bytes = plan.trainable * kFloatBytes * copies;
+  const bool accumulates = config.train.gradient_accumulation_steps > 1;
+  const int64_t copies = most_gradient_copies(summary, accumulates);
+  summary.weights_bytes = summary.parameters * kFloatBytes;
+  summary.gradient_bytes = summary.trainable * kFloatBytes * copies;
   if (has_masters(config)) {
-    plan.weights_bytes += plan.parameters * kLowBytes;
-    plan.gradient_bytes = plan.trainable * (kLowBytes * copies + kFloatBytes);
+    summary.weights_bytes += summary.parameters * kLowBytes;
+    summary.gradient_bytes = summary.trainable * (kLowBytes * copies + kFloatBytes);
   }
-  if (config.train.ema) plan.weights_bytes += plan.parameters * kFloatBytes;
-  plan.optimizer_bytes = plan.trainable * kFloatBytes * optimizer_copies;
-  plan.batches_bytes = loader.batch_size * most_virtual_ranks *
-                       (batches_ahead(loader, plan.data_threads) + 1) * image_elements *
-                       kFloatBytes;
-  return plan;
+  if (config.train.ema) summary.weights_bytes += summary.parameters * kFloatBytes;
+  summary.optimizer_bytes = summary.trainable * kFloatBytes * optimizer_copies;
+  summary.batches_bytes = loader.batch_size * most_virtual_ranks *
+                          (batches_ahead(loader, summary.data_threads) + 1) * image_elements *
+                          kFloatBytes;
+  return summary;
 }
 
 void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, int64_t batch_size) {
@@ -118,9 +119,9 @@ std::string precision_line(const Config& config, c10::DeviceType device) {
   return line;
 }
 
-std::string describe(const RunPlan& plan, const Config& config, c10::Device device) {
-  const int64_t sum =
-      plan.weights_bytes + plan.gradient_bytes + plan.optimizer_bytes + plan.batches_bytes;
+std::string describe(const RunSummary& summary, const Config& config, c10::Device device) {
+  const int64_t sum = summary.weights_bytes + summary.gradient_bytes + summary.optimizer_bytes +
+                      summary.batches_bytes;
   const int64_t batch = config.train.loader.batch_size;
   const int64_t accumulation = config.train.gradient_accumulation_steps;
   const std::string precision = precision_line(config, device.type());
@@ -135,17 +136,17 @@ std::string describe(const RunPlan& plan, const Config& config, c10::Device devi
       "Memory of a rank: {} = weights {} + gradients {} + optimizer {} + batches {}; activations "
       "come on top\n"
       "Results: {}\n",
-      config.model.name(), plan.parameters, plan.trainable,
-      precision.empty() ? "" : "Precision: " + precision + "\n", plan.num_ranks,
-      device.is_cpu() ? "" : fmt::format(", this one on {}", device.str()), plan.train_samples,
-      plan.num_virtual_ranks % plan.num_ranks == 0 ? "" : "at most ", plan.samples_a_rank,
-      plan.samples_note, batch, plan.num_virtual_ranks,
+      config.model.name(), summary.parameters, summary.trainable,
+      precision.empty() ? "" : "Precision: " + precision + "\n", summary.num_ranks,
+      device.is_cpu() ? "" : fmt::format(", this one on {}", device.str()), summary.train_samples,
+      summary.num_virtual_ranks % summary.num_ranks == 0 ? "" : "at most ", summary.samples_a_rank,
+      summary.samples_note, batch, summary.num_virtual_ranks,
       config.parallel.virtual_ranks > 0 ? "virtual ranks" : "ranks", accumulation,
-      batch * plan.num_virtual_ranks * accumulation, plan.steps_per_epoch,
+      batch * summary.num_virtual_ranks * accumulation, summary.steps_per_epoch,
       counted(config.scheduler.num_epochs, "epoch"),
-      counted(plan.optimizer_steps, "optimizer step"), format_bytes(sum),
-      format_bytes(plan.weights_bytes), format_bytes(plan.gradient_bytes),
-      format_bytes(plan.optimizer_bytes), format_bytes(plan.batches_bytes),
+      counted(summary.optimizer_steps, "optimizer step"), format_bytes(sum),
+      format_bytes(summary.weights_bytes), format_bytes(summary.gradient_bytes),
+      format_bytes(summary.optimizer_bytes), format_bytes(summary.batches_bytes),
       config.train.ckpt_save_dir.string());
 }
 
