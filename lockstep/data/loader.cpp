@@ -35,29 +35,31 @@ int64_t Loader::num_batches(int64_t num_samples) const {
   return batches_of(num_samples, options_.batch_size, options_.drop_remainder);
 }
 
-Loader::SharedPlan Loader::make_plan(int64_t epoch, std::vector<int64_t> order,
-                                     std::optional<int64_t> num_counted) const {
+Loader::SharedSamples Loader::checked_samples(int64_t epoch, std::vector<int64_t> order,
+                                              std::optional<int64_t> num_counted) const {
   const int64_t size = maker_->size();
   for (const int64_t index : order) {
     require(index >= 0 && index < size, fmt::format("sample {} is not in [0, {})", index, size));
   }
   const int64_t all = std::ssize(order);
-  return std::make_shared<const Plan>(Plan{epoch, std::move(order), num_counted.value_or(all)});
+  return std::make_shared<const EpochSamples>(
+      EpochSamples{epoch, std::move(order), num_counted.value_or(all)});
 }
 
-Prefetcher<Batch>::Make Loader::making(SharedPlan plan) const {
-  return [this, plan = std::move(plan)](int64_t batch) { return make_batch(*plan, batch); };
+Prefetcher<Batch>::Make Loader::making(SharedSamples samples) const {
+  return
+      [this, samples = std::move(samples)](int64_t batch) { return make_batch(*samples, batch); };
 }
 
 void Loader::start(int64_t epoch, std::vector<int64_t> order, std::optional<int64_t> num_counted) {
-  const auto plan = make_plan(epoch, std::move(order), num_counted);
+  const auto samples = checked_samples(epoch, std::move(order), num_counted);
   const auto expected = std::exchange(following_, nullptr);
-  if (expected && *expected == *plan && batches_.go_on()) return;
-  batches_.start(num_batches(std::ssize(plan->order)), making(plan));
+  if (expected && *expected == *samples && batches_.go_on()) return;
+  batches_.start(num_batches(std::ssize(samples->order)), making(samples));
 }
 
 void Loader::follow(int64_t epoch, std::vector<int64_t> order) {
-  following_ = make_plan(epoch, std::move(order), std::nullopt);
+  following_ = checked_samples(epoch, std::move(order), std::nullopt);
   batches_.follow(num_batches(std::ssize(following_->order)), making(following_));
 }
 
@@ -72,13 +74,13 @@ std::optional<Batch> Loader::next() {
   }
 }
 
-Batch Loader::make_batch(const Plan& plan, int64_t batch) const {
+Batch Loader::make_batch(const EpochSamples& samples, int64_t batch) const {
   const int64_t begin = batch * options_.batch_size;
-  const int64_t rows = std::min(options_.batch_size, std::ssize(plan.order) - begin);
+  const int64_t rows = std::min(options_.batch_size, std::ssize(samples.order) - begin);
   return maker_->make(
-      {plan.epoch,
-       std::span(plan.order).subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
-       std::clamp<int64_t>(plan.num_counted - begin, 0, rows)});
+      {samples.epoch,
+       std::span(samples.order).subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
+       std::clamp<int64_t>(samples.num_counted - begin, 0, rows)});
 }
 
 }  // namespace lockstep

@@ -45,22 +45,22 @@ class Loader final : public BatchSource {
 
  private:
   /// The samples of an epoch.
-  struct Plan {
+  struct EpochSamples {
     int64_t epoch = 0;
     std::vector<int64_t> order;
     int64_t num_counted = 0;
 
-    bool operator==(const Plan&) const = default;
+    bool operator==(const EpochSamples&) const = default;
   };
-  using SharedPlan = std::shared_ptr<const Plan>;
-  SharedPlan make_plan(int64_t epoch, std::vector<int64_t> order,
-                       std::optional<int64_t> num_counted) const;
-  Prefetcher<Batch>::Make making(SharedPlan plan) const;
-  Batch make_batch(const Plan& plan, int64_t batch) const;
+  using SharedSamples = std::shared_ptr<const EpochSamples>;
+  SharedSamples checked_samples(int64_t epoch, std::vector<int64_t> order,
+                                std::optional<int64_t> num_counted) const;
+  Prefetcher<Batch>::Make making(SharedSamples samples) const;
+  Batch make_batch(const EpochSamples& samples, int64_t batch) const;
 
   std::unique_ptr<const BatchMaker> maker_;
   LoaderOptions options_;
-  SharedPlan following_;
+  SharedSamples following_;
   Prefetcher<Batch> batches_;  // last: its threads use the above
 };
 
