@@ -14,8 +14,8 @@
 #include "lockstep/comm/kernels/compress.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/auto_hook.h"
+#include "lockstep/parallel/chunks.h"
 #include "lockstep/parallel/int8_hook.h"
-#include "lockstep/parallel/pieces.h"
 #include "lockstep/parallel/power_sgd.h"
 
 namespace lockstep {
@@ -67,11 +67,11 @@ class RoundedAverage final : public CommHook {
                          int bucket) const {
     const auto* const from = values.data_ptr<float>();
     std::vector<Work> works;
-    for (int64_t piece = 0; piece < values.numel(); piece += kPieceElements) {
-      const int64_t elements = std::min(kPieceElements, values.numel() - piece);
-      char* const rounded = static_cast<char*>(staging->data()) + piece * kBytes;
+    for (int64_t chunk = 0; chunk < values.numel(); chunk += kChunkElements) {
+      const int64_t elements = std::min(kChunkElements, values.numel() - chunk);
+      char* const rounded = static_cast<char*>(staging->data()) + chunk * kBytes;
       in_threads(elements, kAtOnce, [&](int64_t begin, int64_t count) {
-        narrow(from + piece + begin, count, group.size(), dtype_, rounded + begin * kBytes);
+        narrow(from + chunk + begin, count, group.size(), dtype_, rounded + begin * kBytes);
       });
       works.push_back(group.all_reduce(rounded, elements, dtype_, ReduceOp::kSum, {.async = true},
                                        CallSite::here().of_bucket(bucket)));
@@ -81,15 +81,15 @@ class RoundedAverage final : public CommHook {
 
   void read(std::vector<Work>& works, const Staging& staging, const at::Tensor& values) const {
     auto* const to = values.data_ptr<float>();
-    int64_t piece = 0;
+    int64_t chunk = 0;
     for (Work& work : works) {
       work.wait();
-      const int64_t elements = std::min(kPieceElements, values.numel() - piece);
-      const char* const rounded = static_cast<char*>(staging->data()) + piece * kBytes;
+      const int64_t elements = std::min(kChunkElements, values.numel() - chunk);
+      const char* const rounded = static_cast<char*>(staging->data()) + chunk * kBytes;
       in_threads(elements, kAtOnce, [&](int64_t begin, int64_t count) {
-        widen(rounded + begin * kBytes, count, dtype_, to + piece + begin);
+        widen(rounded + begin * kBytes, count, dtype_, to + chunk + begin);
       });
-      piece += elements;
+      chunk += elements;
     }
   }
 

@@ -317,8 +317,8 @@ at::Tensor GradientMemory::packed_there(const BucketLayout& bucket) const {
       .view(to_scalar_type(static_cast<DType>(spec.kind)));
 }
 
-std::vector<GradientMemory::Piece> GradientMemory::pieces(const BucketLayout& bucket) {
-  std::vector<Piece> list;
+std::vector<GradientMemory::BucketPart> GradientMemory::parts(const BucketLayout& bucket) {
+  std::vector<BucketPart> list;
   if (!bucket.packed.empty()) {
     const GradientSpec& spec = specs_[static_cast<size_t>(bucket.packed.front())];
     list.push_back({static_cast<char*>(packed_->data()) + bucket.begin,
@@ -339,14 +339,14 @@ void GradientMemory::launch(const BucketLayout& bucket, ReduceOp op, std::vector
     works.push_back(all_reduce(group_, packed_there(bucket), op, {.async = true}, site));
     return;
   }
-  for (const Piece& piece : pieces(bucket)) {
+  for (const BucketPart& part : parts(bucket)) {
     works.push_back(
-        group_.all_reduce(piece.data, piece.count, piece.dtype, op, {.async = true}, site));
+        group_.all_reduce(part.data, part.count, part.dtype, op, {.async = true}, site));
   }
 }
 
-std::vector<at::Tensor> GradientMemory::like_pieces(const BucketLayout& bucket,
-                                                    std::span<const at::Tensor> gradients) const {
+std::vector<at::Tensor> GradientMemory::like_parts(const BucketLayout& bucket,
+                                                   std::span<const at::Tensor> gradients) const {
   std::vector<at::Tensor> list;
   if (!bucket.packed.empty()) {
     const at::Tensor all = at::zeros({bucket.end - bucket.begin}, at::kByte);
@@ -376,9 +376,9 @@ std::vector<std::function<void()>> GradientMemory::launch(
     SubtreeReduction& reduction, CallSite site) {
   const at::NoGradGuard no_grad;
   std::vector<std::vector<at::Tensor>> others;
-  for (const auto& gradients : earlier) others.push_back(like_pieces(bucket, gradients));
+  for (const auto& gradients : earlier) others.push_back(like_parts(bucket, gradients));
   std::vector<std::function<void()>> finishes;
-  const auto list = pieces(bucket);
+  const auto list = parts(bucket);
   for (size_t k = 0; k < list.size(); ++k) {
     std::vector<const void*> values;
     for (const auto& other : others) values.push_back(other[k].data_ptr());
@@ -389,8 +389,8 @@ std::vector<std::function<void()>> GradientMemory::launch(
 }
 
 void GradientMemory::divide(const BucketLayout& bucket, int divisor) {
-  for (const Piece& piece : pieces(bucket)) {
-    lockstep::divide(piece.data, piece.count, piece.dtype, divisor);
+  for (const BucketPart& part : parts(bucket)) {
+    lockstep::divide(part.data, part.count, part.dtype, divisor);
   }
 }
 

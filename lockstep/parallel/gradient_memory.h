@@ -116,17 +116,18 @@ class GradientMemory {
   const at::Tensor& reduced(int index) const { return reduced_[static_cast<size_t>(index)]; }
 
  private:
-  struct Piece {
+  /// Consecutive elements that are reduced at once: packed gradients, or one outside them.
+  struct BucketPart {
     void* data;
     int64_t count;
     DType dtype;
   };
   at::Tensor packed_there(const BucketLayout& bucket) const;
   /// The places of a bucket's gradients, on the host.
-  std::vector<Piece> pieces(const BucketLayout& bucket);
-  /// Other gradients, by parameter, in the order of pieces(): tensors of the same memory format.
-  std::vector<at::Tensor> like_pieces(const BucketLayout& bucket,
-                                      std::span<const at::Tensor> gradients) const;
+  std::vector<BucketPart> parts(const BucketLayout& bucket);
+  /// Other gradients, by parameter, in the order of parts(): tensors of the same memory format.
+  std::vector<at::Tensor> like_parts(const BucketLayout& bucket,
+                                     std::span<const at::Tensor> gradients) const;
   bool is_placed(size_t index) const { return !places_[index].defined(); }
   bool is_away(size_t index) const { return !there_.defined() && !parameters_[index].is_cpu(); }
   at::Tensor place_of(const at::Tensor& like, int64_t offset) const;

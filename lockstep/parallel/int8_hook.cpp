@@ -12,48 +12,48 @@
 #include "lockstep/base/rounding.h"
 #include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/compress.h"
+#include "lockstep/parallel/chunks.h"
 #include "lockstep/parallel/comm_hook_state.h"
-#include "lockstep/parallel/pieces.h"
 
 namespace lockstep {
 namespace {
 
 /// The state of one bucket. Legend: P ranks; B blocks per part; every rank has one part of the
-/// bucket. A piece is the same blocks of every part.
+/// bucket. A chunk is the same blocks of every part.
 struct Int8Bucket {
   int index = 0;             ///< GradientBucket::index.
   int64_t ranks = 0;         ///< P.
   int64_t elements = 0;      ///< Of the bucket.
   int64_t blocks = 0;        ///< B.
-  int64_t piece_blocks = 0;  ///< Of a part, in each piece but the last.
+  int64_t chunk_blocks = 0;  ///< Of a part, in each chunk but the last.
   at::Tensor rest;           ///< (P * B * 256): rounding errors of the gradients.
   at::Tensor sum_rest;       ///< (B * 256): rounding errors of this rank's sums.
-  /// By piece (P, bytes of its blocks), encoded: this rank's parts, then the sums of all.
+  /// By chunk (P, bytes of its blocks), encoded: this rank's parts, then the sums of all.
   std::shared_ptr<SharedBuffer> sent;
   std::shared_ptr<SharedBuffer>
       received;             ///< The same shape: all ranks' values of this rank's part.
-  std::vector<Work> works;  ///< By piece: operations in progress.
+  std::vector<Work> works;  ///< By chunk: operations in progress.
 
   Int8Bucket(ProcessGroup& group, const GradientBucket& bucket)
       : index(bucket.index), ranks(group.size()), elements(bucket.flat.numel()) {
     blocks = divide_up(elements, ranks * kScaledBlock);
-    piece_blocks = std::max<int64_t>(kPieceElements / (ranks * kScaledBlock), 1);
+    chunk_blocks = std::max<int64_t>(kChunkElements / (ranks * kScaledBlock), 1);
     rest = at::zeros({ranks * blocks * kScaledBlock}, at::kFloat);
     sum_rest = at::zeros({blocks * kScaledBlock}, at::kFloat);
     sent = group.allocate(ranks * scaled_bytes(blocks));
     received = group.allocate(ranks * scaled_bytes(blocks));
-    works.resize(static_cast<size_t>(divide_up(blocks, piece_blocks)));
+    works.resize(static_cast<size_t>(divide_up(blocks, chunk_blocks)));
   }
 };
 
 /// Blocks [begin, begin + blocks) of every part.
-struct Piece {
+struct Chunk {
   int64_t begin, blocks;
   char *sent, *received;  ///< (P, bytes).
 
-  Piece(const Int8Bucket& bucket, size_t index)
-      : begin(static_cast<int64_t>(index) * bucket.piece_blocks),
-        blocks(std::min(bucket.piece_blocks, bucket.blocks - begin)),
+  Chunk(const Int8Bucket& bucket, size_t index)
+      : begin(static_cast<int64_t>(index) * bucket.chunk_blocks),
+        blocks(std::min(bucket.chunk_blocks, bucket.blocks - begin)),
         sent(static_cast<char*>(bucket.sent->data()) + bucket.ranks * scaled_bytes(begin)),
         received(static_cast<char*>(bucket.received->data()) + bucket.ranks * scaled_bytes(begin)) {
   }
@@ -116,22 +116,22 @@ class Int8Hook final : public CommHook {
   /// gradients / P + rest, encoded: each rank gets its part.
   static void send_parts(Int8Bucket& bucket, const float* values, ProcessGroup& group) {
     for (size_t index = 0; index < bucket.works.size(); ++index) {
-      const Piece piece(bucket, index);
+      const Chunk chunk(bucket, index);
       for (int64_t part = 0; part < bucket.ranks; ++part) {
-        encode_part(bucket, piece, part, values);
+        encode_part(bucket, chunk, part, values);
       }
       bucket.works[index] =
-          group.all_to_all(piece.sent, piece.received, scaled_bytes(piece.blocks), DType::kUint8,
+          group.all_to_all(chunk.sent, chunk.received, scaled_bytes(chunk.blocks), DType::kUint8,
                            {.async = true}, CallSite::here().of_bucket(bucket.index));
     }
   }
 
-  static void encode_part(const Int8Bucket& bucket, const Piece& piece, int64_t part,
+  static void encode_part(const Int8Bucket& bucket, const Chunk& chunk, int64_t part,
                           const float* values) {
-    char* const out = piece.sent + part * scaled_bytes(piece.blocks);
-    const int64_t first = (part * bucket.blocks + piece.begin) * kScaledBlock;
+    char* const out = chunk.sent + part * scaled_bytes(chunk.blocks);
+    const int64_t first = (part * bucket.blocks + chunk.begin) * kScaledBlock;
     auto* const rest = bucket.rest.data_ptr<float>() + first;
-    in_threads(piece.blocks, kBlocksAtOnce, [&](int64_t begin, int64_t blocks) {
+    in_threads(chunk.blocks, kBlocksAtOnce, [&](int64_t begin, int64_t blocks) {
       const int64_t at = std::min(first + begin * kScaledBlock, bucket.elements);
       const int64_t count = std::min(blocks * kScaledBlock, bucket.elements - at);
       encode_scaled(values + at, count, static_cast<int>(bucket.ranks), blocks,
@@ -148,18 +148,18 @@ class Int8Hook final : public CommHook {
   static void add_part(Int8Bucket& bucket, ProcessGroup& group) {
     for (size_t index = 0; index < bucket.works.size(); ++index) {
       bucket.works[index].wait();
-      const Piece piece(bucket, index);
-      const int64_t bytes = scaled_bytes(piece.blocks);
-      char* const own = piece.sent + group.rank() * bytes;
-      auto* const rest = bucket.sum_rest.data_ptr<float>() + piece.begin * kScaledBlock;
-      in_threads(piece.blocks, kBlocksAtOnce, [&](int64_t begin, int64_t blocks) {
+      const Chunk chunk(bucket, index);
+      const int64_t bytes = scaled_bytes(chunk.blocks);
+      char* const own = chunk.sent + group.rank() * bytes;
+      auto* const rest = bucket.sum_rest.data_ptr<float>() + chunk.begin * kScaledBlock;
+      in_threads(chunk.blocks, kBlocksAtOnce, [&](int64_t begin, int64_t blocks) {
         std::vector<const char*> ins;
         for (int64_t rank = 0; rank < bucket.ranks; ++rank) {
-          ins.push_back(piece.received + rank * bytes + scaled_bytes(begin));
+          ins.push_back(chunk.received + rank * bytes + scaled_bytes(begin));
         }
         sum_scaled(ins, blocks, rest + begin * kScaledBlock, own + scaled_bytes(begin));
       });
-      bucket.works[index] = group.all_gather(own, piece.sent, bytes, DType::kUint8, {.async = true},
+      bucket.works[index] = group.all_gather(own, chunk.sent, bytes, DType::kUint8, {.async = true},
                                              CallSite::here().of_bucket(bucket.index));
     }
   }
@@ -167,18 +167,18 @@ class Int8Hook final : public CommHook {
   static void read_sums(Int8Bucket& bucket, float* values) {
     for (size_t index = 0; index < bucket.works.size(); ++index) {
       bucket.works[index].wait();
-      const Piece piece(bucket, index);
+      const Chunk chunk(bucket, index);
       for (int64_t part = 0; part < bucket.ranks; ++part) {
-        decode_part(bucket, piece, part, values);
+        decode_part(bucket, chunk, part, values);
       }
     }
   }
 
-  static void decode_part(const Int8Bucket& bucket, const Piece& piece, int64_t part,
+  static void decode_part(const Int8Bucket& bucket, const Chunk& chunk, int64_t part,
                           float* values) {
-    const char* const in = piece.sent + part * scaled_bytes(piece.blocks);
-    const int64_t first = (part * bucket.blocks + piece.begin) * kScaledBlock;
-    in_threads(piece.blocks, kBlocksAtOnce, [&](int64_t begin, int64_t blocks) {
+    const char* const in = chunk.sent + part * scaled_bytes(chunk.blocks);
+    const int64_t first = (part * bucket.blocks + chunk.begin) * kScaledBlock;
+    in_threads(chunk.blocks, kBlocksAtOnce, [&](int64_t begin, int64_t blocks) {
       const int64_t at = std::min(first + begin * kScaledBlock, bucket.elements);
       const int64_t count = std::min(blocks * kScaledBlock, bucket.elements - at);
       decode_scaled(in + scaled_bytes(begin), count, values + at);

@@ -12,7 +12,7 @@
 
 #include "lockstep/collectives.h"
 #include "lockstep/distributed_data_parallel.h"
-#include "lockstep/parallel/pieces.h"
+#include "lockstep/parallel/chunks.h"
 #include "lockstep/parallel/power_sgd.h"
 #include "tests/parallel/two_heads.h"
 #include "tests/support/error_of.h"
@@ -287,12 +287,12 @@ struct Given : torch::nn::Module {
   Tensor forward(const Tensor& slope) { return (w * slope).sum(); }
 };
 
-/// By rank, of a bucket of several pieces.
-std::vector<Tensor> averages_of_pieces(const std::string& hook, at::ScalarType type, int threads) {
+/// By rank, of a bucket of several chunks.
+std::vector<Tensor> averages_of_chunks(const std::string& hook, at::ScalarType type, int threads) {
   std::vector<Tensor> averages(3);
   run_rank_threads(3, [&](World world) {
     at::set_num_threads(threads);
-    constexpr int64_t kElements = 2 * kPieceElements + 1001;
+    constexpr int64_t kElements = 2 * kChunkElements + 1001;
     auto net = std::make_shared<Given>(torch::zeros({kElements}, type));
     auto model = DistributedDataParallel(net, ProcessGroup::create(world),
                                          {.comm_hook = make_comm_hook(hook)});
@@ -303,11 +303,11 @@ std::vector<Tensor> averages_of_pieces(const std::string& hook, at::ScalarType t
   return averages;
 }
 
-TEST(CommHook, AveragesBucketsOfManyPiecesWithAnyNumberOfThreads) {
+TEST(CommHook, AveragesBucketsOfManyChunksWithAnyNumberOfThreads) {
   for (const auto type : {torch::kFloat, torch::kDouble}) {
-    const Tensor exact = averages_of_pieces("none", type, 1)[0];
+    const Tensor exact = averages_of_chunks("none", type, 1)[0];
     for (const std::string hook : {"fp16", "bf16", "int8"}) {
-      const auto one = averages_of_pieces(hook, type, 1), three = averages_of_pieces(hook, type, 3);
+      const auto one = averages_of_chunks(hook, type, 1), three = averages_of_chunks(hook, type, 3);
       EXPECT_LT((one[0] - exact).abs().max().item<double>(), 0.01) << hook << " " << type;
       for (size_t rank = 0; rank < one.size(); ++rank) {
         EXPECT_TRUE(one[rank].equal(one[0])) << hook << " " << type;

@@ -1,5 +1,5 @@
 #pragma once
-// The pieces of a bucket that a hook sends, to compute one while another is on its way.
+// The chunks of a bucket that a hook sends, to compute one while another is on its way.
 
 #include <ATen/Parallel.h>
 
@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-/// Elements of a piece: 8 MiB of float32, which a core compresses in a millisecond or two. As
-/// bfloat16 a piece takes 34 ms to a peer over 1 Gbit/s, many times the 0.1 ms for starting another
+/// Elements of a chunk: 8 MiB of float32, which a core compresses in a millisecond or two. As
+/// bfloat16 a chunk takes 34 ms to a peer over 1 Gbit/s, many times the 0.1 ms for starting another
 /// message.
-inline constexpr int64_t kPieceElements = int64_t{1} << 21;
+inline constexpr int64_t kChunkElements = int64_t{1} << 21;
 
 /// Calls work(begin, count) for parts of [0, count), in this rank's intra-op threads. Parts start
 /// at multiples of `granule`; the result for an item must not depend on their boundaries.
