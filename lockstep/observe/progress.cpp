@@ -30,16 +30,16 @@ std::string bar(double done) {
   return text;
 }
 
-/// One piece of the line. If the line is too long, higher ranks are dropped first.
-struct Piece {
+/// One field of the line. If the line is too long, higher ranks are dropped first.
+struct Field {
   int rank;
   int columns;
   std::string text;
 };
 
-void add(std::vector<Piece>& pieces, int rank, std::string text) {
+void add(std::vector<Field>& fields, int rank, std::string text) {
   const int columns = static_cast<int>(text.size());  // ASCII
-  pieces.push_back({rank, columns, std::move(text)});
+  fields.push_back({rank, columns, std::move(text)});
 }
 
 std::string percent(double done) {
@@ -47,28 +47,28 @@ std::string percent(double done) {
   return fmt::format("{:3.0f}%", std::floor(done * 100));
 }
 
-std::vector<Piece> pieces_of(const Progress& progress) {
-  std::vector<Piece> pieces;
-  add(pieces, 1,
+std::vector<Field> fields_of(const Progress& progress) {
+  std::vector<Field> fields;
+  add(fields, 1,
       progress.title.empty() ? fmt::format("epoch {}/{}", progress.epoch, progress.num_epochs)
                              : progress.title);
-  pieces.push_back({7, kBarColumns, bar(fraction(progress))});
-  add(pieces, 0, percent(fraction(progress)));
-  add(pieces, 6, fmt::format("{}/{}", progress.step, progress.num_steps));
-  if (progress.loss) add(pieces, 3, fmt::format("loss {:.4f}", *progress.loss));
-  if (progress.lr) add(pieces, 5, fmt::format("lr {:.4g}", *progress.lr));
+  fields.push_back({7, kBarColumns, bar(fraction(progress))});
+  add(fields, 0, percent(fraction(progress)));
+  add(fields, 6, fmt::format("{}/{}", progress.step, progress.num_steps));
+  if (progress.loss) add(fields, 3, fmt::format("loss {:.4f}", *progress.loss));
+  if (progress.lr) add(fields, 5, fmt::format("lr {:.4g}", *progress.lr));
   if (progress.images_per_s) {
     const int digits = *progress.images_per_s < 9.95 ? 1 : 0;
-    add(pieces, 4, fmt::format("{:.{}f} img/s", *progress.images_per_s, digits));
+    add(fields, 4, fmt::format("{:.{}f} img/s", *progress.images_per_s, digits));
   }
-  if (progress.left) add(pieces, 2, "ETA " + format_duration(*progress.left));
-  if (!progress.note.empty()) add(pieces, 3, progress.note);
-  return pieces;
+  if (progress.left) add(fields, 2, "ETA " + format_duration(*progress.left));
+  if (!progress.note.empty()) add(fields, 3, progress.note);
+  return fields;
 }
 
-int columns_of(const std::vector<Piece>& pieces) {
+int columns_of(const std::vector<Field>& fields) {
   int columns = -2;
-  for (const Piece& piece : pieces) columns += piece.columns + 2;
+  for (const Field& one : fields) columns += one.columns + 2;
   return columns;
 }
 
@@ -88,16 +88,16 @@ constexpr int kColumnsOfALine = 200;
 }  // namespace
 
 std::string format_progress(const Progress& progress, int width) {
-  std::vector<Piece> pieces = pieces_of(progress);
-  while (pieces.size() > 1 && columns_of(pieces) > width) {
-    pieces.erase(std::max_element(pieces.begin(), pieces.end(),
+  std::vector<Field> fields = fields_of(progress);
+  while (fields.size() > 1 && columns_of(fields) > width) {
+    fields.erase(std::max_element(fields.begin(), fields.end(),
                                   [](const auto& a, const auto& b) { return a.rank < b.rank; }));
   }
-  if (columns_of(pieces) > width) return "";
+  if (columns_of(fields) > width) return "";
   std::string line;
-  for (const Piece& piece : pieces) {
+  for (const Field& one : fields) {
     if (!line.empty()) line += "  ";
-    line += piece.text;
+    line += one.text;
   }
   return line;
 }

@@ -22,7 +22,7 @@ struct Progress {
 };
 
 /// "epoch 2/5 ━━━━━━──── 40% 200/500 loss 1.2345 lr 0.1 312 img/s ETA 1:02", at most `width`
-/// columns. If it is too long, pieces go in the order bar, steps, lr, rate, loss.
+/// columns. If it is too long, fields go in the order bar, steps, lr, rate, loss.
 std::string format_progress(const Progress& progress, int width);
 
 /// "0:07", "12:34", "1:02:03", "2d 03:04".
