@@ -79,7 +79,7 @@ Error StragglerDetection::name_the_late(const Error& error, const std::vector<in
   if (!has_turn() && is_told_within(kTurn)) return error;
   const Said said = answers();
   const auto late = late_ranks(said.awaited);
-  if (late.empty()) return name_the_cut(error, said.awaited);
+  if (late.empty()) return name_broken_links(error, said.awaited);
   const int witness = witness_of(late, said.awaited);
   return Error(
       ErrorCode::kTimeout,
@@ -136,12 +136,12 @@ StragglerDetection::Said StragglerDetection::answers() const {
 
 /// All ranks wait, so no rank is late. Two that wait for each other have lost their connection; the
 /// rank with the most of these is named first.
-Error StragglerDetection::name_the_cut(const Error& error, const Answers& all) const {
-  const Cut cut = widest_cut(all);
-  if (cut.rank < 0) return error;
+Error StragglerDetection::name_broken_links(const Error& error, const Answers& all) const {
+  const BrokenLinks links = most_broken_links(all);
+  if (links.rank < 0) return error;
   return Error(ErrorCode::kTimeout,
                fmt::format("all ranks wait, but nothing passes between {} and {} ({} says: {})",
-                           spec_.rank_name(cut.rank), spec_.rank_names(cut.from),
+                           spec_.rank_name(links.rank), spec_.rank_names(links.from),
                            spec_.rank_name(spec_.rank), error.what()));
 }
 
@@ -159,17 +159,17 @@ std::vector<int> late_ranks(const Awaited& awaited) {
   return late.empty() ? silent : late;
 }
 
-Cut widest_cut(const Awaited& awaited) {
+BrokenLinks most_broken_links(const Awaited& awaited) {
   const auto table = table_of(awaited);
-  Cut widest;
+  BrokenLinks most;
   for (size_t rank = 0; rank < table.size(); ++rank) {
-    Cut cut{static_cast<int>(rank), {}};
+    BrokenLinks links{static_cast<int>(rank), {}};
     for (size_t other = 0; other < table.size(); ++other) {
-      if (table[rank][other] && table[other][rank]) cut.from.push_back(static_cast<int>(other));
+      if (table[rank][other] && table[other][rank]) links.from.push_back(static_cast<int>(other));
     }
-    if (cut.from.size() > widest.from.size()) widest = std::move(cut);
+    if (links.from.size() > most.from.size()) most = std::move(links);
   }
-  return widest;
+  return most;
 }
 
 std::string encode_ranks(const std::vector<int>& ranks) {

@@ -70,7 +70,7 @@ class StragglerDetection {
   bool has_turn() const;
   Said answers() const;
   int witness_of(const std::vector<int>& late, const Answers& all) const;
-  Error name_the_cut(const Error& error, const Answers& all) const;
+  Error name_broken_links(const Error& error, const Answers& all) const;
 
   const GroupSpec& spec_;
   const std::string begun_key_;
@@ -89,8 +89,8 @@ class StragglerDetection {
 /// them, all ranks without an answer.
 std::vector<int> late_ranks(const std::vector<std::optional<std::vector<int>>>& awaited);
 
-/// No data passes between `rank` and any of `from`. No cut: -1.
-struct Cut {
+/// No data passes between `rank` and any of `from`. Without any: -1.
+struct BrokenLinks {
   int rank = -1;
   std::vector<int> from;
 };
@@ -98,7 +98,7 @@ struct Cut {
 /// If all ranks answer, two that wait for each other are cut off from each other. One that waits
 /// alone may only wait for data that the other cannot send yet. Returns the rank with the most such
 /// peers, the lowest of several.
-Cut widest_cut(const std::vector<std::optional<std::vector<int>>>& awaited);
+BrokenLinks most_broken_links(const std::vector<std::optional<std::vector<int>>>& awaited);
 
 /// For the store: "0 2".
 std::string encode_ranks(const std::vector<int>& ranks);

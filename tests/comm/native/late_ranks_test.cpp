@@ -24,25 +24,25 @@ TEST(LateRanks, AreAllTheSilentWhereNoneIsAwaited) {
   EXPECT_TRUE(late_ranks({}).empty());
 }
 
-TEST(WidestCut, IsThatOfTheRankThatWaitsForAllWhoWaitForIt) {
-  const Cut cut = widest_cut({Ranks{1}, Ranks{0, 2}, Ranks{1}});
-  EXPECT_EQ(cut.rank, 1);
-  EXPECT_EQ(cut.from, (std::vector<int>{0, 2}));
+TEST(MostBrokenLinks, AreThoseOfTheRankThatWaitsForAllThatWaitForIt) {
+  const BrokenLinks links = most_broken_links({Ranks{1}, Ranks{0, 2}, Ranks{1}});
+  EXPECT_EQ(links.rank, 1);
+  EXPECT_EQ(links.from, (std::vector<int>{0, 2}));
 }
 
 // Rank 2 misses the sums that ranks 0 and 1 could not compute.
-TEST(WidestCut, WhoOnlyWaitsForTheOthersIsNoPartOfIt) {
-  const Cut cut = widest_cut({Ranks{1}, Ranks{0}, Ranks{0, 1}});
-  EXPECT_EQ(cut.rank, 0);
-  EXPECT_EQ(cut.from, std::vector<int>{1});
+TEST(MostBrokenLinks, LeaveOutARankThatOnlyWaitsForTheOthers) {
+  const BrokenLinks links = most_broken_links({Ranks{1}, Ranks{0}, Ranks{0, 1}});
+  EXPECT_EQ(links.rank, 0);
+  EXPECT_EQ(links.from, std::vector<int>{1});
 }
 
-TEST(WidestCut, NoneWhereNobodyWaitsForEachOther) {
-  EXPECT_EQ(widest_cut({Ranks{1}, Ranks{2}, Ranks{}}).rank, -1);
-  EXPECT_EQ(widest_cut({}).rank, -1);
+TEST(MostBrokenLinks, AreNoneIfNoTwoWaitForEachOther) {
+  EXPECT_EQ(most_broken_links({Ranks{1}, Ranks{2}, Ranks{}}).rank, -1);
+  EXPECT_EQ(most_broken_links({}).rank, -1);
 }
 
-TEST(WidestCut, RanksSurviveTheStore) {
+TEST(LateRanks, SurviveTheStore) {
   EXPECT_EQ(decode_ranks(encode_ranks({0, 12, 3})), (std::vector<int>{0, 12, 3}));
   EXPECT_TRUE(decode_ranks(encode_ranks({})).empty());
   EXPECT_TRUE(decode_ranks("nonsense").empty());
