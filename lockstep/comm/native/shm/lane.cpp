@@ -27,7 +27,7 @@ int64_t slot_of(uint32_t chunk) {
 
 }  // namespace
 
-size_t Cut::size(uint32_t chunk) const {
+size_t LaneChunks::size(uint32_t chunk) const {
   return static_cast<size_t>(std::min(Lane::kSlotBytes, bytes - offset(chunk)));
 }
 
@@ -52,7 +52,7 @@ void LaneSender::open() {
   filled_ = 0;
   lane_.filled.store(0);
   lane_.emptied.store(0);
-  lane_.ends.store(Ends{0, cut_.chunks()}.packed());
+  lane_.ends.store(Ends{0, chunks_.count()}.packed());
 }
 
 bool LaneSender::can_fill() const {
@@ -65,7 +65,7 @@ bool LaneSender::fill() {
   const auto before = change_ends(lane_.ends, [](Ends ends) { return ends.one_to_the_sender(); });
   if (!before) return false;
   const uint32_t chunk = before->front;
-  std::memcpy(slots_ + slot_of(chunk), data_ + cut_.offset(chunk), cut_.size(chunk));
+  std::memcpy(slots_ + slot_of(chunk), data_ + chunks_.offset(chunk), chunks_.size(chunk));
   lane_.filled.store(++filled_);
   return true;
 }
@@ -77,7 +77,7 @@ LaneStep LaneReceiver::next(bool may_read) const {
 }
 
 void LaneReceiver::take() {
-  std::memcpy(to_ + cut_.offset(taken_), slots_ + slot_of(taken_), cut_.size(taken_));
+  std::memcpy(to_ + chunks_.offset(taken_), slots_ + slot_of(taken_), chunks_.size(taken_));
   lane_.emptied.store(++taken_);
 }
 
@@ -95,9 +95,9 @@ LaneReceiver::Read LaneReceiver::read(LaneStep step) {
 }
 
 bool LaneReceiver::read_chunk(uint32_t chunk) {
-  std::byte* to = to_ + cut_.offset(chunk);
-  uint64_t from = origin_.address + static_cast<uint64_t>(cut_.offset(chunk));
-  for (size_t left = cut_.size(chunk); left > 0;) {
+  std::byte* to = to_ + chunks_.offset(chunk);
+  uint64_t from = origin_.address + static_cast<uint64_t>(chunks_.offset(chunk));
+  for (size_t left = chunks_.size(chunk); left > 0;) {
     const iovec here{to, left};
     const iovec there{reinterpret_cast<void*>(from), left};
     const ssize_t done = ::process_vm_readv(origin_.pid, &here, 1, &there, 1, 0);

@@ -42,10 +42,10 @@ struct Lane {
 };
 
 /// The division of a message into chunks of the size of a slot; the last one is the rest.
-struct Cut {
+struct LaneChunks {
   int64_t bytes;
 
-  uint32_t chunks() const {
+  uint32_t count() const {
     return static_cast<uint32_t>((bytes + Lane::kSlotBytes - 1) / Lane::kSlotBytes);
   }
   int64_t offset(uint32_t chunk) const { return int64_t{chunk} * Lane::kSlotBytes; }
@@ -84,7 +84,7 @@ LaneStep next_step(Ends ends, uint32_t filled, uint32_t taken, bool may_read);
 class LaneSender {
  public:
   LaneSender(Lane& lane, std::byte* slots, const void* data, int64_t bytes)
-      : lane_(lane), slots_(slots), data_(static_cast<const std::byte*>(data)), cut_{bytes} {}
+      : lane_(lane), slots_(slots), data_(static_cast<const std::byte*>(data)), chunks_{bytes} {}
 
   /// Before the message is offered.
   void open();
@@ -97,7 +97,7 @@ class LaneSender {
   Lane& lane_;
   std::byte* const slots_;
   const std::byte* const data_;
-  const Cut cut_;
+  const LaneChunks chunks_;
   uint32_t filled_ = 0;
 };
 
@@ -112,7 +112,7 @@ class LaneReceiver {
 
   LaneReceiver(Lane& lane, const std::byte* slots, const Origin& origin, std::byte* to,
                int64_t bytes)
-      : lane_(lane), slots_(slots), origin_(origin), to_(to), cut_{bytes} {}
+      : lane_(lane), slots_(slots), origin_(origin), to_(to), chunks_{bytes} {}
 
   LaneStep next(bool may_read) const;
   /// True if a slot is filled: kTake is next.
@@ -134,7 +134,7 @@ class LaneReceiver {
   const std::byte* const slots_;
   const Origin origin_;
   std::byte* const to_;
-  const Cut cut_;
+  const LaneChunks chunks_;
   uint32_t taken_ = 0;
 };
 

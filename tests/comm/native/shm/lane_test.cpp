@@ -51,16 +51,16 @@ LaneStep go_on(LaneReceiver& receiver, bool may_read) {
   }
 }
 
-TEST(Cut, HasChunksOfOneSizeAndWhatIsLeft) {
+TEST(LaneChunks, AreOfOneSizeButForTheLast) {
   for (const int64_t bytes :
        {int64_t{1}, kChunk - 1, kChunk, kChunk + 1, 7 * kChunk, 9 * kChunk - 5}) {
-    const Cut cut{bytes};
+    const LaneChunks chunks{bytes};
     int64_t next = 0;
-    for (uint32_t chunk = 0; chunk < cut.chunks(); ++chunk) {
-      EXPECT_EQ(cut.offset(chunk), next);
-      EXPECT_GT(cut.size(chunk), 0U);
-      EXPECT_LE(cut.size(chunk), static_cast<size_t>(kChunk));
-      next += static_cast<int64_t>(cut.size(chunk));
+    for (uint32_t chunk = 0; chunk < chunks.count(); ++chunk) {
+      EXPECT_EQ(chunks.offset(chunk), next);
+      EXPECT_GT(chunks.size(chunk), 0U);
+      EXPECT_LE(chunks.size(chunk), static_cast<size_t>(kChunk));
+      next += static_cast<int64_t>(chunks.size(chunk));
     }
     EXPECT_EQ(next, bytes);
   }

@@ -39,9 +39,9 @@ void exchange(ProcessGroup& group, int64_t count) {
   require(small == expected.back(), "the message behind it");
 }
 
-/// Pieces of a message that both ends copy.
+/// Chunks of a message that both ends copy.
 int chunks_of(int64_t bytes) {
-  return static_cast<int>(shm::Cut{bytes}.chunks());
+  return static_cast<int>(shm::LaneChunks{bytes}.count());
 }
 
 /// `refuses`: the rank that may not read; none: both. A rank tries at most once.
