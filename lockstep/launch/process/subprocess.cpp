@@ -45,9 +45,9 @@ StreamPair input_socket() {
 }
 
 /// Descriptors for the child's streams, a process group, and default signals.
-class SpawnPlan {
+class SpawnAttributes {
  public:
-  SpawnPlan() {
+  SpawnAttributes() {
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawnattr_init(&attributes);
     sigset_t signals;
@@ -59,12 +59,12 @@ class SpawnPlan {
     ::posix_spawnattr_setflags(
         &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
-  ~SpawnPlan() {
+  ~SpawnAttributes() {
     ::posix_spawn_file_actions_destroy(&actions);
     ::posix_spawnattr_destroy(&attributes);
   }
-  SpawnPlan(const SpawnPlan&) = delete;
-  SpawnPlan& operator=(const SpawnPlan&) = delete;
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
   void connect(int fd, int target) { ::posix_spawn_file_actions_adddup2(&actions, fd, target); }
 
   posix_spawn_file_actions_t actions{};
@@ -77,17 +77,18 @@ Subprocess::Subprocess(const std::vector<std::string>& words) {
   StreamPair in = input_socket();
   StreamPair out = output_pipe();
   StreamPair err = output_pipe();
-  SpawnPlan plan;
-  plan.connect(in.theirs.get(), STDIN_FILENO);
-  plan.connect(out.theirs.get(), STDOUT_FILENO);
-  plan.connect(err.theirs.get(), STDERR_FILENO);
+  SpawnAttributes child;
+  child.connect(in.theirs.get(), STDIN_FILENO);
+  child.connect(out.theirs.get(), STDOUT_FILENO);
+  child.connect(err.theirs.get(), STDERR_FILENO);
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   int failure = 0;
   {
     const UsersDescriptorLimit limit;
-    failure = ::posix_spawnp(&pid_, argv[0], &plan.actions, &plan.attributes, argv.data(), environ);
+    failure =
+        ::posix_spawnp(&pid_, argv[0], &child.actions, &child.attributes, argv.data(), environ);
   }
   if (failure == ENOENT) throw Error(ErrorCode::kNotFound, words[0] + ": no such program");
   errno = failure;
