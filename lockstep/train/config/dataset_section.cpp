@@ -275,8 +275,8 @@ void read_class_dataset(Section& section, DatasetConfig& config, const TaskSetti
   read(section, config, use == DataUse::kTrain);
 }
 
-void read_text_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
-                       DataUse use) {
+void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+                      DataUse use) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   if (use != DataUse::kPredict) {
     if (config.data_dirs.empty())
@@ -291,7 +291,7 @@ void read_text_dataset(Section& section, DatasetConfig& config, const TaskSettin
   config.shuffle = use == DataUse::kTrain;
   section.read("shuffle", config.shuffle, "of the records, once");
   ignore(section, "use_minddata");
-  config.pipeline = read_text_pipeline(section, use);
+  config.pipeline = read_ocr_pipeline(section, use);
   check_columns(section, config, task, use);
 }
 

@@ -320,7 +320,7 @@ std::vector<Transform> read_item(Section item, const std::string& name, DataUse 
 
 }  // namespace
 
-std::vector<Transform> read_text_pipeline(Section& section, DataUse use) {
+std::vector<Transform> read_ocr_pipeline(Section& section, DataUse use) {
   const std::string key = "transform_pipeline";
   Node* node = section.any(key);
   if (!section.has(key)) section.missing(key, "is missing: a list of transforms");

@@ -44,11 +44,11 @@ std::vector<std::string> read_metric_names(Section& section, const std::vector<s
 DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse use);
 void read_class_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
                         DataUse use);
-void read_text_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
-                       DataUse use);
+void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+                      DataUse use);
 LoaderConfig read_loader(Section section, DataUse use);
 /// The transform_pipeline of a text data set.
-std::vector<ocr::Transform> read_text_pipeline(Section& section, DataUse use);
+std::vector<ocr::Transform> read_ocr_pipeline(Section& section, DataUse use);
 /// Checks output_columns and the lists of indices into them, against the inputs of loss or metric
 /// and the outputs of the pipeline.
 void check_columns(Section& section, const DatasetConfig& config, const TaskSettings& task,

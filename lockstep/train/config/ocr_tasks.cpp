@@ -68,8 +68,8 @@ void read_mobilenet_enhance(Section& section, BackboneConfig& config) {
   section.fail("alpha", fmt::format("must be 0.35, 0.5, 0.75, 1 or 1.25, not {}", config.alpha));
 }
 
-BackboneConfig read_text_backbone(Section section, const std::vector<std::string>& names,
-                                  const std::string& about) {
+BackboneConfig read_ocr_backbone(Section section, const std::vector<std::string>& names,
+                                 const std::string& about) {
   BackboneConfig config;
   section.require("name", "is missing");
   config.name.clear();
@@ -146,14 +146,14 @@ HeadSpec read_ctc_head(Section& section) {
 }
 
 void read_detector(Section& model, ModelConfig& config) {
-  config.backbone = read_text_backbone(model.section("backbone"), kDetBackbones,
-                                       "of `det`; det_mobilenet_v3_enhance is PP-OCRv3's");
+  config.backbone = read_ocr_backbone(model.section("backbone"), kDetBackbones,
+                                      "of `det`; det_mobilenet_v3_enhance is PP-OCRv3's");
   config.neck = read_all_of(model.section("neck"), read_det_neck);
   config.head = read_all_of(model.section("head"), read_db_head);
 }
 
 void read_recogniser(Section& model, ModelConfig& config) {
-  config.backbone = read_text_backbone(model.section("backbone"), kRecBackbones, "of `rec`");
+  config.backbone = read_ocr_backbone(model.section("backbone"), kRecBackbones, "of `rec`");
   config.neck = read_all_of(model.section("neck"), read_rec_neck);
   config.head = read_all_of(model.section("head"), read_ctc_head);
 }
@@ -220,8 +220,8 @@ PostprocessConfig read_rec_postprocess(Section& section) {
   return read_characters(section);
 }
 
-MetricConfig read_text_metric(Section& section, const std::string& name,
-                              const std::vector<std::string>& indicators) {
+MetricConfig read_ocr_metric(Section& section, const std::string& name,
+                             const std::vector<std::string>& indicators) {
   MetricConfig config;
   config.names = read_metric_names(section, {name}, "");
   config.main_indicator = indicators[0];
@@ -231,14 +231,14 @@ MetricConfig read_text_metric(Section& section, const std::string& name,
 }
 
 MetricConfig read_det_metric(Section& section) {
-  auto config = read_text_metric(section, "DetMetric", {"f-score", "recall", "precision"});
+  auto config = read_ocr_metric(section, "DetMetric", {"f-score", "recall", "precision"});
   section.read("one_to_one", config.det.one_to_one,
                "*ours*: a target takes one detection, as ICDAR's protocol has it");
   return config;
 }
 
 MetricConfig read_rec_metric(Section& section) {
-  auto config = read_text_metric(section, "RecMetric", {"acc", "norm_edit_distance"});
+  auto config = read_ocr_metric(section, "RecMetric", {"acc", "norm_edit_distance"});
   auto& rec = config.rec;
   section.read("character_dict_path", rec.character_dict_path, "null: 0-9 and a-z");
   section.read("ignore_space", rec.ignore_space, "spaces do not count");
@@ -279,7 +279,7 @@ TaskSettings detection_task() {
           .read_loss = read_db_loss,
           .read_metric = read_det_metric,
           .read_postprocess = read_db_postprocess,
-          .read_dataset = read_text_dataset,
+          .read_dataset = read_ocr_dataset,
           .complete = [](Config&, Section&) {}};
 }
 
@@ -295,7 +295,7 @@ TaskSettings recognition_task() {
           .read_loss = read_ctc_loss,
           .read_metric = read_rec_metric,
           .read_postprocess = read_rec_postprocess,
-          .read_dataset = read_text_dataset,
+          .read_dataset = read_ocr_dataset,
           .complete = check_recogniser};
 }
 
