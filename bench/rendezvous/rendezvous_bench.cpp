@@ -52,16 +52,17 @@ class SimulatedAgents {
     for (size_t i = 0; i < requests_.size(); ++i) say(i);
     leader_->take(new_changes());
   }
-  /// Each reads its plan and reports that its workers run.
-  int64_t read_plans() {
+  /// Each reads its assignment and reports that its workers run.
+  int64_t read_assignments() {
     int64_t world = 0;
     for (size_t i = 0; i < requests_.size(); ++i) {
-      const NodePlan plan = node_plan_from_json(store_->get(keys::plan(id(i)), soon()));
-      world = plan.world_size;
+      const NodeAssignment assignment =
+          node_assignment_from_json(store_->get(keys::assignment(id(i)), soon()));
+      world = assignment.world_size;
       JoinRequest& request = requests_[i];
-      request.generation = plan.generation;
-      request.last_rank = plan.node_rank;
-      request.num_nodes = plan.num_nodes;
+      request.generation = assignment.generation;
+      request.last_rank = assignment.node_rank;
+      request.num_nodes = assignment.num_nodes;
       request.work = NodeWork::kBusy;
       say(i);
     }
@@ -132,13 +133,14 @@ int run(int argc, char** argv) {
   int64_t world = 0;
   agents.begin();
   total += timed("all join, first generation published", [&] { agents.come(); });
-  total += timed("all read and confirm their plans", [&] { world = agents.read_plans(); });
+  total +=
+      timed("all read and confirm their assignments", [&] { world = agents.read_assignments(); });
   const int64_t bytes = (resident_bytes() - before) / count;
   total += timed("a failure; all end their workers; next", [&] {
     agents.fail();
     agents.end_workers();
   });
-  total += timed("all read and confirm their plans", [&] { agents.read_plans(); });
+  total += timed("all read and confirm their assignments", [&] { agents.read_assignments(); });
   total += timed("a host lost; all end their workers", [&] {
     agents.lose_one();
     agents.end_workers();

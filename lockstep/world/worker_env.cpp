@@ -23,51 +23,52 @@ void set(Environment* environment, const Pairs& pairs) {
   for (const auto& [name, value] : pairs) (*environment)[name] = value;
 }
 
-void set_torch(Environment* environment, const JobPlan& plan, int local_rank,
+void set_torch(Environment* environment, const JobAssignment& assignment, int local_rank,
                const WorkerEnvOptions& options) {
-  const NodeRanks& own = plan.ranks;
+  const NodeRanks& own = assignment.ranks;
   const auto text = [](int number) { return std::to_string(number); };
-  set(environment, {{"RANK", text(own.first_rank + local_rank)},
-                    {"WORLD_SIZE", text(plan.world_size)},
-                    {"LOCAL_RANK", text(local_rank)},
-                    {"LOCAL_WORLD_SIZE", text(own.local_size)},
-                    {"GROUP_RANK", text(plan.node_rank)},
-                    {"GROUP_WORLD_SIZE", text(plan.num_nodes)},
-                    {"ROLE_NAME", options.role},
-                    {"ROLE_RANK", text(own.first_role_rank + local_rank)},
-                    {"ROLE_WORLD_SIZE", text(own.role_size)},
-                    {"MASTER_ADDR", plan.master_addr},
-                    {"MASTER_PORT", text(plan.master_port)},
-                    {"TORCHELASTIC_RESTART_COUNT", text(plan.restart_count)},
-                    {"TORCHELASTIC_MAX_RESTARTS", text(plan.max_restarts)},
-                    {"TORCHELASTIC_RUN_ID", plan.run_id},
-                    {"TORCHELASTIC_USE_AGENT_STORE", plan.agent_serves_torch ? "True" : "False"},
-                    {"TORCHELASTIC_ERROR_FILE", options.error_file}});
+  set(environment,
+      {{"RANK", text(own.first_rank + local_rank)},
+       {"WORLD_SIZE", text(assignment.world_size)},
+       {"LOCAL_RANK", text(local_rank)},
+       {"LOCAL_WORLD_SIZE", text(own.local_size)},
+       {"GROUP_RANK", text(assignment.node_rank)},
+       {"GROUP_WORLD_SIZE", text(assignment.num_nodes)},
+       {"ROLE_NAME", options.role},
+       {"ROLE_RANK", text(own.first_role_rank + local_rank)},
+       {"ROLE_WORLD_SIZE", text(own.role_size)},
+       {"MASTER_ADDR", assignment.master_addr},
+       {"MASTER_PORT", text(assignment.master_port)},
+       {"TORCHELASTIC_RESTART_COUNT", text(assignment.restart_count)},
+       {"TORCHELASTIC_MAX_RESTARTS", text(assignment.max_restarts)},
+       {"TORCHELASTIC_RUN_ID", assignment.run_id},
+       {"TORCHELASTIC_USE_AGENT_STORE", assignment.agent_serves_torch ? "True" : "False"},
+       {"TORCHELASTIC_ERROR_FILE", options.error_file}});
   if (!options.signals.empty()) {
     (*environment)["TORCHELASTIC_SIGNALS_TO_HANDLE"] = options.signals;
   }
 }
 
-void set_own(Environment* environment, const JobPlan& plan, int local_rank,
+void set_own(Environment* environment, const JobAssignment& assignment, int local_rank,
              const WorkerEnvOptions& options) {
-  const NodeRanks& own = plan.ranks;
+  const NodeRanks& own = assignment.ranks;
   const auto text = [](int number) { return std::to_string(number); };
-  set(environment, {{"LOCKSTEP_STORE", to_string(plan.store)},
-                    {"LOCKSTEP_SECRET", plan.secret},
+  set(environment, {{"LOCKSTEP_STORE", to_string(assignment.store)},
+                    {"LOCKSTEP_SECRET", assignment.secret},
                     {"LOCKSTEP_RANK", text(own.first_rank + local_rank)},
-                    {"LOCKSTEP_WORLD_SIZE", text(plan.world_size)},
+                    {"LOCKSTEP_WORLD_SIZE", text(assignment.world_size)},
                     {"LOCKSTEP_LOCAL_RANK", text(local_rank)},
                     {"LOCKSTEP_LOCAL_WORLD_SIZE", text(own.local_size)},
-                    {"LOCKSTEP_NODE_RANK", text(plan.node_rank)},
-                    {"LOCKSTEP_NUM_NODES", text(plan.num_nodes)},
-                    {"LOCKSTEP_GENERATION", text(plan.generation)},
-                    {"LOCKSTEP_GENERATION_TOKEN", plan.token},
-                    {"LOCKSTEP_RESTART_COUNT", text(plan.restart_count)},
+                    {"LOCKSTEP_NODE_RANK", text(assignment.node_rank)},
+                    {"LOCKSTEP_NUM_NODES", text(assignment.num_nodes)},
+                    {"LOCKSTEP_GENERATION", text(assignment.generation)},
+                    {"LOCKSTEP_GENERATION_TOKEN", assignment.token},
+                    {"LOCKSTEP_RESTART_COUNT", text(assignment.restart_count)},
                     {"LOCKSTEP_AGENT", options.agent},
                     {"LOCKSTEP_STEPS", options.steps},
-                    {"LOCKSTEP_RUN_ID", plan.run_id}});
+                    {"LOCKSTEP_RUN_ID", assignment.run_id}});
   environment->erase("LOCKSTEP_TLS");  // all traffic of a one-host job stays there
-  if (plan.wire == Wire::kTls) (*environment)["LOCKSTEP_TLS"] = "1";
+  if (assignment.wire == Wire::kTls) (*environment)["LOCKSTEP_TLS"] = "1";
   // A value from an outer job would contradict these variables.
   environment->erase("LOCKSTEP_LAUNCHER");
   if (!options.flight_dir.empty()) (*environment)["LOCKSTEP_FLIGHT_DIR"] = options.flight_dir;
@@ -117,29 +118,29 @@ void set_defaults(Environment* environment, int local_size, const WorkerEnvOptio
 
 }  // namespace
 
-std::vector<NodeRanks> plan_ranks(const std::vector<NodeRequest>& requests) {
-  std::vector<NodeRanks> plan;
+std::vector<NodeRanks> assign_ranks(const std::vector<NodeRequest>& requests) {
+  std::vector<NodeRanks> nodes;
   std::map<std::string, int> role_sizes;
   int next_rank = 0;
   for (const NodeRequest& request : requests) {
     if (request.num_nodes != static_cast<int>(requests.size())) {
-      throw Error(
-          ErrorCode::kMismatch,
-          fmt::format("node {} ({}) was started with --nnodes {}, node 0 ({}) with {}", plan.size(),
-                      request.host, request.num_nodes, requests[0].host, requests.size()));
+      throw Error(ErrorCode::kMismatch,
+                  fmt::format("node {} ({}) was started with --nnodes {}, node 0 ({}) with {}",
+                              nodes.size(), request.host, request.num_nodes, requests[0].host,
+                              requests.size()));
     }
-    plan.push_back({next_rank, request.local_size, role_sizes[request.role], 0});
+    nodes.push_back({next_rank, request.local_size, role_sizes[request.role], 0});
     next_rank += request.local_size;
     role_sizes[request.role] += request.local_size;
   }
-  for (size_t node = 0; node < plan.size(); ++node) {
-    plan[node].role_size = role_sizes[requests[node].role];
+  for (size_t node = 0; node < nodes.size(); ++node) {
+    nodes[node].role_size = role_sizes[requests[node].role];
   }
-  return plan;
+  return nodes;
 }
 
-int world_size(const std::vector<NodeRanks>& plan) {
-  return plan.empty() ? 0 : plan.back().first_rank + plan.back().local_size;
+int world_size(const std::vector<NodeRanks>& nodes) {
+  return nodes.empty() ? 0 : nodes.back().first_rank + nodes.back().local_size;
 }
 
 Environment waiting_environment(const Environment& base, int local_size,
@@ -152,13 +153,13 @@ Environment waiting_environment(const Environment& base, int local_size,
   return environment;
 }
 
-Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
-                               const WorkerEnvOptions& options) {
+Environment worker_environment(const Environment& base, const JobAssignment& assignment,
+                               int local_rank, const WorkerEnvOptions& options) {
   Environment environment = base;
-  set_torch(&environment, plan, local_rank, options);
-  set_own(&environment, plan, local_rank, options);
+  set_torch(&environment, assignment, local_rank, options);
+  set_own(&environment, assignment, local_rank, options);
   if (options.virtual_local_rank) set_virtual(&environment, local_rank);
-  set_defaults(&environment, plan.ranks.local_size, options);
+  set_defaults(&environment, assignment.ranks.local_size, options);
   return environment;
 }
 

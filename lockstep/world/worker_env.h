@@ -29,14 +29,14 @@ struct NodeRanks {
 
 /// requests[r] is node rank r's. Nodes may have different numbers of ranks. Errors: kMismatch if a
 /// node's num_nodes is not requests.size().
-std::vector<NodeRanks> plan_ranks(const std::vector<NodeRequest>& requests);
+std::vector<NodeRanks> assign_ranks(const std::vector<NodeRequest>& requests);
 
 /// Number of ranks of all nodes.
-int world_size(const std::vector<NodeRanks>& plan);
+int world_size(const std::vector<NodeRanks>& nodes);
 
 /// A node's view of its job when it starts workers. Its size does not depend on the number of
 /// nodes.
-struct JobPlan {
+struct JobAssignment {
   std::string run_id;
   int node_rank = 0;
   std::string host;  ///< This node's, for messages.
@@ -74,8 +74,9 @@ struct WorkerEnvOptions {
   int cpu_sharers = 1;              ///< Ranks bound to the same CPUs, including itself.
 };
 
-/// The part of worker_environment() that is known before the job has a plan: LOCAL_WORLD_SIZE and
-/// LOCKSTEP_LOCAL_WORLD_SIZE, LOCKSTEP_AGENT, and defaults for variables missing in `base`.
+/// The part of worker_environment() that is known before the job has an assignment:
+/// LOCAL_WORLD_SIZE and LOCKSTEP_LOCAL_WORLD_SIZE, LOCKSTEP_AGENT, and defaults for variables
+/// missing in `base`.
 Environment waiting_environment(const Environment& base, int local_size,
                                 const WorkerEnvOptions& options);
 
@@ -86,7 +87,7 @@ Environment waiting_environment(const Environment& base, int local_size,
 /// - PYTHONUNBUFFERED: 1, so that lines appear when they are printed.
 /// Source: the workers' environment of torch.distributed.elastic (local_elastic_agent.py). Errors:
 /// kInvalidArgument (virtual_local_rank with fewer devices in CUDA_VISIBLE_DEVICES than ranks).
-Environment worker_environment(const Environment& base, const JobPlan& plan, int local_rank,
-                               const WorkerEnvOptions& options);
+Environment worker_environment(const Environment& base, const JobAssignment& assignment,
+                               int local_rank, const WorkerEnvOptions& options);
 
 }  // namespace lockstep

@@ -88,21 +88,21 @@ TEST(Tail, KeepsTwentyBoundedLines) {
   EXPECT_EQ(lines[0].size(), 1000U);
 }
 
-TEST(RankPlan, NodesInOrderRanksInARow) {
-  const auto plan = plan_ranks({{"a", 3, 2, "x"}, {"b", 3, 1, "y"}, {"c", 3, 4, "x"}});
-  ASSERT_EQ(plan.size(), 3U);
-  EXPECT_EQ(plan[0].first_rank, 0);
-  EXPECT_EQ(plan[1].first_rank, 2);
-  EXPECT_EQ(plan[2].first_rank, 3);
-  EXPECT_EQ(plan[2].first_role_rank, 2);
-  EXPECT_EQ(plan[2].role_size, 6);
-  EXPECT_EQ(plan[1].role_size, 1);
-  EXPECT_EQ(world_size(plan), 7);
+TEST(RankAssignment, NodesInOrderRanksInARow) {
+  const auto assignment = assign_ranks({{"a", 3, 2, "x"}, {"b", 3, 1, "y"}, {"c", 3, 4, "x"}});
+  ASSERT_EQ(assignment.size(), 3U);
+  EXPECT_EQ(assignment[0].first_rank, 0);
+  EXPECT_EQ(assignment[1].first_rank, 2);
+  EXPECT_EQ(assignment[2].first_rank, 3);
+  EXPECT_EQ(assignment[2].first_role_rank, 2);
+  EXPECT_EQ(assignment[2].role_size, 6);
+  EXPECT_EQ(assignment[1].role_size, 1);
+  EXPECT_EQ(world_size(assignment), 7);
 }
 
-TEST(RankPlan, DisagreementNamesBothNodes) {
+TEST(RankAssignment, DisagreementNamesBothNodes) {
   try {
-    plan_ranks({{"a", 2, 1, "x"}, {"b", 3, 1, "x"}});
+    assign_ranks({{"a", 2, 1, "x"}, {"b", 3, 1, "x"}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kMismatch);
@@ -110,19 +110,19 @@ TEST(RankPlan, DisagreementNamesBothNodes) {
   }
 }
 
-JobPlan two_nodes() {
-  JobPlan plan;
-  plan.run_id = "run";
-  plan.node_rank = 1;
-  plan.num_nodes = 2;
-  plan.ranks = plan_ranks({{"a", 2, 2, "x"}, {"b", 2, 3, "x"}})[1];
-  plan.world_size = 5;
-  plan.host = "b";
-  plan.store = {"10.0.0.1", 4000};
-  plan.secret = "s";
-  plan.master_addr = "10.0.0.1";
-  plan.master_port = 5000;
-  return plan;
+JobAssignment two_nodes() {
+  JobAssignment assignment;
+  assignment.run_id = "run";
+  assignment.node_rank = 1;
+  assignment.num_nodes = 2;
+  assignment.ranks = assign_ranks({{"a", 2, 2, "x"}, {"b", 2, 3, "x"}})[1];
+  assignment.world_size = 5;
+  assignment.host = "b";
+  assignment.store = {"10.0.0.1", 4000};
+  assignment.secret = "s";
+  assignment.master_addr = "10.0.0.1";
+  assignment.master_port = 5000;
+  return assignment;
 }
 
 TEST(WorkerEnvironment, IsWhatTheWorkersIdentityIsReadFrom) {
@@ -161,10 +161,10 @@ TEST(WorkerEnvironment, SaysToWhichCpusAWorkerIsBoundAndHasNoMoreThreads) {
 }
 
 TEST(WorkerEnvironment, WorkersSpeakTlsWhereTheirStoreDoes) {
-  JobPlan plan = two_nodes();
+  JobAssignment assignment = two_nodes();
   for (const Wire wire : {Wire::kTls, Wire::kPlain}) {
-    plan.wire = wire;
-    const auto environment = worker_environment({{"LOCKSTEP_TLS", "1"}}, plan, 0, {});
+    assignment.wire = wire;
+    const auto environment = worker_environment({{"LOCKSTEP_TLS", "1"}}, assignment, 0, {});
     EXPECT_EQ(decide_identity(environment).wire, wire);
   }
 }

@@ -57,13 +57,13 @@ class PretendedLeader {
   }
   /// Starts that generation with this agent alone.
   void run_alone(const JoinRequest& request, int64_t generation) {
-    NodePlan plan;
-    plan.generation = generation;
-    plan.run_id = "pretended";
-    plan.ranks = plan_ranks({{request.host, 1, request.local_size, request.role}})[0];
-    plan.store = {request.address, request.store_port};
-    plan.torch = {request.address, request.torch_port};
-    store_->set(keys::plan(id_), to_json(plan), soon());
+    NodeAssignment assignment;
+    assignment.generation = generation;
+    assignment.run_id = "pretended";
+    assignment.ranks = assign_ranks({{request.host, 1, request.local_size, request.role}})[0];
+    assignment.store = {request.address, request.store_port};
+    assignment.torch = {request.address, request.torch_port};
+    store_->set(keys::assignment(id_), to_json(assignment), soon());
     say(JobRecord::State::kRunning, generation);
   }
 

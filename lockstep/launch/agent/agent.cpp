@@ -62,8 +62,8 @@ int Agent::run() {
   adopt_orphans();
   start_watchdog();
   if (options_.num_nodes > 1) load_while_waiting();
-  const auto plan = rendezvous_->join();
-  if (plan) return run(*plan);
+  const auto assignment = rendezvous_->join();
+  if (assignment) return run(*assignment);
   log_info("the job has ended well, without this node");
   return 0;
 }
@@ -92,30 +92,32 @@ void Agent::load_while_waiting() {
   if (starter_.server() > 0) watchdog_->watch(starter_.server());
 }
 
-int Agent::run(const JobPlan& plan) {
+int Agent::run(const JobAssignment& assignment) {
   signals_.emplace(options_.ending_signals, options_.signals_named);
   starter_.interrupted_by(signals_->ending_fd());
-  plan_ = plan;
+  assignment_ = assignment;
   if (!options_.log_dir.empty() && options_.log_dir != kNoFiles)
-    run_folder_ = make_run_folder(options_.log_dir, plan_);
+    run_folder_ = make_run_folder(options_.log_dir, assignment_);
   poller_.add(signals_->fd(), kSignals);
   if (rendezvous_->fd() >= 0) poller_.add(rendezvous_->fd(), kStatus);
   listing_.begin();
-  if (!run_folder_.empty() && ranks_write_files(options_, plan_.ranks.local_size)) room_.begin();
+  if (!run_folder_.empty() && ranks_write_files(options_, assignment_.ranks.local_size)) {
+    room_.begin();
+  }
   try {
-    begin_generation(plan_);
+    begin_generation(assignment_);
     // From here on it may end at any time, and the kernel may reuse its pid.
     if (starter_.server() > 0) watchdog_->forget(starter_.server());
     loop();
   } catch (const Error& error) {
-    rendezvous_->failed(node_failure(plan_, {1, 0}, error.what()));
+    rendezvous_->failed(node_failure(assignment_, {1, 0}, error.what()));
     throw;
   }
   return finish();
 }
 
-void Agent::begin_generation(const JobPlan& plan) {
-  plan_ = plan;
+void Agent::begin_generation(const JobAssignment& assignment) {
+  assignment_ = assignment;
   said_leave_ = false;
   said_kill_by_.reset();
   if (rendezvous_->first_connection_fd() >= 0)
@@ -124,12 +126,12 @@ void Agent::begin_generation(const JobPlan& plan) {
     poller_.add(rendezvous_->first_torch_connection_fd(), kFirstTorchConnection);
   workers_.reset();
   if (lines_) lines_->flush();
-  attempt_folder_ = run_folder_.empty() ? "" : make_attempt_folder(run_folder_, plan_);
-  lines_.emplace(job_lines(options_, environment_, plan_, console_kind(), attempt_folder_),
+  attempt_folder_ = run_folder_.empty() ? "" : make_attempt_folder(run_folder_, assignment_);
+  lines_.emplace(job_lines(options_, environment_, assignment_, console_kind(), attempt_folder_),
                  console_);
   setup_.lines = &*lines_;
   setup_.terminal_columns = lines_->columns(STDERR_FILENO);
-  workers_.emplace(setup_, plan_, attempt_folder_);
+  workers_.emplace(setup_, assignment_, attempt_folder_);
   if (!reading_) workers_->set_reading(false);
   if (listing_.written()) register_job();
   tell(GenerationStarted{workers_->size()});
@@ -137,13 +139,13 @@ void Agent::begin_generation(const JobPlan& plan) {
 
 /// Files that were there before may be missing for a moment, as on a file server. Workers that
 /// cannot be started are therefore one more failure of the job.
-void Agent::begin_again(const JobPlan& plan) {
+void Agent::begin_again(const JobAssignment& assignment) {
   try {
-    return begin_generation(plan);
+    return begin_generation(assignment);
   } catch (const ExecError& error) {
-    rendezvous_->failed(node_failure(plan_, {126, 0}, error.what()));
+    rendezvous_->failed(node_failure(assignment_, {126, 0}, error.what()));
   } catch (const Error& error) {
-    rendezvous_->failed(node_failure(plan_, {1, 0}, error.what()));
+    rendezvous_->failed(node_failure(assignment_, {1, 0}, error.what()));
   }
   kill_remaining_children({watchdog_->pid(), starter_.server()});
   workers_.reset();
@@ -162,7 +164,7 @@ std::vector<std::string> Agent::own_files() const {
 
 /// For `lockstep ps` and its like.
 void Agent::register_job() {
-  listing_.write(plan_, options_.command,
+  listing_.write(assignment_, options_.command,
                  {run_folder_, attempt_folder_,
                   workers_ ? std::optional(workers_->steps_path()) : std::nullopt});
 }
@@ -283,14 +285,16 @@ void Agent::hear() {
     tell(GenerationOver{status.kill_by});
   }
   if (state_.phase != AgentState::Phase::kBetween) return;
-  if (const auto plan = rendezvous_->next()) begin_again(*plan);
+  if (const auto assignment = rendezvous_->next()) begin_again(*assignment);
 }
 
 void Agent::say_restart(const JobStatus& status) {
   std::string line = "lockstep run: ";
   if (status.failure) {
-    line += fmt::format("{}; restart {} of {}", failure_line(*status.failure, plan_.num_nodes),
-                        std::min(plan_.restart_count + 1, plan_.max_restarts), plan_.max_restarts);
+    line +=
+        fmt::format("{}; restart {} of {}", failure_line(*status.failure, assignment_.num_nodes),
+                    std::min(assignment_.restart_count + 1, assignment_.max_restarts),
+                    assignment_.max_restarts);
     if (status.pause.count() > 0) line += fmt::format(" in {} s", status.pause.count());
   } else {
     line += status.why + "; all workers start anew";
@@ -359,7 +363,7 @@ void Agent::act(const PublishGone&) {
 void Agent::act(const SayWaiting&) {
   std::vector<int> ranks;
   for (const int local_rank : remaining(state_)) {
-    ranks.push_back(plan_.ranks.first_rank + local_rank);
+    ranks.push_back(assignment_.ranks.first_rank + local_rank);
   }
   const auto left =
       std::chrono::duration<double>(*state_.kill_at - std::chrono::steady_clock::now());
@@ -377,9 +381,9 @@ std::optional<Failure> Agent::first_failure() const {
 /// For the launcher that started this agent as its worker.
 void Agent::pass_on_error_file(const Failure& failure) const {
   const auto ours = environment_.find("TORCHELASTIC_ERROR_FILE");
-  if (ours == environment_.end() || failure.node_rank != plan_.node_rank || failure.rank < 0)
+  if (ours == environment_.end() || failure.node_rank != assignment_.node_rank || failure.rank < 0)
     return;
-  copy_error_file(workers_->error_file(failure.rank - plan_.ranks.first_rank), ours->second,
+  copy_error_file(workers_->error_file(failure.rank - assignment_.ranks.first_rank), ours->second,
                   failure.status.signal != 0 ? -failure.status.signal : failure.status.code);
 }
 
@@ -395,15 +399,15 @@ int Agent::finish() {
       exit_code(state_, job_failed ? std::optional(end_->failure->status) : std::nullopt);
   // A short run has not been listed. Its files have a name, and a failure may be looked up later.
   if (listing_.due() && (!run_folder_.empty() || code != 0)) register_job();
-  listing_.remember_end(code, failure, plan_.num_nodes);
+  listing_.remember_end(code, failure, assignment_.num_nodes);
   workers_.reset();
   listing_.remove();
   watchdog_->dismiss();
   // Nothing runs any more, and no file is left behind. From here on a signal ends this program,
   // even while its output has no reader.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);
-  return LastWords{options_, plan_, state_, console_}.say(code, failure,
-                                                          end_ ? end_->why_not_again : "");
+  return LastWords{options_, assignment_, state_, console_}.say(code, failure,
+                                                                end_ ? end_->why_not_again : "");
 }
 
 }  // namespace lockstep

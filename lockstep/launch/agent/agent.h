@@ -37,9 +37,9 @@ class Agent {
  private:
   void start_watchdog();
   void load_while_waiting();
-  int run(const JobPlan& plan);
-  void begin_generation(const JobPlan& plan);
-  void begin_again(const JobPlan& plan);
+  int run(const JobAssignment& assignment);
+  void begin_generation(const JobAssignment& assignment);
+  void begin_again(const JobAssignment& assignment);
   void loop();
   int wait_ms() const;
   void on_ready(uint64_t tag);
@@ -69,7 +69,7 @@ class Agent {
 
   const RunOptions options_;
   const Environment environment_;
-  JobPlan plan_;
+  JobAssignment assignment_;
   Rendezvous* const rendezvous_;
   std::string run_folder_;
   std::string attempt_folder_;

@@ -27,19 +27,19 @@ void JobListing::begin() {
   due_ = std::chrono::steady_clock::now() + kListedAfter;
 }
 
-void JobListing::write(const JobPlan& plan, const std::vector<std::string>& command,
+void JobListing::write(const JobAssignment& assignment, const std::vector<std::string>& command,
                        const Generation& generation) {
   due_.reset();
   entry_.pid = ::getpid();
-  entry_.run_id = plan.run_id;
-  entry_.node_rank = plan.node_rank;
-  entry_.num_nodes = plan.num_nodes;
-  entry_.first_rank = plan.ranks.first_rank;
-  entry_.local_size = plan.ranks.local_size;
-  entry_.world_size = plan.world_size;
-  entry_.restart_count = plan.restart_count;
+  entry_.run_id = assignment.run_id;
+  entry_.node_rank = assignment.node_rank;
+  entry_.num_nodes = assignment.num_nodes;
+  entry_.first_rank = assignment.ranks.first_rank;
+  entry_.local_size = assignment.ranks.local_size;
+  entry_.world_size = assignment.world_size;
+  entry_.restart_count = assignment.restart_count;
   entry_.began = began_;
-  entry_.host = plan.host;
+  entry_.host = assignment.host;
   entry_.folder = absolute(".");
   entry_.log_folder = absolute(generation.run_folder);
   entry_.attempt_folder = absolute(generation.attempt_folder);

@@ -30,7 +30,7 @@ class JobListing {
     std::optional<std::string> steps;  ///< File with the ranks' steps; none: unchanged.
   };
   /// Lists the job, or updates its entry.
-  void write(const JobPlan& plan, const std::vector<std::string>& command,
+  void write(const JobAssignment& assignment, const std::vector<std::string>& command,
              const Generation& generation);
   /// Records how the job ended, for later queries. Does nothing for a job that was not listed.
   void remember_end(int code, const std::optional<Failure>& failure, int num_nodes);

@@ -28,11 +28,11 @@ std::optional<Deadline> LastWords::read_by() const {
 /// Names the ranks that had ended well before: others may fail because those are gone.
 std::string LastWords::report_of(const Failure& failure) const {
   std::string text =
-      report_text(failure, plan.num_nodes, console->has_shown(2, failure.stderr_tail));
-  if (failure.node_rank != plan.node_rank || failure.rank < 0) return text;
+      report_text(failure, assignment.num_nodes, console->has_shown(2, failure.stderr_tail));
+  if (failure.node_rank != assignment.node_rank || failure.rank < 0) return text;
   std::vector<int> ranks;
-  for (const int local_rank : ended_well_before(state, failure.rank - plan.ranks.first_rank))
-    ranks.push_back(plan.ranks.first_rank + local_rank);
+  for (const int local_rank : ended_well_before(state, failure.rank - assignment.ranks.first_rank))
+    ranks.push_back(assignment.ranks.first_rank + local_rank);
   if (ranks.empty()) return text;
   return text + fmt::format("\n  {} had ended before it, with exit code 0", rank_words(ranks));
 }

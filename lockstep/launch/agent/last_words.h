@@ -15,7 +15,7 @@ namespace lockstep {
 
 struct LastWords {
   const RunOptions& options;
-  const JobPlan& plan;
+  const JobAssignment& assignment;
   const AgentState& state;
   Console* console;
 

@@ -22,15 +22,16 @@ constexpr int kAtOnce = 32;
 
 }  // namespace
 
-WorkerGroup::WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::string log_folder)
+WorkerGroup::WorkerGroup(const WorkerSetup& setup, const JobAssignment& assignment,
+                         std::string log_folder)
     : setup_(setup),
-      plan_(plan),
+      assignment_(assignment),
       log_folder_(std::move(log_folder)),
-      steps_(plan.ranks.local_size),
-      workers_(static_cast<size_t>(plan.ranks.local_size)) {
+      steps_(assignment.ranks.local_size),
+      workers_(static_cast<size_t>(assignment.ranks.local_size)) {
   setup_.lines->begin_generation();
   try {
-    const int size = plan_.ranks.local_size;
+    const int size = assignment_.ranks.local_size;
     for (int first = 0; first < size; first += kAtOnce) {
       if (start(first, std::min(first + kAtOnce, size))) continue;
       workers_.clear();  // none has been started yet
@@ -55,7 +56,7 @@ void WorkerGroup::kill_all() {
 
 void WorkerGroup::remove_error_files() const {
   if (!log_folder_.empty()) return;  // files in the log folder are kept
-  for (int local_rank = 0; local_rank < plan_.ranks.local_size; ++local_rank) {
+  for (int local_rank = 0; local_rank < assignment_.ranks.local_size; ++local_rank) {
     ::unlink(error_file(local_rank).c_str());
   }
 }
@@ -119,7 +120,7 @@ Environment WorkerGroup::environment_of(int local_rank) const {
   if (!log_folder_.empty()) {
     options.flight_dir = std::filesystem::absolute(log_folder_).string();
   }
-  return worker_environment(*setup_.environment, plan_, local_rank, options);
+  return worker_environment(*setup_.environment, assignment_, local_rank, options);
 }
 
 std::vector<int> WorkerGroup::cpus_of(int local_rank) const {
@@ -241,9 +242,9 @@ void WorkerGroup::close_output() {
 Failure WorkerGroup::failure_of(int local_rank, const ExitStatus& status) const {
   const Worker& worker = workers_[static_cast<size_t>(local_rank)];
   Failure failure;
-  failure.node_rank = plan_.node_rank;
-  failure.host = plan_.host;
-  failure.rank = plan_.ranks.first_rank + local_rank;
+  failure.node_rank = assignment_.node_rank;
+  failure.host = assignment_.host;
+  failure.rank = assignment_.ranks.first_rank + local_rank;
   failure.pid = worker.pid;
   failure.status = status;
   failure.seconds = worker.seconds;

@@ -44,7 +44,7 @@ class WorkerGroup {
   /// log_folder: this generation's; empty: none. If a signal interrupts the loading of a program,
   /// there are no workers. Errors: kIo (a worker could not be started, or a log file not be
   /// written); no worker is left then.
-  WorkerGroup(const WorkerSetup& setup, const JobPlan& plan, std::string log_folder);
+  WorkerGroup(const WorkerSetup& setup, const JobAssignment& assignment, std::string log_folder);
   ~WorkerGroup();  ///< Kills the remaining workers.
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
@@ -96,7 +96,7 @@ class WorkerGroup {
   void drain(Worker* worker);
 
   const WorkerSetup setup_;
-  const JobPlan plan_;
+  const JobAssignment assignment_;
   const std::string log_folder_;
   const ProgressMemory steps_;
   std::vector<Worker> workers_;

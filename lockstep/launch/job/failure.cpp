@@ -62,10 +62,11 @@ std::string own_words(const Failure& failure) {
 
 }  // namespace
 
-Failure node_failure(const JobPlan& plan, const ExitStatus& status, const std::string& what) {
+Failure node_failure(const JobAssignment& assignment, const ExitStatus& status,
+                     const std::string& what) {
   Failure failure;
-  failure.node_rank = plan.node_rank;
-  failure.host = plan.host;
+  failure.node_rank = assignment.node_rank;
+  failure.host = assignment.host;
   failure.status = status;
   failure.cause = fmt::format("node {} ({}): {}", failure.node_rank, failure.host, what);
   return failure;

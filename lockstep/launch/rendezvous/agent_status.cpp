@@ -30,22 +30,22 @@ AgentStatus::AgentStatus(std::string id, JoinRequest request)
   if (!wake_) throw io_error("eventfd");
 }
 
-std::optional<JobPlan> AgentStatus::wait_for_plan() {
+std::optional<JobAssignment> AgentStatus::wait_for_assignment() {
   MutexLock lock(mutex_);
-  while (!plan_ && !error_ && !job_status_.end) changed_.wait(lock);
-  // A job may end before its plan is fetched; the status then contains its end.
-  if (plan_) return fetch();
+  while (!assignment_ && !error_ && !job_status_.end) changed_.wait(lock);
+  // A job may end before its assignment is fetched; the status then contains its end.
+  if (assignment_) return fetch();
   if (error_) throw Error(*error_);
   return std::nullopt;
 }
 
-JobPlan AgentStatus::fetch() {
+JobAssignment AgentStatus::fetch() {
   JobStatus status;
   status.end = std::move(job_status_.end);
   job_status_ = std::move(status);
-  JobPlan plan = std::move(*plan_);
-  plan_.reset();
-  return plan;
+  JobAssignment assignment = std::move(*assignment_);
+  assignment_.reset();
+  return assignment;
 }
 
 JobStatus AgentStatus::job_status() {
@@ -55,16 +55,16 @@ JobStatus AgentStatus::job_status() {
   return job_status_;
 }
 
-std::optional<JobPlan> AgentStatus::next() {
+std::optional<JobAssignment> AgentStatus::next() {
   MutexLock lock(mutex_);
-  if (!plan_) return std::nullopt;
+  if (!assignment_) return std::nullopt;
   return fetch();
 }
 
 void AgentStatus::failed(const Failure& failure) {
   {
     MutexLock lock(mutex_);
-    if (plan_ || !store_) return;
+    if (assignment_ || !store_) return;
     unsaid_ = {request_.generation, to_json(shortened(failure))};
   }
   try {
@@ -91,7 +91,7 @@ void AgentStatus::say_failure(Deadline deadline) {
 void AgentStatus::ended_work(NodeWork work, bool stepped) {
   {
     MutexLock lock(mutex_);
-    if (plan_) return;  // published for the previous generation
+    if (assignment_) return;  // published for the previous generation
     request_.work = work;
     request_.stepped = request_.stepped || stepped;
   }
@@ -165,26 +165,26 @@ bool AgentStatus::said_all() {
   return !saying_;
 }
 
-void AgentStatus::take_plan(JobPlan plan) {
+void AgentStatus::take_assignment(JobAssignment assignment) {
   MutexLock lock(mutex_);
-  request_.generation = plan.generation;
-  request_.last_rank = plan.node_rank;
-  request_.num_nodes = plan.num_nodes;
-  request_.restart_count = plan.restart_count;
-  request_.token = plan.token;
-  request_.stepped = plan.stepped;
-  request_.early_failures = plan.early_failures;
-  request_.failures_in_a_row = plan.failures_in_a_row;
+  request_.generation = assignment.generation;
+  request_.last_rank = assignment.node_rank;
+  request_.num_nodes = assignment.num_nodes;
+  request_.restart_count = assignment.restart_count;
+  request_.token = assignment.token;
+  request_.stepped = assignment.stepped;
+  request_.early_failures = assignment.early_failures;
+  request_.failures_in_a_row = assignment.failures_in_a_row;
   request_.work = NodeWork::kBusy;
-  plan_ = std::move(plan);
+  assignment_ = std::move(assignment);
   wake();
 }
 
 bool AgentStatus::stop_work(const std::optional<Failure>& failure, const std::string& why,
                             std::optional<Time> kill_by) {
   MutexLock lock(mutex_);
-  if (plan_) {
-    plan_.reset();
+  if (assignment_) {
+    assignment_.reset();
     request_.work = NodeWork::kIdle;
     return true;
   }

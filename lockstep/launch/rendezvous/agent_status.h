@@ -21,10 +21,10 @@ class AgentStatus {
   AgentStatus(std::string id, JoinRequest request);
 
   // ---- for the agent's loop; documented in Rendezvous
-  std::optional<JobPlan> wait_for_plan();
+  std::optional<JobAssignment> wait_for_assignment();
   int fd() const { return wake_.get(); }
   JobStatus job_status();
-  std::optional<JobPlan> next();
+  std::optional<JobAssignment> next();
   void failed(const Failure& failure);
   void ended_work(NodeWork work, bool stepped = false);
   void leave(int signal);
@@ -36,10 +36,10 @@ class AgentStatus {
   /// connection still holds the key. Nothing if the other thread is just writing: that thread then
   /// writes once more, and the outcome is not known yet. Errors: those of the store.
   std::optional<bool> say(std::chrono::milliseconds ttl, Deadline deadline);
-  void take_plan(JobPlan plan);
-  /// The generation is over. True if its plan had not been fetched yet: it is void then, and this
-  /// agent's join request has changed. `kill_by`: see JobStatus; a later call may give an earlier
-  /// time.
+  void take_assignment(JobAssignment assignment);
+  /// The generation is over. True if its assignment had not been fetched yet: it is void then, and
+  /// this agent's join request has changed. `kill_by`: see JobStatus; a later call may give an
+  /// earlier time.
   using Time = std::chrono::steady_clock::time_point;
   bool stop_work(const std::optional<Failure>& failure, const std::string& why,
                  std::optional<Time> kill_by = std::nullopt);
@@ -57,7 +57,7 @@ class AgentStatus {
   const std::string& id() const { return id_; }
 
  private:
-  JobPlan fetch() LOCKSTEP_REQUIRES(mutex_);  ///< Requires plan_.
+  JobAssignment fetch() LOCKSTEP_REQUIRES(mutex_);  ///< Requires assignment_.
   void say_quietly();
   bool hold_join_request(std::chrono::milliseconds ttl, Deadline deadline);
   bool said_all();
@@ -74,7 +74,7 @@ class AgentStatus {
   bool saying_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   bool say_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< The join request has changed since.
   JoinRequest request_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::optional<JobPlan> plan_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
+  std::optional<JobAssignment> assignment_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
   JobStatus job_status_ LOCKSTEP_GUARDED_BY(mutex_);
   struct Unsaid {
     int64_t generation = 0;

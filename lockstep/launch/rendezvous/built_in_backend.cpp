@@ -201,7 +201,7 @@ void BuiltInBackend::check_job(Store& store, Deadline deadline) const {
                   options_.run_id, name(), job, fixed ? "a --master_port" : "an --rdzv_endpoint"));
 }
 
-/// Keeps a listener: this agent may have to take over again at the address in its plans.
+/// Keeps a listener: this agent may have to take over again at the address in its assignments.
 void BuiltInBackend::stop_serving() {
   server_.reset();
   if (own_listener_) return;

@@ -56,31 +56,31 @@ std::vector<NodeRanks> ranks_of(const std::vector<Entry*>& nodes) {
     requests.push_back(
         {request.host, static_cast<int>(nodes.size()), request.local_size, request.role});
   }
-  return plan_ranks(requests);
+  return assign_ranks(requests);
 }
 
-/// The part that is equal in all plans.
-NodePlan common_plan(const MembershipState& state, const std::vector<Entry*>& nodes,
-                     const std::vector<NodeRanks>& ranks) {
-  NodePlan plan;
-  plan.generation = state.generation;
-  plan.token = generation_token(state.launch, state.rules.term);
-  plan.restart_count = state.restarts.restarts;
-  plan.early_failures = std::min(state.restarts.early_failures, kMaxRestarts);
-  plan.failures_in_a_row = std::min(state.restarts.in_a_row, kMaxRestarts);
-  plan.stepped = state.restarts.stepped;
-  plan.max_restarts = state.rules.max_restarts;
-  plan.run_id = state.rules.run_id;
-  plan.num_nodes = static_cast<int>(nodes.size());
-  plan.world_size = world_size(ranks);
+/// The part that is equal in all assignments.
+NodeAssignment common_assignment(const MembershipState& state, const std::vector<Entry*>& nodes,
+                                 const std::vector<NodeRanks>& ranks) {
+  NodeAssignment assignment;
+  assignment.generation = state.generation;
+  assignment.token = generation_token(state.launch, state.rules.term);
+  assignment.restart_count = state.restarts.restarts;
+  assignment.early_failures = std::min(state.restarts.early_failures, kMaxRestarts);
+  assignment.failures_in_a_row = std::min(state.restarts.in_a_row, kMaxRestarts);
+  assignment.stepped = state.restarts.stepped;
+  assignment.max_restarts = state.rules.max_restarts;
+  assignment.run_id = state.rules.run_id;
+  assignment.num_nodes = static_cast<int>(nodes.size());
+  assignment.world_size = world_size(ranks);
   const JoinRequest& first = nodes[0]->second.request;
-  plan.store = {first.address, first.store_port};
-  plan.torch = {first.address, first.torch_port};
+  assignment.store = {first.address, first.store_port};
+  assignment.torch = {first.address, first.torch_port};
   for (size_t i = 0; i < std::min(nodes.size(), size_t{kMaxSuccessors}); ++i) {
     const JoinRequest& request = nodes[i]->second.request;
-    plan.successors.push_back({request.address, request.takeover_port});
+    assignment.successors.push_back({request.address, request.takeover_port});
   }
-  return plan;
+  return assignment;
 }
 
 }  // namespace
@@ -106,25 +106,25 @@ std::vector<size_t> order_nodes(std::span<const NodeWish> nodes, size_t max_node
   return places;
 }
 
-PublishPlans make_generation(MembershipState* state) {
+PublishAssignments make_generation(MembershipState* state) {
   const std::vector<Entry*> nodes = choose(state);
   const std::vector<NodeRanks> ranks = ranks_of(nodes);
   state->generation = ++state->newest;
   state->inherited = false;
   if (state->launch.empty()) state->launch = state->rules.term;
-  NodePlan plan = common_plan(*state, nodes, ranks);
-  PublishPlans plans;
+  NodeAssignment assignment = common_assignment(*state, nodes, ranks);
+  PublishAssignments action;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    plan.node_rank = static_cast<int>(i);
-    plan.ranks = ranks[i];
-    plans.plans.emplace_back(nodes[i]->first, plan);
+    assignment.node_rank = static_cast<int>(i);
+    assignment.ranks = ranks[i];
+    action.assignments.emplace_back(nodes[i]->first, assignment);
     auto& agent = nodes[i]->second;
     agent.member = true;
     agent.generation = state->generation;
-    agent.node_rank = plan.node_rank;
+    agent.node_rank = assignment.node_rank;
     agent.work = NodeWork::kBusy;
   }
-  return plans;
+  return action;
 }
 
 }  // namespace lockstep

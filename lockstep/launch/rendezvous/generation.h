@@ -1,5 +1,5 @@
 #pragma once
-// The nodes of a generation, their node ranks, and the plan of each. Pure.
+// The nodes of a generation, their node ranks, and the assignment of each. Pure.
 
 #include <cstdint>
 #include <optional>
@@ -24,7 +24,7 @@ struct NodeWish {
 std::vector<size_t> order_nodes(std::span<const NodeWish> nodes, size_t max_nodes);
 
 /// Begins the next generation with the usable agents: numbers it, marks its members and makes each
-/// one's plan. Leaves the counts to the caller.
-PublishPlans make_generation(MembershipState* state);
+/// one's assignment. Leaves the counts to the caller.
+PublishAssignments make_generation(MembershipState* state);
 
 }  // namespace lockstep

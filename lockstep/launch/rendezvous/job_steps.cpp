@@ -71,7 +71,7 @@ void try_to_form(MembershipState* state, JobTime now, MemberActions* actions) {
   }
   if (!state->enough_since) state->enough_since = now;
   if (!state->counts.settled() || now < forms_at(*state, *state->enough_since)) return;
-  PublishPlans plans = make_generation(state);
+  PublishAssignments publish = make_generation(state);
   state->counts = {};
   for (const auto& [id, agent] : state->agents) count_agent(state, agent);
   state->enough_since.reset();
@@ -82,7 +82,7 @@ void try_to_form(MembershipState* state, JobTime now, MemberActions* actions) {
   state->at_once = false;
   state->missing.clear();
   state->state = State::kRunning;
-  actions->push_back(std::move(plans));
+  actions->push_back(std::move(publish));
   publish_record(*state, actions);
 }
 

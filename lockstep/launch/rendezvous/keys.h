@@ -15,7 +15,7 @@ inline const std::string kRecord = "live/status/generation";
 inline const std::string kFailures = "live/status/failure/";
 inline const std::string kRefused = "live/status/refused/";
 inline const std::string kMoved = "live/status/moved";  ///< Where the job goes on.
-inline const std::string kPlans = "plan/";
+inline const std::string kAssignments = "assignment/";
 
 inline std::string agent(const std::string& id) {
   return kAgents + id;
@@ -26,8 +26,8 @@ inline std::string failure(int64_t generation) {
 inline std::string refused(const std::string& id) {
   return kRefused + id;
 }
-inline std::string plan(const std::string& id) {
-  return kPlans + id;
+inline std::string assignment(const std::string& id) {
+  return kAssignments + id;
 }
 
 }  // namespace lockstep::keys

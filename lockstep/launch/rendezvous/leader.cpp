@@ -76,7 +76,7 @@ void Leader::begin(const std::vector<Store::Change>& all) {
 /// No agent of an earlier job is left.
 void Leader::clear() {
   const auto soon = Deadline::after(kWriteLimit);
-  for (const auto& prefix : {keys::kPlans, keys::kFailures, keys::kRefused, keys::kMoved}) {
+  for (const auto& prefix : {keys::kAssignments, keys::kFailures, keys::kRefused, keys::kMoved}) {
     for (const auto& key : store_->list(prefix, soon)) store_->erase(key, soon);
   }
 }
@@ -126,9 +126,11 @@ void Leader::tell(const MemberEvent& event) {
   if (here > kManyAgents && here > 2 * agents_said_) act(PublishRecord{record_of(state_)});
 }
 
-void Leader::act(const PublishPlans& action) {
+void Leader::act(const PublishAssignments& action) {
   std::vector<Store::KeyValue> items;
-  for (const auto& [id, plan] : action.plans) items.push_back({keys::plan(id), to_json(plan)});
+  for (const auto& [id, assignment] : action.assignments) {
+    items.push_back({keys::assignment(id), to_json(assignment)});
+  }
   store_->set_many(items, Deadline::after(kWriteLimit));
 }
 

@@ -27,7 +27,7 @@ class Leader {
  private:
   void take_one(const Store::Change& change);
   void tell(const MemberEvent& event);
-  void act(const PublishPlans& action);
+  void act(const PublishAssignments& action);
   void act(const PublishRecord& action);
   void act(const RefuseAgent& action);
   void clear();

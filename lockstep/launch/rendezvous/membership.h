@@ -131,8 +131,8 @@ struct JobTimePassed {};
 using MemberEvent = std::variant<AgentHere, AgentLost, WorkersFailed, JobTimePassed>;
 
 /// To be written before the record that follows.
-struct PublishPlans {
-  std::vector<std::pair<std::string, NodePlan>> plans;  ///< By agent; node rank order.
+struct PublishAssignments {
+  std::vector<std::pair<std::string, NodeAssignment>> assignments;  ///< By agent; node rank order.
 };
 struct PublishRecord {
   JobRecord record;
@@ -143,7 +143,7 @@ struct RefuseAgent {
   ErrorCode code = ErrorCode::kMismatch;
   std::string why;
 };
-using MemberAction = std::variant<PublishPlans, PublishRecord, RefuseAgent>;
+using MemberAction = std::variant<PublishAssignments, PublishRecord, RefuseAgent>;
 
 /// A new leader begins without agents; it learns the past from their join requests.
 MembershipState begin_membership(MembershipRules rules, JobTime now);

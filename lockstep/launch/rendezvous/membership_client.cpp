@@ -89,7 +89,7 @@ Store::Changes MembershipClient::watch(Deadline until) {
     contact_.heard();
     return changes;
   } catch (const Error& error) {
-    const bool patient = !can_change(options_) && plan_;
+    const bool patient = !can_change(options_) && assignment_;
     if (error.code() != ErrorCode::kTimeout || !patient ||
         std::chrono::steady_clock::now() >= contact_.lost_at()) {
       throw;
@@ -110,7 +110,9 @@ MembershipRules MembershipClient::rules() const {
   rules.return_grace = contact_.allowed().limit + kWayLimit;
   rules.not_before = alone_until_;
   // A job that goes on keeps its generated name.
-  rules.run_id = plan_ ? plan_->run_id : options_.run_id.empty() ? make_run_id() : options_.run_id;
+  rules.run_id = assignment_               ? assignment_->run_id
+                 : options_.run_id.empty() ? make_run_id()
+                                           : options_.run_id;
   rules.term = make_token_part();
   rules.mark = secret_mark(secret_, options_.wire);
   rules.endpoint = backend_->name();
@@ -146,7 +148,7 @@ void MembershipClient::take_part() {
   version_ = 0;
   leader_began_ = false;
   // A job that cannot change is still the one that this agent takes part in.
-  requested_ = plan_ && !can_change(options_);
+  requested_ = assignment_ && !can_change(options_);
   contact_.heard();
   leader_.reset();
   others_.stop_looking();
@@ -273,16 +275,16 @@ void MembershipClient::on_forming(const JobRecord& record) {
 void MembershipClient::on_running(const JobRecord& record) {
   const JoinRequest own = status_->join_request();
   if (own.generation == record.generation) return;
-  const auto text = store_->try_get(keys::plan(status_->id()), soon());
+  const auto text = store_->try_get(keys::assignment(status_->id()), soon());
   if (text) {
-    const NodePlan plan = node_plan_from_json(*text);
-    if (plan.generation == record.generation) {
+    const NodeAssignment assignment = node_assignment_from_json(*text);
+    if (assignment.generation == record.generation) {
       // An agent whose workers are done delays nobody, so it may have missed that they must leave.
       if (own_generation_runs()) stop_work(failure_of(own.generation), "the others went on");
-      return begin(plan);
+      return begin(assignment);
     }
   }
-  // The plan is of an earlier generation, or of another part of the job.
+  // The assignment is of an earlier generation, or of another part of the job.
   stop_work(std::nullopt, "the others went on without this node");
   const std::string spare = fmt::format("generation {}", record.generation);
   if (spare == said_) return;
@@ -301,22 +303,22 @@ std::optional<Failure> MembershipClient::failure_of(int64_t generation) {
   return text ? std::optional(failure_from_json(*text)) : std::nullopt;
 }
 
-void MembershipClient::begin(const NodePlan& plan) {
-  plan_ = plan;
-  others_.forget(plan.successors);
+void MembershipClient::begin(const NodeAssignment& assignment) {
+  assignment_ = assignment;
+  others_.forget(assignment.successors);
   said_.clear();
-  if (plan.node_rank == 0) {
+  if (assignment.node_rank == 0) {
     workers_->serve();
     status_->change_ports(workers_->store_port(), workers_->torch_port());
   } else {
     workers_->stop();
   }
-  JobPlan job = job_plan(plan);
+  JobAssignment job = job_assignment(assignment);
   job.host = status_->join_request().host;
   job.secret = secret_;
   job.wire = options_.wire;
   job.agent_serves_torch = agent_serves_torch(options_);
-  status_->take_plan(std::move(job));
+  status_->take_assignment(std::move(job));
   give_sign();
 }
 
@@ -374,7 +376,7 @@ void MembershipClient::reopen(const std::optional<Endpoint>& moved, const std::s
   status_->use(nullptr);
   store_.reset();
   if (over()) return;
-  if (plan_ && !can_change(options_)) {
+  if (assignment_ && !can_change(options_)) {
     if (!rejoin() && !stopping_) end_with_loss();
     return;
   }
@@ -387,9 +389,9 @@ void MembershipClient::reopen(const std::optional<Endpoint>& moved, const std::s
   alone_until_ = silent ? contact_.lost_at() + kWayLimit : JobTime{};
   if (moved && go_to(*moved)) return;
   RendezvousBackend::Candidates candidates;
-  if (plan_) {
-    candidates.in_order = plan_->successors;
-    candidates.own = static_cast<size_t>(plan_->node_rank) + 1;
+  if (assignment_) {
+    candidates.in_order = assignment_->successors;
+    candidates.own = static_cast<size_t>(assignment_->node_rank) + 1;
     candidates.in_order.insert(candidates.in_order.begin(), backend_->endpoint());
   }
   store_ = backend_->reopen(candidates, stopping_, Deadline::after(options_.join_timeout));

@@ -55,7 +55,7 @@ class MembershipClient {
   void on_forming(const JobRecord& record);
   void stop_work(const std::optional<Failure>& failure, const std::string& why,
                  std::optional<AgentStatus::Time> kill_by = std::nullopt);
-  void begin(const NodePlan& plan);
+  void begin(const NodeAssignment& assignment);
   void look_elsewhere();
 
   void reopen(const std::optional<Endpoint>& moved, const std::string& why);
@@ -87,7 +87,7 @@ class MembershipClient {
   Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
   std::string said_;  ///< The last text shown to the user, so that nothing is shown twice.
 
-  std::optional<NodePlan> plan_;  ///< The last plan.
+  std::optional<NodeAssignment> assignment_;  ///< The last assignment.
 };
 
 }  // namespace lockstep

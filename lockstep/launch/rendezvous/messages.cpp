@@ -46,26 +46,26 @@ constexpr auto kEndpointMembers = [](auto& m, auto& endpoint) {
   m.number("port", endpoint.port, 0, kMaxPort);
 };
 
-constexpr auto kPlanMembers = [](auto& m, auto& plan) {
-  m.number("generation", plan.generation, 1, kMaxGeneration);
-  m.text("token", plan.token, kMaxName);
-  m.number("restart_count", plan.restart_count, 0, kMaxRestarts);
-  m.number("early_failures", plan.early_failures, 0, kMaxRestarts);
-  m.number("failures_in_a_row", plan.failures_in_a_row, 0, kMaxRestarts);
-  m.number("stepped", plan.stepped, 0, 1);
-  m.number("max_restarts", plan.max_restarts, 0, kMaxRestarts);
-  m.text("run_id", plan.run_id, kMaxName);
-  m.number("num_nodes", plan.num_nodes, 1, kMaxNodes);
-  m.number("node_rank", plan.node_rank, 0, plan.num_nodes - 1);
-  m.number("world_size", plan.world_size, plan.num_nodes, kMaxRanks);
-  auto& ranks = plan.ranks;
-  m.number("local_size", ranks.local_size, 1, std::min(plan.world_size, kMaxLocalRanks));
-  m.number("first_rank", ranks.first_rank, 0, plan.world_size - ranks.local_size);
-  m.number("role_size", ranks.role_size, ranks.local_size, plan.world_size);
+constexpr auto kAssignmentMembers = [](auto& m, auto& assignment) {
+  m.number("generation", assignment.generation, 1, kMaxGeneration);
+  m.text("token", assignment.token, kMaxName);
+  m.number("restart_count", assignment.restart_count, 0, kMaxRestarts);
+  m.number("early_failures", assignment.early_failures, 0, kMaxRestarts);
+  m.number("failures_in_a_row", assignment.failures_in_a_row, 0, kMaxRestarts);
+  m.number("stepped", assignment.stepped, 0, 1);
+  m.number("max_restarts", assignment.max_restarts, 0, kMaxRestarts);
+  m.text("run_id", assignment.run_id, kMaxName);
+  m.number("num_nodes", assignment.num_nodes, 1, kMaxNodes);
+  m.number("node_rank", assignment.node_rank, 0, assignment.num_nodes - 1);
+  m.number("world_size", assignment.world_size, assignment.num_nodes, kMaxRanks);
+  auto& ranks = assignment.ranks;
+  m.number("local_size", ranks.local_size, 1, std::min(assignment.world_size, kMaxLocalRanks));
+  m.number("first_rank", ranks.first_rank, 0, assignment.world_size - ranks.local_size);
+  m.number("role_size", ranks.role_size, ranks.local_size, assignment.world_size);
   m.number("first_role_rank", ranks.first_role_rank, 0, ranks.role_size - ranks.local_size);
-  m.object("store", plan.store, kEndpointMembers);
-  m.object("torch", plan.torch, kEndpointMembers);
-  m.objects("successors", plan.successors, kMaxSuccessors, kEndpointMembers);
+  m.object("store", assignment.store, kEndpointMembers);
+  m.object("torch", assignment.torch, kEndpointMembers);
+  m.objects("successors", assignment.successors, kMaxSuccessors, kEndpointMembers);
 };
 
 constexpr auto kRecordMembers = [](auto& m, auto& record) {
@@ -96,31 +96,32 @@ JoinRequest join_request_from_json(std::string_view text) {
                                    kJoinRequestMembers);
 }
 
-std::string to_json(const NodePlan& plan) {
-  return json_of(plan, kPlanMembers);
+std::string to_json(const NodeAssignment& assignment) {
+  return json_of(assignment, kAssignmentMembers);
 }
 
-NodePlan node_plan_from_json(std::string_view text) {
-  return read_message<NodePlan>(text, kMaxPlanBytes, "a node's plan", kPlanMembers);
+NodeAssignment node_assignment_from_json(std::string_view text) {
+  return read_message<NodeAssignment>(text, kMaxAssignmentBytes, "a node's assignment",
+                                      kAssignmentMembers);
 }
 
-JobPlan job_plan(const NodePlan& plan) {
-  JobPlan job;
-  job.run_id = plan.run_id;
-  job.node_rank = plan.node_rank;
-  job.ranks = plan.ranks;
-  job.num_nodes = plan.num_nodes;
-  job.world_size = plan.world_size;
-  job.store = plan.store;
-  job.master_addr = plan.torch.host;
-  job.master_port = plan.torch.port;
-  job.generation = static_cast<int>(plan.generation);
-  job.token = plan.token;
-  job.restart_count = plan.restart_count;
-  job.early_failures = plan.early_failures;
-  job.failures_in_a_row = plan.failures_in_a_row;
-  job.stepped = plan.stepped;
-  job.max_restarts = plan.max_restarts;
+JobAssignment job_assignment(const NodeAssignment& assignment) {
+  JobAssignment job;
+  job.run_id = assignment.run_id;
+  job.node_rank = assignment.node_rank;
+  job.ranks = assignment.ranks;
+  job.num_nodes = assignment.num_nodes;
+  job.world_size = assignment.world_size;
+  job.store = assignment.store;
+  job.master_addr = assignment.torch.host;
+  job.master_port = assignment.torch.port;
+  job.generation = static_cast<int>(assignment.generation);
+  job.token = assignment.token;
+  job.restart_count = assignment.restart_count;
+  job.early_failures = assignment.early_failures;
+  job.failures_in_a_row = assignment.failures_in_a_row;
+  job.stepped = assignment.stepped;
+  job.max_restarts = assignment.max_restarts;
   return job;
 }
 

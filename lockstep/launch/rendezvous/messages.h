@@ -1,7 +1,7 @@
 #pragma once
 // Messages between agents. An agent's join request, its held key, contains all about the agent, so
-// that a new leader learns everything from the join requests. The leader writes a plan for each
-// node of a generation, and a record of the job's state.
+// that a new leader learns everything from the join requests. The leader writes an assignment for
+// each node of a generation, and a record of the job's state.
 
 #include <cstdint>
 #include <optional>
@@ -49,7 +49,8 @@ struct JoinRequest {
   int64_t generation = 0;  ///< The last one it has taken part in; 0: none.
   int last_rank = -1;      ///< Its node rank in that generation.
   int num_nodes = 0;       ///< Of that generation.
-  int restart_count = 0;   ///< Of that generation, as all down to failures_in_a_row: see NodePlan.
+  /// Of that generation, as all down to failures_in_a_row: see NodeAssignment.
+  int restart_count = 0;
   std::string token;
   bool stepped = false;  ///< Also true if its own workers have made steps since.
   int early_failures = 0;
@@ -76,7 +77,7 @@ std::string to_json(const JoinRequest& request);
 JoinRequest join_request_from_json(std::string_view text);
 
 /// One node's part of a generation. Its size does not depend on the number of nodes.
-struct NodePlan {
+struct NodeAssignment {
   int64_t generation = 0;
   std::string token;  ///< base/generation_token.h.
   int restart_count = 0;
@@ -95,14 +96,14 @@ struct NodePlan {
   std::vector<Endpoint> successors;
 };
 
-/// The plan for the agent that runs its workers; host, secret and wire are the agent's own.
-JobPlan job_plan(const NodePlan& plan);
+/// The assignment for the agent that runs its workers; host, secret and wire are the agent's own.
+JobAssignment job_assignment(const NodeAssignment& assignment);
 
 /// The job's state, which all agents watch.
 struct JobRecord {
   enum class State : uint8_t {
     kForming,  ///< Generation `generation` + 1 waits for nodes.
-    kRunning,  ///< Generation `generation` runs; agents with a plan for it take part.
+    kRunning,  ///< Generation `generation` runs; agents with an assignment for it take part.
     kLeaving,  ///< Its workers must end, so that another can form.
     kEnded,    ///< There will be no other.
   };
@@ -122,13 +123,13 @@ struct JobRecord {
 
 /// Longest texts; longer ones are refused without parsing. A failure has the end of a worker's
 /// stderr.
-inline constexpr size_t kMaxPlanBytes = 8192;
+inline constexpr size_t kMaxAssignmentBytes = 8192;
 inline constexpr size_t kMaxRecordBytes = 1 << 18;
 
-std::string to_json(const NodePlan& plan);
+std::string to_json(const NodeAssignment& assignment);
 std::string to_json(const JobRecord& record);
 /// Errors: kCorrupt (not such a message, a member is missing or out of range).
-NodePlan node_plan_from_json(std::string_view text);
+NodeAssignment node_assignment_from_json(std::string_view text);
 JobRecord job_record_from_json(std::string_view text);
 
 }  // namespace lockstep

@@ -27,19 +27,19 @@ class LoneRendezvous final : public Rendezvous {
  public:
   LoneRendezvous(const RunOptions& options, const std::string& secret)
       : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {
-    plan_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
+    assignment_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
     const NodeRequest request = {host_name(), 1, options_.nproc_per_node, options_.role};
-    plan_.ranks = plan_ranks({request})[0];
-    plan_.host = request.host;
-    plan_.world_size = request.local_size;
-    plan_.secret = secret_;
-    plan_.master_addr = options_.master_addr;
-    plan_.agent_serves_torch = agent_serves_torch(options_);
-    plan_.max_restarts = options_.max_restarts;
-    plan_.token = generation_token(make_token_part(), "");
+    assignment_.ranks = assign_ranks({request})[0];
+    assignment_.host = request.host;
+    assignment_.world_size = request.local_size;
+    assignment_.secret = secret_;
+    assignment_.master_addr = options_.master_addr;
+    assignment_.agent_serves_torch = agent_serves_torch(options_);
+    assignment_.max_restarts = options_.max_restarts;
+    assignment_.token = generation_token(make_token_part(), "");
   }
 
-  std::optional<JobPlan> join() override { return open_stores(); }
+  std::optional<JobAssignment> join() override { return open_stores(); }
 
   int fd() const override { return timer_.get(); }
 
@@ -50,7 +50,8 @@ class LoneRendezvous final : public Rendezvous {
   }
 
   void failed(const Failure& failure) override {
-    const auto decision = after_failure(&record_, options_.max_restarts, failure, plan_.generation);
+    const auto decision =
+        after_failure(&record_, options_.max_restarts, failure, assignment_.generation);
     if (decision.again) {
       job_status_.leave = true;
       job_status_.failure = failure;
@@ -65,15 +66,15 @@ class LoneRendezvous final : public Rendezvous {
   void gone(bool) override {}
   void leave(int) override {}
 
-  std::optional<JobPlan> next() override {
+  std::optional<JobAssignment> next() override {
     if (!job_status_.leave) return std::nullopt;
     if (!again_at_.passed()) {
       wake_then();
       return std::nullopt;
     }
     job_status_ = {};
-    ++plan_.generation;
-    plan_.restart_count = record_.restarts;
+    ++assignment_.generation;
+    assignment_.restart_count = record_.restarts;
     return open_stores();
   }
 
@@ -95,20 +96,20 @@ class LoneRendezvous final : public Rendezvous {
   }
 
   /// Opens new stores for each generation: no key or connection of an earlier one is ever met.
-  const JobPlan& open_stores() {
+  const JobAssignment& open_stores() {
     server_.reset();
     torch_.reset();  // first, as the user may have named the port
     torch_.emplace(listen_host(options_.master_addr), options_.master_port,
-                   plan_.agent_serves_torch);
+                   assignment_.agent_serves_torch);
     listener_ = tcp_listen("127.0.0.1", 0);
-    plan_.store = {"127.0.0.1", local_port(listener_.get())};
-    plan_.master_port = torch_->port();
-    return plan_;
+    assignment_.store = {"127.0.0.1", local_port(listener_.get())};
+    assignment_.master_port = torch_->port();
+    return assignment_;
   }
 
   RunOptions options_;
   std::string secret_;
-  JobPlan plan_;
+  JobAssignment assignment_;
   std::optional<TorchStorePort> torch_;
   UniqueFd listener_;
   std::optional<TcpStoreServer> server_;
@@ -171,9 +172,9 @@ class ElasticRendezvous final : public Rendezvous {
   ElasticRendezvous(const ElasticRendezvous&) = delete;
   ElasticRendezvous& operator=(const ElasticRendezvous&) = delete;
 
-  std::optional<JobPlan> join() override {
+  std::optional<JobAssignment> join() override {
     thread_ = start_thread_with_signals_blocked([this] { client_.run(); });
-    return status_.wait_for_plan();
+    return status_.wait_for_assignment();
   }
 
   int fd() const override { return status_.fd(); }
@@ -182,7 +183,7 @@ class ElasticRendezvous final : public Rendezvous {
   void done() override { status_.ended_work(NodeWork::kDone); }
   void gone(bool stepped) override { status_.ended_work(NodeWork::kIdle, stepped); }
   void leave(int signal) override { status_.leave(signal); }
-  std::optional<JobPlan> next() override { return status_.next(); }
+  std::optional<JobAssignment> next() override { return status_.next(); }
 
  private:
   std::unique_ptr<RendezvousBackend> backend_;

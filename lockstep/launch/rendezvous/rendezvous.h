@@ -49,17 +49,17 @@ class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
 
-  /// Waits for the other agents and returns the first generation's plan, in which all agree;
+  /// Waits for the other agents and returns the first generation's assignment, in which all agree;
   /// nothing if the job has ended well without this node. Errors: kTimeout naming the missing
   /// nodes, kMismatch (the nodes disagree, or the job has failed), kInvalidArgument.
-  virtual std::optional<JobPlan> join() = 0;
+  virtual std::optional<JobAssignment> join() = 0;
 
   /// Becomes readable when job_status() or next() has a result; -1: they change only right after a
   /// call by the agent.
   virtual int fd() const { return -1; }
 
-  /// The job's status in this generation. It is kept until next() has returned a plan. Resets fd().
-  /// Cheap: it is called after each call below.
+  /// The job's status in this generation. It is kept until next() has returned an assignment.
+  /// Resets fd(). Cheap: it is called after each call below.
   virtual JobStatus job_status() = 0;
 
   /// A worker here failed first, or the agent did (rank -1). Others may have failed earlier: the
@@ -72,11 +72,11 @@ class Rendezvous {
   virtual void gone(bool stepped) = 0;
   virtual void leave(int signal) = 0;  ///< This node was told to end by a signal.
 
-  /// The next generation's plan, once it is available.
-  virtual std::optional<JobPlan> next() = 0;
+  /// The next generation's assignment, once it is available.
+  virtual std::optional<JobAssignment> next() = 0;
 
   /// A descriptor that becomes readable when serve() must be called; -1: never. Jobs without use of
-  /// the workers' store do not pay for its server. Changes with each plan.
+  /// the workers' store do not pay for its server. Changes with each assignment.
   virtual int first_connection_fd() const { return -1; }
   virtual void serve() {}
   /// The same for torch's own store.

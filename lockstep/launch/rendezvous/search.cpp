@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kEvery = std::chrono::seconds(1);
 
-/// As many as can precede an agent in its plan, and the server.
+/// As many as can precede an agent in its assignment, and the server.
 constexpr size_t kMaxOthers = kMaxSuccessors + 1;
 
 bool holds(const std::vector<Endpoint>& endpoints, const Endpoint& endpoint) {

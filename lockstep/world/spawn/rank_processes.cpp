@@ -91,18 +91,18 @@ struct BootstrapStore {
   ReservedPort torch_port{0};
 
   Environment environment(int num_ranks, int rank) const {
-    JobPlan plan;
-    plan.run_id = "spawn";
-    plan.ranks = {.local_size = num_ranks, .role_size = num_ranks};
-    plan.world_size = num_ranks;
-    plan.store = {"127.0.0.1", local_port(listener.get())};
-    plan.secret = secret;
-    plan.master_addr = "127.0.0.1";
-    plan.master_port = torch_port.port();
+    JobAssignment assignment;
+    assignment.run_id = "spawn";
+    assignment.ranks = {.local_size = num_ranks, .role_size = num_ranks};
+    assignment.world_size = num_ranks;
+    assignment.store = {"127.0.0.1", local_port(listener.get())};
+    assignment.secret = secret;
+    assignment.master_addr = "127.0.0.1";
+    assignment.master_port = torch_port.port();
     WorkerEnvOptions options;
     options.role = "default";
     options.cores = usable_cores();
-    return worker_environment(this_environment(), plan, rank, options);
+    return worker_environment(this_environment(), assignment, rank, options);
   }
 };
 

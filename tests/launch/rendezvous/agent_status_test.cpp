@@ -43,10 +43,10 @@ TEST(AgentStatus, AFailureThatASlowStoreDidNotTakeIsSaidAgain) {
   const auto store = std::make_shared<SlowStore>();
   const auto now = [] { return Deadline::after(std::chrono::seconds(1)); };
   AgentStatus standing("id", JoinRequest{});
-  JobPlan plan;
-  plan.generation = 3;
-  standing.take_plan(plan);
-  standing.wait_for_plan();
+  JobAssignment assignment;
+  assignment.generation = 3;
+  standing.take_assignment(assignment);
+  standing.wait_for_assignment();
   standing.use(store);
   store->slow = true;
   standing.failed(*end_by_rank_one().failure);
@@ -106,8 +106,8 @@ TEST(AgentStatus, TheAgentsLoopDoesNotWaitForASignOfLife) {
 
 TEST(AgentStatus, AFailureIsNotWrittenToAnotherStore) {
   AgentStatus standing("id", JoinRequest{});
-  standing.take_plan(JobPlan{});
-  standing.wait_for_plan();
+  standing.take_assignment(JobAssignment{});
+  standing.wait_for_assignment();
   const auto lost = std::make_shared<SlowStore>();
   lost->slow = true;
   standing.use(lost);
@@ -121,10 +121,10 @@ TEST(AgentStatus, AFailureIsNotWrittenToAnotherStore) {
 
 TEST(AgentStatus, AnEarlierTimeToBeGoneIsTaken) {
   AgentStatus standing("id", JoinRequest{});
-  JobPlan plan;
-  plan.generation = 1;
-  standing.take_plan(plan);
-  standing.wait_for_plan();
+  JobAssignment assignment;
+  assignment.generation = 1;
+  standing.take_assignment(assignment);
+  standing.wait_for_assignment();
   const auto now = std::chrono::steady_clock::now();
   standing.stop_work(std::nullopt, "why");
   EXPECT_FALSE(standing.job_status().kill_by);
@@ -133,8 +133,8 @@ TEST(AgentStatus, AnEarlierTimeToBeGoneIsTaken) {
   EXPECT_EQ(standing.job_status().why, "why");
   standing.stop_work(std::nullopt, "later", now + std::chrono::seconds(1));
   EXPECT_EQ(standing.job_status().kill_by, now);
-  plan.generation = 2;
-  standing.take_plan(plan);
+  assignment.generation = 2;
+  standing.take_assignment(assignment);
   EXPECT_TRUE(standing.next());
   EXPECT_FALSE(standing.job_status().kill_by);
 }
@@ -142,26 +142,26 @@ TEST(AgentStatus, AnEarlierTimeToBeGoneIsTaken) {
 TEST(AgentStatus, OneThatWasNotNeededHearsThatAllIsWell) {
   AgentStatus standing("id", JoinRequest{});
   standing.end({std::nullopt, ""});
-  EXPECT_FALSE(standing.wait_for_plan().has_value());
+  EXPECT_FALSE(standing.wait_for_assignment().has_value());
 }
 
-TEST(AgentStatus, AJobThatEndsBeforeItsPlanIsFetchedEndsTheWorkersOfThatPlan) {
+TEST(AgentStatus, AJobThatEndsBeforeItsAssignmentIsFetchedEndsItsWorkers) {
   AgentStatus standing("id", JoinRequest{});
-  JobPlan plan;
-  plan.generation = 1;
-  standing.take_plan(plan);
+  JobAssignment assignment;
+  assignment.generation = 1;
+  standing.take_assignment(assignment);
   standing.end(end_by_rank_one());
-  EXPECT_EQ(standing.wait_for_plan().value().generation, 1);
+  EXPECT_EQ(standing.wait_for_assignment().value().generation, 1);
   const JobStatus status = standing.job_status();
   ASSERT_TRUE(status.end && status.end->failure);
   EXPECT_EQ(status.end->failure->status.code, 3);
 }
 
-TEST(AgentStatus, AnEndIsNotForgottenForTheNextPlan) {
+TEST(AgentStatus, AnEndIsNotForgottenForTheNextAssignment) {
   AgentStatus standing("id", JoinRequest{});
-  standing.take_plan(JobPlan{});
-  standing.wait_for_plan();
-  standing.take_plan(JobPlan{});
+  standing.take_assignment(JobAssignment{});
+  standing.wait_for_assignment();
+  standing.take_assignment(JobAssignment{});
   standing.end(end_by_rank_one());
   EXPECT_TRUE(standing.next());
   EXPECT_TRUE(standing.job_status().end);
@@ -171,8 +171,8 @@ TEST(AgentStatus, OneThatNeverHadAPartIsToldWhatEndedTheJob) {
   AgentStatus standing("id", JoinRequest{});
   standing.end(end_by_rank_one());
   try {
-    standing.wait_for_plan();
-    ADD_FAILURE() << "there is no plan";
+    standing.wait_for_assignment();
+    ADD_FAILURE() << "there is no assignment";
   } catch (const Error& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("without this node: rank 1 (hosta) failed: exit code 3"), std::string::npos)

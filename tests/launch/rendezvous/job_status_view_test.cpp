@@ -70,7 +70,7 @@ TEST(JobStatusView, ManyAgentsGiveFewerSignsOfLife) {
 TEST(Leader, ClearsWhatAnEarlierJobLeft) {
   const auto store = make_memory_store();
   const auto soon = Deadline::after(std::chrono::seconds(30));
-  store->set(keys::plan("gone"), "x", soon);
+  store->set(keys::assignment("gone"), "x", soon);
   store->set(keys::failure(1), "x", soon);
   store->set(keys::kMoved, "x", soon);
   store->set(keys::kRecord, record("gone", State::kEnded).value.value(), soon);
@@ -79,14 +79,14 @@ TEST(Leader, ClearsWhatAnEarlierJobLeft) {
   rules.term = "mine";
   Leader lead(store, rules);
   lead.begin(store->watch(keys::kLive, 0, soon).changes);
-  EXPECT_FALSE(store->try_get(keys::plan("gone"), soon));
+  EXPECT_FALSE(store->try_get(keys::assignment("gone"), soon));
   EXPECT_FALSE(store->try_get(keys::failure(1), soon));
   EXPECT_FALSE(store->try_get(keys::kMoved, soon));
   EXPECT_EQ(job_record_from_json(store->get(keys::kRecord, soon)).state, State::kForming);
   JoinRequest request;
   request.term = "mine";
   lead.take({{keys::agent("me"), to_json(request)}});
-  EXPECT_EQ(node_plan_from_json(store->get(keys::plan("me"), soon)).generation, 1);
+  EXPECT_EQ(node_assignment_from_json(store->get(keys::assignment("me"), soon)).generation, 1);
   const auto running = job_record_from_json(store->get(keys::kRecord, soon));
   EXPECT_EQ(running.state, State::kRunning);
   EXPECT_EQ(running.by, "mine");

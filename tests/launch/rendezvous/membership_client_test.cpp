@@ -112,7 +112,7 @@ TEST(MembershipClient, WhoDoesNotLeadAnyMoreDecidesNothing) {
     others->set(keys::kRecord, to_json(end), in_time());
   } while (agent.ended.wait_for(5ms) != std::future_status::ready);
   EXPECT_TRUE(agent.participant.saw_end());
-  EXPECT_TRUE(others->list(keys::kPlans, in_time()).empty()) << "there is another leader";
+  EXPECT_TRUE(others->list(keys::kAssignments, in_time()).empty()) << "there is another leader";
 }
 
 TEST(MembershipClient, AnAgentWritesAgainInEachNewTerm) {
@@ -161,9 +161,9 @@ TEST(MembershipClient, WhoLeadsAgainCountsNoAgentOfItsEarlierTerm) {
   next.term = second;
   next.node_rank = 0;
   others->set(keys::agent("c"), to_json(next), in_time());
-  EXPECT_EQ(node_plan_from_json(others->get(keys::plan("c"), in_time())).restart_count, 0)
-      << "the job of b has ended with it";
-  EXPECT_FALSE(others->try_get(keys::plan("b"), in_time())) << "b may be dead";
+  const auto text = others->get(keys::assignment("c"), in_time());
+  EXPECT_EQ(node_assignment_from_json(text).restart_count, 0) << "the job of b has ended with it";
+  EXPECT_FALSE(others->try_get(keys::assignment("b"), in_time())) << "b may be dead";
   agent.participant.stop();
   others->set(keys::kLeader, "third", in_time());  // wakes it
   agent.ended.get();
@@ -266,16 +266,16 @@ JobRecord record_by_other(JobRecord::State state) {
 struct Follower {
   Follower() {
     store->set(keys::kLeader, "other", in_time());
-    NodePlan plan;
-    plan.generation = 1;
-    plan.num_nodes = plan.world_size = 2;
-    plan.node_rank = plan.ranks.first_rank = 1;
-    plan.ranks.local_size = 1;
-    plan.ranks.role_size = 2;
-    store->set(keys::plan("me"), to_json(plan), in_time());
+    NodeAssignment assignment;
+    assignment.generation = 1;
+    assignment.num_nodes = assignment.world_size = 2;
+    assignment.node_rank = assignment.ranks.first_rank = 1;
+    assignment.ranks.local_size = 1;
+    assignment.ranks.role_size = 2;
+    store->set(keys::assignment("me"), to_json(assignment), in_time());
     store->set(keys::kRecord, to_json(record_by_other(JobRecord::State::kRunning)), in_time());
     agent.emplace(two_nodes(1ms), connection);
-    EXPECT_TRUE(agent->standing.wait_for_plan());
+    EXPECT_TRUE(agent->standing.wait_for_assignment());
   }
   std::shared_ptr<Store> store = make_memory_store();
   std::shared_ptr<LosingStore> connection =

@@ -98,9 +98,9 @@ class RandomJob {
     for (const auto& [id, node] : job_.nodes) {
       if (!job_.runs(node)) continue;
       EXPECT_EQ(node.request.leaving, 0);
-      EXPECT_TRUE(node_ranks.insert(node.plan->node_rank).second) << "a rank twice";
-      EXPECT_EQ(node.plan->restart_count, record.restart_count);
-      world = node.plan->num_nodes;
+      EXPECT_TRUE(node_ranks.insert(node.assignment->node_rank).second) << "a rank twice";
+      EXPECT_EQ(node.assignment->restart_count, record.restart_count);
+      world = node.assignment->num_nodes;
     }
     EXPECT_EQ(static_cast<int>(node_ranks.size()), world);
     EXPECT_EQ(*node_ranks.rbegin(), world - 1);
@@ -135,7 +135,7 @@ TEST(Membership, TenThousandAgentsGoThroughThreeGenerations) {
     job.come("agent" + std::to_string(i), [](JoinRequest* request) { request->local_size = 8; });
   }
   ASSERT_TRUE(job.running());
-  EXPECT_EQ(job.nodes.at("agent9999").plan->ranks.first_rank, 79992);
+  EXPECT_EQ(job.nodes.at("agent9999").assignment->ranks.first_rank, 79992);
   job.fail("agent77");
   job.end_workers();
   EXPECT_EQ(job.record.generation, 2);
@@ -144,8 +144,8 @@ TEST(Membership, TenThousandAgentsGoThroughThreeGenerations) {
   EXPECT_TRUE(job.forming());
   job.come("agent10000", [](JoinRequest* request) { request->local_size = 8; });
   EXPECT_EQ(job.record.generation, 3);
-  EXPECT_EQ(job.nodes.at("agent10000").plan->node_rank, 0);
-  EXPECT_EQ(job.nodes.at("agent9999").plan->world_size, 80000);
+  EXPECT_EQ(job.nodes.at("agent10000").assignment->node_rank, 0);
+  EXPECT_EQ(job.nodes.at("agent9999").assignment->world_size, 80000);
 }
 
 }  // namespace

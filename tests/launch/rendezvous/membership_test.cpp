@@ -188,17 +188,17 @@ TEST(Membership, UnevenNodesAndRoles) {
   job.come("a", with(2, "t"));
   job.come("b", with(3, "e"));
   job.come("c", with(4, "t"));
-  const NodePlan& plan = *job.nodes.at("c").plan;
-  EXPECT_EQ(plan.world_size, 9);
-  EXPECT_EQ(plan.num_nodes, 3);
-  EXPECT_EQ(plan.ranks.first_rank, 5);
-  EXPECT_EQ(plan.ranks.local_size, 4);
-  EXPECT_EQ(plan.ranks.first_role_rank, 2);
-  EXPECT_EQ(plan.ranks.role_size, 6);
-  EXPECT_EQ(to_string(plan.store), "a.example:1002");
-  EXPECT_EQ(to_string(plan.torch), "a.example:2002");
-  ASSERT_EQ(plan.successors.size(), 3U);
-  EXPECT_EQ(to_string(plan.successors[1]), "b.example:3003");
+  const NodeAssignment& assignment = *job.nodes.at("c").assignment;
+  EXPECT_EQ(assignment.world_size, 9);
+  EXPECT_EQ(assignment.num_nodes, 3);
+  EXPECT_EQ(assignment.ranks.first_rank, 5);
+  EXPECT_EQ(assignment.ranks.local_size, 4);
+  EXPECT_EQ(assignment.ranks.first_role_rank, 2);
+  EXPECT_EQ(assignment.ranks.role_size, 6);
+  EXPECT_EQ(to_string(assignment.store), "a.example:1002");
+  EXPECT_EQ(to_string(assignment.torch), "a.example:2002");
+  ASSERT_EQ(assignment.successors.size(), 3U);
+  EXPECT_EQ(to_string(assignment.successors[1]), "b.example:3003");
 }
 
 TEST(Membership, AllDoneIsTheEnd) {
@@ -249,7 +249,7 @@ TEST(Membership, RestartsAreCountedAndRanksKept) {
     EXPECT_EQ(job.ranks(), "a1 b0");
     EXPECT_EQ(job.record.generation, restart + 1);
     EXPECT_EQ(job.record.restart_count, restart);
-    EXPECT_EQ(job.nodes.at("a").plan->restart_count, restart);
+    EXPECT_EQ(job.nodes.at("a").assignment->restart_count, restart);
     EXPECT_FALSE(job.record.failure);
   }
   job.fail("b", 3);
@@ -559,10 +559,10 @@ TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
   });
   job.pass(10s);
   ASSERT_TRUE(job.running());
-  const NodePlan& plan = *job.nodes.at("b").plan;
-  EXPECT_TRUE(plan.stepped);
-  EXPECT_EQ(plan.early_failures, 1);
-  EXPECT_EQ(plan.failures_in_a_row, 2);
+  const NodeAssignment& assignment = *job.nodes.at("b").assignment;
+  EXPECT_TRUE(assignment.stepped);
+  EXPECT_EQ(assignment.early_failures, 1);
+  EXPECT_EQ(assignment.failures_in_a_row, 2);
   // In a job without any step before, the second would be the last.
   for (int i = 0; i < 3; ++i) {
     job.fail_before_a_step("b");
@@ -573,7 +573,7 @@ TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
   EXPECT_EQ(job.record.restart_count, 2) << "these cost none";
 }
 
-TEST(Membership, WhoMadeStepsSinceItsPlanSaysSo) {
+TEST(Membership, StepsSinceTheAssignmentAreReported) {
   SimulatedJob job(nodes(1, 2, 3));
   job.come("b", [](JoinRequest* request) {
     had(1, NodeWork::kBusy)(request);
@@ -583,7 +583,7 @@ TEST(Membership, WhoMadeStepsSinceItsPlanSaysSo) {
   job.end_workers("b");
   job.pass(10s);
   ASSERT_TRUE(job.running());
-  EXPECT_TRUE(job.nodes.at("b").plan->stepped);
+  EXPECT_TRUE(job.nodes.at("b").assignment->stepped);
 }
 
 TEST(Membership, HalvesOfAJobHaveTokensOfTheirOwn) {
@@ -597,7 +597,7 @@ TEST(Membership, HalvesOfAJobHaveTokensOfTheirOwn) {
       if (before.empty()) request->generation = 0;
     });
     job.pass(10s);
-    return job.nodes.at("b").plan->token;
+    return job.nodes.at("b").assignment->token;
   };
   EXPECT_EQ(token_with("x", ""), "x-x");
   EXPECT_EQ(token_with("y", "x-x"), "x-y");
@@ -715,7 +715,7 @@ TEST(Membership, AJobKeepsItsLaunchAndALaterOneOfItsNameHasItsOwn) {
   goes_on.come("b", had(1, NodeWork::kIdle));
   goes_on.come("a");
   ASSERT_EQ(goes_on.ranks(), "a0 b1");
-  EXPECT_EQ(goes_on.nodes.at("a").plan->token, "first-second");
+  EXPECT_EQ(goes_on.nodes.at("a").assignment->token, "first-second");
   SimulatedJob anew(rules);
   anew.come("old", had(0, NodeWork::kBusy));
   anew.come("a");
@@ -723,7 +723,7 @@ TEST(Membership, AJobKeepsItsLaunchAndALaterOneOfItsNameHasItsOwn) {
   anew.lose("old");
   ASSERT_EQ(anew.ranks(), "a0 b1");
   EXPECT_EQ(anew.record.generation, 7);
-  EXPECT_EQ(anew.nodes.at("a").plan->token, "second-second");
+  EXPECT_EQ(anew.nodes.at("a").assignment->token, "second-second");
 }
 
 TEST(Membership, AHalfThatComesBackHasToEndItsWorkersFirst) {

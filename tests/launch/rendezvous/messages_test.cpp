@@ -86,21 +86,21 @@ TEST(RendezvousMessages, WhatIsNoJoinRequestIsRefused) {
   }
 }
 
-TEST(RendezvousMessages, PlansComeBackAndAreOfOneSize) {
-  NodePlan plan;
-  plan.generation = 3;
-  plan.restart_count = 1;
-  plan.max_restarts = 7;
-  plan.run_id = "monday";
-  plan.num_nodes = 1000;
-  plan.node_rank = 999;
-  plan.world_size = 8000;
-  plan.ranks = {7992, 8, 92, 100};
-  plan.store = {"10.0.0.1", 1234};
-  plan.torch = {"10.0.0.1", 1235};
-  for (int i = 0; i < 8; ++i) plan.successors.push_back({"10.0.0." + std::to_string(i), 99});
-  const std::string text = to_json(plan);
-  EXPECT_EQ(to_json(node_plan_from_json(text)), text);
+TEST(RendezvousMessages, AssignmentsComeBackAndAreOfOneSize) {
+  NodeAssignment assignment;
+  assignment.generation = 3;
+  assignment.restart_count = 1;
+  assignment.max_restarts = 7;
+  assignment.run_id = "monday";
+  assignment.num_nodes = 1000;
+  assignment.node_rank = 999;
+  assignment.world_size = 8000;
+  assignment.ranks = {7992, 8, 92, 100};
+  assignment.store = {"10.0.0.1", 1234};
+  assignment.torch = {"10.0.0.1", 1235};
+  for (int i = 0; i < 8; ++i) assignment.successors.push_back({"10.0.0." + std::to_string(i), 99});
+  const std::string text = to_json(assignment);
+  EXPECT_EQ(to_json(node_assignment_from_json(text)), text);
   EXPECT_LT(text.size(), 1000U);
   for (const std::string& bad :
        {replaced(text, R"("node_rank":999)", R"("node_rank":1000)"),
@@ -109,7 +109,7 @@ TEST(RendezvousMessages, PlansComeBackAndAreOfOneSize) {
         replaced(text, R"("generation":3)", R"("generation":0)"),
         replaced(text, R"("store":{)", R"("store":[],"x":{)"),
         replaced(text, R"("successors":[)", R"("successors":[{"host":"","port":0},)")}) {
-    EXPECT_EQ(error_of([&] { node_plan_from_json(bad); }).code(), ErrorCode::kCorrupt) << bad;
+    EXPECT_EQ(error_of([&] { node_assignment_from_json(bad); }).code(), ErrorCode::kCorrupt) << bad;
   }
 }
 

@@ -15,7 +15,7 @@ class SimulatedJob {
  public:
   struct Node {
     JoinRequest request;
-    std::optional<NodePlan> plan;  ///< Of the generation of its workers.
+    std::optional<NodeAssignment> assignment;  ///< Of the generation of its workers.
   };
 
   explicit SimulatedJob(MembershipRules rules)
@@ -56,16 +56,16 @@ class SimulatedJob {
   void fail(const std::string& id, int code = 1, int signal = 0) {
     Failure failure;
     failure.host = nodes.at(id).request.host;
-    failure.node_rank = nodes.at(id).plan->node_rank;
-    failure.rank = nodes.at(id).plan->ranks.first_rank;
+    failure.node_rank = nodes.at(id).assignment->node_rank;
+    failure.rank = nodes.at(id).assignment->ranks.first_rank;
     failure.status = {code, signal};
-    tell(WorkersFailed{nodes.at(id).plan->generation, failure});
+    tell(WorkersFailed{nodes.at(id).assignment->generation, failure});
   }
   void fail_before_a_step(const std::string& id) {
     Failure failure;
     failure.status = {1, 0};
     failure.steps = Steps::kNone;
-    tell(WorkersFailed{nodes.at(id).plan->generation, failure});
+    tell(WorkersFailed{nodes.at(id).assignment->generation, failure});
   }
   /// All nodes that must leave have ended their workers.
   void end_workers() {
@@ -76,7 +76,7 @@ class SimulatedJob {
     for (const auto& id : ids) end_workers(id);
   }
   void end_workers(const std::string& id) {
-    nodes.at(id).plan.reset();
+    nodes.at(id).assignment.reset();
     nodes.at(id).request.work = NodeWork::kIdle;
     say(id);
   }
@@ -109,12 +109,13 @@ class SimulatedJob {
   std::string ranks() const {
     std::string text;
     for (const auto& [id, node] : nodes) {
-      if (runs(node)) text += (text.empty() ? "" : " ") + id + std::to_string(node.plan->node_rank);
+      if (!runs(node)) continue;
+      text += (text.empty() ? "" : " ") + id + std::to_string(node.assignment->node_rank);
     }
     return text;
   }
   bool runs(const Node& node) const {
-    return running() && node.plan && node.plan->generation == record.generation;
+    return running() && node.assignment && node.assignment->generation == record.generation;
   }
   const MembershipState& state() const { return state_; }
   JobTime now() const { return now_; }
@@ -133,7 +134,7 @@ class SimulatedJob {
       std::visit([this](const auto& each) { act(each); }, action);
     }
   }
-  void act(const PublishPlans& action) { published_ = action.plans; }
+  void act(const PublishAssignments& action) { published_ = action.assignments; }
   void act(const PublishRecord& action) {
     record = action.record;
     ++num_records;
@@ -141,17 +142,17 @@ class SimulatedJob {
     for (const auto& [id, node] : nodes) {
       if (node.request.work == NodeWork::kBusy) ++num_overlaps;
     }
-    for (const auto& [id, plan] : published_) {
+    for (const auto& [id, assignment] : published_) {
       Node& node = nodes.at(id);
-      node.plan = plan;
-      node.request.generation = plan.generation;
-      node.request.last_rank = plan.node_rank;
-      node.request.num_nodes = plan.num_nodes;
-      node.request.restart_count = plan.restart_count;
-      node.request.token = plan.token;
-      node.request.stepped = plan.stepped;
-      node.request.early_failures = plan.early_failures;
-      node.request.failures_in_a_row = plan.failures_in_a_row;
+      node.assignment = assignment;
+      node.request.generation = assignment.generation;
+      node.request.last_rank = assignment.node_rank;
+      node.request.num_nodes = assignment.num_nodes;
+      node.request.restart_count = assignment.restart_count;
+      node.request.token = assignment.token;
+      node.request.stepped = assignment.stepped;
+      node.request.early_failures = assignment.early_failures;
+      node.request.failures_in_a_row = assignment.failures_in_a_row;
       node.request.work = NodeWork::kBusy;
     }
     published_.clear();
@@ -164,7 +165,7 @@ class SimulatedJob {
   MembershipRules rules_;
   JobTime now_{};
   MembershipState state_;
-  std::vector<std::pair<std::string, NodePlan>> published_;
+  std::vector<std::pair<std::string, NodeAssignment>> published_;
 };
 
 }  // namespace lockstep::testing

@@ -218,12 +218,12 @@ bool shows_raw(const RunOptions& options, const Environment& environment) {
 }
 
 WorkerLinesOptions job_lines(const RunOptions& options, const Environment& environment,
-                             const JobPlan& plan, const ConsoleKind& console,
+                             const JobAssignment& assignment, const ConsoleKind& console,
                              const std::string& attempt_folder) {
   PrefixStyle style;
-  style.first_rank = plan.ranks.first_rank;
-  style.world_size = plan.world_size;
-  if (plan.num_nodes > 1) style.host = plan.host;
+  style.first_rank = assignment.ranks.first_rank;
+  style.world_size = assignment.world_size;
+  if (assignment.num_nodes > 1) style.host = assignment.host;
   style.host_width = style.host.size();
   style.role = options.role;
   const char* pattern = variable(environment, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
@@ -238,7 +238,7 @@ WorkerLinesOptions job_lines(const RunOptions& options, const Environment& envir
   const char* term = variable(environment, "TERM");
   lines.out.color = wants_color(console.out_terminal, no_color, term);
   lines.err.color = wants_color(console.err_terminal, no_color, term);
-  lines.num_ranks = plan.ranks.local_size;
+  lines.num_ranks = assignment.ranks.local_size;
   lines.fold = !options.no_fold && !raw;
   lines.raw = raw && !options.started_by_starter;  // a starter reads whole lines
   lines.console = console;

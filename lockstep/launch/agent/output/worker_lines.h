@@ -138,7 +138,7 @@ bool shows_raw(const RunOptions& options, const Environment& environment);
 /// Pure. `environment`: NO_COLOR, TERM, TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE. `attempt_folder`:
 /// for copies of lines; empty: none are made.
 WorkerLinesOptions job_lines(const RunOptions& options, const Environment& environment,
-                             const JobPlan& plan, const ConsoleKind& console,
+                             const JobAssignment& assignment, const ConsoleKind& console,
                              const std::string& attempt_folder);
 
 }  // namespace lockstep
