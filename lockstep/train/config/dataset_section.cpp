@@ -1,12 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <map>
-
-#include "lockstep/data/mixing.h"
-#include "lockstep/data/pictures/steps.h"
-#include "lockstep/data/transforms.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
@@ -14,80 +7,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A transform of a classifier's pipeline.
-struct KnownTransform {
-  std::vector<TransformArgument> arguments;
-  const char* of = nullptr;  ///< In front of the manual's lines; null: it has none.
-};
-using KnownTransforms = std::map<std::string, KnownTransform>;
-
-/// `own`, and those of all pictures. ToCHWImage changes nothing here.
-KnownTransforms known_transforms(const TransformArguments& own, const char* of) {
-  KnownTransforms known = {{"ToCHWImage", {}}};
-  for (const auto& [name, arguments] : own) known[name] = {arguments, of};
-  for (const auto& [name, arguments] : mixing_arguments()) known[name] = {arguments, "`cls`: "};
-  return known;
-}
-
-const KnownTransforms& small_image_transforms() {
-  static const auto known = known_transforms(transform_arguments(), nullptr);
-  return known;
-}
-
-/// Of pictures in files.
-const KnownTransforms& picture_transforms() {
-  static const auto known = known_transforms(picture_step_arguments(), "pictures in files: ");
-  return known;
-}
-
-bool is_random(const std::string& transform) {
-  constexpr std::array kOthers = {"ColorJitter", "RandAugment", "TrivialAugmentWide"};
-  return transform.starts_with("Random") || is_mixing(transform) ||
-         std::find(kOthers.begin(), kOthers.end(), transform) != kOthers.end();
-}
-
-/// MindOCR's flags of NormalizeImage. They are only checked.
-void check_channel_flags(Section& args) {
-  args.only("is_hwc", {"True", "False", ""}, "it is True or False");
-  args.only("bgr_to_rgb", {"False", ""}, "these images are RGB already");
-  args.only("rgb_to_bgr", {"False", ""}, "these images stay RGB");
-}
-
-/// One item of the pipeline, `Name: {args}` or `Name:`.
-TransformConfig read_transform(Section item, const std::string& name, const KnownTransform& known) {
-  TransformConfig config{name, {}, item.where(name)};
-  Section args = item.section(name);
-  for (const auto& [key, kind, fallback, about] : known.arguments) {
-    if (args.has(key)) config.args[key] = args.number_or_list(key);
-    args.any(key);
-    if (known.of && !about.empty()) args.record(key, kind, fallback, known.of + about);
-  }
-  if (name == "NormalizeImage") check_channel_flags(args);
-  args.finish();
-  return config;
-}
-
-std::vector<TransformConfig> read_pipeline(Section& section, bool training,
-                                           const KnownTransforms& known) {
-  Node* node = section.any("transform_pipeline");
-  if (node == nullptr || !section.has("transform_pipeline")) return {};
-  if (node->kind != Node::Kind::kList) section.fail("transform_pipeline", "must be a list");
-  std::vector<TransformConfig> pipeline;
-  for (Node& node_of_item : node->items) {
-    Section item(node_of_item, section.name_of("transform_pipeline"), section.settings());
-    if (node_of_item.entries.size() != 1) {
-      section.fail("transform_pipeline", "must hold items of the form 'Name: {arguments}'");
-    }
-    for (const auto& transform : known) item.any(transform.first);
-    item.finish();
-    const std::string name = node_of_item.entries[0].key;
-    if (!training && is_random(name)) item.fail(name, "is random, evaluation is not");
-    auto transform = read_transform(item, name, known.at(name));
-    if (name != "ToCHWImage") pipeline.push_back(std::move(transform));
-  }
-  return pipeline;
-}
 
 void accept_columns(Section& section) {
   for (const auto* key : {"output_columns", "net_input_column_index", "label_column_index",
@@ -132,7 +51,7 @@ void read_small_images(Section& section, DatasetConfig& config, bool training) {
   section.choose("usage", config.usage, {"train", "test", "all"},
                  "which images; all: training and test images");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1}, "part of the records");
-  config.transforms = read_pipeline(section, training, small_image_transforms());
+  config.transforms = read_small_image_pipeline(section, training);
   accept_columns(section);
 }
 
@@ -141,7 +60,7 @@ void read_picture_steps(Section& section, DatasetConfig& config, bool training) 
   section.read("reduced_decoding", config.reduced_decoding,
                "*ours*: JPEGs are decoded at 1/2, 1/4 or 1/8 of their size where Resize or "
                "RandomResizedCrop, as the first transform, needs no more");
-  config.transforms = read_pipeline(section, training, picture_transforms());
+  config.transforms = read_picture_pipeline(section, training);
   accept_columns(section);
 }
 
@@ -206,7 +125,7 @@ void read_shards(Section& section, DatasetConfig& config, bool training) {
 void read_pictures(Section& section, DatasetConfig& config) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   for (const auto* key : {"label_file", "sample_ratio", "usage"}) ignore(section, key);
-  config.transforms = read_pipeline(section, false, picture_transforms());
+  config.transforms = read_picture_pipeline(section, false);
   accept_columns(section);
 }
 

@@ -47,6 +47,10 @@ void read_class_dataset(Section& section, DatasetConfig& config, const TaskSetti
 void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
                       DataUse use);
 LoaderConfig read_loader(Section section, DataUse use);
+/// The transform_pipeline of a classifier's data set: of small images, or of pictures in files.
+/// Random transforms are for training alone.
+std::vector<TransformConfig> read_small_image_pipeline(Section& section, bool training);
+std::vector<TransformConfig> read_picture_pipeline(Section& section, bool training);
 /// The transform_pipeline of a text data set.
 std::vector<ocr::Transform> read_ocr_pipeline(Section& section, DataUse use);
 /// Checks output_columns and the lists of indices into them, against the inputs of loss or metric
