@@ -100,6 +100,11 @@ TransformArguments mixing_arguments() {
   return {{"MixUp", described<MixUp>()}, {"CutMix", described<CutMix>()}};
 }
 
+std::string mixing_about(const std::string& transform) {
+  if (transform == "MixUp") return "the weighted mean of each image of a batch and the next one";
+  return "a rectangle of the next image of a batch in the place of each one's";
+}
+
 bool is_mixing(const std::string& transform) {
   return transform == "MixUp" || transform == "CutMix";
 }

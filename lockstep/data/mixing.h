@@ -36,6 +36,8 @@ struct Mixing {
 
 /// The transforms that mix images of a batch, with the arguments that add_mixing() reads.
 TransformArguments mixing_arguments();
+/// What one of them does, in a line.
+std::string mixing_about(const std::string& transform);
 /// Whether a transform of this name is one of them.
 bool is_mixing(const std::string& transform);
 /// Adds MixUp {alpha, prob} or CutMix {alpha, prob}. Errors: kInvalidArgument for arguments as

@@ -172,6 +172,12 @@ TEST(TransformArgs, DefaultsAreThoseOfTheStructs) {
 TEST(TransformArgs, EveryMixingIsDescribed) {
   EXPECT_EQ(mixing_arguments().size(), 2u);
   for (const auto& mixing : mixing_arguments()) EXPECT_TRUE(is_mixing(mixing.first));
+  EXPECT_NE(mixing_about("MixUp"), mixing_about("CutMix"));
+}
+
+TEST(TransformArgs, EveryStepHasALine) {
+  for (const auto& name : picture_step_names()) EXPECT_NE(picture_step_about(name), "") << name;
+  EXPECT_EQ(picture_step_about("Resiz"), "");
 }
 
 }  // namespace

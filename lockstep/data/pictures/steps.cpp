@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -154,20 +155,25 @@ PictureStep step_of(TransformArgs& args) {
 struct StepMaker {
   const char* name;
   PictureStep (*make)(TransformArgs& args);
+  const char* about;
 };
 
-constexpr StepMaker kStepMakers[] = {{"Resize", make_resize_picture},
-                                     {"CenterCrop", make_center_crop},
-                                     {"RandomCrop", step_of<make_random_crop>},
-                                     {"RandomResizedCrop", make_random_resized_crop},
-                                     {"RandomHorizontalFlip", make_horizontal_flip},
-                                     {"RandomVerticalFlip", make_vertical_flip},
-                                     {"ColorJitter", make_color_jitter},
-                                     {"RandAugment", make_rand_augment},
-                                     {"TrivialAugmentWide", make_trivial_augment},
-                                     {"Normalize", step_of<make_normalize>},
-                                     {"NormalizeImage", step_of<make_normalize_image>},
-                                     {"RandomErasing", make_random_erasing}};
+constexpr StepMaker kStepMakers[] = {
+    {"Resize", make_resize_picture, "brings the picture to a size"},
+    {"CenterCrop", make_center_crop,
+     "cuts the middle out; a smaller picture gets black pixels around it"},
+    {"RandomCrop", step_of<make_random_crop>, "cuts a square from a random place"},
+    {"RandomResizedCrop", make_random_resized_crop,
+     "cuts a random part out, and brings it to a size"},
+    {"RandomHorizontalFlip", make_horizontal_flip, "mirrors left and right"},
+    {"RandomVerticalFlip", make_vertical_flip, "mirrors top and bottom"},
+    {"ColorJitter", make_color_jitter,
+     "brightness, contrast, saturation and hue, in a random order"},
+    {"RandAugment", make_rand_augment, "some of 14 operations, of one strength"},
+    {"TrivialAugmentWide", make_trivial_augment, "one of 14 operations, of any strength"},
+    {"Normalize", step_of<make_normalize>, "(value / 255 - mean) / std of each channel"},
+    {"NormalizeImage", step_of<make_normalize_image>, "(value - mean) / std of each channel"},
+    {"RandomErasing", make_random_erasing, "fills a random rectangle; the last one"}};
 
 }  // namespace
 
@@ -182,6 +188,12 @@ const std::vector<std::string>& picture_step_names() {
 
 TransformArguments picture_step_arguments() {
   return arguments_of(kStepMakers);
+}
+
+std::string picture_step_about(const std::string& name) {
+  const auto found = std::find_if(std::begin(kStepMakers), std::end(kStepMakers),
+                                  [&](const auto& maker) { return maker.name == name; });
+  return found == std::end(kStepMakers) ? "" : found->about;
 }
 
 PictureStep make_picture_step(const TransformSpec& spec) {

@@ -97,6 +97,8 @@ using PictureStep = std::variant<ResizePicture, CenterCrop, RandomCrop, RandomRe
 const std::vector<std::string>& picture_step_names();
 /// The arguments that make_picture_step() reads for each of them.
 TransformArguments picture_step_arguments();
+/// What one of them does, in a line.
+std::string picture_step_about(const std::string& name);
 
 /// The step that `spec` describes; missing arguments have their defaults. Errors: kInvalidArgument
 /// for an unknown name or argument (with the nearest known one) and for impossible values.
