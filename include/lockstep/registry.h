@@ -24,6 +24,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/picture.h"
+
 namespace at {
 class Tensor;
 }
@@ -332,6 +334,7 @@ Registry<NetworkMaker>& networks();
 Registry<LossFunction>& losses();
 Registry<MetricMaker>& metrics();
 Registry<DatasetMaker>& datasets();
+Registry<PictureTransform>& transforms();
 Registry<OptimizerOfGroups>& optimizers();
 Registry<Schedule>& schedules();
 Registry<CallbackMaker>& callbacks();
@@ -347,6 +350,9 @@ using NetworkPart = RegisteredPart<NetworkMaker, networks>;
 using LossPart = RegisteredPart<LossFunction, losses>;
 using MetricPart = RegisteredPart<MetricMaker, metrics>;
 using DatasetPart = RegisteredPart<DatasetMaker, datasets>;
+/// `Name: {settings}` in transform_pipeline: see picture.h. A built-in name is an error once a file
+/// has it.
+using TransformPart = RegisteredPart<PictureTransform, transforms>;
 using OptimizerPart = RegisteredPart<OptimizerOfGroups, optimizers>;
 using SchedulePart = RegisteredPart<Schedule, schedules>;
 using CallbackPart = RegisteredPart<CallbackMaker, callbacks>;

@@ -24,6 +24,7 @@
 
 #include "lockstep/batch.h"
 #include "lockstep/model.h"
+#include "lockstep/picture.h"
 #include "lockstep/registry.h"
 #include "lockstep/world.h"
 

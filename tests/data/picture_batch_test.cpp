@@ -102,6 +102,25 @@ TEST_F(PictureBatches, AreTheSameWhateverTheRanks) {
   }
 }
 
+TEST_F(PictureBatches, OwnTransformsAreTheSameWhateverTheThreads) {
+  const OwnPictureStep noise{"Noise", [](Picture& picture, RandomNumbers& random) {
+                               for (uint8_t& byte : picture.bytes()) {
+                                 byte = static_cast<uint8_t>(byte ^ random.below(8));
+                               }
+                             }};
+  const auto made_with = [&](int threads, const std::vector<PictureStep>& steps) {
+    auto made =
+        loader({.batch_size = 4, .threads = threads, .prefetch = 5}, BadSample::kReplaced, steps);
+    made.start(3, backwards(24));
+    return rest_of(made);
+  };
+  const std::vector<PictureStep> steps = {RandomResizedCrop{{8, 6}}, noise, RandomHorizontalFlip{}};
+  const auto one = made_with(1, steps);
+  expect_same(one, made_with(3, steps));
+  const auto without = made_with(1, {RandomResizedCrop{{8, 6}}});
+  EXPECT_FALSE(at::equal(one[0].images, without[0].images)) << "the noise does something";
+}
+
 TEST_F(PictureBatches, RestOfAnEpochIsTheSameAsInOneGo) {
   auto whole = loader({.batch_size = 4});
   auto rest = loader({.batch_size = 4});

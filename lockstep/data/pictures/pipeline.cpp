@@ -9,6 +9,7 @@
 
 #include "lockstep/data/pictures/augment.h"
 #include "lockstep/data/pictures/colour.h"
+#include "lockstep/data/pictures/own_step.h"
 #include "lockstep/data/pictures/resample.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/transforms/image_frame.h"
@@ -35,6 +36,14 @@ void check_steps(const std::vector<PictureStep>& steps) {
     if (std::holds_alternative<Normalize>(step)) before = "Normalize";
     if (erases) before = "RandomErasing";
   }
+}
+
+/// Only a registered step changes a size without a word to SizeAfter.
+[[noreturn]] void refuse_size(cv::Size made, cv::Size expected) {
+  throw TransformFailed(fmt::format(
+      "transform_pipeline: a transform of one's own changed the size, so the result has {} x {} "
+      "pixels, not {} x {}: behind it Resize [height, width] or CenterCrop is needed",
+      made.width, made.height, expected.width, expected.height));
 }
 
 cv::Size cv_size(const PictureSize& size) {
@@ -204,6 +213,8 @@ class Applied {
     made_.erased = draw_part({erasing.scale, ratio, false}, pixels().size(), random_);
   }
 
+  void operator()(const OwnPictureStep& own) { pixels() = apply_own_step(own, pixels(), random_); }
+
  private:
   /// Of the picture as it is; decoded now if it is not yet.
   cv::Mat part_of(const ocr::ChoosePart& choose) {
@@ -275,7 +286,9 @@ MadePicture PicturePipeline::apply(const Undecoded& picture, int64_t epoch, int6
   Applied applied(picture, reduced_,
                   Philox(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index)));
   for (const auto& step : steps_) std::visit(applied, step);
-  return applied.take();
+  MadePicture made = applied.take();
+  if (output_ && made.pixels.size() != *output_) refuse_size(made.pixels.size(), *output_);
+  return made;
 }
 
 void PicturePipeline::write(const MadePicture& made, float* planes) const {

@@ -37,11 +37,13 @@ class PicturePipeline {
   /// `reduced`: see Undecoded.
   PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced = false);
 
-  /// The size of every result; none if it depends on the picture.
+  /// The size of every result; none if it depends on the picture. A registered step is expected to
+  /// keep the size.
   std::optional<cv::Size> output() const { return output_; }
 
   /// `picture`: 8-bit RGB. Errors: kInvalidArgument if RandomCrop is larger than the padded
-  /// picture.
+  /// picture; those of apply_own_step(); TransformFailed if a registered step changed a size that
+  /// none behind it fixes.
   MadePicture apply(const cv::Mat& picture, int64_t epoch, int64_t index) const;
   /// The same of a picture that is not decoded yet.
   MadePicture apply(const Undecoded& picture, int64_t epoch, int64_t index) const;

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/data/pictures/own_step.h"
 #include "lockstep/data/pictures/shard_file.h"
 #include "lockstep/error.h"
 
@@ -60,6 +61,8 @@ PictureSample PictureReader::make(int64_t epoch, int64_t index) const {
     throw;
   } catch (const Error& error) {
     throw Error(error.code(), starting_with(index_->where(index), error.what()));
+  } catch (const TransformFailed& error) {
+    throw TransformFailed(starting_with(index_->where(index), error.what()));
   }
 }
 

@@ -38,7 +38,8 @@ class PictureReader {
   const PictureIndex& index() const { return *index_; }
   const PicturePipeline& pipeline() const { return pipeline_; }
 
-  /// Errors: kCorrupt if a picture and its ten replacements are unusable; DataChanged.
+  /// Errors: kCorrupt if a picture and its ten replacements are unusable; DataChanged;
+  /// TransformFailed, naming the picture.
   UsableSamples<PictureSample> read(int64_t epoch, std::span<const int64_t> indices) const;
 
  private:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/data/transforms.h"
+#include "lockstep/picture.h"
 
 namespace lockstep {
 
@@ -83,9 +84,15 @@ struct RandomErasing {
   std::array<float, 3> value{};                 ///< Of each channel.
 };
 
+/// A registered one; see picture.h. Draws what it likes.
+struct OwnPictureStep {
+  std::string name;
+  PictureTransform transform;
+};
+
 using PictureStep = std::variant<ResizePicture, CenterCrop, RandomCrop, RandomResizedCrop,
                                  RandomHorizontalFlip, RandomVerticalFlip, ColorJitter, RandAugment,
-                                 TrivialAugmentWide, Normalize, RandomErasing>;
+                                 TrivialAugmentWide, Normalize, RandomErasing, OwnPictureStep>;
 
 /// Resize {size: one number, of the shorter side, or [height, width]}, CenterCrop {size},
 /// RandomCrop {size, padding}, RandomResizedCrop {size, scale, ratio}, RandomHorizontalFlip and

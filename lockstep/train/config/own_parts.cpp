@@ -113,6 +113,10 @@ Registry<DatasetMaker>& datasets() {
   return registry_of<DatasetMaker>();
 }
 
+Registry<PictureTransform>& transforms() {
+  return registry_of<PictureTransform>();
+}
+
 Registry<OptimizerOfGroups>& optimizers() {
   return registry_of<OptimizerOfGroups>();
 }

@@ -31,6 +31,7 @@ void load_plugin(const std::string& path) {
   check_version(losses(), path);
   check_version(metrics(), path);
   check_version(datasets(), path);
+  check_version(transforms(), path);
   check_version(optimizers(), path);
   check_version(schedules(), path);
   check_version(callbacks(), path);

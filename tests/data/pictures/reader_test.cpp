@@ -1,9 +1,12 @@
 #include "lockstep/data/pictures/reader.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <iterator>
 
 #include "lockstep/data/pictures/folder.h"
+#include "lockstep/data/pictures/own_step.h"
 #include "tests/data/pictures/drawn.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
@@ -140,6 +143,33 @@ TEST(PictureReader, EndsWhenNothingCanBeRead) {
   const auto error = error_of([&] { reader.read(0, one); });
   EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
   EXPECT_NE(std::string(error.what()).find("nor could 10 others"), std::string::npos);
+}
+
+TEST(PictureReader, NamesThePictureThatAnOwnTransformRefusesOrFailsAt) {
+  const TempFolder dir;
+  for (const int width : {4, 5, 6}) {
+    write_picture(dir / fmt::format("a/{}.png", width), drawn_picture(width, 4));
+  }
+  const OwnPictureStep picky{"Picky", [](Picture& picture) {
+                               if (picture.width() == 5) {
+                                 throw Error(ErrorCode::kInvalidArgument, "it is odd");
+                               }
+                               if (picture.width() == 6) throw std::out_of_range("no such row");
+                             }};
+  const PictureReader reader(std::make_shared<PictureIndex>(index_folder(dir.path())),
+                             PicturePipeline({picky}, 5), BadSample::kLeftOut, 5);
+  const auto read = reader.read(0, std::vector<int64_t>{0, 1});
+  EXPECT_EQ(read.samples.size(), 1U);
+  EXPECT_EQ(read.faults,
+            std::vector<std::string>{"sample 1 cannot be used: " + (dir / "a/5.png").string() +
+                                     ": Picky: it is odd"});
+  try {
+    reader.read(0, std::vector<int64_t>{2});
+    ADD_FAILURE() << "no exception";
+  } catch (const TransformFailed& failure) {
+    EXPECT_EQ(failure.what(),
+              (dir / "a/6.png").string() + ": the transform Picky failed: no such row");
+  }
 }
 
 }  // namespace

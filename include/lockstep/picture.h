@@ -1,0 +1,105 @@
+#pragma once
+// A picture on its way to a classifier, for transforms of one's own.
+//
+// Use:
+//   const lockstep::TransformPart kNegative("Negative", "dark for light", [](lockstep::Section&) {
+//     return [](lockstep::Picture& picture) {
+//       for (uint8_t& byte : picture.bytes()) byte = 255 - byte;
+//     };
+//   });
+//
+// A transform registers as other parts do (registry.h), and the transform_pipeline of a file names
+// it among the built-in ones: `- Negative:`. It is for pictures in files: ImageFolderDataset,
+// ImageListDataset and WebDataset, and PredictDataset for what was trained on these.
+//
+// The function gets the picture of one sample, decoded, after the items before it and before those
+// behind it. All of them come before the conversion to floats, so before Normalize.
+//
+// Threads: the loader's threads call one function at the same time, each with a picture of its own.
+// So it must not change what it captures, nor anything else that is shared.
+//
+// Randomness: the second parameter makes a transform random. Its numbers depend on system.seed, the
+// epoch and the sample alone, so neither ranks nor threads nor a resume show. A function without it
+// must give the same result for the same picture. A random transform is an error in `eval` and
+// `predict`, as built-in ones are.
+//
+// Size: a function may change it. If one of Resize [height, width], CenterCrop, RandomCrop and
+// RandomResizedCrop stands before, another one must then stand behind.
+//
+// Errors: an Error means that this picture is unusable, as if its file were damaged. A line of the
+// log has the file and the text; in training another sample replaces it, in evaluation it is left
+// out. Any other exception is a fault of the function. It ends the run, and names the file, too.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lockstep/error.h"
+
+namespace lockstep {
+
+/// Pixels of 8-bit RGB. Copies are independent; the function may assign another picture to its own.
+class Picture {
+ public:
+  static constexpr int64_t kMaxPixels = int64_t{1} << 28;
+
+  /// Black. Errors: kInvalidArgument for a side below 1, or more than kMaxPixels.
+  Picture(int width, int height) : width_(width), height_(height) {
+    if (width < 1 || height < 1 || width > kMaxPixels / height) {
+      throw Error(ErrorCode::kInvalidArgument, "no picture can have " + std::to_string(width) +
+                                                   " x " + std::to_string(height) + " pixels");
+    }
+    bytes_.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * 3);
+  }
+
+  int width() const { return width_; }
+  int height() const { return height_; }
+
+  /// Red, green and blue of each pixel, row by row from the top: 3 * width() * height() bytes.
+  std::span<uint8_t> bytes() { return bytes_; }
+  std::span<const uint8_t> bytes() const { return bytes_; }
+
+  /// The three bytes of the pixel in column `x` and row `y`, both from 0.
+  std::span<uint8_t, 3> pixel(int x, int y) {
+    return std::span<uint8_t, 3>(bytes_.data() + place(x, y), 3);
+  }
+  std::span<const uint8_t, 3> pixel(int x, int y) const {
+    return std::span<const uint8_t, 3>(bytes_.data() + place(x, y), 3);
+  }
+
+ private:
+  size_t place(int x, int y) const {
+    return (static_cast<size_t>(y) * static_cast<size_t>(width_) + static_cast<size_t>(x)) * 3;
+  }
+
+  int width_;
+  int height_;
+  std::vector<uint8_t> bytes_;
+};
+
+/// The random numbers of one sample in one epoch, for all its transforms in turn.
+class RandomNumbers {
+ public:
+  virtual ~RandomNumbers() = default;
+
+  /// 32 random bits.
+  virtual uint32_t next() = 0;
+
+  /// In [0, 1), a multiple of 2^-32.
+  double uniform() { return next() * 0x1p-32; }
+  /// In [0, n), with n from 1 to 2^32. Each value's probability is 1/n to within 2^-32.
+  int64_t below(int64_t n) {
+    return static_cast<int64_t>((uint64_t{next()} * static_cast<uint64_t>(n)) >> 32);
+  }
+};
+
+/// What a TransformPart makes. A function of either form converts to it.
+using PlainTransform = std::function<void(Picture& picture)>;
+using RandomTransform = std::function<void(Picture& picture, RandomNumbers& random)>;
+using PictureTransform = std::variant<PlainTransform, RandomTransform>;
+
+}  // namespace lockstep
