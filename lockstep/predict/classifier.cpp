@@ -9,6 +9,7 @@
 #include <opencv2/imgproc.hpp>
 #include <span>
 
+#include "lockstep/data/pictures/own_step.h"
 #include "lockstep/error.h"
 #include "lockstep/predict/outcomes.h"
 #include "lockstep/train/picture_data.h"
@@ -98,7 +99,11 @@ Classifier::Classifier(const PredictStage& stage, c10::Device device)
 ocr::Sample Classifier::load(const std::filesystem::path& picture) const {
   ocr::Sample sample = load_picture(decode_, picture);
   sample.original = sample.image;
-  std::visit([&](const auto& transform) { to_input(transform, sample); }, transform_);
+  try {
+    std::visit([&](const auto& transform) { to_input(transform, sample); }, transform_);
+  } catch (const TransformFailed& error) {
+    throw TransformFailed(fmt::format("{}: {}", picture.string(), error.what()));
+  }
   return sample;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <variant>
 
 #include "lockstep/base/hash.h"
 #include "lockstep/data/image_batch.h"
@@ -18,20 +19,33 @@ namespace {
 /// What `build` makes of the steps that `make` makes of dataset.transforms, but for those of
 /// make_mixing(). Errors: kInvalidArgument, with the place of the item in the configuration.
 template <typename Step, typename Build>
-auto build_steps(const DatasetConfig& dataset, Step (*make)(const TransformSpec&),
+auto build_steps(const DatasetConfig& dataset, Step (*make)(const TransformConfig&),
                  const Build& build) {
   std::string where;
   try {
     std::vector<Step> steps;
     for (const auto& item : dataset.transforms) {
       where = item.where + ": ";
-      if (!is_mixing(item.name)) steps.push_back(make({item.name, item.args}));
+      if (!is_mixing(item.name)) steps.push_back(make(item));
     }
     if (!dataset.transforms.empty()) where = dataset.transforms.front().where + ": ";
     return build(std::move(steps));
   } catch (const Error& error) {
     throw Error(error.code(), where + error.what());
   }
+}
+
+Transform small_image_step(const TransformConfig& item) {
+  return make_transform({item.name, item.args});
+}
+
+PictureStep picture_step(const TransformConfig& item) {
+  if (item.own) {
+    // A copy of the variant itself is uninitialised in the eyes of g++ 12.
+    const auto own = [&](const auto& make) { return OwnPictureStep{item.own->name, make}; };
+    return std::visit(own, item.own->make);
+  }
+  return make_picture_step({item.name, item.args});
 }
 
 }  // namespace
@@ -41,13 +55,13 @@ const SmallImages& small_images_of(const DatasetConfig& config) {
 }
 
 ImageTransform make_image_transform(const DatasetConfig& dataset, ImageShape shape, int64_t seed) {
-  return build_steps(dataset, make_transform, [&](std::vector<Transform> steps) {
+  return build_steps(dataset, small_image_step, [&](std::vector<Transform> steps) {
     return ImageTransform(std::move(steps), shape, static_cast<uint64_t>(seed), dataset.channels);
   });
 }
 
 PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed) {
-  return build_steps(dataset, make_picture_step, [&](std::vector<PictureStep> steps) {
+  return build_steps(dataset, picture_step, [&](std::vector<PictureStep> steps) {
     return PicturePipeline(std::move(steps), static_cast<uint64_t>(seed), dataset.reduced_decoding);
   });
 }

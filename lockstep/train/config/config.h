@@ -41,6 +41,7 @@ struct TransformConfig {
   std::string name;
   std::map<std::string, std::vector<double>> args;  ///< A single number is a list of one.
   std::string where;                                ///< For errors: "FILE:LINE".
+  std::optional<OwnPart<PictureTransform>> own{};   ///< A registered one, which has no `args`.
 };
 
 struct DatasetConfig {

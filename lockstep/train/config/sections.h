@@ -31,6 +31,8 @@ LossScalerConfig read_loss_scaler(Section section);
 /// For --list.
 std::vector<ListedPart> built_in_optimizers();
 std::vector<ListedPart> built_in_schedules();
+std::vector<ListedPart> built_in_transforms();
+std::vector<std::string> small_image_transform_names();
 
 /// Weights: a file, an address, none, or True: MindOCR's address, which is `known`. `by_default`:
 /// an absent key means True.
@@ -48,7 +50,7 @@ void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSetting
                       DataUse use);
 LoaderConfig read_loader(Section section, DataUse use);
 /// The transform_pipeline of a classifier's data set: of small images, or of pictures in files.
-/// Random transforms are for training alone.
+/// Random transforms are for training alone, and registered ones for pictures in files.
 std::vector<TransformConfig> read_small_image_pipeline(Section& section, bool training);
 std::vector<TransformConfig> read_picture_pipeline(Section& section, bool training);
 /// The transform_pipeline of a text data set.

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
+#include <variant>
 
 #include "lockstep/data/mixing.h"
 #include "lockstep/data/pictures/steps.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/train/config/node.h"
+#include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
 
 namespace lockstep {
@@ -39,10 +42,21 @@ const KnownTransforms& picture_transforms() {
   return known;
 }
 
-bool is_random(const std::string& transform) {
+/// Small images take no registered transforms.
+const Registry<PictureTransform> kNoTransforms;
+
+std::vector<std::string> names_in(const KnownTransforms& known) {
+  std::vector<std::string> names;
+  for (const auto& transform : known) names.push_back(transform.first);
+  return names;
+}
+
+bool is_random(const TransformConfig& transform) {
+  if (transform.own) return std::holds_alternative<RandomTransform>(transform.own->make);
   constexpr std::array kOthers = {"ColorJitter", "RandAugment", "TrivialAugmentWide"};
-  return transform.starts_with("Random") || is_mixing(transform) ||
-         std::find(kOthers.begin(), kOthers.end(), transform) != kOthers.end();
+  const std::string& name = transform.name;
+  return name.starts_with("Random") || is_mixing(name) ||
+         std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
 }
 
 /// MindOCR's flags of NormalizeImage. They are only checked.
@@ -66,8 +80,33 @@ TransformConfig read_transform(Section item, const std::string& name, const Know
   return config;
 }
 
+/// The same of a registered one.
+TransformConfig read_own_transform(Section item, const NamedPart<PictureTransform>& part) {
+  const std::string where = item.where(part.name);
+  Section args = item.section(part.name);
+  TransformConfig config{part.name, {}, where};
+  config.own = OwnPart<PictureTransform>{part.name, part.read(args)};
+  args.finish();
+  return config;
+}
+
+/// Errors: no transform has this name, or two have it.
+void check_name(Section& item, const std::string& name, std::vector<std::string> built_in,
+                const Registry<PictureTransform>& own) {
+  const auto names = joined_names(std::move(built_in), own);
+  const auto is_known = [&](const auto& known) {
+    return std::find(known.begin(), known.end(), name) != known.end();
+  };
+  if (!is_known(names) && is_known(joined_names({}, transforms()))) {
+    item.fail(name, "is for pictures in files: ImageFolderDataset, ImageListDataset, WebDataset");
+  }
+  item.expect(names);
+  refuse_twice(item, name, name, names);
+}
+
 std::vector<TransformConfig> read_pipeline(Section& section, bool training,
-                                           const KnownTransforms& known) {
+                                           const KnownTransforms& known,
+                                           const Registry<PictureTransform>& own) {
   Node* node = section.any("transform_pipeline");
   if (node == nullptr || !section.has("transform_pipeline")) return {};
   if (node->kind != Node::Kind::kList) section.fail("transform_pipeline", "must be a list");
@@ -77,24 +116,51 @@ std::vector<TransformConfig> read_pipeline(Section& section, bool training,
     if (node_of_item.entries.size() != 1) {
       section.fail("transform_pipeline", "must hold items of the form 'Name: {arguments}'");
     }
-    for (const auto& transform : known) item.any(transform.first);
-    item.finish();
     const std::string name = node_of_item.entries[0].key;
-    if (!training && is_random(name)) item.fail(name, "is random, evaluation is not");
-    auto transform = read_transform(item, name, known.at(name));
+    check_name(item, name, names_in(known), own);
+    const auto* part = find_named(own.parts(), name);
+    auto transform =
+        part ? read_own_transform(item, *part) : read_transform(item, name, known.at(name));
+    if (!training && is_random(transform)) item.fail(name, "is random, evaluation is not");
     if (name != "ToCHWImage") pipeline.push_back(std::move(transform));
   }
   return pipeline;
 }
 
+ListedPart listed_transform(const std::string& name, const std::string& about,
+                            const std::vector<TransformArgument>& arguments) {
+  ListedPart part{name, about, {}};
+  for (const auto& [key, kind, fallback, line] : arguments) {
+    if (!line.empty()) part.settings.push_back({"", key, kind, fallback, line});
+  }
+  return part;
+}
+
 }  // namespace
 
 std::vector<TransformConfig> read_small_image_pipeline(Section& section, bool training) {
-  return read_pipeline(section, training, small_image_transforms());
+  return read_pipeline(section, training, small_image_transforms(), kNoTransforms);
 }
 
 std::vector<TransformConfig> read_picture_pipeline(Section& section, bool training) {
-  return read_pipeline(section, training, picture_transforms());
+  return read_pipeline(section, training, picture_transforms(), transforms());
+}
+
+std::vector<ListedPart> built_in_transforms() {
+  std::vector<ListedPart> parts;
+  const auto arguments = picture_step_arguments();
+  for (const auto& name : picture_step_names()) {
+    parts.push_back(listed_transform(name, picture_step_about(name), arguments.at(name)));
+  }
+  for (const auto& [name, of_it] : mixing_arguments()) {
+    parts.push_back(listed_transform(name, mixing_about(name), of_it));
+  }
+  parts.push_back({"ToCHWImage", "nothing: images have this order anyway", {}});
+  return parts;
+}
+
+std::vector<std::string> small_image_transform_names() {
+  return names_in(small_image_transforms());
 }
 
 }  // namespace lockstep

@@ -1,0 +1,139 @@
+// Transforms that a program registered, as a configuration names them.
+
+#include <gtest/gtest.h>
+
+#include "lockstep/error.h"
+#include "lockstep/train/config/config.h"
+#include "lockstep/train/config/overrides.h"
+#include "lockstep/train/config/own_parts.h"
+#include "lockstep/train/config/yaml_reader.h"
+#include "lockstep/train/config/yaml_writer.h"
+
+namespace lockstep {
+namespace {
+
+const TransformPart kGrain("RandomGrain", "noise on each byte", [](Section& settings) {
+  int64_t most = 16;
+  settings.read("most", most, {1, 255}, "the strongest");
+  return [=](Picture& picture, RandomNumbers& random) {
+    picture.bytes()[0] = static_cast<uint8_t>(random.below(most));
+  };
+});
+const TransformPart kMark("RandomlyNamed", "a mark, always", [](Section&) {
+  return [](Picture& picture) { picture.bytes()[0] = 77; };
+});
+const TransformPart kBuiltInName("CenterCrop", "another one",
+                                 [](Section&) { return [](Picture&) {}; });
+
+constexpr auto kOwnPictures = R"(model:
+  type: cls
+  backbone: {name: resnet18}
+  head: {num_classes: 10}
+train:
+  ckpt_save_dir: out
+  dataset:
+    type: ImageFolderDataset
+    data_dir: d
+    transform_pipeline: [{RandomGrain: {most: 5}}, {RandomGrain: }, {RandomlyNamed: }]
+  loader: {batch_size: 32}
+eval:
+  dataset: {type: ImageFolderDataset, data_dir: d, transform_pipeline: [{RandomlyNamed: }]}
+  loader: {batch_size: 32}
+)";
+
+Config read_own_pictures(const std::vector<std::string>& overrides = {}) {
+  Node tree = parse_yaml(kOwnPictures, "a.yaml");
+  apply_overrides(tree, overrides);
+  return read_config(std::move(tree));
+}
+
+/// The error if the items of `section` are these; it contains `part`.
+void expect_refused(const std::string& section, const std::string& items, const std::string& part) {
+  try {
+    read_own_pictures({section + ".dataset.transform_pipeline=[" + items + "]"});
+    ADD_FAILURE() << items;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+struct AllOnes final : RandomNumbers {
+  uint32_t next() override { return 0xFFFFFFFF; }
+};
+
+TEST(OwnTransforms, AreReadWithTheirSettings) {
+  const auto config = read_own_pictures();
+  const auto& items = config.train.dataset.transforms;
+  ASSERT_EQ(items.size(), 3u);
+  Picture picture(2, 1);
+  AllOnes random;
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    ASSERT_TRUE(items[i].own);
+    std::get<RandomTransform>(items[i].own->make)(picture, random);
+    EXPECT_EQ(picture.bytes()[0], i == 0 ? 4 : 15);
+  }
+  std::get<PlainTransform>(config.eval->dataset.transforms.at(0).own->make)(picture);
+  EXPECT_EQ(picture.bytes()[0], 77);
+  EXPECT_EQ(items[2].where, "a.yaml:10");
+  const auto text = write_yaml(config.effective);
+  EXPECT_NE(text.find("most: 16"), std::string::npos) << text;
+}
+
+TEST(OwnTransforms, MistakesNameTheNearest) {
+  expect_refused("train", "{RandomGrian: }",
+                 "unknown key 'train.dataset.transform_pipeline.RandomGrian', did you mean "
+                 "'RandomGrain'?");
+  expect_refused("train", "{RandomGrain: {mots: 3}}",
+                 "unknown key 'train.dataset.transform_pipeline.RandomGrain.mots', did you mean "
+                 "'most'?");
+  expect_refused("train", "{RandomGrain: {most: many}}",
+                 "train.dataset.transform_pipeline.RandomGrain.most must be a whole number from 1 "
+                 "to 255, not 'many'");
+  expect_refused("train", "{CenterCrop: {size: 3}}",
+                 "train.dataset.transform_pipeline.CenterCrop 'CenterCrop' is registered twice");
+}
+
+TEST(OwnTransforms, RandomOnesAreForTraining) {
+  expect_refused("eval", "{RandomGrain: }",
+                 "eval.dataset.transform_pipeline.RandomGrain is random, evaluation is not");
+}
+
+TEST(OwnTransforms, AreForPicturesInFiles) {
+  try {
+    read_own_pictures({"train.dataset={data_dir: d, transform_pipeline: [{RandomGrain: }]}"});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("train.dataset.transform_pipeline.RandomGrain is for pictures in files: "
+                        "ImageFolderDataset, ImageListDataset, WebDataset"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
+  const auto text = list_parts("transforms");
+  EXPECT_EQ(text.find("transforms (an item of transform_pipeline, of pictures in files):\n"
+                      "  Resize: brings the picture to a size\n"
+                      "    size: one number is of the shorter side; bilinear, with antialias; a "
+                      "whole number, or [height, width]; required\n"
+                      "  CenterCrop: "),
+            0U)
+      << text;
+  EXPECT_NE(text.find("  MixUp: the weighted mean of each image of a batch and the next one\n"
+                      "    alpha: of the beta distribution of the shares; a number; default 1\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  RandomGrain: noise on each byte\n"
+                      "    most: the strongest; a whole number from 1 to 255; default 16\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  for small images: CutMix, MixUp, Normalize, NormalizeImage, RandomCrop, "
+                      "RandomHorizontalFlip, Resize, ToCHWImage\n"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace lockstep

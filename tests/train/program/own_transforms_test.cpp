@@ -1,0 +1,79 @@
+// Training with the transforms of a shared library.
+
+#include "tests/train/program/pictures.h"
+
+namespace lockstep {
+namespace {
+
+class OwnTransformsProgram : public PicturesProgram {
+ protected:
+  void SetUp() override {
+    PicturesProgram::SetUp();
+    write_class_folders(Split::kAll, "kinds");
+    const std::string folder = "    type: ImageFolderDataset\n    data_dir: kinds\n";
+    configure(folder, folder);
+  }
+
+  /// The library, and three steps with this item in front of the other transforms.
+  static std::string with(const std::string& item, const std::string& more = "") {
+    return fmt::format(
+        "--plugin {}/lockstep_own_transforms.so {} -o scheduler.num_epochs=1 train.max_steps=3 "
+        "parallel.virtual_ranks=2 system.val_while_train=False "
+        "train.dataset.transform_pipeline=\"[{{{}}}, {{RandomHorizontalFlip: }}, "
+        "{{NormalizeImage: }}]\" ",
+        std::getenv("LOCKSTEP_BIN_DIR"), more, item);
+  }
+};
+
+TEST_F(OwnTransformsProgram, NeitherRanksNorWorkersShow) {
+  const std::string args = with("RandomSpeckle: {most: 60}");
+  const auto one = train(args + "train.ckpt_save_dir=one");
+  ASSERT_EQ(one.status, 0) << one.err;
+  const auto steps = steps_of("one");
+  EXPECT_EQ(steps.size(), 3u);
+  const auto workers = train(args + "train.ckpt_save_dir=workers train.loader.num_workers=3");
+  ASSERT_EQ(workers.status, 0) << workers.err;
+  EXPECT_EQ(steps_of("workers"), steps);
+  const auto ranks = train(args + "train.ckpt_save_dir=ranks train.loader.num_workers=3", 2);
+  ASSERT_EQ(ranks.status, 0) << ranks.err;
+  EXPECT_EQ(steps_of("ranks"), steps);
+  const auto less = train(with("RandomSpeckle: {most: 1}") + "train.ckpt_save_dir=less");
+  ASSERT_EQ(less.status, 0) << less.err;
+  EXPECT_NE(steps_of("less"), steps) << "the setting counts";
+}
+
+TEST_F(OwnTransformsProgram, AreChecked) {
+  const auto good = train(with("RandomSpeckle: ", "--check"));
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_NE(good.out.find("most: 16"), std::string::npos) << good.out;
+  const auto fault = [&](const std::string& item) {
+    const auto checked = train(with(item, "--check"));
+    EXPECT_EQ(checked.status, 2) << item << checked.out;
+    return checked.err;
+  };
+  const auto setting = fault("RandomSpeckle: {mots: 3}");
+  EXPECT_NE(setting.find("RandomSpeckle.mots', did you mean 'most'?"), std::string::npos)
+      << setting;
+  const auto kind = fault("RandomSpeckle: {most: many}");
+  EXPECT_NE(kind.find("RandomSpeckle.most must be a whole number from 1 to 255, not 'many'"),
+            std::string::npos)
+      << kind;
+  const auto name = fault("RandomSpekle: ");
+  EXPECT_NE(name.find("did you mean 'RandomSpeckle'?"), std::string::npos) << name;
+}
+
+TEST_F(OwnTransformsProgram, FaultsNameThePicture) {
+  const auto picky = train(with("Picky: ") + "train.ckpt_save_dir=picky");
+  ASSERT_EQ(picky.status, 0) << picky.err;
+  EXPECT_NE(picky.out.find(" cannot be used: kinds/kind"), std::string::npos) << picky.out;
+  EXPECT_NE(picky.out.find(".png: Picky: its first byte is a multiple; sample "), std::string::npos)
+      << picky.out;
+  const auto broken = train(with("Broken: ") + "train.ckpt_save_dir=broken");
+  EXPECT_EQ(broken.status, 1) << broken.out;
+  EXPECT_NE(broken.err.find("lockstep train: error: kinds/kind"), std::string::npos) << broken.err;
+  EXPECT_NE(broken.err.find(".png: the transform Broken failed: no such row"), std::string::npos)
+      << broken.err;
+}
+
+}  // namespace
+}  // namespace lockstep
