@@ -1,5 +1,5 @@
 // A data set, a network, a loss and a metric of one's own under the command line of
-// `lockstep train`; examples/own_parts.yaml names them.
+// `lockstep train`; examples/own_parts.yaml names them. And a transform, for pictures in files.
 //
 // Points of the plane lie on two spirals: which of the two? As a shared library, this file works
 // with the ready program, too: lockstep train --plugin libown_parts_plugin.so.
@@ -7,6 +7,7 @@
 #include <lockstep/train.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace {
@@ -14,6 +15,8 @@ namespace {
 using lockstep::Batch;
 using lockstep::BatchRows;
 using lockstep::EvalResult;
+using lockstep::Picture;
+using lockstep::RandomNumbers;
 using lockstep::Section;
 
 class Spirals final : public lockstep::BatchMaker {
@@ -100,6 +103,17 @@ const lockstep::LossPart kFocal("focal", "focal loss of the first target", [](Se
 
 const lockstep::MetricPart kHits("hits", "part of the samples that are right", [](Section&) {
   return [](int64_t) { return std::make_unique<Hits>(); };
+});
+
+const lockstep::TransformPart kNoise("RandomNoise", "noise on each byte", [](Section& settings) {
+  int64_t most = 16;
+  settings.read("most", most, {1, 255}, "of 255");
+  return [=](Picture& picture, RandomNumbers& random) {
+    for (uint8_t& byte : picture.bytes()) {
+      const int64_t noisy = byte + random.below(2 * most + 1) - most;
+      byte = static_cast<uint8_t>(std::clamp<int64_t>(noisy, 0, 255));
+    }
+  };
 });
 
 }  // namespace

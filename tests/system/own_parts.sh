@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A data set, a network, a loss and a metric of a program's own, under the command line of
+# A data set, a network, a loss, a metric and a transform of a program's own, under the command line of
 # `lockstep train`: in that program, and as a shared library in the ready one. Then recipes in C++. usage: own_parts.sh BUILD SOURCE
 set -euo pipefail
 bin=$1/bin
@@ -49,6 +49,47 @@ refused "model.network.name must be one of resnet18, .*, not 'layers'" "$bin/loc
 refused "^own_parts: error: -o model.network.wdith=3: unknown key 'model.network.wdith', did you mean 'width'" \
   "$bin/own_parts" -c "$config" -o model.network.wdith=3
 refused "^own_parts: error: --list: no kind of part 'network', did you mean 'networks'" "$bin/own_parts" --list network
+
+# The transform, on pictures in files: the same bits on one rank with workers and on two.
+picture() { # SEED: a BMP file of 8 x 8 pixels
+  local body= byte i
+  for ((i = 1; i <= 192; i++)); do
+    printf -v byte '\\x%02x' $((i * i * $1 % 256))
+    body+=$byte
+  done
+  printf 'BM\xf6\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x08\0\0\0\x08\0\0\0\x01\0\x18\0\0\0\0\0\xc0\0\0\0'
+  printf '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+  printf '%b' "$body"
+}
+mkdir -p "$folder"/pictures/{cat,dog}
+for i in 1 2 3 4; do
+  picture $i >"$folder/pictures/cat/$i.bmp"
+  picture $((i + 4)) >"$folder/pictures/dog/$i.bmp"
+done
+cat >"$folder/pictures.yaml" <<END
+model: {type: cls, backbone: {name: resnet18, stem: cifar}, head: {num_classes: 2}}
+scheduler: {scheduler: constant, lr: 0.01, num_epochs: 1, warmup_epochs: 0}
+train:
+  ckpt_save_dir: $folder/noise
+  dataset:
+    type: ImageFolderDataset
+    data_dir: $folder/pictures
+    transform_pipeline: [{RandomNoise: {most: 8}}, {NormalizeImage: }]
+  loader: {batch_size: 2, num_workers: 3}
+parallel: {virtual_ranks: 2}
+END
+run "$bin/own_parts" -c "$folder/pictures.yaml"
+run "$bin/lockstep" run --nproc_per_node 2 -- "$bin/lockstep" train --plugin "$plugin" -c "$folder/pictures.yaml" \
+  -o train.ckpt_save_dir="$folder/noise2" train.loader.num_workers=1
+cmp "$folder"/{noise,noise2}/latest/model.safetensors
+run "$bin/own_parts" -c "$folder/pictures.yaml" -o train.ckpt_save_dir="$folder/less" \
+  'train.dataset.transform_pipeline=[{RandomNoise: {most: 7}}, {NormalizeImage: }]'
+! cmp -s "$folder"/{noise,less}/latest/model.safetensors || fail "the noise has no effect"
+run "$bin/own_parts" --list transforms
+has '^  RandomNoise: noise on each byte$'
+has '^    most: of 255; a whole number from 1 to 255; default 16$'
+refused "unknown key 'train.dataset.transform_pipeline.RandomNiose', did you mean 'RandomNoise'\?$" "$bin/own_parts" --check \
+  -c "$folder/pictures.yaml" -o 'train.dataset.transform_pipeline=[{RandomNiose: }]'
 
 # Export and prediction work with the parts, too.
 run "$bin/lockstep" export --plugin "$plugin" -c "$config" --output "$folder/a.safetensors" -o train.ckpt_save_dir="$folder/one"
