@@ -53,7 +53,7 @@ void serve(std::string_view stream, size_t piece) {
   });
   for (uint64_t client = 0; client < 3; ++client) {
     for (const auto& answer : state.drop_client(client)) require(answer.to.client > client);
-    require(state.held_by(client) == nullptr);
+    require(state.leased_by(client) == nullptr);
   }
   require(state.num_waiting() == 0);
 }

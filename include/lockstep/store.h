@@ -30,7 +30,7 @@ inline constexpr int64_t kMaxKeyBytes = 4 << 10;
 inline constexpr int64_t kMaxValueBytes = 8 << 20;
 /// Keys and values that one call may return; beyond it list() and watch() need a longer prefix.
 inline constexpr int64_t kMaxReplyBytes = 64 << 20;
-inline constexpr std::chrono::milliseconds kMaxHoldTtl = std::chrono::hours(24);
+inline constexpr std::chrono::milliseconds kMaxLeaseTtl = std::chrono::hours(24);
 
 class Store {
  public:
@@ -64,8 +64,8 @@ class Store {
   virtual Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
                            std::string_view desired, Deadline deadline) = 0;
 
-  /// Makes a key that exists as long as this client lives: a sign of life for its watchers. Returns
-  /// false, and changes nothing, if the key exists and this client does not hold it.
+  /// Sets a key with a lease, as in etcd: it exists as long as this client lives. Returns false,
+  /// and changes nothing, if the key exists and this client does not hold its lease.
   ///
   /// A client is one Store object (with_prefix() of it included), whatever the thread. The holder
   /// renews by another call: the same value is invisible to others (no new version), another value
@@ -76,16 +76,16 @@ class Store {
   ///  * when its holder is destroyed, or its process ends: at once over TCP, and in a folder for
   ///    processes of that folder's host; otherwise after `ttl`;
   ///  * when the holder was silent for `ttl`.
-  /// No thread renews it. Over TCP any request of the holder is a sign of life for all its keys,
-  /// but a call that waits is silent meanwhile. So wait for at most ttl / 3 at a time, then call
-  /// hold() again, which renews in a store of any kind. A silent TCP client is disconnected: each
-  /// later call throws kPeerLost, so that the caller learns of the loss of its keys. A store in
-  /// memory never counts silence.
-  /// set(), set_many(), add() and compare_set() of a held key, by any client, make it a plain key
+  /// No thread renews it. Over TCP any request of the holder is a heartbeat for all its keys, but a
+  /// call that waits is silent meanwhile. So wait for at most ttl / 3 at a time, then call
+  /// set_with_lease() again, which renews in a store of any kind. A silent TCP client is
+  /// disconnected: each later call throws kPeerLost, so that the caller learns of the loss of its
+  /// keys. A store in memory never counts silence.
+  /// set(), set_many(), add() and compare_set() of a leased key, by any client, make it a plain key
   /// that stays.
-  /// Errors: kInvalidArgument if `ttl` is below 1 ms or above kMaxHoldTtl.
-  virtual bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
-                    Deadline deadline) = 0;
+  /// Errors: kInvalidArgument if `ttl` is below 1 ms or above kMaxLeaseTtl.
+  virtual bool set_with_lease(std::string_view key, std::string_view value,
+                              std::chrono::milliseconds ttl, Deadline deadline) = 0;
 
   /// Waits until all keys exist at the same time. kTimeout lists the missing ones.
   virtual void wait(std::span<const std::string> keys, Deadline deadline) = 0;

@@ -61,7 +61,7 @@ struct World {
   std::shared_ptr<Store> store;       ///< Never null after join(); holds keys of this attempt only.
 
   /// Reads the environment and connects to the ranks' store. Cost: one connection, one round trip
-  /// for a sign of life, and two if the launcher does not give the ranks' hosts. Call once per
+  /// for a heartbeat, and two if the launcher does not give the ranks' hosts. Call once per
   /// process.
   /// Errors: kInvalidArgument (environment), kTimeout (store), kMismatch (another job or build).
   ///

@@ -143,7 +143,7 @@ Family::~Family() {
   if (!has_failed_ && std::uncaught_exceptions() == 0) say_left();
 }
 
-/// This runs while the process still sends signs of life: a rank that finds it gone also finds this
+/// This runs while the process still sends heartbeats: a rank that finds it gone also finds this
 /// entry.
 void Family::say_left() const noexcept {
   try {
@@ -170,7 +170,7 @@ void Family::keep_alive() {
     try {
       show_life(*store_, rank_, Deadline::after(kStoreLimit));
     } catch (const std::exception& error) {
-      log_debug(fmt::format("rank {} cannot send a sign of life: {}", rank_, error.what()));
+      log_debug(fmt::format("rank {} cannot send a heartbeat: {}", rank_, error.what()));
     }
     lock.lock();
   }

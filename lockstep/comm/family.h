@@ -22,8 +22,8 @@ namespace tcp {
 class Reception;
 }
 
-/// One per rank and store; lives as long as any of the rank's groups, and sends signs of life while
-/// it exists (world/lives.h).
+/// One per rank and store; lives as long as any of the rank's groups, and sends heartbeats while it
+/// exists (world/lives.h).
 ///
 /// A rank that is lost to one group is lost to all. Groups of a mesh overlap. Their ranks would
 /// else time out on a rank that found the loss in another group, and blame that rank. So the groups

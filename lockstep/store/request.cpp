@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::array<std::string_view, kNumStoreOps> kOpNames = {
-    "set",  "set_many", "get",   "try_get", "add",   "compare_set", "hold",
+    "set",  "set_many", "get",   "try_get", "add",   "compare_set", "set_with_lease",
     "wait", "check",    "erase", "list",    "watch", "arrive",      "cancel"};
 
 /// Each string has a length and a flag.
@@ -32,11 +32,11 @@ void check_value(const StoreRequest& request, const std::string& value, size_t i
 }
 
 void check_ttl(const StoreRequest& request) {
-  if (request.number >= 1 && request.number <= kMaxHoldTtl.count()) return;
+  if (request.number >= 1 && request.number <= kMaxLeaseTtl.count()) return;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("store hold {}: a time to live of {} ms, 1 to {} are allowed",
+              fmt::format("store set_with_lease {}: a time to live of {} ms, 1 to {} are allowed",
                           quote_key(request.keys.empty() ? "" : request.keys[0]), request.number,
-                          kMaxHoldTtl.count()));
+                          kMaxLeaseTtl.count()));
 }
 
 std::optional<int64_t> parse_counter(const std::string& text) {
@@ -82,7 +82,7 @@ void check_limits(const StoreRequest& request) {
   check_value(request, request.value);
   if (request.expected) check_value(request, *request.expected);
   for (size_t i = 0; i < request.values.size(); ++i) check_value(request, request.values[i], i);
-  if (request.op == StoreOp::kHold) check_ttl(request);
+  if (request.op == StoreOp::kSetWithLease) check_ttl(request);
   const int64_t bytes = payload_bytes(request);
   if (bytes > kMaxRequestBytes) {
     throw too_large(request.op, fmt::format("a list of {} keys", request.keys.size()),

@@ -13,20 +13,20 @@
 namespace lockstep {
 
 enum class StoreOp : uint8_t {
-  kSet,         ///< keys[0], value
-  kSetMany,     ///< keys, values: as many
-  kGet,         ///< keys[0]; waits
-  kTryGet,      ///< keys[0]
-  kAdd,         ///< keys[0], number
-  kCompareSet,  ///< keys[0], expected, value
-  kHold,        ///< keys[0], value, number: time to live in ms
-  kWait,        ///< keys; waits
-  kCheck,       ///< keys
-  kErase,       ///< keys[0]
-  kList,        ///< keys[0]: the prefix
-  kWatch,       ///< keys[0]: the prefix, number: since; waits
-  kArrive,      ///< keys: the caller's own, then the awaited ones; value; waits
-  kCancel,      ///< Ends the wait of the request with this request's id; has no reply of its own.
+  kSet,           ///< keys[0], value
+  kSetMany,       ///< keys, values: as many
+  kGet,           ///< keys[0]; waits
+  kTryGet,        ///< keys[0]
+  kAdd,           ///< keys[0], number
+  kCompareSet,    ///< keys[0], expected, value
+  kSetWithLease,  ///< keys[0], value, number: time to live in ms
+  kWait,          ///< keys; waits
+  kCheck,         ///< keys
+  kErase,         ///< keys[0]
+  kList,          ///< keys[0]: the prefix
+  kWatch,         ///< keys[0]: the prefix, number: since; waits
+  kArrive,        ///< keys: the caller's own, then the awaited ones; value; waits
+  kCancel,        ///< Ends the wait of the request with this request's id; has no reply of its own.
 };
 inline constexpr int kNumStoreOps = static_cast<int>(StoreOp::kCancel) + 1;
 
@@ -52,7 +52,7 @@ struct StoreReply {
     kRefused,   ///< Nothing was done; `text` has the reason.
   };
   Status status = Status::kDone;
-  bool yes = false;                  ///< Swapped; all there; existed; held.
+  bool yes = false;                  ///< Swapped; all there; existed; leased.
   int64_t number = 0;                ///< add: the sum. watch: the version.
   std::string text;                  ///< Reason of kRefused.
   std::vector<Store::Change> items;  ///< get, try_get, compare_set: one. list, watch: any number.

@@ -108,9 +108,9 @@ Store::Swap RequestStore::compare_set(std::string_view key,
   return {reply.yes, std::move(reply.items.at(0).value)};
 }
 
-bool RequestStore::hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
-                        Deadline deadline) {
-  StoreRequest request = make_request(StoreOp::kHold, key);
+bool RequestStore::set_with_lease(std::string_view key, std::string_view value,
+                                  std::chrono::milliseconds ttl, Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kSetWithLease, key);
   request.value = value;
   request.number = ttl.count();
   return ask(std::move(request), deadline).yes;

@@ -18,8 +18,8 @@ class RequestStore : public Store {
   int64_t add(std::string_view key, int64_t delta, Deadline deadline) override;
   Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
                    std::string_view desired, Deadline deadline) override;
-  bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
-            Deadline deadline) override;
+  bool set_with_lease(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                      Deadline deadline) override;
   void wait(std::span<const std::string> keys, Deadline deadline) override;
   bool arrive(std::string_view own, std::string_view value, std::span<const std::string> awaited,
               Deadline deadline) override;

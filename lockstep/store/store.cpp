@@ -38,9 +38,9 @@ class PrefixStore final : public Store {
                    std::string_view desired, Deadline deadline) override {
     return store_->compare_set(full(key), expected, desired, deadline);
   }
-  bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
-            Deadline deadline) override {
-    return store_->hold(full(key), value, ttl, deadline);
+  bool set_with_lease(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                      Deadline deadline) override {
+    return store_->set_with_lease(full(key), value, ttl, deadline);
   }
   void wait(std::span<const std::string> keys, Deadline deadline) override {
     store_->wait(full(keys), deadline);

@@ -53,8 +53,8 @@ std::optional<StoreReply> StoreState::execute(uint64_t client, const StoreReques
       return add(request, woken);
     case StoreOp::kCompareSet:
       return compare_set(request, woken);
-    case StoreOp::kHold:
-      return hold(client, request, woken);
+    case StoreOp::kSetWithLease:
+      return set_with_lease(client, request, woken);
     case StoreOp::kCheck:
       return yes_or_no(!next_missing(request, 0));
     case StoreOp::kErase:
@@ -94,7 +94,8 @@ StoreReply StoreState::compare_set(const StoreRequest& request, Answers& woken) 
   return reply;
 }
 
-StoreReply StoreState::hold(uint64_t client, const StoreRequest& request, Answers& woken) {
+StoreReply StoreState::set_with_lease(uint64_t client, const StoreRequest& request,
+                                      Answers& woken) {
   const std::string& key = request.keys[0];
   if (const std::string* value = find(key)) {
     Entry& entry = entries_.find(key)->second;
@@ -103,34 +104,34 @@ StoreReply StoreState::hold(uint64_t client, const StoreRequest& request, Answer
   } else {
     put(key, request.value, woken).holder = client;
   }
-  held_[client][key] = std::chrono::milliseconds(request.number);
+  leased_[client][key] = std::chrono::milliseconds(request.number);
   return yes_or_no(true);
 }
 
-const StoreState::HeldKeys* StoreState::held_by(uint64_t client) const {
-  const auto it = held_.find(client);
-  return it != held_.end() ? &it->second : nullptr;
+const StoreState::LeasedKeys* StoreState::leased_by(uint64_t client) const {
+  const auto it = leased_.find(client);
+  return it != leased_.end() ? &it->second : nullptr;
 }
 
 std::optional<std::chrono::milliseconds> StoreState::shortest_ttl(uint64_t client) const {
-  const HeldKeys* held = held_by(client);
-  if (held == nullptr) return std::nullopt;
+  const LeasedKeys* leased = leased_by(client);
+  if (leased == nullptr) return std::nullopt;
   const auto shorter = [](const auto& a, const auto& b) { return a.second < b.second; };
-  return std::min_element(held->begin(), held->end(), shorter)->second;
+  return std::min_element(leased->begin(), leased->end(), shorter)->second;
 }
 
 std::vector<uint64_t> StoreState::holders() const {
   std::vector<uint64_t> clients;
-  clients.reserve(held_.size());
-  for (const auto& [client, keys] : held_) clients.push_back(client);
+  clients.reserve(leased_.size());
+  for (const auto& [client, keys] : leased_) clients.push_back(client);
   return clients;
 }
 
 void StoreState::release(const std::string& key, Entry& entry) {
   if (!entry.holder) return;
-  const auto it = held_.find(*entry.holder);
+  const auto it = leased_.find(*entry.holder);
   it->second.erase(key);
-  if (it->second.empty()) held_.erase(it);
+  if (it->second.empty()) leased_.erase(it);
   entry.holder.reset();
 }
 
@@ -319,8 +320,8 @@ std::vector<StoreAnswer> StoreState::drop_client(uint64_t client) {
     it = waiters_.erase(it);
   }
   Answers woken;
-  if (const HeldKeys* keys = held_by(client)) {
-    for (const auto& [key, ttl] : HeldKeys(*keys)) erase(key, woken);
+  if (const LeasedKeys* keys = leased_by(client)) {
+    for (const auto& [key, ttl] : LeasedKeys(*keys)) erase(key, woken);
   }
   return woken;
 }

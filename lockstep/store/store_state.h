@@ -41,16 +41,16 @@ class StoreState {
   /// Ends the wait of `ticket`: its reply, or nothing if it does not wait (any more).
   std::optional<StoreReply> cancel(StoreTicket ticket);
 
-  /// Removes every wait of a lost client and erases its held keys. Returns the answers due because
-  /// of that, never to this client.
+  /// Removes every wait of a lost client and erases its leased keys. Returns the answers due
+  /// because of that, never to this client.
   std::vector<StoreAnswer> drop_client(uint64_t client);
 
-  /// A client's held keys with their times to live; null if there are none. Time is up to the
+  /// A client's leased keys with their times to live; null if there are none. Time is up to the
   /// caller: a client silent for the shortest of them must be dropped.
-  using HeldKeys = std::map<std::string, std::chrono::milliseconds, std::less<>>;
-  const HeldKeys* held_by(uint64_t client) const;
+  using LeasedKeys = std::map<std::string, std::chrono::milliseconds, std::less<>>;
+  const LeasedKeys* leased_by(uint64_t client) const;
   std::optional<std::chrono::milliseconds> shortest_ttl(uint64_t client) const;
-  /// All clients that hold keys.
+  /// All clients with leased keys.
   std::vector<uint64_t> holders() const;
 
   size_t num_waiting() const { return waiters_.size(); }
@@ -72,7 +72,7 @@ class StoreState {
   StoreReply add(const StoreRequest& request, Answers& woken);
   StoreReply compare_set(const StoreRequest& request, Answers& woken);
   std::optional<StoreReply> arrive(const StoreRequest& request, Answers& woken);
-  StoreReply hold(uint64_t client, const StoreRequest& request, Answers& woken);
+  StoreReply set_with_lease(uint64_t client, const StoreRequest& request, Answers& woken);
   StoreReply erase(const std::string& key, Answers& woken);
   StoreReply list(std::string_view prefix) const;
   std::optional<StoreReply> watch(const StoreRequest& request) const;
@@ -94,7 +94,7 @@ class StoreState {
   uint64_t version_ = 0;
   uint64_t forgotten_version_ = 0;  ///< Erasures up to here may be unknown.
   std::deque<std::pair<uint64_t, std::string>> erasures_;
-  std::map<uint64_t, HeldKeys> held_;  ///< By client; agrees with Entry::holder.
+  std::map<uint64_t, LeasedKeys> leased_;  ///< By client; agrees with Entry::holder.
   std::map<StoreTicket, Waiter> waiters_;
   std::unordered_map<std::string, Tickets> waiting_for_key_;
   std::map<std::string, Tickets> watching_prefix_;

@@ -71,7 +71,7 @@ std::set<std::string> erased_lives(Store& store, const std::vector<std::string>&
 
 bool show_life(Store& store, int rank, Deadline deadline) {
   const auto who = fmt::format("process {} of host {}", ::getpid(), host_name());
-  return store.hold(key_of(rank), who, kLifeTtl, deadline);
+  return store.set_with_lease(key_of(rank), who, kLifeTtl, deadline);
 }
 
 std::string who_lives(Store& store, int rank, Deadline deadline) {

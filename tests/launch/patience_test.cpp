@@ -63,7 +63,7 @@ TEST(Patience, AStoppedAgentDoesNotEndAJobThatCannotReplaceIt) {
   job.end_well();
 }
 
-// The agent that thaws first gets no sign of life from the other for some seconds, less than the
+// The agent that thaws first gets no heartbeat from the other for some seconds, less than the
 // allowed silence. Its own standstill does not count.
 TEST(Patience, AJobThatIsStoppedAsAWholeGoesOn) {
   const HeldPort ports[2];

@@ -89,11 +89,11 @@ TEST(StoreState, DroppedClientIsForgotten) {
 
 TEST(StoreState, ADroppedClientsKeysAreErasedForTheOthers) {
   StoreState state;
-  state.submit({1, 1}, make(StoreOp::kHold, {"a"}, "v", 500));
-  state.submit({1, 2}, make(StoreOp::kHold, {"b"}, "v", 100));
-  state.submit({2, 1}, make(StoreOp::kHold, {"c"}, "v", 100));
-  ASSERT_NE(state.held_by(1), nullptr);
-  EXPECT_EQ(state.held_by(1)->at("b"), std::chrono::milliseconds(100));
+  state.submit({1, 1}, make(StoreOp::kSetWithLease, {"a"}, "v", 500));
+  state.submit({1, 2}, make(StoreOp::kSetWithLease, {"b"}, "v", 100));
+  state.submit({2, 1}, make(StoreOp::kSetWithLease, {"c"}, "v", 100));
+  ASSERT_NE(state.leased_by(1), nullptr);
+  EXPECT_EQ(state.leased_by(1)->at("b"), std::chrono::milliseconds(100));
   state.submit({1, 3}, make(StoreOp::kWatch, {""}, "", 3));
   state.submit({2, 2}, make(StoreOp::kWatch, {"a"}, "", 3));
   state.submit({3, 1}, make(StoreOp::kWatch, {"c"}, "", 3));
@@ -101,21 +101,21 @@ TEST(StoreState, ADroppedClientsKeysAreErasedForTheOthers) {
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].to, (StoreTicket{2, 2}));
   EXPECT_EQ(answers[0].reply.items.at(0).value, std::nullopt);
-  EXPECT_EQ(state.held_by(1), nullptr);
-  EXPECT_NE(state.held_by(2), nullptr);
+  EXPECT_EQ(state.leased_by(1), nullptr);
+  EXPECT_NE(state.leased_by(2), nullptr);
   EXPECT_EQ(state.num_waiting(), 1u);
   EXPECT_TRUE(state.drop_client(1).empty());
 }
 
 TEST(StoreState, AHeldKeyHasOneTimeToLiveAndOneHolder) {
   StoreState state;
-  state.submit({1, 1}, make(StoreOp::kHold, {"a"}, "v", 100));
-  state.submit({1, 2}, make(StoreOp::kHold, {"a"}, "w", 700));
-  EXPECT_EQ(state.held_by(1)->at("a"), std::chrono::milliseconds(700));
-  EXPECT_FALSE(state.submit({2, 1}, make(StoreOp::kHold, {"a"}, "v", 100)).at(0).reply.yes);
-  EXPECT_EQ(state.held_by(2), nullptr);
+  state.submit({1, 1}, make(StoreOp::kSetWithLease, {"a"}, "v", 100));
+  state.submit({1, 2}, make(StoreOp::kSetWithLease, {"a"}, "w", 700));
+  EXPECT_EQ(state.leased_by(1)->at("a"), std::chrono::milliseconds(700));
+  EXPECT_FALSE(state.submit({2, 1}, make(StoreOp::kSetWithLease, {"a"}, "v", 100)).at(0).reply.yes);
+  EXPECT_EQ(state.leased_by(2), nullptr);
   state.submit({2, 2}, make(StoreOp::kSet, {"a"}, "x"));
-  EXPECT_EQ(state.held_by(1), nullptr);
+  EXPECT_EQ(state.leased_by(1), nullptr);
 }
 
 TEST(StoreState, ATicketWaitsOnce) {

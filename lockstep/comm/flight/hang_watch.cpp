@@ -39,7 +39,7 @@ Deadline watch_limit() {
   return Deadline::after(kWatchStoreLimit);
 }
 
-/// Held by the rank that reports a hang: "4.1234", the rank and its call's number.
+/// Leased by the rank that reports a hang: "4.1234", the rank and its call's number.
 std::string claim_key(const GroupSpec& spec) {
   return spec.name + "/overdue";
 }
@@ -245,9 +245,9 @@ void HangWatch::report(const std::shared_ptr<const GroupSpec>& spec, const Overd
   });
   if (tells_already) return;
   const std::string token = fmt::format("{}.{}", spec->rank, call.number);
-  // Held, so that another rank may report the next hang if this process dies meanwhile.
+  // Leased, so that another rank may report the next hang if this process dies meanwhile.
   claims_.push_back({spec, call.number, token});  // also if the store answers too late
-  if (spec->store->hold(claim_key(*spec), token, kLifeTtl, watch_limit())) {
+  if (spec->store->set_with_lease(claim_key(*spec), token, kLifeTtl, watch_limit())) {
     const auto operations = operations_of_all(*spec, token, kOtherHosts);
     const auto why = why_overdue(*spec, call, operations);
     log_warn(hang_text(*spec, call, operations.last) + (why.empty() ? "" : "; " + why));

@@ -108,9 +108,9 @@ const ConfKey& find_conf_key(const std::string& name, const std::string& what) {
                           did_you_mean(name, names), list));
 }
 
-/// A held key represents an agent; its time to live must not exceed the store's limit.
+/// A leased key represents an agent; its time to live must not exceed the store's limit.
 void check_silence(const RendezvousConf& conf, const std::string& what) {
-  const auto most = kMaxHoldTtl / conf.heartbeat_attempts;
+  const auto most = kMaxLeaseTtl / conf.heartbeat_attempts;
   if (conf.heartbeat_interval >= 1ms && conf.heartbeat_interval <= most) return;
   refuse_conf(fmt::format(
       "{}: keep_alive_interval={}: from 0.001 to {} s are allowed with keep_alive_max_attempt={}",

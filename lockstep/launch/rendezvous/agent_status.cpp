@@ -138,15 +138,15 @@ std::optional<bool> AgentStatus::say(std::chrono::milliseconds ttl, Deadline dea
   }
   while (true) {
     try {
-      const bool held = hold_join_request(ttl, deadline);
-      if (said_all()) return held;
+      const bool leased = publish_join_request(ttl, deadline);
+      if (said_all()) return leased;
     } catch (...) {
       if (said_all()) throw;
     }
   }
 }
 
-bool AgentStatus::hold_join_request(std::chrono::milliseconds ttl, Deadline deadline) {
+bool AgentStatus::publish_join_request(std::chrono::milliseconds ttl, Deadline deadline) {
   std::shared_ptr<Store> store;
   std::string text;
   {
@@ -155,7 +155,7 @@ bool AgentStatus::hold_join_request(std::chrono::milliseconds ttl, Deadline dead
     text = to_json(request_);
     say_again_ = false;
   }
-  return !store || store->hold(keys::agent(id_), text, ttl, deadline);
+  return !store || store->set_with_lease(keys::agent(id_), text, ttl, deadline);
 }
 
 /// False: the join request has changed meanwhile.

@@ -32,8 +32,8 @@ class AgentStatus {
   // ---- for the thread
   /// Sets the store to write to from now on; null: none.
   void use(std::shared_ptr<Store> store);
-  /// Publishes this agent's join request (again), as a held key. False if our own previous
-  /// connection still holds the key. Nothing if the other thread is just writing: that thread then
+  /// Publishes this agent's join request (again), as a leased key. False if our own previous
+  /// connection still has the lease. Nothing if the other thread is just writing: that thread then
   /// writes once more, and the outcome is not known yet. Errors: those of the store.
   std::optional<bool> say(std::chrono::milliseconds ttl, Deadline deadline);
   void take_assignment(JobAssignment assignment);
@@ -59,7 +59,7 @@ class AgentStatus {
  private:
   JobAssignment fetch() LOCKSTEP_REQUIRES(mutex_);  ///< Requires assignment_.
   void say_quietly();
-  bool hold_join_request(std::chrono::milliseconds ttl, Deadline deadline);
+  bool publish_join_request(std::chrono::milliseconds ttl, Deadline deadline);
   bool said_all();
   void wake() LOCKSTEP_REQUIRES(mutex_);
 

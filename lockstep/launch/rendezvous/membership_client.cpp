@@ -163,7 +163,7 @@ void MembershipClient::take_part() {
     version_ = changes.version;
     hear(changes);
     if (saw_end_ || last_look) return;
-    if (sign_at_.passed()) give_sign();
+    if (next_heartbeat_.passed()) send_heartbeat();
     if (leader_) leader_->look_at_clock();
     if (!leader_ && backend_->may_lead() && status_view_->term().empty()) try_to_lead();
     look_elsewhere();
@@ -172,20 +172,20 @@ void MembershipClient::take_part() {
 
 Deadline MembershipClient::next_look() const {
   const auto at = leader_ ? leader_->next_look() : std::nullopt;
-  const Deadline sign = sign_at_.at_most(kLook);
-  return at ? Deadline::at(std::min(*at, sign.when())) : sign;
+  const Deadline heartbeat = next_heartbeat_.at_most(kLook);
+  return at ? Deadline::at(std::min(*at, heartbeat.when())) : heartbeat;
 }
 
-bool MembershipClient::hold_lead() {
+bool MembershipClient::lease_lead() {
   return in_parts([&](Deadline part) {
-    return store_->hold(keys::kLeader, term_, contact_.allowed().limit, part);
+    return store_->set_with_lease(keys::kLeader, term_, contact_.allowed().limit, part);
   });
 }
 
 void MembershipClient::try_to_lead() {
   MembershipRules own = rules();
   term_ = own.term;
-  if (!hold_lead()) return;
+  if (!lease_lead()) return;
   // The leader is here: any entry there is from an agent that went and could not erase it.
   store_->erase(keys::kMoved, soon());
   leader_.emplace(store_, std::move(own));
@@ -204,7 +204,7 @@ void MembershipClient::hear(const Store::Changes& changes) {
     leader_->take(changes.changes);
   }
   const std::string& term = status_view_->term();
-  if (!term.empty() && status_->change_term(term) && requested_) give_sign();
+  if (!term.empty() && status_->change_term(term) && requested_) send_heartbeat();
   join_if_open();
   follow();
 }
@@ -214,13 +214,13 @@ void MembershipClient::join_if_open() {
   const auto& record = status_view_->record();
   if (requested_ || !(leader_ || (record && record->state != State::kEnded))) return;
   requested_ = true;
-  give_sign();
+  send_heartbeat();
 }
 
-void MembershipClient::give_sign() {
+void MembershipClient::send_heartbeat() {
   const auto& record = status_view_->record();
   contact_.count_agents(record ? record->num_agents : 0);
-  sign_at_ = Deadline::after(contact_.allowed().interval);
+  next_heartbeat_ = Deadline::after(contact_.allowed().interval);
   const auto began = Deadline::after(0ms);
   in_parts([&](Deadline part) {
     status_->say_failure(part);
@@ -231,8 +231,8 @@ void MembershipClient::give_sign() {
   const auto say = [&](Deadline part) {
     return status_->say(contact_.allowed().limit, part).value_or(false);
   };
-  if (requested_ && in_parts(say)) contact_.sign_taken(began);
-  if (leader_ && !hold_lead()) leader_.reset();
+  if (requested_ && in_parts(say)) contact_.heartbeat_accepted(began);
+  if (leader_ && !lease_lead()) leader_.reset();
 }
 
 void MembershipClient::follow() {
@@ -257,7 +257,7 @@ void MembershipClient::follow() {
 
 void MembershipClient::stop_work(const std::optional<Failure>& failure, const std::string& why,
                                  std::optional<AgentStatus::Time> kill_by) {
-  if (status_->stop_work(failure, why, kill_by) && store_) give_sign();
+  if (status_->stop_work(failure, why, kill_by) && store_) send_heartbeat();
 }
 
 void MembershipClient::on_forming(const JobRecord& record) {
@@ -319,7 +319,7 @@ void MembershipClient::begin(const NodeAssignment& assignment) {
   job.wire = options_.wire;
   job.agent_serves_torch = agent_serves_torch(options_);
   status_->take_assignment(std::move(job));
-  give_sign();
+  send_heartbeat();
 }
 
 /// The leader of a job that left its endpoint looks for other agents there, and where they may have

@@ -41,12 +41,12 @@ class MembershipClient {
   Deadline soon() const;
   template <class Call>
   bool in_parts(const Call& call);
-  bool hold_lead();
+  bool lease_lead();
   Store::Changes watch(Deadline until);
   void keep_fence();
   void try_to_lead();
   void hear(const Store::Changes& changes);
-  void give_sign();
+  void send_heartbeat();
   void join_if_open();
 
   void follow();
@@ -84,7 +84,7 @@ class MembershipClient {
   OtherEndpoints others_;
   Contact contact_;
   JobTime alone_until_{};  ///< Until then a silent server may still lead workers.
-  Deadline sign_at_ = Deadline::after(std::chrono::milliseconds(0));
+  Deadline next_heartbeat_ = Deadline::after(std::chrono::milliseconds(0));
   std::string said_;  ///< The last text shown to the user, so that nothing is shown twice.
 
   std::optional<NodeAssignment> assignment_;  ///< The last assignment.

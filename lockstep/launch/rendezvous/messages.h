@@ -1,7 +1,7 @@
 #pragma once
-// Messages between agents. An agent's join request, its held key, contains all about the agent, so
-// that a new leader learns everything from the join requests. The leader writes an assignment for
-// each node of a generation, and a record of the job's state.
+// Messages between agents. An agent's join request, its leased key, contains all about the agent,
+// so that a new leader learns everything from the join requests. The leader writes an assignment
+// for each node of a generation, and a record of the job's state.
 
 #include <cstdint>
 #include <optional>

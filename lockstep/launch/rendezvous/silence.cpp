@@ -19,13 +19,13 @@ constexpr milliseconds kLeastLease{10000};
 
 }  // namespace
 
-milliseconds beat_interval(milliseconds asked, int64_t num_agents) {
+milliseconds heartbeat_interval(milliseconds asked, int64_t num_agents) {
   return std::max(asked, milliseconds(num_agents * 1000 / kMaxSignsPerSecond));
 }
 
 Silence allowed_silence(const RunOptions& options, bool by_lease, int64_t num_agents) {
   Silence silence;
-  silence.interval = beat_interval(options.heartbeat_interval, num_agents);
+  silence.interval = heartbeat_interval(options.heartbeat_interval, num_agents);
   silence.limit = silence.interval * options.heartbeat_attempts;
   if (!options.silence_given) {
     if (!can_change(options)) silence.limit = std::max(silence.limit, kLeastOfFixed);

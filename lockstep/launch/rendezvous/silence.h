@@ -19,7 +19,7 @@ inline bool can_change(const RunOptions& options) {
 
 /// Time between two heartbeats: the requested one, or more if there are many agents, so that the
 /// server gets at most 10,000 a second.
-std::chrono::milliseconds beat_interval(std::chrono::milliseconds asked, int64_t num_agents);
+std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds asked, int64_t num_agents);
 
 struct Silence {
   std::chrono::milliseconds interval{200};  ///< Between two heartbeats.
@@ -54,10 +54,10 @@ class Contact {
   Time lost_at() const { return heard_at_.when() + allowed_.limit; }
 
   /// A heartbeat begun at `began` was accepted.
-  void sign_taken(Deadline began) { sign_began_ = began; }
+  void heartbeat_accepted(Deadline began) { heartbeat_began_ = began; }
   /// Earliest time at which the others may take this agent for dead and begin a generation without
   /// its workers. Counts from the beginning of the last accepted heartbeat.
-  Time fence() const { return sign_began_.when() + allowed_.limit - allowed_.limit / 10; }
+  Time fence() const { return heartbeat_began_.when() + allowed_.limit - allowed_.limit / 10; }
 
  private:
   const RunOptions& options_;
@@ -66,7 +66,7 @@ class Contact {
   const std::shared_ptr<Pulse> pulse_ = Pulse::of_process();
   Silence allowed_;
   Deadline heard_at_ = Deadline::after(std::chrono::milliseconds(0));
-  Deadline sign_began_ = heard_at_;
+  Deadline heartbeat_began_ = heard_at_;
   bool said_ = false;
 };
 

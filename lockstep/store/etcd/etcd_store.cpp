@@ -89,8 +89,8 @@ StoreReply EtcdStore::call(StoreRequest request, Deadline deadline) {
         return count(request, deadline);
       case StoreOp::kCompareSet:
         return swap_value(request, deadline);
-      case StoreOp::kHold:
-        return take_hold(request, deadline);
+      case StoreOp::kSetWithLease:
+        return put_with_lease(request, deadline);
       case StoreOp::kWait:
         return await_keys(request, deadline);
       case StoreOp::kCheck: {
@@ -271,8 +271,8 @@ StoreReply EtcdStore::swap_value(const StoreRequest& request, Deadline deadline)
 
 StoreReply EtcdStore::remove(const std::string& key, Deadline deadline) {
   {
-    const MutexLock lock(hold_mutex_);
-    held_.erase(key);
+    const MutexLock lock(lease_mutex_);
+    leased_.erase(key);
   }
   const auto answer = client_.call("/v3/kv/deleterange", etcd::erase(full(key)).dump(), deadline);
   if (answer.refusal)

@@ -24,10 +24,10 @@ struct EtcdOptions {
 /// Differences from other stores:
 ///  * Every call is retried, here and at the other members, until its deadline, so a restart of
 ///    etcd is survived. A watch waits for up to 5 s longer before kTimeout.
-///  * A held key is a lease. Times to live are rounded up to whole seconds, at least 2 (etcd's own
-///    limit), and count from the last hold() alone: a killed holder's keys last until then.
-///  * hold() of the same value keeps the earlier time to live, and writes nothing. Keys that are
-///    renewed together cost one renewal.
+///  * A lease is etcd's own. Times to live are rounded up to whole seconds, at least 2 (its limit),
+///    and count from the last set_with_lease() alone: a killed holder's keys last until then.
+///  * set_with_lease() of the same value keeps the earlier time to live, and writes nothing. Keys
+///    that are renewed together cost one renewal.
 ///  * A holder whose lease is gone has lost all: each later call throws kPeerLost.
 ///  * One stream serves consecutive watches of a prefix.
 ///  * set_many writes 100 keys at a time. wait and check read 100 keys at a time, at one revision.

@@ -39,14 +39,14 @@ class EtcdStore final : public RequestStore {
   StoreReply changes_below(const StoreRequest& request, Deadline deadline);
   bool may_miss(const etcd::KeyRange& keys, int64_t version, Deadline deadline);
 
-  class HoldTurn;
-  StoreReply take_hold(const StoreRequest& request, Deadline deadline);
-  int64_t lease_of(int64_t ttl_s, Deadline deadline) LOCKSTEP_REQUIRES(hold_mutex_);
+  class LeaseTurn;
+  StoreReply put_with_lease(const StoreRequest& request, Deadline deadline);
+  int64_t lease_of(int64_t ttl_s, Deadline deadline) LOCKSTEP_REQUIRES(lease_mutex_);
   int64_t grant(int64_t ttl_s, Deadline deadline);
-  void renew(const std::string& key, Deadline deadline) LOCKSTEP_REQUIRES(hold_mutex_);
-  bool holds_still(const std::string& key, const std::string& value, Deadline deadline)
-      LOCKSTEP_REQUIRES(hold_mutex_);
-  bool is_own(int64_t lease) const LOCKSTEP_REQUIRES(hold_mutex_);
+  void renew(const std::string& key, Deadline deadline) LOCKSTEP_REQUIRES(lease_mutex_);
+  bool is_unchanged(const std::string& key, const std::string& value, Deadline deadline)
+      LOCKSTEP_REQUIRES(lease_mutex_);
+  bool is_own(int64_t lease) const LOCKSTEP_REQUIRES(lease_mutex_);
 
   std::string full(std::string_view key) const { return root_ + "k/" + std::string(key); }
   std::string ask(const char* path, const std::string& body, Deadline deadline);
@@ -64,14 +64,14 @@ class EtcdStore final : public RequestStore {
   const std::string client_id_;
   EtcdClient client_;
 
-  Mutex hold_mutex_;                                                    ///< One hold() at a time.
-  std::map<int64_t, int64_t> leases_ LOCKSTEP_GUARDED_BY(hold_mutex_);  ///< By time to live.
-  struct Held {
+  Mutex lease_mutex_;  ///< One set_with_lease() at a time.
+  std::map<int64_t, int64_t> leases_ LOCKSTEP_GUARDED_BY(lease_mutex_);  ///< By time to live.
+  struct Leased {
     int64_t lease = 0;
     std::string value;  ///< This client's last value.
   };
-  std::map<std::string, Held> held_ LOCKSTEP_GUARDED_BY(hold_mutex_);
-  std::map<int64_t, Deadline> renewed_ LOCKSTEP_GUARDED_BY(hold_mutex_);  ///< Fresh until then.
+  std::map<std::string, Leased> leased_ LOCKSTEP_GUARDED_BY(lease_mutex_);
+  std::map<int64_t, Deadline> renewed_ LOCKSTEP_GUARDED_BY(lease_mutex_);  ///< Fresh until then.
 
   Mutex mutex_;
   std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Why this client was disconnected; empty: it
@@ -80,8 +80,8 @@ class EtcdStore final : public RequestStore {
   uint64_t last_note_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::vector<int> free_slots_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Notes not in use by a thread.
   int num_slots_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  bool holding_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< A hold() is in progress.
-  CondVar hold_ended_;
+  bool lease_call_runs_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< Of a thread.
+  CondVar lease_call_ended_;
 };
 
 }  // namespace lockstep

@@ -18,11 +18,11 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
+#include "lockstep/store/file/client_files.h"
 #include "lockstep/store/file/journal.h"
-#include "lockstep/store/file/presence.h"
 #include "lockstep/store/request_store.h"
 #include "lockstep/store/store_state.h"
-#include "lockstep/store/tcp/life_signs.h"
+#include "lockstep/store/tcp/heartbeats.h"
 
 namespace lockstep {
 namespace {
@@ -34,7 +34,7 @@ constexpr auto kLookInterval = 100ms;
 
 bool is_change(StoreOp op) {
   return op == StoreOp::kSet || op == StoreOp::kSetMany || op == StoreOp::kAdd ||
-         op == StoreOp::kCompareSet || op == StoreOp::kHold || op == StoreOp::kErase;
+         op == StoreOp::kCompareSet || op == StoreOp::kSetWithLease || op == StoreOp::kErase;
 }
 
 RequestFrame end_of(uint64_t client) {
@@ -94,7 +94,8 @@ class FileStore final : public RequestStore {
   StoreReply change(StoreRequest request, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   StoreReply ask(const StoreRequest& request, Deadline deadline, MutexLock& lock)
       LOCKSTEP_REQUIRES(mutex_);
-  std::optional<StoreReply> hold_at_once(const StoreRequest& request) LOCKSTEP_REQUIRES(mutex_);
+  std::optional<StoreReply> reply_without_change(const StoreRequest& request)
+      LOCKSTEP_REQUIRES(mutex_);
 
   void step(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void look_around(Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
@@ -108,7 +109,7 @@ class FileStore final : public RequestStore {
   const UniqueFd inotify_;
 
   Mutex mutex_;
-  Presence presence_ LOCKSTEP_GUARDED_BY(mutex_);
+  ClientFiles client_files_ LOCKSTEP_GUARDED_BY(mutex_);
   Journal journal_ LOCKSTEP_GUARDED_BY(mutex_);
   StoreState state_ LOCKSTEP_GUARDED_BY(mutex_);
   uint64_t last_request_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
@@ -118,8 +119,9 @@ class FileStore final : public RequestStore {
                                                       ///< it was not.
 
   ListeningClock clock_ LOCKSTEP_GUARDED_BY(mutex_);
-  LifeSigns life_signs_ LOCKSTEP_GUARDED_BY(mutex_);
-  std::map<uint64_t, uint64_t> beats_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Last seen, by holder.
+  Heartbeats heartbeats_ LOCKSTEP_GUARDED_BY(mutex_);
+  /// Last seen heartbeats, by holder.
+  std::map<uint64_t, uint64_t> last_numbers_ LOCKSTEP_GUARDED_BY(mutex_);
   Deadline next_look_ LOCKSTEP_GUARDED_BY(mutex_) = Deadline::after(std::chrono::seconds(0));
 };
 
@@ -147,13 +149,13 @@ class FileStore::Registration {
 FileStore::FileStore(std::filesystem::path folder, const std::string& secret, Deadline deadline)
     : folder_(make_folder(std::move(folder))),
       inotify_(watch_folder(folder_)),
-      presence_(folder_),
+      client_files_(folder_),
       journal_(folder_, secret),
       clock_(Deadline::Clock::now()) {
   const MutexLock lock(mutex_);
   const Journal::Lock right(journal_, deadline);
   try {
-    const bool anybody = !presence_.others().empty();
+    const bool anybody = !client_files_.others().empty();
     if (!journal_.join(anybody)) journal_.begin();
   } catch (const Error&) {
     // Removes the file that the lock made in a foreign folder.
@@ -161,7 +163,7 @@ FileStore::FileStore(std::filesystem::path folder, const std::string& secret, De
     if (std::filesystem::file_size(journal_.path(), ignored) == 0) journal_.remove();
     throw;
   }
-  presence_.begin();
+  client_files_.create_own();
   catch_up();
 }
 
@@ -171,8 +173,9 @@ FileStore::~FileStore() {
   try {
     const Journal::Lock right(journal_, Deadline::after(1s));
     catch_up();
-    if (state_.held_by(presence_.id()) != nullptr) journal_.append(end_of(presence_.id()));
-    if (presence_.others().empty()) journal_.remove();
+    if (state_.leased_by(client_files_.id()) != nullptr)
+      journal_.append(end_of(client_files_.id()));
+    if (client_files_.others().empty()) journal_.remove();
   } catch (const std::exception&) {
     // Other clients find it dead, and the folder's next user finds no live client.
   }
@@ -192,39 +195,39 @@ StoreReply FileStore::change(StoreRequest request, Deadline deadline) {
   const Journal::Lock right(journal_, deadline.when() < least.when() ? least : deadline);
   catch_up();
   if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);
-  if (request.op == StoreOp::kHold) {
-    presence_.beat();
-    if (auto reply = hold_at_once(request)) return std::move(*reply);
+  if (request.op == StoreOp::kSetWithLease) {
+    client_files_.write_heartbeat();
+    if (auto reply = reply_without_change(request)) return std::move(*reply);
   }
-  RequestFrame record{presence_.id(), std::move(request)};
+  RequestFrame record{client_files_.id(), std::move(request)};
   journal_.append(record);
-  auto answers = state_.submit({presence_.id(), ++last_request_}, std::move(record.request));
+  auto answers = state_.submit({client_files_.id(), ++last_request_}, std::move(record.request));
   StoreReply reply = std::move(answers.front().reply);
   answers.erase(answers.begin());
   deliver(std::move(answers));
   return reply;
 }
 
-/// The reply to a hold() that changes nothing.
-std::optional<StoreReply> FileStore::hold_at_once(const StoreRequest& request) {
+/// The reply to a set_with_lease() that changes nothing.
+std::optional<StoreReply> FileStore::reply_without_change(const StoreRequest& request) {
   const std::string& key = request.keys[0];
   StoreRequest look;
   look.op = StoreOp::kTryGet;
   look.keys = {key};
   const auto value =
-      state_.submit({presence_.id(), ++last_request_}, look).front().reply.items.at(0).value;
+      state_.submit({client_files_.id(), ++last_request_}, look).front().reply.items.at(0).value;
   if (!value) return std::nullopt;
-  const auto* held = state_.held_by(presence_.id());
+  const auto* leased = state_.leased_by(client_files_.id());
   StoreReply reply;
-  reply.yes = held != nullptr && held->contains(key);
+  reply.yes = leased != nullptr && leased->contains(key);
   const bool same = reply.yes && *value == request.value &&
-                    held->find(key)->second == std::chrono::milliseconds(request.number);
+                    leased->find(key)->second == std::chrono::milliseconds(request.number);
   return reply.yes && !same ? std::nullopt : std::optional(reply);
 }
 
 StoreReply FileStore::ask(const StoreRequest& request, Deadline deadline, MutexLock& lock) {
   Call own;
-  const StoreTicket ticket{presence_.id(), ++last_request_};
+  const StoreTicket ticket{client_files_.id(), ++last_request_};
   const Registration registration(*this, ticket.request, own);
   deliver(state_.submit(ticket, request));
   while (!own.reply && !deadline.passed()) {
@@ -266,10 +269,10 @@ void FileStore::end_clients(const std::vector<uint64_t>& dead, Deadline deadline
     const Journal::Lock right(journal_, deadline.at_most(1s));
     catch_up();
     for (const uint64_t client : dead) {
-      if (state_.held_by(client) == nullptr) continue;  // another client was faster
+      if (state_.leased_by(client) == nullptr) continue;  // another client was faster
       journal_.append(end_of(client));
       deliver(state_.drop_client(client));
-      presence_.bury(client);
+      client_files_.remove(client);
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;  // the next round finds them again
@@ -281,28 +284,28 @@ std::vector<uint64_t> FileStore::find_dead() {
   const auto now = clock_.advance(Deadline::Clock::now(), kLookInterval);
   std::vector<uint64_t> dead;
   for (const uint64_t client : state_.holders()) {
-    if (client == presence_.id()) continue;
-    const auto beats = presence_.look(client);
-    if (!beats) {
+    if (client == client_files_.id()) continue;
+    const auto number = client_files_.read_heartbeat(client);
+    if (!number) {
       dead.push_back(client);
       continue;
     }
-    const auto [it, is_new] = beats_.try_emplace(client, *beats);
+    const auto [it, is_new] = last_numbers_.try_emplace(client, *number);
     const auto ttl = state_.shortest_ttl(client).value();
-    if (is_new || it->second != *beats) life_signs_.expect(client, ttl, now);
-    it->second = *beats;
+    if (is_new || it->second != *number) heartbeats_.expect(client, ttl, now);
+    it->second = *number;
   }
   for (const uint64_t client :
-       life_signs_.silent(now, [&](uint64_t held) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
-         return state_.shortest_ttl(held);
+       heartbeats_.silent(now, [&](uint64_t holder) LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
+         return state_.shortest_ttl(holder);
        })) {
     log_warn(fmt::format("{}: nothing was heard of a client for {} ms, so its keys are erased",
                          name(), state_.shortest_ttl(client)->count()));
     dead.push_back(client);
   }
   for (const uint64_t client : dead) {
-    beats_.erase(client);
-    life_signs_.forget(client);
+    last_numbers_.erase(client);
+    heartbeats_.forget(client);
   }
   return dead;
 }
@@ -321,7 +324,7 @@ void FileStore::catch_up() {
 
 void FileStore::carry_out(RequestFrame record) {
   if (record.request.op == StoreOp::kCancel) {
-    if (record.id == presence_.id())
+    if (record.id == client_files_.id())
       lost_ = "has disconnected this client: nothing was heard of it, so its keys are erased";
     deliver(state_.drop_client(record.id));
   } else if (is_change(record.request.op)) {

@@ -51,12 +51,12 @@ rlimit descriptor_limit() {
   return limit;
 }
 
-/// For messages: the first few held keys.
-std::string held_keys(const StoreState& state, uint64_t client) {
+/// For messages: the first few leased keys.
+std::string leased_keys(const StoreState& state, uint64_t client) {
   constexpr size_t kShown = 3;
   std::string text;
   size_t shown = 0;
-  for (const auto& [key, ttl] : *state.held_by(client)) {
+  for (const auto& [key, ttl] : *state.leased_by(client)) {
     if (shown++ == kShown) return text + ", ...";
     text += (text.empty() ? "" : ", ") + quote_key(key);
   }
@@ -150,7 +150,7 @@ std::optional<std::chrono::milliseconds> StoreServerLoop::time_to_sleep() const 
   };
   if (const auto due = strangers_.due_in(std::chrono::steady_clock::now())) at_most(*due);
   if (accept_again_) at_most(accept_again_->left());
-  if (const auto due = life_signs_.next())
+  if (const auto due = heartbeats_.next())
     at_most(std::min<std::chrono::milliseconds>(
         std::chrono::ceil<std::chrono::milliseconds>(*due - now_), kMaxSleep));
   return least;
@@ -267,7 +267,7 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
       if (alive) client.serve_requests(answer_it);
     }
     if (alive && (events & EPOLLIN) != 0) {
-      life_signs_.heard(client.id(), now_);
+      heartbeats_.heard(client.id(), now_);
       alive = client.receive(answer_it);
     } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
       alive = false;
@@ -293,8 +293,8 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
 void StoreServerLoop::handle(ServerConnection& client, RequestFrame frame) {
   const StoreTicket ticket{client.id(), frame.id};
   if (frame.request.op != StoreOp::kCancel) {
-    if (frame.request.op == StoreOp::kHold)
-      life_signs_.expect(client.id(), LifeSigns::Ttl(frame.request.number), now_);
+    if (frame.request.op == StoreOp::kSetWithLease)
+      heartbeats_.expect(client.id(), Heartbeats::Ttl(frame.request.number), now_);
     answer(state_.submit(ticket, std::move(frame.request)));
   } else if (auto reply = state_.cancel(ticket)) {
     answer({ticket, std::move(*reply)});
@@ -328,7 +328,7 @@ void StoreServerLoop::update_interest(ServerConnection& client) {
 
 void StoreServerLoop::drop(uint64_t id) {
   const auto woken = state_.drop_client(id);
-  life_signs_.forget(id);
+  heartbeats_.forget(id);
   strangers_.forget(id);
   clients_.erase(id);  // closing removes it from epoll
   count_clients();
@@ -360,12 +360,12 @@ void StoreServerLoop::drop_doomed() {
 
 void StoreServerLoop::drop_silent() {
   for (const uint64_t id :
-       life_signs_.silent(now_, [&](uint64_t held) { return state_.shortest_ttl(held); })) {
+       heartbeats_.silent(now_, [&](uint64_t holder) { return state_.shortest_ttl(holder); })) {
     ServerConnection& client = *clients_.at(id);
     const std::string why = fmt::format(
         "nothing was heard of it for {} ms, so its keys are "
         "erased ({})",
-        state_.shortest_ttl(id)->count(), held_keys(state_, id));
+        state_.shortest_ttl(id)->count(), leased_keys(state_, id));
     log_warn("store: " + client.peer() + " is disconnected: " + why);
     StoreReply farewell;
     farewell.status = StoreReply::Status::kRefused;

@@ -18,7 +18,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 #include "lockstep/store/store_state.h"
-#include "lockstep/store/tcp/life_signs.h"
+#include "lockstep/store/tcp/heartbeats.h"
 #include "lockstep/store/tcp/server_connection.h"
 #include "lockstep/store/tcp/spinning.h"
 #include "lockstep/store/tcp/strangers.h"
@@ -83,7 +83,7 @@ class StoreServerLoop {
   StoreState state_;
   ListeningClock clock_;
   ListeningClock::Time now_;  ///< By clock_, of this turn.
-  LifeSigns life_signs_;      ///< Of clients that hold keys.
+  Heartbeats heartbeats_;     ///< Of clients with leased keys.
   uint64_t next_id_;
   std::unordered_map<uint64_t, std::unique_ptr<ServerConnection>> clients_;
 

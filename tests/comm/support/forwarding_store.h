@@ -44,9 +44,9 @@ class ForwardingStore : public Store {
                    std::string_view desired, Deadline deadline) override {
     return pass_on([&](Store& to) { return to.compare_set(key, expected, desired, deadline); });
   }
-  bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
-            Deadline deadline) override {
-    return pass_on([&](Store& to) { return to.hold(key, value, ttl, deadline); });
+  bool set_with_lease(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                      Deadline deadline) override {
+    return pass_on([&](Store& to) { return to.set_with_lease(key, value, ttl, deadline); });
   }
   void wait(std::span<const std::string> keys, Deadline deadline) override {
     pass_on([&](Store& to) { return to.wait(keys, deadline), 0; });

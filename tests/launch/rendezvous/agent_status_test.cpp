@@ -66,7 +66,7 @@ class WaitingStore final : public RequestStore {
     while (waiting_ == 0) std::this_thread::yield();
   }
   void go_on() { waits_ = false; }
-  std::vector<std::string> values;  ///< Held values; read it while nobody calls.
+  std::vector<std::string> values;  ///< Leased values; read it while nobody calls.
 
  private:
   StoreReply call(StoreRequest request, Deadline) override {
@@ -83,12 +83,12 @@ class WaitingStore final : public RequestStore {
   std::atomic<int> waiting_ = 0;
 };
 
-TEST(AgentStatus, TheAgentsLoopDoesNotWaitForASignOfLife) {
+TEST(AgentStatus, TheAgentsLoopDoesNotWaitForAHeartbeat) {
   const auto store = std::make_shared<WaitingStore>();
   AgentStatus standing("id", JoinRequest{});
   standing.use(store);
   const auto ttl = std::chrono::seconds(1);
-  auto sign = std::async(std::launch::async, [&] {
+  auto heartbeat = std::async(std::launch::async, [&] {
     return standing.say(ttl, Deadline::after(std::chrono::seconds(60)));
   });
   store->await_call();
@@ -97,7 +97,7 @@ TEST(AgentStatus, TheAgentsLoopDoesNotWaitForASignOfLife) {
   EXPECT_FALSE(standing.say(ttl, Deadline::after(std::chrono::seconds(60))))
       << "nobody knows whether the store that hangs takes it";
   store->go_on();
-  EXPECT_EQ(sign.get(), true);
+  EXPECT_EQ(heartbeat.get(), true);
   leave.get();
   ASSERT_EQ(store->values.size(), 2U) << "who was at it said it again";
   EXPECT_EQ(join_request_from_json(store->values[0]).leaving, 0);

@@ -62,9 +62,9 @@ TEST(JobStatusView, RefusalsAreForOne) {
 
 TEST(JobStatusView, ManyAgentsGiveFewerSignsOfLife) {
   using std::chrono::milliseconds;
-  EXPECT_EQ(beat_interval(milliseconds(200), 2), milliseconds(200));
-  EXPECT_EQ(beat_interval(milliseconds(200), 2000), milliseconds(200));
-  EXPECT_EQ(beat_interval(milliseconds(200), 10000), milliseconds(1000));
+  EXPECT_EQ(heartbeat_interval(milliseconds(200), 2), milliseconds(200));
+  EXPECT_EQ(heartbeat_interval(milliseconds(200), 2000), milliseconds(200));
+  EXPECT_EQ(heartbeat_interval(milliseconds(200), 10000), milliseconds(1000));
 }
 
 TEST(Leader, ClearsWhatAnEarlierJobLeft) {

@@ -226,9 +226,9 @@ class LosingStore final : public Store {
                    std::string_view desired, Deadline by) override {
     return there().compare_set(key, expected, desired, by);
   }
-  bool hold(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
-            Deadline by) override {
-    return there().hold(key, value, ttl, by);
+  bool set_with_lease(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                      Deadline by) override {
+    return there().set_with_lease(key, value, ttl, by);
   }
   void wait(std::span<const std::string> keys, Deadline by) override { there().wait(keys, by); }
   bool arrive(std::string_view own, std::string_view value, std::span<const std::string> awaited,

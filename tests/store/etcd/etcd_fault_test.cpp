@@ -111,14 +111,15 @@ TEST(EtcdFaults, AStoppedServerIsATimeoutThatNamesIt) {
   EXPECT_EQ(store->get("k", soon()), "w");
 }
 
-TEST(EtcdFaults, AHoldWaitsForAnotherNoLongerThanItsDeadline) {
+TEST(EtcdFaults, ALeaseWaitsForAnotherNoLongerThanItsDeadline) {
   EtcdServer server;
   const auto store = connect_etcd_store(server.new_root(), soon());
   server.stop();
-  auto patient = std::async(std::launch::async, [&] { return store->hold("k", "v", 1h, late()); });
+  auto patient =
+      std::async(std::launch::async, [&] { return store->set_with_lease("k", "v", 1h, late()); });
   EXPECT_EQ(patient.wait_for(50ms), std::future_status::timeout);
   auto hasty = std::async(std::launch::async, [&] {
-    return error_of([&] { store->hold("h", "v", 1h, Deadline::after(50ms)); });
+    return error_of([&] { store->set_with_lease("h", "v", 1h, Deadline::after(50ms)); });
   });
   EXPECT_EQ(hasty.wait_for(20s), std::future_status::ready);
   server.go_on();
@@ -219,12 +220,12 @@ TEST(EtcdFaults, ASilentHolderLosesItsKeysAndLearnsIt) {
   const auto options = shared_etcd().new_root();
   const auto holder = connect_etcd_store(options, soon());
   const auto other = connect_etcd_store(options, soon());
-  EXPECT_TRUE(holder->hold("k", "v", 100ms, soon()));
+  EXPECT_TRUE(holder->set_with_lease("k", "v", 100ms, soon()));
   uint64_t version = 0;
   while (other->try_get("k", soon())) version = other->watch("k", version, soon()).version;
-  EXPECT_TRUE(other->hold("k", "mine", 1h, soon()));
+  EXPECT_TRUE(other->set_with_lease("k", "mine", 1h, soon()));
   for (int call = 0; call < 2; ++call) {
-    const auto error = error_of([&] { holder->hold("k", "v", 100ms, soon()); });
+    const auto error = error_of([&] { holder->set_with_lease("k", "v", 100ms, soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
     EXPECT_TRUE(mentions(error, "'k'") && mentions(error, "2 s")) << error.what();
   }
@@ -237,13 +238,13 @@ TEST(EtcdFaults, RenewingKeepsAKeyBeyondItsTime) {
   for (int attempt = 0; attempt < 5 && !kept; ++attempt) {  // a busy machine may be too late
     const auto holder = connect_etcd_store(options, soon());
     const std::string key = "k" + std::to_string(attempt);
-    EXPECT_TRUE(holder->hold(key, "v", 2s, soon()));
+    EXPECT_TRUE(holder->set_with_lease(key, "v", 2s, soon()));
     const auto version = holder->watch(key, 0, soon()).version;
     const Deadline end = Deadline::after(5s);
     try {
       while (!end.passed()) {
         EXPECT_TRUE(holder->watch(key, version, Deadline::after(300ms)).changes.empty());
-        EXPECT_TRUE(holder->hold(key, "v", 2s, soon()));
+        EXPECT_TRUE(holder->set_with_lease(key, "v", 2s, soon()));
       }
       kept = true;
     } catch (const Error& error) {

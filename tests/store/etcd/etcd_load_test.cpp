@@ -16,19 +16,19 @@ double watches() {
   return shared_etcd().counter("grpc_server_started_total{grpc_method=\"Watch\"");
 }
 
-TEST(EtcdLoad, SignsOfLifeWriteNothing) {
+TEST(EtcdLoad, HeartbeatsWriteNothing) {
   const auto store = connect_etcd_store(shared_etcd().new_root(), soon());
-  EXPECT_TRUE(store->hold("k", "v", 10s, soon()));
-  EXPECT_TRUE(store->hold("other", "v", 10s, soon()));
+  EXPECT_TRUE(store->set_with_lease("k", "v", 10s, soon()));
+  EXPECT_TRUE(store->set_with_lease("other", "v", 10s, soon()));
   const double before = shared_etcd().committed_proposals();
   const double renewals = shared_etcd().lease_renewals();
   for (int i = 0; i < 20; ++i) {
-    EXPECT_TRUE(store->hold("k", "v", 10s, soon()));
-    EXPECT_TRUE(store->hold("other", "v", 10s, soon()));
+    EXPECT_TRUE(store->set_with_lease("k", "v", 10s, soon()));
+    EXPECT_TRUE(store->set_with_lease("other", "v", 10s, soon()));
   }
   EXPECT_LE(shared_etcd().committed_proposals() - before, 2);
   EXPECT_LE(shared_etcd().lease_renewals() - renewals, 20) << "one is enough for both keys";
-  EXPECT_TRUE(store->hold("k", "new", 10s, soon()));
+  EXPECT_TRUE(store->set_with_lease("k", "new", 10s, soon()));
   EXPECT_EQ(store->get("k", soon()), "new");
 }
 
@@ -36,11 +36,11 @@ TEST(EtcdLoad, WhoseKeyIsAnothersIsToldSo) {
   const auto options = shared_etcd().new_root();
   const auto store = connect_etcd_store(options, soon());
   const auto other = connect_etcd_store(options, soon());
-  EXPECT_TRUE(store->hold("k", "v", 10s, soon()));
+  EXPECT_TRUE(store->set_with_lease("k", "v", 10s, soon()));
   other->set("k", "v", soon());
-  EXPECT_FALSE(store->hold("k", "v", 10s, soon()));
+  EXPECT_FALSE(store->set_with_lease("k", "v", 10s, soon()));
   other->erase("k", soon());
-  EXPECT_TRUE(store->hold("k", "v", 10s, soon()));
+  EXPECT_TRUE(store->set_with_lease("k", "v", 10s, soon()));
 }
 
 TEST(EtcdLoad, OneStreamServesWatchAfterWatch) {

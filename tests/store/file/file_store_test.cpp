@@ -82,7 +82,7 @@ void wait_until_erased(Store& store, const std::string& key) {
 TEST_F(FileStoreTest, AKilledHoldersKeyIsGoneLongBeforeItsTime) {
   const auto store = join();
   ClientProcess holder(folder_, [](Store& own) {
-    own.hold("k", "v", 1h, soon());
+    own.set_with_lease("k", "v", 1h, soon());
     own.get("never", Deadline::after(1h));
   });
   EXPECT_EQ(store->get("k", soon()), "v");
@@ -95,21 +95,21 @@ TEST_F(FileStoreTest, AStoppedHoldersKeyIsGoneAfterItsTime) {
   const auto store = join();
   // It stops itself between two calls: within a change it would keep the lock.
   ClientProcess holder(folder_, [](Store& own) {
-    own.hold("k", "v", 1s, soon());
+    own.set_with_lease("k", "v", 1s, soon());
     ::raise(SIGSTOP);
   });
   holder.wait_until_stopped();
   wait_until_erased(*store, "k");
-  EXPECT_TRUE(store->hold("k", "mine", 1h, soon()));
+  EXPECT_TRUE(store->set_with_lease("k", "mine", 1h, soon()));
 }
 
 TEST_F(FileStoreTest, ASilentHolderLearnsThatItLostItsKeys) {
   const auto holder = join();
   const auto store = join();
-  EXPECT_TRUE(holder->hold("k", "v", 50ms, soon()));
+  EXPECT_TRUE(holder->set_with_lease("k", "v", 50ms, soon()));
   wait_until_erased(*store, "k");
   for (int call = 0; call < 2; ++call) {
-    const auto error = error_of([&] { holder->hold("k", "v", 50ms, soon()); });
+    const auto error = error_of([&] { holder->set_with_lease("k", "v", 50ms, soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
     EXPECT_TRUE(mentions(error, "nothing was heard")) << error.what();
   }
@@ -166,7 +166,7 @@ TEST_F(FileStoreTest, ADamagedJournalIsNamed) {
 TEST_F(FileStoreTest, WhatACrashedJobLeftIsNotThere) {
   ClientProcess crashed(folder_, [](Store& own) {
     own.set("old", "", soon());
-    own.hold("held", "", 1h, soon());
+    own.set_with_lease("held", "", 1h, soon());
   });
   crashed.end();
   EXPECT_EQ(files().size(), 2u);

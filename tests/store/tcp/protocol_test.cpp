@@ -139,9 +139,9 @@ TEST(Protocol, LimitsHoldForWhatComesIn) {
   EXPECT_EQ(error_of([&] { decode_request(body_of(encode(frame))); }).code(),
             ErrorCode::kInvalidArgument);
   frame.request = {};
-  frame.request.op = StoreOp::kHold;
+  frame.request.op = StoreOp::kSetWithLease;
   frame.request.keys = {"k"};
-  for (const int64_t ttl : {int64_t{0}, int64_t{-1}, kMaxHoldTtl.count() + 1}) {
+  for (const int64_t ttl : {int64_t{0}, int64_t{-1}, kMaxLeaseTtl.count() + 1}) {
     frame.request.number = ttl;
     EXPECT_EQ(error_of([&] { decode_request(body_of(encode(frame))); }).code(),
               ErrorCode::kInvalidArgument);

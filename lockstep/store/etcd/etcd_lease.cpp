@@ -1,4 +1,4 @@
-// The part of EtcdStore that uses leases: held keys, and notes about calls.
+// The part of EtcdStore that uses leases: leased keys, and notes about calls.
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ EtcdStore::~EtcdStore() {
   const Deadline deadline = Deadline::after(1s);
   std::vector<int64_t> leases = {};
   {
-    const MutexLock lock(hold_mutex_);
+    const MutexLock lock(lease_mutex_);
     for (const auto& [ttl, lease] : leases_) leases.push_back(lease);
   }
   {
@@ -69,10 +69,10 @@ bool EtcdStore::is_own(int64_t lease) const {
                      [&](const auto& each) { return each.second == lease; });
 }
 
-/// Renews the lease of a held key; one renewal is enough for all keys that are renewed together.
+/// Renews the lease of a key; one renewal is enough for all keys that are renewed together.
 /// Errors: kPeerLost if it came too late.
 void EtcdStore::renew(const std::string& key, Deadline deadline) {
-  const int64_t lease = held_.at(key).lease;
+  const int64_t lease = leased_.at(key).lease;
   const auto fresh = renewed_.find(lease);
   if (fresh != renewed_.end() && !fresh->second.passed()) return;
   const Deadline::Clock::time_point began = Deadline::Clock::now();
@@ -95,49 +95,50 @@ void EtcdStore::renew(const std::string& key, Deadline deadline) {
 
 /// Whether the key still has this value, after renew(). Then no write is needed, which every member
 /// would have to agree on.
-bool EtcdStore::holds_still(const std::string& key, const std::string& value, Deadline deadline) {
-  const Held& held = held_.at(key);
-  if (held.value != value) return false;
+bool EtcdStore::is_unchanged(const std::string& key, const std::string& value, Deadline deadline) {
+  const Leased& leased = leased_.at(key);
+  if (leased.value != value) return false;
   const auto found = range({full(key), ""}, deadline).items;
-  return !found.empty() && found[0].lease == held.lease && found[0].value == value;
+  return !found.empty() && found[0].lease == leased.lease && found[0].value == value;
 }
 
-/// One hold() at a time. Each waits for its turn until its own deadline.
-class EtcdStore::HoldTurn {
+/// One set_with_lease() at a time. Each waits for its turn until its own deadline.
+class EtcdStore::LeaseTurn {
  public:
-  HoldTurn(EtcdStore& store, const std::string& key, Deadline deadline) : store_(store) {
+  LeaseTurn(EtcdStore& store, const std::string& key, Deadline deadline) : store_(store) {
     MutexLock lock(store_.mutex_);
-    while (store_.holding_) {
+    while (store_.lease_call_runs_) {
       if (deadline.passed()) {
-        throw Error(ErrorCode::kTimeout, fmt::format("{} does not answer: hold {}, after another",
-                                                     store_.name(), quote_key(key)));
+        throw Error(ErrorCode::kTimeout,
+                    fmt::format("{} does not answer: set_with_lease {}, after another",
+                                store_.name(), quote_key(key)));
       }
-      store_.hold_ended_.wait_until(lock, deadline.when());
+      store_.lease_call_ended_.wait_until(lock, deadline.when());
     }
-    store_.holding_ = true;
+    store_.lease_call_runs_ = true;
   }
-  ~HoldTurn() {
+  ~LeaseTurn() {
     const MutexLock lock(store_.mutex_);
-    store_.holding_ = false;
-    store_.hold_ended_.notify_one();
+    store_.lease_call_runs_ = false;
+    store_.lease_call_ended_.notify_one();
   }
-  HoldTurn(const HoldTurn&) = delete;
-  HoldTurn& operator=(const HoldTurn&) = delete;
+  LeaseTurn(const LeaseTurn&) = delete;
+  LeaseTurn& operator=(const LeaseTurn&) = delete;
 
  private:
   EtcdStore& store_;
 };
 
-StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) {
+StoreReply EtcdStore::put_with_lease(const StoreRequest& request, Deadline deadline) {
   const std::string& name = request.keys[0];
-  const HoldTurn turn(*this, name, deadline);
+  const LeaseTurn turn(*this, name, deadline);
   const std::string key = full(name);
   const int64_t ttl_s = std::max(kLeastTtl, (request.number + 999) / 1000);
   StoreReply reply;
-  const MutexLock lock(hold_mutex_);
-  if (held_.contains(name)) {
+  const MutexLock lock(lease_mutex_);
+  if (leased_.contains(name)) {
     renew(name, deadline);
-    reply.yes = holds_still(name, request.value, deadline);
+    reply.yes = is_unchanged(name, request.value, deadline);
     if (reply.yes) return reply;
   }
   etcd::Transaction write;
@@ -157,7 +158,7 @@ StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) 
     auto result = etcd::parse_transaction(answer.body);
     reply.yes = true;
     if (result.succeeded) {
-      held_[name] = {lease, request.value};
+      leased_[name] = {lease, request.value};
       return reply;
     }
     const auto& found = result.found();
@@ -166,8 +167,9 @@ StoreReply EtcdStore::take_hold(const StoreRequest& request, Deadline deadline) 
       continue;
     }
     reply.yes = is_own(found[0].lease);
-    if (!reply.yes) held_.erase(name);
-    if (reply.yes && found[0].value == request.value) held_[name] = {found[0].lease, request.value};
+    if (!reply.yes) leased_.erase(name);
+    if (reply.yes && found[0].value == request.value)
+      leased_[name] = {found[0].lease, request.value};
     if (!reply.yes || found[0].value == request.value) return reply;
     write.conditions = {etcd::if_revision(key, found[0].mod_revision)};
   }

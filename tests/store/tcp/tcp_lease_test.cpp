@@ -1,4 +1,4 @@
-// Held keys over TCP when their holder's process is killed, stopped or silent.
+// Leased keys over TCP when their holder's process is killed, stopped or silent.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ using testing::error_of;
 using testing::mentions;
 using testing::soon;
 
-class HeldKeyTest : public ::testing::Test {
+class TcpLeaseTest : public ::testing::Test {
  protected:
   std::shared_ptr<Store> connect() const {
     return connect_tcp_store({"127.0.0.1", server_.port()}, "", soon());
@@ -33,14 +33,14 @@ class HeldKeyTest : public ::testing::Test {
   std::shared_ptr<Store> other_ = connect();
 };
 
-/// A process that holds the key "k" and renews it until it is stopped.
+/// A process with the lease of key "k", which it renews until it is stopped.
 class HolderProcess {
  public:
   HolderProcess(int port, std::chrono::milliseconds ttl) : pid_(::fork()) {
     if (pid_ != 0) return;
     while (true) {
       try {
-        hold(*connect_tcp_store({"127.0.0.1", port}, "", soon()), ttl);
+        renew(*connect_tcp_store({"127.0.0.1", port}, "", soon()), ttl);
       } catch (const Error&) {
         // This machine was too busy, and the client was late. It begins anew.
       }
@@ -59,9 +59,9 @@ class HolderProcess {
   }
 
  private:
-  static void hold(Store& store, std::chrono::milliseconds ttl) {
+  static void renew(Store& store, std::chrono::milliseconds ttl) {
     while (true) {
-      store.hold("k", "v", ttl, soon());
+      store.set_with_lease("k", "v", ttl, soon());
       std::this_thread::sleep_for(50ms);
     }
   }
@@ -69,29 +69,29 @@ class HolderProcess {
   pid_t pid_;
 };
 
-TEST_F(HeldKeyTest, AKilledHoldersKeyIsGoneLongBeforeItsTime) {
+TEST_F(TcpLeaseTest, AKilledHoldersKeyIsGoneLongBeforeItsTime) {
   const HolderProcess holder(server_.port(), 1h);
   EXPECT_EQ(other_->get("k", soon()), "v");
   holder.kill();
   wait_until_erased("k");
 }
 
-TEST_F(HeldKeyTest, AStoppedHoldersKeyIsGoneAfterItsTime) {
+TEST_F(TcpLeaseTest, AStoppedHoldersKeyIsGoneAfterItsTime) {
   const HolderProcess holder(server_.port(), 1s);
   EXPECT_EQ(other_->get("k", soon()), "v");
   holder.stop();
   wait_until_erased("k");
-  EXPECT_TRUE(other_->hold("k", "mine", 1h, soon()));
+  EXPECT_TRUE(other_->set_with_lease("k", "mine", 1h, soon()));
 }
 
-TEST_F(HeldKeyTest, ASilentHolderLearnsThatItLostItsKeys) {
+TEST_F(TcpLeaseTest, ASilentHolderLearnsThatItLostItsKeys) {
   const auto holder = connect();
-  holder->hold("long", "v", 1h, soon());
-  holder->hold("k", "v", 50ms, soon());
+  holder->set_with_lease("long", "v", 1h, soon());
+  holder->set_with_lease("k", "v", 50ms, soon());
   wait_until_erased("k");
   EXPECT_EQ(other_->try_get("long", soon()), std::nullopt);
   for (int call = 0; call < 2; ++call) {
-    const auto error = error_of([&] { holder->hold("k", "v", 50ms, soon()); });
+    const auto error = error_of([&] { holder->set_with_lease("k", "v", 50ms, soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
     EXPECT_TRUE(mentions(error, "disconnected") && mentions(error, "50 ms") &&
                 mentions(error, "'k', 'long'"))
@@ -99,21 +99,21 @@ TEST_F(HeldKeyTest, ASilentHolderLearnsThatItLostItsKeys) {
   }
 }
 
-TEST_F(HeldKeyTest, ASilentHolderThatWaitsLearnsIt) {
+TEST_F(TcpLeaseTest, ASilentHolderThatWaitsLearnsIt) {
   const auto holder = connect();
-  holder->hold("k", "v", 50ms, soon());
+  holder->set_with_lease("k", "v", 50ms, soon());
   const auto error = error_of([&] { holder->get("never", soon()); });
   EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
   EXPECT_TRUE(mentions(error, "50 ms")) << error.what();
 }
 
-TEST_F(HeldKeyTest, WhoHoldsNothingMayBeSilent) {
-  EXPECT_TRUE(other_->hold("k", "v", 1h, soon()));
+TEST_F(TcpLeaseTest, WhoHoldsNothingMayBeSilent) {
+  EXPECT_TRUE(other_->set_with_lease("k", "v", 1h, soon()));
   const auto never = connect();
-  EXPECT_FALSE(never->hold("k", "v", 50ms, soon()));
+  EXPECT_FALSE(never->set_with_lease("k", "v", 50ms, soon()));
   // This client's time to live is longer; once it is over, the other's is too.
   const auto sign = connect();
-  sign->hold("sign", "", 300ms, soon());
+  sign->set_with_lease("sign", "", 300ms, soon());
   wait_until_erased("sign");
   never->set("still", "connected", soon());
 }
@@ -123,7 +123,7 @@ bool lives_by_asking(Store& client, const std::string& key) {
   constexpr auto kTtl = 1s;
   const Deadline end = Deadline::after(2 * kTtl);
   try {
-    EXPECT_TRUE(client.hold(key, "v", kTtl, soon()));
+    EXPECT_TRUE(client.set_with_lease(key, "v", kTtl, soon()));
     while (!end.passed()) {
       EXPECT_TRUE(client.watch("nothing", 0, Deadline::after(20ms)).changes.empty());
       EXPECT_EQ(client.try_get(key, soon()), "v");
@@ -136,7 +136,7 @@ bool lives_by_asking(Store& client, const std::string& key) {
 }
 
 // On a busy machine the client itself may be late; such an attempt shows nothing and is repeated.
-TEST_F(HeldKeyTest, AnyRequestIsASignOfLife) {
+TEST_F(TcpLeaseTest, AnyRequestIsAHeartbeat) {
   bool lived = false;
   for (int attempt = 0; attempt < 10 && !lived; ++attempt)
     lived = lives_by_asking(*connect(), "k" + std::to_string(attempt));

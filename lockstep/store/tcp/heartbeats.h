@@ -31,7 +31,7 @@ class ListeningClock {
 };
 
 /// Clients that must send something at intervals. Each call costs O(log n) at most.
-class LifeSigns {
+class Heartbeats {
  public:
   using Time = ListeningClock::Time;
   using Ttl = std::chrono::milliseconds;
@@ -45,7 +45,7 @@ class LifeSigns {
   /// When silent() may next return a client, at the latest.
   std::optional<Time> next() const;
   /// Clients that were silent for ttl_of(client), and removes them. That may be longer by now than
-  /// expected (nothing: no sign is due any more).
+  /// expected (nothing: no heartbeat is due any more).
   using TtlOf = std::function<std::optional<Ttl>(uint64_t client)>;
   std::vector<uint64_t> silent(Time now, const TtlOf& ttl_of);
 

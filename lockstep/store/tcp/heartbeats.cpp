@@ -1,4 +1,4 @@
-#include "lockstep/store/tcp/life_signs.h"
+#include "lockstep/store/tcp/heartbeats.h"
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ ListeningClock::Time ListeningClock::advance(Time now,
   return listened_;
 }
 
-void LifeSigns::expect(uint64_t client, Ttl ttl, Time now) {
+void Heartbeats::expect(uint64_t client, Ttl ttl, Time now) {
   const auto [it, is_new] = clients_.try_emplace(client);
   Client& entry = it->second;
   entry.heard = now;
@@ -27,24 +27,24 @@ void LifeSigns::expect(uint64_t client, Ttl ttl, Time now) {
   if (is_new || entry.heard + entry.ttl < entry.queued) queue(client, entry);
 }
 
-void LifeSigns::heard(uint64_t client, Time now) {
+void Heartbeats::heard(uint64_t client, Time now) {
   if (clients_.empty()) return;
   const auto it = clients_.find(client);
   if (it != clients_.end()) it->second.heard = now;
 }
 
-void LifeSigns::queue(uint64_t id, Client& client) {
+void Heartbeats::queue(uint64_t id, Client& client) {
   client.queued = client.heard + client.ttl;
   queue_.emplace(client.queued, id);
 }
 
-std::optional<LifeSigns::Time> LifeSigns::next() const {
+std::optional<Heartbeats::Time> Heartbeats::next() const {
   return queue_.empty() ? std::nullopt : std::optional(queue_.top().first);
 }
 
 // heard() does not touch the queue. An entry is checked when its time has come, and then moved to
 // the time that is due by now.
-std::vector<uint64_t> LifeSigns::silent(Time now, const TtlOf& ttl_of) {
+std::vector<uint64_t> Heartbeats::silent(Time now, const TtlOf& ttl_of) {
   std::vector<uint64_t> result;
   while (!queue_.empty() && queue_.top().first <= now) {
     const auto [due, id] = queue_.top();

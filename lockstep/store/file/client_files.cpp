@@ -1,4 +1,4 @@
-#include "lockstep/store/file/presence.h"
+#include "lockstep/store/file/client_files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -41,22 +41,22 @@ uint64_t random_client() {
 
 }  // namespace
 
-Presence::Presence(std::filesystem::path folder)
+ClientFiles::ClientFiles(std::filesystem::path folder)
     : folder_(std::move(folder)), id_(random_client()) {
   constexpr int64_t kNfs = 0x6969;
   struct statfs system {};
   is_remote_ = ::statfs(folder_.c_str(), &system) == 0 && system.f_type == kNfs;
 }
 
-Presence::~Presence() {
-  if (fd_ && generation_ == fork_generation()) bury(id_);
+ClientFiles::~ClientFiles() {
+  if (fd_ && generation_ == fork_generation()) remove(id_);
 }
 
-std::filesystem::path Presence::path_of(uint64_t client) const {
+std::filesystem::path ClientFiles::path_of(uint64_t client) const {
   return folder_ / fmt::format("{}{:016x}", kPrefix, client);
 }
 
-void Presence::begin() {
+void ClientFiles::create_own() {
   const auto path = path_of(id_);
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) throw io_error("make " + path.string());
@@ -64,17 +64,17 @@ void Presence::begin() {
   if (::fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) throw io_error("lock " + path.string());
   fd_ = std::move(fd);
   not_in_child_.emplace(fd_.get());
-  beat();
+  write_heartbeat();
 }
 
-void Presence::beat() {
-  ++beats_;
-  if (::pwrite(fd_.get(), &beats_, sizeof beats_, 0) != sizeof beats_)
+void ClientFiles::write_heartbeat() {
+  ++heartbeats_;
+  if (::pwrite(fd_.get(), &heartbeats_, sizeof heartbeats_, 0) != sizeof heartbeats_)
     throw io_error("write " + path_of(id_).string());
   if (is_remote_) ::fdatasync(fd_.get());
 }
 
-std::optional<uint64_t> Presence::look(uint64_t client) const {
+std::optional<uint64_t> ClientFiles::read_heartbeat(uint64_t client) const {
   const auto path = path_of(client);
   // Read-only: its close must not look like the end of the client.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -83,16 +83,17 @@ std::optional<uint64_t> Presence::look(uint64_t client) const {
   auto lock = whole_file(F_WRLCK);
   if (::fcntl(fd.get(), F_OFD_GETLK, &lock) != 0) throw io_error("look at " + path.string());
   if (lock.l_type == F_UNLCK) return std::nullopt;
-  uint64_t beats = 0;
-  if (::pread(fd.get(), &beats, sizeof beats, 0) < 0) throw io_error("read " + path.string());
-  return beats;
+  uint64_t heartbeats = 0;
+  if (::pread(fd.get(), &heartbeats, sizeof heartbeats, 0) < 0)
+    throw io_error("read " + path.string());
+  return heartbeats;
 }
 
-void Presence::bury(uint64_t client) const {
+void ClientFiles::remove(uint64_t client) const {
   ::unlink(path_of(client).c_str());
 }
 
-std::vector<uint64_t> Presence::others() const {
+std::vector<uint64_t> ClientFiles::others() const {
   std::vector<uint64_t> alive;
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator(folder_, failure)) {
@@ -106,10 +107,10 @@ std::vector<uint64_t> Presence::others() const {
                               entry.path().string()));
     }
     if (*client == id_) continue;
-    if (look(*client)) {
+    if (read_heartbeat(*client)) {
       alive.push_back(*client);
     } else {
-      bury(*client);
+      remove(*client);
     }
   }
   if (failure)

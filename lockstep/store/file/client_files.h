@@ -1,5 +1,5 @@
 #pragma once
-// Live clients of a folder's store. Each has a file FOLDER/lockstep-client-ID, locked while its
+// The files of a folder's live clients. Each client has FOLDER/lockstep-client-ID, locked while its
 // process lives, with a number that grows with each heartbeat.
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace lockstep {
 
-class Presence {
+class ClientFiles {
  public:
-  explicit Presence(std::filesystem::path folder);
-  ~Presence();  ///< Removes its own file, unless leave_behind() was called.
-  Presence(const Presence&) = delete;
-  Presence& operator=(const Presence&) = delete;
+  explicit ClientFiles(std::filesystem::path folder);
+  ~ClientFiles();  ///< Removes its own file, unless this is a forked child.
+  ClientFiles(const ClientFiles&) = delete;
+  ClientFiles& operator=(const ClientFiles&) = delete;
 
   uint64_t id() const { return id_; }
   /// Makes and locks the file. Errors: kIo.
-  void begin();
-  /// A heartbeat.
-  void beat();
+  void create_own();
+  /// Increases the number in its own file.
+  void write_heartbeat();
 
   /// The number in the file of `client`; nothing: its process has ended.
-  std::optional<uint64_t> look(uint64_t client) const;
+  std::optional<uint64_t> read_heartbeat(uint64_t client) const;
   /// Removes the file of a dead client.
-  void bury(uint64_t client) const;
+  void remove(uint64_t client) const;
   /// Other live clients; removes the files of dead ones. Errors: kInvalidArgument if something else
   /// is in the folder; names it.
   std::vector<uint64_t> others() const;
@@ -41,7 +41,7 @@ class Presence {
   UniqueFd fd_;
   std::optional<NotInChild> not_in_child_;  // it holds the lock, by which others notice the end
   const uint32_t generation_ = fork_generation();
-  uint64_t beats_ = 0;
+  uint64_t heartbeats_ = 0;
   bool is_remote_ = false;  ///< On NFS: writes must be flushed to the server.
 };
 

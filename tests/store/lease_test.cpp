@@ -1,4 +1,4 @@
-// Held keys, in every kind of store.
+// Leased keys, in every kind of store.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using testing::soon;
 /// So long that no test exceeds it, however busy the machine.
 constexpr auto kLong = std::chrono::milliseconds(10min);
 
-class HoldTest : public ::testing::TestWithParam<testing::StoreKind> {
+class LeaseTest : public ::testing::TestWithParam<testing::StoreKind> {
  protected:
   /// The next changes of `prefix` for `watcher`, from `version_` on.
   std::vector<Store::Change> changes(Store& watcher, std::string_view prefix) {
@@ -36,70 +36,70 @@ class HoldTest : public ::testing::TestWithParam<testing::StoreKind> {
   uint64_t version_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, HoldTest, ::testing::ValuesIn(testing::store_kinds()),
+INSTANTIATE_TEST_SUITE_P(Kinds, LeaseTest, ::testing::ValuesIn(testing::store_kinds()),
                          [](const auto& kind) { return kind.param.name; });
 
-TEST_P(HoldTest, MakesTheKeyOnlyWhereThereIsNone) {
-  EXPECT_TRUE(holder_->hold("k", "mine", kLong, soon()));
-  EXPECT_FALSE(other_->hold("k", "yours", kLong, soon()));
-  EXPECT_FALSE(other_->hold("k", "mine", kLong, soon()));
+TEST_P(LeaseTest, MakesTheKeyOnlyWhereThereIsNone) {
+  EXPECT_TRUE(holder_->set_with_lease("k", "mine", kLong, soon()));
+  EXPECT_FALSE(other_->set_with_lease("k", "yours", kLong, soon()));
+  EXPECT_FALSE(other_->set_with_lease("k", "mine", kLong, soon()));
   EXPECT_EQ(other_->get("k", soon()), "mine");
   other_->set("plain", "v", soon());
-  EXPECT_FALSE(other_->hold("plain", "v", kLong, soon()));
+  EXPECT_FALSE(other_->set_with_lease("plain", "v", kLong, soon()));
   EXPECT_EQ(other_->list("", soon()), (std::vector<std::string>{"k", "plain"}));
 }
 
-TEST_P(HoldTest, OneOfManyGetsIt) {
+TEST_P(LeaseTest, OneOfManyGetsIt) {
   std::atomic<int> holders = 0;
   std::vector<std::shared_ptr<Store>> clients(6);
   run_threads(6, [&](int t) {
     auto& client = clients[static_cast<size_t>(t)];
     client = site_.connect();
-    holders += client->hold("leader", std::to_string(t), kLong, soon());
+    holders += client->set_with_lease("leader", std::to_string(t), kLong, soon());
   });
   EXPECT_EQ(holders, 1);
 }
 
-TEST_P(HoldTest, RenewingIsSeenByNobody) {
-  holder_->hold("k", "v", kLong, soon());
+TEST_P(LeaseTest, RenewingIsSeenByNobody) {
+  holder_->set_with_lease("k", "v", kLong, soon());
   EXPECT_EQ(changes(*other_, "").size(), 1u);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(holder_->hold("k", "v", kLong * 2, soon()));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(holder_->set_with_lease("k", "v", kLong * 2, soon()));
   holder_->set("later", "", soon());
   const auto seen = changes(*other_, "");
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].key, "later");
 }
 
-TEST_P(HoldTest, AnotherValueIsSet) {
-  holder_->hold("k", "1", kLong, soon());
+TEST_P(LeaseTest, AnotherValueIsSet) {
+  holder_->set_with_lease("k", "1", kLong, soon());
   EXPECT_EQ(changes(*other_, "k").size(), 1u);
   auto watching = std::async(std::launch::async, [&] { return changes(*other_, "k"); });
-  EXPECT_TRUE(holder_->hold("k", "2", kLong, soon()));
+  EXPECT_TRUE(holder_->set_with_lease("k", "2", kLong, soon()));
   EXPECT_EQ(watching.get().at(0).value, "2");
-  EXPECT_FALSE(other_->hold("k", "2", kLong, soon()));
+  EXPECT_FALSE(other_->set_with_lease("k", "2", kLong, soon()));
 }
 
-TEST_P(HoldTest, WakesThoseWhoWaitForTheKey) {
+TEST_P(LeaseTest, WakesThoseWhoWaitForTheKey) {
   auto got = std::async(std::launch::async, [&] { return other_->get("k", soon()); });
-  holder_->hold("k", "v", kLong, soon());
+  holder_->set_with_lease("k", "v", kLong, soon());
   EXPECT_EQ(got.get(), "v");
 }
 
-TEST_P(HoldTest, ErasingReleases) {
+TEST_P(LeaseTest, ErasingReleases) {
   for (Store* eraser : {holder_.get(), other_.get()}) {
-    EXPECT_TRUE(holder_->hold("k", "v", kLong, soon()));
+    EXPECT_TRUE(holder_->set_with_lease("k", "v", kLong, soon()));
     EXPECT_TRUE(eraser->erase("k", soon()));
     EXPECT_EQ(other_->try_get("k", soon()), std::nullopt);
   }
-  EXPECT_TRUE(other_->hold("k", "v", kLong, soon()));
-  EXPECT_FALSE(holder_->hold("k", "v", kLong, soon()));
+  EXPECT_TRUE(other_->set_with_lease("k", "v", kLong, soon()));
+  EXPECT_FALSE(holder_->set_with_lease("k", "v", kLong, soon()));
 }
 
-TEST_P(HoldTest, TheKeysEndWithTheirHolder) {
+TEST_P(LeaseTest, TheKeysEndWithTheirHolder) {
   other_->set("plain", "", soon());
-  EXPECT_TRUE(holder_->hold("a", "1", kLong, soon()));
-  EXPECT_TRUE(holder_->hold("b", "2", kLong * 2, soon()));
-  EXPECT_TRUE(other_->hold("c", "3", kLong, soon()));
+  EXPECT_TRUE(holder_->set_with_lease("a", "1", kLong, soon()));
+  EXPECT_TRUE(holder_->set_with_lease("b", "2", kLong * 2, soon()));
+  EXPECT_TRUE(other_->set_with_lease("c", "3", kLong, soon()));
   EXPECT_EQ(changes(*other_, "").size(), 4u);
   auto watching = std::async(std::launch::async, [&] {
     auto all = changes(*other_, "");
@@ -115,10 +115,10 @@ TEST_P(HoldTest, TheKeysEndWithTheirHolder) {
   EXPECT_EQ(seen[0].value, std::nullopt);
   EXPECT_EQ(seen[1].key, "b");
   EXPECT_EQ(other_->list("", soon()), (std::vector<std::string>{"c", "plain"}));
-  EXPECT_TRUE(other_->hold("a", "taken", kLong, soon()));
+  EXPECT_TRUE(other_->set_with_lease("a", "taken", kLong, soon()));
 }
 
-TEST_P(HoldTest, WhatIsWrittenByOtherMeansStays) {
+TEST_P(LeaseTest, WhatIsWrittenByOtherMeansStays) {
   using Write = void (*)(Store&);
   const std::vector<Write> writes = {
       +[](Store& store) { store.set("k", "5", soon()); },
@@ -129,10 +129,10 @@ TEST_P(HoldTest, WhatIsWrittenByOtherMeansStays) {
       }};
   for (const Write write : writes) {
     auto holder = site_.connect();
-    EXPECT_TRUE(holder->hold("k", "1", kLong, soon()));
-    EXPECT_TRUE(holder->hold("sign", "", kLong, soon()));
+    EXPECT_TRUE(holder->set_with_lease("k", "1", kLong, soon()));
+    EXPECT_TRUE(holder->set_with_lease("sign", "", kLong, soon()));
     write(*other_);
-    EXPECT_FALSE(holder->hold("k", "5", kLong, soon()));
+    EXPECT_FALSE(holder->set_with_lease("k", "5", kLong, soon()));
     const auto before = other_->watch("sign", 0, soon());
     holder.reset();
     other_->watch("sign", before.version, soon());  // the holder's end has been seen
@@ -141,22 +141,22 @@ TEST_P(HoldTest, WhatIsWrittenByOtherMeansStays) {
   }
 }
 
-TEST_P(HoldTest, AClientsPrefixesAreTheSameClient) {
+TEST_P(LeaseTest, AClientsPrefixesAreTheSameClient) {
   const auto inner = with_prefix(holder_, "a");
-  EXPECT_TRUE(inner->hold("k", "v", kLong, soon()));
-  EXPECT_TRUE(holder_->hold("a/k", "w", kLong, soon()));
+  EXPECT_TRUE(inner->set_with_lease("k", "v", kLong, soon()));
+  EXPECT_TRUE(holder_->set_with_lease("a/k", "w", kLong, soon()));
   EXPECT_EQ(inner->get("k", soon()), "w");
-  EXPECT_FALSE(with_prefix(other_, "a")->hold("k", "w", kLong, soon()));
+  EXPECT_FALSE(with_prefix(other_, "a")->set_with_lease("k", "w", kLong, soon()));
 }
 
-TEST_P(HoldTest, ATimeToLiveHasLimits) {
-  for (const std::chrono::milliseconds ttl : {0ms, -1ms, kMaxHoldTtl + 1ms}) {
-    const auto error = error_of([&] { holder_->hold("k", "v", ttl, soon()); });
+TEST_P(LeaseTest, ATimeToLiveHasLimits) {
+  for (const std::chrono::milliseconds ttl : {0ms, -1ms, kMaxLeaseTtl + 1ms}) {
+    const auto error = error_of([&] { holder_->set_with_lease("k", "v", ttl, soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_TRUE(mentions(error, "'") && mentions(error, "86400000")) << error.what();
   }
   EXPECT_EQ(other_->try_get("k", soon()), std::nullopt);
-  EXPECT_TRUE(holder_->hold("k", "v", kMaxHoldTtl, soon()));
+  EXPECT_TRUE(holder_->set_with_lease("k", "v", kMaxLeaseTtl, soon()));
 }
 
 }  // namespace
