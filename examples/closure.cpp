@@ -24,7 +24,7 @@ struct Wave : torch::data::Dataset<Wave> {
 };
 
 int train(int, char**) {
-  lockstep::warm_start();  // loaded once per host; the ranks are forked from there
+  lockstep::start_fork_server();  // loaded once per host; the ranks are forked from there
   auto world = lockstep::World::join();
   auto group = lockstep::ProcessGroup::create(world);
   lockstep::DataSampler sampler(lockstep::DistributedSampler(256, world));

@@ -12,7 +12,7 @@
 #include "lockstep/lockstep.h"
 
 int train(int, char**) {
-  lockstep::warm_start();  // loaded once per host; the ranks are forked from there
+  lockstep::start_fork_server();  // loaded once per host; the ranks are forked from there
   torch::manual_seed(1);
   const auto x = torch::linspace(-1, 1, 256).unsqueeze(1);
   const auto y = 3 * x - 2;

@@ -13,7 +13,7 @@
 #include "lockstep/lockstep.h"
 
 int train(int, char**) {
-  lockstep::warm_start();  // loaded once per host; the ranks are forked from there
+  lockstep::start_fork_server();  // loaded once per host; the ranks are forked from there
   auto world = lockstep::World::join();
   auto all = lockstep::ProcessGroup::create(world);
   const int team = world.rank % 2;

@@ -15,7 +15,7 @@ title "launch beside mpirun and torchrun"
 bench/launch/compare_peers.sh
 title "rendezvous of 10,000 agents: decisions of the one that leads"
 "$bin/bench_rendezvous"
-title "32 ranks of the trainer to their first barrier, with and without a warm start"
+title "32 ranks of the trainer to their first barrier, with and without the fork server"
 bench/launch/first_barrier.sh
 title "from a killed worker to the next attempt's first step, beside torchrun"
 bench/launch/restart.sh

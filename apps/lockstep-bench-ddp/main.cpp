@@ -201,7 +201,7 @@ int body(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lockstep::warm_start();
+  lockstep::start_fork_server();
   lockstep::end_without_teardown();
   return lockstep::run_main("lockstep bench ddp", body, argc, argv);
 }

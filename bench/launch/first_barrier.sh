@@ -6,7 +6,7 @@
 #   bench/launch/first_barrier.sh [BUILD_DIR]        (default build/release)
 #
 # RANKS     of the job (32)
-# ROUNDS    with and without a warm start, in turns (5)
+# ROUNDS    with and without the fork server, in turns (5)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
 RANKS=${RANKS:-32}
@@ -28,12 +28,12 @@ run="$build/bin/lockstep run --nproc_per_node $RANKS -- $build/bin/lockstep trai
   -c $root/configs/cls/resnet/resnet18_cifar10.yaml -o train.dataset.data_dir=$results/data
   train.loader.batch_size=4 train.ckpt_save_dir=$results/out"
 for ((round = 1; round <= ROUNDS; round++)); do
-  timed warm $run
-  timed cold env LOCKSTEP_WARM_START=0 $run
+  timed forked $run
+  timed loaded env LOCKSTEP_WARM_START=0 $run
 done
 
 printf '%-16s %12s %12s\n' "$RANKS ranks" "min ms" "median ms"
-for name in warm cold; do
+for name in forked loaded; do
   sort -n "$results/$name.ms" |
     awk -v name="$name" '{v[NR] = $1} END {printf "%-16s %12d %12d\n", name, v[1], v[int((NR + 1) / 2)]}'
 done

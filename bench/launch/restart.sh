@@ -1,6 +1,6 @@
 #!/bin/bash
 # Time from the death of one of two workers by SIGKILL to the first complete step of the next
-# attempt. The same program runs under lockstep run with and without a warm start, and under
+# attempt. The same program runs under lockstep run with and without the fork server, and under
 # torchrun.
 #
 #   bench/launch/restart.sh [BUILD_DIR]        (default build/release)
@@ -26,13 +26,13 @@ timed() { # name command...: appends milliseconds to the file `name`
 run="$build/bin/lockstep run --nproc_per_node 2 --max_restarts 1 -- $worker"
 for ((round = 1; round <= ROUNDS; round++)); do
   timed lockstep $run
-  timed lockstep_cold env LOCKSTEP_WARM_START=0 $run
+  timed lockstep_loaded env LOCKSTEP_WARM_START=0 $run
   TMPDIR=$results timed torchrun $torchrun --nnodes=1 --nproc_per_node=2 --max_restarts 1 --no_python "$worker"
   TMPDIR=$results timed torchrun_0.1s $torchrun --nnodes=1 --nproc_per_node=2 --max_restarts 1 --monitor_interval 0.1 --no_python "$worker"
 done
 
 printf '%-16s %12s %12s\n' "kill to step" "min ms" "median ms"
-for name in lockstep lockstep_cold torchrun torchrun_0.1s; do
+for name in lockstep lockstep_loaded torchrun torchrun_0.1s; do
   sort -n "$results/$name.ms" |
     awk -v name="$name" '{v[NR] = $1} END {printf "%-16s %12.1f %12.1f\n", name, v[1], v[int((NR + 1) / 2)]}'
 done

@@ -66,7 +66,7 @@ int body(int, char**) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lockstep::warm_start();
+  lockstep::start_fork_server();
   lockstep::end_without_teardown();
   return lockstep::run_main("restart_worker", body, argc, argv);
 }

@@ -63,7 +63,7 @@ void spawn(int num_ranks, const std::function<void(int rank)>& body,
 /// Call it first in main(), before any thread starts:
 ///
 ///   int main(int argc, char** argv) {
-///     lockstep::warm_start();
+///     lockstep::start_fork_server();
 ///     ...
 ///
 /// `lockstep run` detects this function in a program and starts the program once per host. There
@@ -82,6 +82,6 @@ void spawn(int num_ranks, const std::function<void(int rank)>& body,
 ///  * if LOCKSTEP_WARM_START=0 is set for the agent.
 /// If the program has threads by then, the agent logs it and starts the program rank by rank. Cost
 /// of a rank: two forks.
-void warm_start(const std::function<void()>& prepare = {});
+void start_fork_server(const std::function<void()>& prepare = {});
 
 }  // namespace lockstep

@@ -175,9 +175,9 @@ struct Recipe {
 int train(const Recipe& recipe, World world);
 
 /// `lockstep train`: the body of main(). With --eval, --plan, --predict or --export as the first
-/// word it is that verb. Call it first there, as warm_start() demands. Returns the exit status: 0;
-/// 2 for bad input; 1 for other errors; 128 + the signal that ended the run. Errors are printed, in
-/// one line.
+/// word it is that verb. Call it first there, as start_fork_server() demands. Returns the exit
+/// status: 0; 2 for bad input; 1 for other errors; 128 + the signal that ended the run. Errors are
+/// printed, in one line.
 int train_main(int argc, char** argv);
 
 }  // namespace lockstep

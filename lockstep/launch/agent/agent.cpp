@@ -42,7 +42,7 @@ Agent::Agent(const RunOptions& options, const Environment& environment, Rendezvo
     : options_(options),
       environment_(environment),
       rendezvous_(rendezvous),
-      starter_(wants_warm_start(environment, options)),
+      starter_(uses_fork_server(environment, options)),
       listing_(environment_),
       console_(console) {
   setup_ = {&options_, &environment_, std::move(program), agent_mark(), usable_cores(),

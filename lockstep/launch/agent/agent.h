@@ -29,7 +29,7 @@ class Agent {
   ~Agent();
 
   /// Joins the job and runs it to its end. Prints the report of a failure last; returns the exit
-  /// code. Signals have their default effect until the job begins; a program with a warm start is
+  /// code. Signals have their default effect until the job begins; a program with a fork server is
   /// loaded meanwhile. Errors: those of Rendezvous::join(); kIo (a worker could not be started, or
   /// a log file not be written). No worker is left after an error.
   int run();

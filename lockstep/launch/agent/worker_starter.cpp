@@ -12,7 +12,7 @@
 #include "lockstep/base/children.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
-#include "lockstep/world/fork_server/warm_message.h"
+#include "lockstep/world/fork_server/fork_server_message.h"
 
 namespace lockstep {
 namespace {
@@ -31,9 +31,9 @@ bool same_arguments(const std::vector<Spawn>& workers) {
 
 }  // namespace
 
-bool wants_warm_start(const Environment& environment, const RunOptions& options) {
-  const std::string warm = value_in(environment, "LOCKSTEP_WARM_START");
-  if (!warm.empty() && !parse_yes(warm, "LOCKSTEP_WARM_START")) return false;
+bool uses_fork_server(const Environment& environment, const RunOptions& options) {
+  const std::string chosen = value_in(environment, "LOCKSTEP_WARM_START");
+  if (!chosen.empty() && !parse_yes(chosen, "LOCKSTEP_WARM_START")) return false;
   return options.nproc_per_node > 1 || options.max_restarts > 0 || options.num_nodes > 1;
 }
 
@@ -42,14 +42,14 @@ Spawn resolved(Spawn worker) {
   if (path.filename() != "lockstep" || worker.argv.size() < 2) return worker;
   const std::string program = "lockstep-" + worker.argv[1];
   const std::string beside = (path.parent_path() / program).string();
-  if (!asks_for_warm_start(beside)) return worker;
+  if (!supports_fork_server(beside)) return worker;
   worker.path = beside;
   worker.argv.erase(worker.argv.begin());
   worker.argv[0] = program;
   return worker;
 }
 
-WorkerStarter::WorkerStarter(bool warm) : warm_(warm) {
+WorkerStarter::WorkerStarter(bool use_fork_server) : use_fork_server_(use_fork_server) {
   ::pthread_sigmask(SIG_SETMASK, nullptr, &mask_);
 }
 
@@ -74,17 +74,17 @@ std::vector<pid_t> WorkerStarter::start(const std::vector<Spawn>& workers) {
 }
 
 void WorkerStarter::start_server(const std::vector<Spawn>& workers) {
-  if (!warm_ || !same_arguments(workers)) return;
+  if (!use_fork_server_ || !same_arguments(workers)) return;
   const Spawn first = resolved(workers[0]);
   int ends[2];
-  if (!asks_for_warm_start(first.path) ||
+  if (!supports_fork_server(first.path) ||
       ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return;
   }
   socket_.reset(ends[0]);
   UniqueFd theirs(ends[1]);
   Environment environment = *first.environment;
-  environment[kWarmFdVariable] = std::to_string(theirs.get());
+  environment[kForkServerFdVariable] = std::to_string(theirs.get());
   Spawn server = first;
   server.environment = &environment;
   server.stdout_fd = server.stderr_fd = -1;  // output of initialisers belongs to no rank
@@ -108,9 +108,9 @@ bool WorkerStarter::await_server() {
   }
   if (!hello) {
     kill_server();
-    give_up("it did not come to warm_start()");
+    give_up("it did not come to start_fork_server()");
   } else if (hello->threads > 0) {
-    give_up(fmt::format("it has {} threads before warm_start()", hello->threads + 1));
+    give_up(fmt::format("it has {} threads before start_fork_server()", hello->threads + 1));
   }
   return true;
 }
@@ -136,7 +136,7 @@ void WorkerStarter::fork_all(const std::vector<Spawn>& workers, std::vector<pid_
       answer = receive_answer(socket_.get(), Deadline::after(kForkLimit));
     }
     if (!answer) break;
-    // A program may write anything there, not only warm_start()'s messages.
+    // A program may write anything there, not only start_fork_server()'s messages.
     const auto number = static_cast<size_t>(answer->number);
     if (answer->error != 0 || number >= sent || pids->at(number) != 0) continue;
     pids->at(number) = answer->pid;

@@ -1,6 +1,6 @@
 #pragma once
-// Starts workers: each by itself, or forked from one process of a program that calls warm_start()
-// (spawn.h).
+// Starts workers: each by itself, or forked from one process of a program that calls
+// start_fork_server() (spawn.h).
 
 #include <signal.h>
 #include <sys/types.h>
@@ -17,14 +17,15 @@ namespace lockstep {
 
 /// False for a single worker that is started once and at once: a fork from another process gains
 /// nothing there. LOCKSTEP_WARM_START=0: never.
-bool wants_warm_start(const Environment& environment, const RunOptions& options);
+bool uses_fork_server(const Environment& environment, const RunOptions& options);
 
 class WorkerStarter {
  public:
-  /// Workers get the present signal mask. warm: whether to look for warm_start() in a program.
-  explicit WorkerStarter(bool warm);
+  /// Workers get the present signal mask. use_fork_server: whether to look for start_fork_server()
+  /// in a program.
+  explicit WorkerStarter(bool use_fork_server);
 
-  /// Begins to load the program of `workers` if it has a warm start, and returns: useful while the
+  /// Begins to load the program of `workers` if it has a fork server, and returns: useful while the
   /// caller waits. Where this is impossible, start() loads the program and logs that.
   void load(const std::vector<Spawn>& workers);
 
@@ -34,7 +35,7 @@ class WorkerStarter {
   /// Starts all workers, by the same program; returns their pids in order. All are this process's
   /// children, also those of a call that throws.
   ///
-  /// The first call loads a program with a warm start, which may take long. An interrupt ends the
+  /// The first call loads a program with a fork server, which may take long. An interrupt ends the
   /// loading; no worker is started then, and the result is empty. If the program breaks the
   /// protocol, its ranks are started one by one, with a warning. Errors: ExecError, kIo.
   std::vector<pid_t> start(const std::vector<Spawn>& workers);
@@ -50,7 +51,7 @@ class WorkerStarter {
   void give_up(const std::string& why);
 
   sigset_t mask_{};
-  bool warm_;
+  bool use_fork_server_;
   int interrupt_ = -1;
   bool tried_ = false;
   bool loading_ = false;  ///< The fork server has not reported yet that it is ready.
@@ -60,7 +61,7 @@ class WorkerStarter {
   UniqueFd server_pidfd_;
 };
 
-/// `lockstep VERB ...` as the program that it would execute, if that has a warm start.
+/// `lockstep VERB ...` as the program that it would execute, if that has a fork server.
 Spawn resolved(Spawn worker);
 
 }  // namespace lockstep

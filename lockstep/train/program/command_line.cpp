@@ -184,7 +184,7 @@ int run_in_any_generation(int argc, char** argv) {
 
 int command_line_main(int argc, char** argv, VerbCommand predict) {
   if (predict != nullptr) other_modes().push_back({"--predict", "predict", predict});
-  warm_start(warm_up);
+  start_fork_server(warm_up);
   end_without_teardown();
   return run_main(verb_of(argc, argv), run_in_any_generation, argc, argv);
 }

@@ -16,7 +16,7 @@
 
 #include "lockstep/base/proc.h"
 #include "lockstep/world/cpu_topology.h"
-#include "lockstep/world/fork_server/warm_message.h"
+#include "lockstep/world/fork_server/fork_server_message.h"
 
 namespace lockstep {
 namespace {
@@ -44,7 +44,7 @@ void await_adoption(pid_t between) {
 }
 
 /// In the rank. False: the agent is gone.
-bool become_rank(const WarmRequest& request, pid_t between, pid_t agent) {
+bool become_rank(const ForkRequest& request, pid_t between, pid_t agent) {
   await_adoption(between);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != agent) return false;
@@ -59,7 +59,7 @@ bool become_rank(const WarmRequest& request, pid_t between, pid_t agent) {
 }
 
 /// True in the rank.
-bool fork_rank(int agent_socket, const WarmRequest& request, pid_t agent) {
+bool fork_rank(int agent_socket, const ForkRequest& request, pid_t agent) {
   const pid_t between = ::fork();
   if (between < 0) send_answer(agent_socket, {request.number, errno, 0, 0});
   if (between > 0) {

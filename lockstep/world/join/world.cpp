@@ -23,7 +23,7 @@
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/detect/decision.h"
 #include "lockstep/world/device.h"
-#include "lockstep/world/fork_server/warm_message.h"
+#include "lockstep/world/fork_server/fork_server_message.h"
 #include "lockstep/world/join/this_process.h"
 #include "lockstep/world/lives.h"
 #include "lockstep/world/places.h"
@@ -140,10 +140,10 @@ int generation_of(const Environment& environment, const Identity& id) {
 }
 
 void refuse_unforked(const Environment& environment) {
-  if (environment.count(kWarmFdVariable) == 0) return;
+  if (environment.count(kForkServerFdVariable) == 0) return;
   throw Error(ErrorCode::kInvalidArgument,
-              "warm_start() is in this program, but was not called before World::join(): call it "
-              "first in main()");
+              "start_fork_server() is in this program, but was not called before World::join(): "
+              "call it first in main()");
 }
 
 void say_threads(const World& world) {

@@ -74,17 +74,17 @@ int loads_of_two_ranks(const fs::path& folder, const std::function<Outcome(std::
           " OMP_NUM_THREADS=2 " + variables + " " + lockstep_program() +
           " run --nproc_per_node 2 -- " + lockstep_program() + " train -c c.yaml --check");
   EXPECT_EQ(done.status, 0) << done.err;
-  EXPECT_EQ(done.err.find("before warm_start()"), std::string::npos) << done.err;
+  EXPECT_EQ(done.err.find("before start_fork_server()"), std::string::npos) << done.err;
   return static_cast<int>(
       std::count_if(fs::directory_iterator(folder), fs::directory_iterator(), [](const auto& file) {
         return read_file(file.path()).find("libtorch_cpu") != std::string::npos;
       }));
 }
 
-TEST_F(Program, RanksOfSeveralThreadsStartWarm) {
+TEST_F(Program, RanksOfSeveralThreadsAreForked) {
   const auto start = [this](const std::string& command) { return run(command); };
-  EXPECT_EQ(loads_of_two_ranks(folder_ / "warm", start, ""), 1);
-  EXPECT_EQ(loads_of_two_ranks(folder_ / "cold", start, "LOCKSTEP_WARM_START=0"), 2);
+  EXPECT_EQ(loads_of_two_ranks(folder_ / "forked", start, ""), 1);
+  EXPECT_EQ(loads_of_two_ranks(folder_ / "loaded", start, "LOCKSTEP_WARM_START=0"), 2);
 }
 
 TEST_F(Program, ResultsMayGoWhereTheProgramStands) {

@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 #include "lockstep/launch/job/machine.h"
-#include "lockstep/world/fork_server/warm_message.h"
+#include "lockstep/world/fork_server/fork_server_message.h"
 #include "tests/launch/elastic_job.h"
 #include "tests/support/temp_folder.h"
 
@@ -16,33 +16,33 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Words warm_worker(int ranks, const Words& arguments, const Words& options = {}) {
+Words fork_server_worker(int ranks, const Words& arguments, const Words& options = {}) {
   Words words = {"run", "--nproc_per_node", std::to_string(ranks)};
   words.insert(words.end(), options.begin(), options.end());
   words.push_back("--");
-  words.push_back(built_program("warm_worker"));
+  words.push_back(built_program("fork_server_worker"));
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
 
-TEST(WarmNote, TellsWhoAsks) {
-  EXPECT_TRUE(asks_for_warm_start(built_program("warm_worker")));
-  EXPECT_FALSE(asks_for_warm_start(built_program("world_worker")));
-  EXPECT_FALSE(asks_for_warm_start(built_program("lockstep")));
-  EXPECT_FALSE(asks_for_warm_start("/bin/sh"));
-  EXPECT_FALSE(asks_for_warm_start("/etc/passwd"));
-  EXPECT_FALSE(asks_for_warm_start("/no/such/file"));
+TEST(ForkServerNote, MarksProgramsThatCallIt) {
+  EXPECT_TRUE(supports_fork_server(built_program("fork_server_worker")));
+  EXPECT_FALSE(supports_fork_server(built_program("world_worker")));
+  EXPECT_FALSE(supports_fork_server(built_program("lockstep")));
+  EXPECT_FALSE(supports_fork_server("/bin/sh"));
+  EXPECT_FALSE(supports_fork_server("/etc/passwd"));
+  EXPECT_FALSE(supports_fork_server("/no/such/file"));
 }
 
-TEST(Warm, RanksAreAsIfTheAgentHadStartedThem) {
-  Launched run(warm_worker(3, {"", ""}));
+TEST(ForkServer, RanksAreAsIfTheAgentHadStartedThem) {
+  Launched run(fork_server_worker(3, {"", ""}));
   EXPECT_EQ(run.wait(), 0) << run.err();
   for (const char* rank : {"0", "1", "2"}) {
     const std::string r = rank;
     EXPECT_EQ(
-        times_in(run.out(), "[" + r + "] warm rank " + r +
+        times_in(run.out(), "[" + r + "] forked rank " + r +
                                 " of 3 attempt 0 agent parent session own dies by 9 own number "
-                                "yes warm fd -\n"),
+                                "yes server fd -\n"),
         1)
         << run.out();
     EXPECT_EQ(times_in(run.err(), "[" + r + "] err " + r + "\n"), 1) << run.err();
@@ -52,20 +52,20 @@ TEST(Warm, RanksAreAsIfTheAgentHadStartedThem) {
   EXPECT_TRUE(run.alive().empty());
 }
 
-TEST(Warm, IsSwitchedOffByTheEnvironmentAndForALoneRank) {
-  Launched off(warm_worker(2, {"", ""}), {{"LOCKSTEP_WARM_START", "0"}});
+TEST(ForkServer, IsSwitchedOffByTheEnvironmentAndForALoneRank) {
+  Launched off(fork_server_worker(2, {"", ""}), {{"LOCKSTEP_WARM_START", "0"}});
   EXPECT_EQ(off.wait(), 0) << off.err();
-  EXPECT_EQ(times_in(off.out(), "cold rank"), 2) << off.out();
-  Launched neither(warm_worker(2, {"", ""}), {{"LOCKSTEP_WARM_START", "no"}});
+  EXPECT_EQ(times_in(off.out(), "loaded rank"), 2) << off.out();
+  Launched neither(fork_server_worker(2, {"", ""}), {{"LOCKSTEP_WARM_START", "no"}});
   EXPECT_EQ(neither.wait(), 2) << neither.err();
   EXPECT_TRUE(has(neither.err(), "variable LOCKSTEP_WARM_START: 'no' is not 0 or 1"));
-  Launched lone(warm_worker(1, {"", ""}));
+  Launched lone(fork_server_worker(1, {"", ""}));
   EXPECT_EQ(lone.wait(), 0) << lone.err();
-  EXPECT_EQ(times_in(lone.out(), "cold rank"), 1) << lone.out();
+  EXPECT_EQ(times_in(lone.out(), "loaded rank"), 1) << lone.out();
   EXPECT_EQ(times_in(lone.out(), "prepared"), 0) << lone.out();
 }
 
-TEST(Warm, RanksAreBoundToTheirCoresEachByItself) {
+TEST(ForkServer, RanksAreBoundToTheirCoresEachByItself) {
   std::vector<std::vector<int>> expected;
   try {
     expected = cpus_of_ranks(read_cpu_topology("", usable_cpus(), {}), CoreBinding::kExclusive, 2);
@@ -73,9 +73,9 @@ TEST(Warm, RanksAreBoundToTheirCoresEachByItself) {
     expected = {usable_cpus(), usable_cpus()};  // with one core there is nothing to divide
   }
   const std::string kind = usable_cpus().size() > expected[0].size() ? "exclusive" : "node";
-  Launched run(warm_worker(2, {"", "cores"}, {"--numa_binding", kind}));
+  Launched run(fork_server_worker(2, {"", "cores"}, {"--numa_binding", kind}));
   EXPECT_EQ(run.wait(), 0) << run.err();
-  EXPECT_EQ(times_in(run.out(), "warm rank"), 2) << run.out();
+  EXPECT_EQ(times_in(run.out(), "forked rank"), 2) << run.out();
   for (size_t rank = 0; rank < 2; ++rank) {
     const auto list = cpu_list(expected[rank]);
     EXPECT_TRUE(
@@ -84,41 +84,41 @@ TEST(Warm, RanksAreBoundToTheirCoresEachByItself) {
   }
 }
 
-TEST(Warm, ARestartForksAgain) {
-  Launched run(warm_worker(2, {"", "kill"}, {"--max_restarts", "1"}));
+TEST(ForkServer, ARestartForksAgain) {
+  Launched run(fork_server_worker(2, {"", "kill"}, {"--max_restarts", "1"}));
   EXPECT_EQ(run.wait(), 0) << run.err();
-  EXPECT_EQ(times_in(run.out(), "warm rank 0 of 2 attempt 0"), 1) << run.out();
-  EXPECT_EQ(times_in(run.out(), "warm rank 0 of 2 attempt 1"), 1) << run.out();
-  EXPECT_EQ(times_in(run.out(), "warm rank 1 of 2 attempt 1"), 1) << run.out();
+  EXPECT_EQ(times_in(run.out(), "forked rank 0 of 2 attempt 0"), 1) << run.out();
+  EXPECT_EQ(times_in(run.out(), "forked rank 0 of 2 attempt 1"), 1) << run.out();
+  EXPECT_EQ(times_in(run.out(), "forked rank 1 of 2 attempt 1"), 1) << run.out();
   EXPECT_EQ(times_in(run.out(), "prepared"), 1) << run.out();
   EXPECT_TRUE(run.alive().empty());
 }
 
-TEST(Warm, WithoutTheProcessTheyComeFromRanksAreStartedOneByOne) {
-  Launched run(warm_worker(2, {"", "orphan"}, {"--max_restarts", "1"}));
+TEST(ForkServer, WithoutTheProcessTheyComeFromRanksAreStartedOneByOne) {
+  Launched run(fork_server_worker(2, {"", "orphan"}, {"--max_restarts", "1"}));
   EXPECT_EQ(run.wait(), 0) << run.err();
-  EXPECT_EQ(times_in(run.out(), "warm rank"), 2) << run.out();
-  EXPECT_EQ(times_in(run.out(), "cold rank 0 of 2 attempt 1"), 1) << run.out();
-  EXPECT_EQ(times_in(run.out(), "cold rank 1 of 2 attempt 1"), 1) << run.out();
+  EXPECT_EQ(times_in(run.out(), "forked rank"), 2) << run.out();
+  EXPECT_EQ(times_in(run.out(), "loaded rank 0 of 2 attempt 1"), 1) << run.out();
+  EXPECT_EQ(times_in(run.out(), "loaded rank 1 of 2 attempt 1"), 1) << run.out();
   EXPECT_EQ(times_in(run.err(), "ranks are started one by one"), 1) << run.err();
 }
 
-TEST(Warm, AProgramThatDoesNotKeepItsWordIsStartedAsAnyOther) {
+TEST(ForkServer, AProgramThatDoesNotKeepItsWordIsStartedAsAnyOther) {
   for (const char* fault : {"thread", "exit", "late"}) {
     SCOPED_TRACE(fault);
-    Launched run(warm_worker(2, {fault, ""}));
+    Launched run(fork_server_worker(2, {fault, ""}));
     EXPECT_EQ(run.wait(), 0) << run.err();
-    EXPECT_EQ(times_in(run.out(), "cold rank"), 2) << run.out();
+    EXPECT_EQ(times_in(run.out(), "loaded rank"), 2) << run.out();
     EXPECT_EQ(times_in(run.err(), "ranks are started one by one"), 1) << run.err();
-    EXPECT_EQ(has(run.err(), "it has 2 threads before warm_start()"),
+    EXPECT_EQ(has(run.err(), "it has 2 threads before start_fork_server()"),
               std::string(fault) == "thread")
         << run.err();
   }
 }
 
-TEST(Warm, NobodyOutlivesAKilledAgent) {
-  Launched run(warm_worker(3, {"", "hang"}));
-  ASSERT_TRUE(run.wait_for("warm rank", 3));
+TEST(ForkServer, NobodyOutlivesAKilledAgent) {
+  Launched run(fork_server_worker(3, {"", "hang"}));
+  ASSERT_TRUE(run.wait_for("forked rank", 3));
   run.send(SIGKILL);
   EXPECT_EQ(run.wait(), 137);
   EXPECT_TRUE(run.wait_all_gone());
@@ -127,10 +127,10 @@ TEST(Warm, NobodyOutlivesAKilledAgent) {
 // ---- nodes that wait for others
 
 Words elastic_worker(const std::string& act) {
-  return {built_program("warm_worker"), "", act};
+  return {built_program("fork_server_worker"), "", act};
 }
 
-TEST(WarmWait, ANodeLoadsItsProgramWhileItWaitsForOthers) {
+TEST(ForkServerWait, ANodeLoadsItsProgramWhileItWaitsForOthers) {
   const ElasticJob job("2", {"--nproc_per_node", "2"});
   const auto a = job.agent("a", elastic_worker(""));
   ASSERT_TRUE(a->wait_for("prepared")) << text_of(*a);
@@ -139,28 +139,28 @@ TEST(WarmWait, ANodeLoadsItsProgramWhileItWaitsForOthers) {
   for (const auto& run : {a.get(), b.get()}) {
     EXPECT_EQ(run->wait(), 0) << text_of(*run);
     EXPECT_EQ(times_in(run->out(), "prepared\n"), 1) << run->out();
-    EXPECT_EQ(times_in(run->out(), "warm rank"), 2) << run->out();
-    EXPECT_EQ(times_in(run->out(), "warm fd -"), 2) << run->out();
+    EXPECT_EQ(times_in(run->out(), "forked rank"), 2) << run->out();
+    EXPECT_EQ(times_in(run->out(), "server fd -"), 2) << run->out();
     EXPECT_TRUE(run->alive().empty());
   }
 }
 
-TEST(WarmWait, ASpareHasLoadedItsProgram) {
+TEST(ForkServerWait, ASpareHasLoadedItsProgram) {
   const ElasticJob job("1:2");
   const auto a = job.first("a", elastic_worker("hang"));
-  ASSERT_TRUE(a->wait_for("warm rank 0 of 1")) << text_of(*a);
+  ASSERT_TRUE(a->wait_for("forked rank 0 of 1")) << text_of(*a);
   const auto b = job.agent("b", elastic_worker("hang"));
   ASSERT_TRUE(b->wait_for("of 2")) << text_of(*b);
   const auto spare = job.agent("c", elastic_worker("hang"));
   ASSERT_TRUE(spare->wait_for("prepared")) << text_of(*spare);
   ASSERT_TRUE(spare->wait_for("waits to take the place of another")) << text_of(*spare);
   b->send(SIGKILL);
-  ASSERT_TRUE(spare->wait_for("warm rank")) << text_of(*spare);
+  ASSERT_TRUE(spare->wait_for("forked rank")) << text_of(*spare);
   EXPECT_EQ(times_in(spare->out(), "prepared"), 1) << spare->out();
   EXPECT_TRUE(b->wait_all_gone());
 }
 
-TEST(WarmWait, ASpareThatWasNotNeededEndsWithWhatItHasLoaded) {
+TEST(ForkServerWait, ASpareThatWasNotNeededEndsWithWhatItHasLoaded) {
   const TempFolder folder;
   const std::string go = folder.path() / "go";
   const ElasticJob job("2:2");
@@ -175,11 +175,11 @@ TEST(WarmWait, ASpareThatWasNotNeededEndsWithWhatItHasLoaded) {
   std::ofstream(go).put('\n');
   EXPECT_EQ(spare->wait(), 0) << text_of(*spare);
   EXPECT_TRUE(has(text_of(*spare), "has ended well, without this node")) << text_of(*spare);
-  EXPECT_EQ(times_in(spare->out(), "warm rank"), 0) << spare->out();
+  EXPECT_EQ(times_in(spare->out(), "forked rank"), 0) << spare->out();
   EXPECT_TRUE(spare->alive().empty());
 }
 
-TEST(WarmWait, ASignalEndsANodeThatWaits) {
+TEST(ForkServerWait, ASignalEndsANodeThatWaits) {
   for (const int signal : {SIGTERM, SIGINT, SIGKILL}) {
     const ElasticJob job("2");
     const auto waits = job.agent("a", elastic_worker(""));
@@ -190,16 +190,16 @@ TEST(WarmWait, ASignalEndsANodeThatWaits) {
   }
 }
 
-TEST(WarmWait, WhatIsLoadedEndsWhenNobodyComes) {
+TEST(ForkServerWait, WhatIsLoadedEndsWhenNobodyComes) {
   const ElasticJob job("2", {"--rdzv_conf", "join_timeout=1"});
   const auto waits = job.agent("a", elastic_worker("hang"));
   EXPECT_EQ(waits->wait(), 1) << text_of(*waits);
   EXPECT_TRUE(waits->alive().empty());
 }
 
-TEST(Warm, ASignalDoesNotWaitForAProgramThatLoads) {
+TEST(ForkServer, ASignalDoesNotWaitForAProgramThatLoads) {
   for (const int signal : {SIGTERM, SIGINT}) {
-    Launched run(warm_worker(2, {"load", ""}));
+    Launched run(fork_server_worker(2, {"load", ""}));
     ASSERT_TRUE(run.wait_for("loading"));
     run.send(signal);
     EXPECT_EQ(run.wait(), 128 + signal) << run.err();
@@ -209,8 +209,8 @@ TEST(Warm, ASignalDoesNotWaitForAProgramThatLoads) {
   }
 }
 
-TEST(Warm, ASignalEndsRanksAsEver) {
-  Launched run(warm_worker(2, {"", "hang"}));
+TEST(ForkServer, ASignalEndsRanksAsEver) {
+  Launched run(fork_server_worker(2, {"", "hang"}));
   ASSERT_TRUE(run.wait_for("err ", 2));
   run.send(SIGTERM);
   EXPECT_EQ(run.wait(), 143);

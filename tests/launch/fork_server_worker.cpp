@@ -1,5 +1,5 @@
-// A rank with a warm start. First argument: what happens before warm_start() ("thread" starts one,
-// "exit" never reaches it, "late" calls it elsewhere, "load" takes long). Second: the rank's
+// A rank of a fork server. First argument: what happens before start_fork_server() ("thread" starts
+// one, "exit" never reaches it, "late" calls it elsewhere, "load" takes long). Second: the rank's
 // action.
 
 #include <sys/prctl.h>
@@ -37,8 +37,8 @@ int body(int argc, char** argv) {
   // A robust mutex shows its owner's death by the thread's number, which must be this process's
   // own.
   std::printf(
-      "%s rank %d of %d attempt %d agent %s session %s dies by %d own number %s warm fd %s\n",
-      kLoadedBy == ::getpid() ? "cold" : "warm", world.rank, world.size, world.restart_count,
+      "%s rank %d of %d attempt %d agent %s session %s dies by %d own number %s server fd %s\n",
+      kLoadedBy == ::getpid() ? "loaded" : "forked", world.rank, world.size, world.restart_count,
       variable("LOCKSTEP_AGENT").rfind(std::to_string(::getppid()) + "-", 0) == 0 ? "parent"
                                                                                   : "stranger",
       ::getsid(0) == ::getpid() ? "own" : "shared", death_signal, ::raise(0) == 0 ? "yes" : "no",
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     std::printf("by the process that is loaded\n");
   };
-  if (first != "late") lockstep::warm_start(prepare);
+  if (first != "late") lockstep::start_fork_server(prepare);
   if (other.joinable()) other.join();
-  return lockstep::run_main("warm_worker", body, argc, argv);
+  return lockstep::run_main("fork_server_worker", body, argc, argv);
 }

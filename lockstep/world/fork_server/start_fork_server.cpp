@@ -9,26 +9,26 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/world/fork_server/fork_server.h"
-#include "lockstep/world/fork_server/warm_message.h"
+#include "lockstep/world/fork_server/fork_server_message.h"
 
 namespace lockstep {
 namespace {
 
-/// Linked only into programs that call warm_start(), because this file holds nothing else.
-struct WarmNote {
+/// Linked only into programs that call start_fork_server(), because this file holds nothing else.
+struct ForkServerNote {
   Elf64_Nhdr head;
-  char owner[(sizeof kWarmNoteOwner + 3) / 4 * 4];
+  char owner[(sizeof kForkServerNoteOwner + 3) / 4 * 4];
 };
-[[gnu::section(".note.lockstep"), gnu::used, gnu::aligned(4)]] const WarmNote kWarmNote = {
-    {sizeof kWarmNoteOwner, 0, kWarmNoteType}, "Lockstep"};
+[[gnu::section(".note.lockstep"), gnu::used, gnu::aligned(4)]] const ForkServerNote kNote = {
+    {sizeof kForkServerNoteOwner, 0, kForkServerNoteType}, "Lockstep"};
 
 }  // namespace
 
-void warm_start(const std::function<void()>& prepare) {
-  const char* number = std::getenv(kWarmFdVariable);
+void start_fork_server(const std::function<void()>& prepare) {
+  const char* number = std::getenv(kForkServerFdVariable);
   if (number == nullptr) return;
   UniqueFd agent(std::atoi(number));
-  ::unsetenv(kWarmFdVariable);
+  ::unsetenv(kForkServerFdVariable);
   ::fcntl(agent.get(), F_SETFD, FD_CLOEXEC);
   if (prepare) prepare();
   // The library for HMACs reads a file and fills tables at its first use.

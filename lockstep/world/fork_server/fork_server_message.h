@@ -1,6 +1,6 @@
 #pragma once
-// How an agent recognises a program that calls warm_start(), and their messages while the program
-// waits there. They use a SEQPACKET socket whose number is in the environment.
+// How an agent recognises a program that calls start_fork_server(), and their messages while the
+// program waits there. They use a SEQPACKET socket whose number is in the environment.
 
 #include <array>
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace lockstep {
 
-/// Whether the program in this file calls warm_start(), by an ELF note linked with it. False for a
-/// file that is no program of this architecture. Cost: reads its first page.
-bool asks_for_warm_start(const std::string& path);
+/// Whether the program in this file calls start_fork_server(), by an ELF note linked with it. False
+/// for a file that is no program of this architecture. Cost: reads its first page.
+bool supports_fork_server(const std::string& path);
 
 // The note's owner and type, as in Elf64_Nhdr.
-inline constexpr char kWarmNoteOwner[] = "Lockstep";
-inline constexpr unsigned kWarmNoteType = 0x7761726d;  // "warm"
+inline constexpr char kForkServerNoteOwner[] = "Lockstep";
+inline constexpr unsigned kForkServerNoteType = 0x7761726d;  // "warm"
 
-inline constexpr char kWarmFdVariable[] = "LOCKSTEP_WARM_FD";
+inline constexpr char kForkServerFdVariable[] = "LOCKSTEP_WARM_FD";
 
 /// To the program: start a rank.
-struct WarmRequest {
+struct ForkRequest {
   int32_t number = 0;    ///< Comes back in the answer.
   UniqueFd environment;  ///< Memory: each "NAME=VALUE\0".
   UniqueFd out;          ///< Its standard output.
@@ -32,25 +32,25 @@ struct WarmRequest {
 };
 
 /// To the agent. The first is ready, or not; each further one answers a request.
-struct WarmAnswer {
+struct ForkAnswer {
   int32_t number = 0;   ///< Of the request; answers may come in any order.
   int32_t error = 0;    ///< errno; 0: success.
   int32_t pid = 0;      ///< Of the rank, which is now the agent's child.
   int32_t threads = 0;  ///< First answer: threads that a fork would lack.
 };
 
-/// An environment in the format of WarmRequest. Errors: kIo.
+/// An environment in the format of ForkRequest. Errors: kIo.
 UniqueFd environment_memory(const Environment& environment);
 
 /// The caller keeps the descriptors. False: the other side is gone.
 bool send_request(int socket, int32_t number, const std::array<int, 3>& environment_out_err);
 
 /// Nothing: the other side is gone.
-std::optional<WarmRequest> receive_request(int socket);
+std::optional<ForkRequest> receive_request(int socket);
 
-bool send_answer(int socket, const WarmAnswer& answer);
+bool send_answer(int socket, const ForkAnswer& answer);
 /// Nothing: the other side is gone, or silent until the deadline, or until `interrupt` (a
 /// descriptor; -1: none) is readable.
-std::optional<WarmAnswer> receive_answer(int socket, Deadline deadline, int interrupt = -1);
+std::optional<ForkAnswer> receive_answer(int socket, Deadline deadline, int interrupt = -1);
 
 }  // namespace lockstep

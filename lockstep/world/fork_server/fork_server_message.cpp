@@ -1,4 +1,4 @@
-#include "lockstep/world/fork_server/warm_message.h"
+#include "lockstep/world/fork_server/fork_server_message.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ size_t padded(size_t size) {
   return (size + 3) / 4 * 4;
 }
 
-bool has_warm_note(const std::vector<char>& notes) {
+bool has_fork_server_note(const std::vector<char>& notes) {
   size_t at = 0;
   while (at + sizeof(Elf64_Nhdr) <= notes.size()) {
     Elf64_Nhdr note;
@@ -43,8 +43,8 @@ bool has_warm_note(const std::vector<char>& notes) {
     if (name > rest || note.n_descsz > rest || padded(name) + padded(note.n_descsz) > rest) {
       return false;
     }
-    if (note.n_type == kWarmNoteType && name == sizeof kWarmNoteOwner &&
-        std::memcmp(notes.data() + at, kWarmNoteOwner, name) == 0) {
+    if (note.n_type == kForkServerNoteType && name == sizeof kForkServerNoteOwner &&
+        std::memcmp(notes.data() + at, kForkServerNoteOwner, name) == 0) {
       return true;
     }
     at += padded(name) + padded(note.n_descsz);
@@ -61,7 +61,7 @@ struct Control {
 
 }  // namespace
 
-bool asks_for_warm_start(const std::string& path) {
+bool supports_fork_server(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return false;
   const auto head = read_part(fd.get(), 0, 4096);
@@ -78,7 +78,7 @@ bool asks_for_warm_start(const std::string& path) {
     std::memcpy(&part, parts.data() + at, sizeof part);
     if (part.p_type != PT_NOTE) continue;
     const size_t size = std::min<uint64_t>(part.p_filesz, kMaxNoteBytes);
-    if (has_warm_note(read_part(fd.get(), part.p_offset, size))) return true;
+    if (has_fork_server_note(read_part(fd.get(), part.p_offset, size))) return true;
   }
   return false;
 }
@@ -112,8 +112,8 @@ bool send_request(int socket, int32_t number, const std::array<int, 3>& environm
   return sent == sizeof number;
 }
 
-std::optional<WarmRequest> receive_request(int socket) {
-  WarmRequest request;
+std::optional<ForkRequest> receive_request(int socket) {
+  ForkRequest request;
   iovec part{&request.number, sizeof request.number};
   Control control;
   msghdr message{};
@@ -135,7 +135,7 @@ std::optional<WarmRequest> receive_request(int socket) {
   return request;
 }
 
-bool send_answer(int socket, const WarmAnswer& answer) {
+bool send_answer(int socket, const ForkAnswer& answer) {
   ssize_t sent = 0;
   do {
     sent = ::send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
@@ -143,13 +143,13 @@ bool send_answer(int socket, const WarmAnswer& answer) {
   return sent == sizeof answer;
 }
 
-std::optional<WarmAnswer> receive_answer(int socket, Deadline deadline, int interrupt) {
+std::optional<ForkAnswer> receive_answer(int socket, Deadline deadline, int interrupt) {
   std::array<pollfd, 2> items = {{{socket, POLLIN, 0}, {interrupt, POLLIN, 0}}};
   int count = 0;
   do {
     count = ::poll(items.data(), items.size(), deadline.left_poll_ms());
   } while (count < 0 && errno == EINTR);
-  WarmAnswer answer;
+  ForkAnswer answer;
   if (items[0].revents == 0 || ::recv(socket, &answer, sizeof answer, 0) != sizeof answer)
     return std::nullopt;
   return answer;
