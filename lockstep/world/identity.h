@@ -33,7 +33,7 @@ std::string to_string(Channel channel);
 
 /// This process according to its environment. Only World::join() turns it into connections.
 struct Identity {
-  std::string launcher = "none";  ///< Name of the source, see sources().
+  std::string launcher = "none";  ///< Name of its probe, see launcher_probes().
   int rank = 0;
   int size = 1;
   int local_rank = 0;  ///< This and the next three may be kUnknownNumber.

@@ -71,7 +71,7 @@ TEST(Arguments, AreTheFirstOfAllSources) {
   EXPECT_EQ(id.local_rank, kUnknownNumber);
   EXPECT_EQ(to_string(id.master), "127.0.0.1:4000");
   EXPECT_EQ(id.bootstrap, BootstrapMethod::kRankZero);
-  EXPECT_EQ(decision.findings.at(0).passed_over, "not asked: the program gives its rank itself");
+  EXPECT_EQ(decision.results.at(0).passed_over, "not asked: the program gives its rank itself");
 }
 
 TEST(Arguments, WhereTheyMeetCanBeLeftToTheEnvironment) {

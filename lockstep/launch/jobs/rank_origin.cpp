@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lockstep/error.h"
-#include "lockstep/world/detect/source.h"
+#include "lockstep/world/detect/launcher_probe.h"
 
 namespace lockstep {
 namespace {
@@ -27,8 +27,8 @@ bool is_elastic(const RankProcess& process) {
   return !variable_of(process, "TORCHELASTIC_RUN_ID").empty();
 }
 
-/// The command that users type, by the name of the source.
-std::string launcher_of(const std::string& source, bool elastic) {
+/// The command that users type, by the name of the launcher's probe.
+std::string launcher_of(const std::string& probe, bool elastic) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kLaunchers = {{
       {"lockstep", kUnlisted},
       {"openmpi", "mpirun"},
@@ -40,22 +40,22 @@ std::string launcher_of(const std::string& source, bool elastic) {
       {"ascend", kRankTable},
       {"horovod", "horovodrun"},
   }};
-  if (source == "torch") return std::string(elastic ? "torchrun" : kVariables);
+  if (probe == "torch") return std::string(elastic ? "torchrun" : kVariables);
   for (const auto& [name, launcher] : kLaunchers) {
-    if (name == source) return std::string(launcher);
+    if (name == probe) return std::string(launcher);
   }
-  return source;
+  return probe;
 }
 
-/// The sources' words for a job without a name. torchrun accepts any other name.
+/// The probes' words for a job without a name. torchrun accepts any other name.
 bool is_no_name(const std::string& job, bool torch) {
   if (torch) return job == "none";
   return job == "none" || job == "mindspore" || job == "ascend" || job.ends_with("-none") ||
          job.find("-none.") != std::string::npos;
 }
 
-/// The identity by `source`; nothing unless it is this rank of this world.
-std::optional<Identity> identity_by(const Source& source, const RankProcess& process) {
+/// The identity by `probe`; nothing unless it is this rank of this world.
+std::optional<Identity> identity_by(const LauncherProbe& probe, const RankProcess& process) {
   const auto no_file = [](const std::string& path) -> std::string {
     throw Error(ErrorCode::kNotFound, path + ": not looked at");
   };
@@ -63,15 +63,15 @@ std::optional<Identity> identity_by(const Source& source, const RankProcess& pro
   const auto job = [&process] { return PmixJob{process.size, 0, 1}; };
   const Inputs inputs = {process.environment, no_file, no_file, job, no, no};
   const Reader read(inputs);
-  const bool here = std::any_of(source.signs.begin(), source.signs.end(),
+  const bool here = std::any_of(probe.signs.begin(), probe.signs.end(),
                                 [&](const char* sign) { return read.text(sign).has_value(); });
   if (!here) return std::nullopt;
   try {
-    auto identity = source.read(read);
+    auto identity = probe.read(read);
     const bool agrees =
         identity && identity->rank == process.rank && identity->size == process.size;
     return agrees ? identity : std::nullopt;
-  } catch (const Error&) {  // it is incomplete: the rank has joined by another source
+  } catch (const Error&) {  // it is incomplete: the rank has joined by another launcher
     return std::nullopt;
   }
 }
@@ -109,11 +109,11 @@ RankOrigin origin_by_others(const RankProcess& process) {
 RankOrigin origin_of(const RankProcess& process) {
   const bool elastic = is_elastic(process);
   std::optional<RankOrigin> plain;
-  for (const Source& source : sources()) {
-    const auto identity = identity_by(source, process);
+  for (const LauncherProbe& probe : launcher_probes()) {
+    const auto identity = identity_by(probe, process);
     if (!identity) continue;
-    const bool torch = source.read == read_torch;
-    RankOrigin origin{launcher_of(source.name, elastic),
+    const bool torch = probe.read == read_torch;
+    RankOrigin origin{launcher_of(probe.name, elastic),
                       is_no_name(identity->job_id, torch) ? "" : identity->job_id,
                       torch ? rank_endpoint(process) : "",
                       identity->node_rank,

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "lockstep/error.h"
-#include "lockstep/world/detect/source.h"
+#include "lockstep/world/detect/launcher_probe.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/error.h"
-#include "lockstep/world/detect/source.h"
+#include "lockstep/world/detect/launcher_probe.h"
 #include "lockstep/world/rank_table/rank_table.h"
 
 namespace lockstep {

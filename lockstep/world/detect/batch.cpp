@@ -7,7 +7,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/detect/host_list.h"
-#include "lockstep/world/detect/source.h"
+#include "lockstep/world/detect/launcher_probe.h"
 
 namespace lockstep {
 

@@ -8,8 +8,8 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/detect/bootstrap_choice.h"
+#include "lockstep/world/detect/launcher_probe.h"
 #include "lockstep/world/detect/reader.h"
-#include "lockstep/world/detect/source.h"
 #include "lockstep/world/places.h"
 
 namespace lockstep {
@@ -60,18 +60,18 @@ Identity identity_of(const RankArguments& arguments, const Reader& read) {
   return id;
 }
 
-bool used(const Finding& finding, const char* name) {
-  return std::find(finding.variables.begin(), finding.variables.end(), name) !=
-         finding.variables.end();
+bool used(const ProbeResult& result, const char* name) {
+  return std::find(result.variables.begin(), result.variables.end(), name) !=
+         result.variables.end();
 }
 
 /// Whether an agent with nodes started it: each node can be a rank of the outer launcher.
-bool by_agent(const Finding& finding) {
-  return used(finding, "LOCKSTEP_STORE") || used(finding, "TORCHELASTIC_RUN_ID");
+bool by_agent(const ProbeResult& result) {
+  return used(result, "LOCKSTEP_STORE") || used(result, "TORCHELASTIC_RUN_ID");
 }
 
-bool is_batch_system(const Finding& finding) {
-  return !finding.source->starts_ranks && !by_agent(finding) && finding.source->read != read_torch;
+bool is_batch_system(const ProbeResult& result) {
+  return !result.probe->starts_ranks && !by_agent(result) && result.probe->read != read_torch;
 }
 
 bool same_number(int a, int b) {
@@ -83,23 +83,23 @@ bool ranks_are_nodes(const Identity& outer, const Identity& inner) {
   return outer.size == inner.num_nodes && outer.rank == inner.node_rank;
 }
 
-/// `first`, or a source below it that a batch system's single process started. Under `srun -n1` the
-/// step has rank 0 of 1, and the inner launcher's data is better.
-Finding* innermost(std::vector<Finding>& findings, Finding* first) {
+/// `first`, or a launcher below it that a batch system's single process started. Under `srun -n1`
+/// the step has rank 0 of 1, and the inner launcher's data is better.
+ProbeResult* innermost(std::vector<ProbeResult>& results, ProbeResult* first) {
   if (!is_batch_system(*first) || first->identity->size != 1) return first;
-  for (Finding& other : findings) {
+  for (ProbeResult& other : results) {
     if (&other > first && other.identity && other.identity->size > 1) return &other;
   }
   return first;
 }
 
 /// Whether `other` only describes the job around an agent that started this rank.
-bool is_around_agent(const Finding& chosen, const Finding& other) {
+bool is_around_agent(const ProbeResult& chosen, const ProbeResult& other) {
   return by_agent(chosen) && is_batch_system(other);
 }
 
 /// Why `other` does not contradict `chosen`; "" if it does.
-std::string why_no_conflict(const Finding& chosen, const Finding& other) {
+std::string why_no_conflict(const ProbeResult& chosen, const ProbeResult& other) {
   const Identity& a = *chosen.identity;
   const Identity& b = *other.identity;
   const bool same = a.rank == b.rank && a.size == b.size;
@@ -107,21 +107,21 @@ std::string why_no_conflict(const Finding& chosen, const Finding& other) {
     return "it agrees";
   }
   if (is_batch_system(other)) {
-    if (chosen.source->starts_ranks || by_agent(chosen)) return "its step started the launcher";
+    if (chosen.probe->starts_ranks || by_agent(chosen)) return "its step started the launcher";
     if (b.size == 1 || ranks_are_nodes(b, a)) return "its tasks started the ranks";
   }
   // mpirun may start an agent on each node: its ranks then are the agents' nodes, in any order.
-  const bool agents = other.source->starts_ranks && by_agent(chosen) && !by_agent(other);
+  const bool agents = other.probe->starts_ranks && by_agent(chosen) && !by_agent(other);
   if (agents && a.num_nodes == b.size) return "it started the agents";
   return "";
 }
 
-/// The identity of `chosen`. Unknown places come from another source that has the same rank and
+/// The identity of `chosen`. Unknown places come from another result that has the same rank and
 /// size and all places. A script may set RANK from SLURM_PROCID and nothing else.
-Identity refined(const Finding& chosen, const std::vector<Finding>& findings) {
+Identity refined(const ProbeResult& chosen, const std::vector<ProbeResult>& results) {
   Identity id = *chosen.identity;
   if (!has_unknown_place(id)) return id;
-  for (const Finding& other : findings) {
+  for (const ProbeResult& other : results) {
     if (&other == &chosen || !other.identity) continue;
     const Identity& better = *other.identity;
     if (better.rank != id.rank || better.size != id.size || has_unknown_place(better)) continue;
@@ -136,43 +136,43 @@ Identity refined(const Finding& chosen, const std::vector<Finding>& findings) {
 
 constexpr const char* kArguments = "arguments";
 
-/// `wanted`: the only source to read; empty: all. `notes`: remarks of sources that are not this
-/// process's launcher after all.
-std::vector<Finding> look_at_sources(const Inputs& inputs, const std::string& wanted,
-                                     std::vector<std::string>* notes) {
-  std::vector<Finding> findings;
-  for (const Source& source : sources()) {
+/// `wanted`: the only launcher to read; empty: all. `notes`: remarks of launchers that are not this
+/// process's after all.
+std::vector<ProbeResult> run_probes(const Inputs& inputs, const std::string& wanted,
+                                    std::vector<std::string>* notes) {
+  std::vector<ProbeResult> results;
+  for (const LauncherProbe& probe : launcher_probes()) {
     const Reader read(inputs);
-    const bool here = std::any_of(source.signs.begin(), source.signs.end(),
+    const bool here = std::any_of(probe.signs.begin(), probe.signs.end(),
                                   [&](const char* sign) { return read.text(sign).has_value(); });
     if (!here) continue;
-    Finding finding;
-    finding.source = &source;
-    if (!wanted.empty() && wanted != source.name) {
-      finding.passed_over = wanted == kArguments ? "not asked: the program gives its rank itself"
-                                                 : "not asked: LOCKSTEP_LAUNCHER names another";
-      findings.push_back(std::move(finding));
+    ProbeResult result;
+    result.probe = &probe;
+    if (!wanted.empty() && wanted != probe.name) {
+      result.passed_over = wanted == kArguments ? "not asked: the program gives its rank itself"
+                                                : "not asked: LOCKSTEP_LAUNCHER names another";
+      results.push_back(std::move(result));
       continue;
     }
     try {
-      finding.identity = source.read(read);
-      if (finding.identity) finding.identity->launcher = source.name;
+      result.identity = probe.read(read);
+      if (result.identity) result.identity->launcher = probe.name;
     } catch (const Error& error) {
-      finding.problem = error.what();
+      result.problem = error.what();
     }
-    finding.variables = read.used();
+    result.variables = read.used();
     notes->insert(notes->end(), read.notes().begin(), read.notes().end());
-    findings.push_back(std::move(finding));
+    results.push_back(std::move(result));
   }
-  return findings;
+  return results;
 }
 
 /// LOCKSTEP_LAUNCHER; empty if it is not set. Errors: kInvalidArgument.
-std::string wanted_source(const Reader& read) {
+std::string wanted_launcher(const Reader& read) {
   const auto wanted = read.text("LOCKSTEP_LAUNCHER");
   if (!wanted) return "";
   std::vector<std::string> known;
-  for (const Source& source : sources()) known.emplace_back(source.name);
+  for (const LauncherProbe& probe : launcher_probes()) known.emplace_back(probe.name);
   known.emplace_back("none");
   if (std::find(known.begin(), known.end(), *wanted) != known.end()) return *wanted;
   throw Error(ErrorCode::kInvalidArgument,
@@ -180,39 +180,39 @@ std::string wanted_source(const Reader& read) {
                           *wanted, fmt::join(known, ", "), did_you_mean(*wanted, known)));
 }
 
-Identity named_source(const std::vector<Finding>& findings, const std::string& name) {
-  for (const Finding& finding : findings) {
-    if (finding.source->name != name) continue;
-    if (finding.identity) return *finding.identity;
-    if (!finding.problem.empty()) throw Error(ErrorCode::kInvalidArgument, finding.problem);
+Identity named_launcher(const std::vector<ProbeResult>& results, const std::string& name) {
+  for (const ProbeResult& result : results) {
+    if (result.probe->name != name) continue;
+    if (result.identity) return *result.identity;
+    if (!result.problem.empty()) throw Error(ErrorCode::kInvalidArgument, result.problem);
   }
-  for (const Source& source : sources()) {
-    if (source.name != name) continue;
+  for (const LauncherProbe& probe : launcher_probes()) {
+    if (probe.name != name) continue;
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("LOCKSTEP_LAUNCHER={}, but this process was not started by it: none of "
                             "{} gives a rank",
-                            name, fmt::join(source.signs, ", ")));
+                            name, fmt::join(probe.signs, ", ")));
   }
   return {};  // none
 }
 
-/// The first complete source. An incomplete one of our own agent is an error, never skipped.
-Finding* first_complete(std::vector<Finding>& findings) {
-  for (Finding& finding : findings) {
-    if (finding.identity) return &finding;
-    if (!finding.problem.empty() && finding.source == &sources().front()) return nullptr;
+/// The first complete result. An incomplete one of our own agent is an error, never skipped.
+ProbeResult* first_complete(std::vector<ProbeResult>& results) {
+  for (ProbeResult& result : results) {
+    if (result.identity) return &result;
+    if (!result.problem.empty() && result.probe == &launcher_probes().front()) return nullptr;
   }
   return nullptr;
 }
 
 /// Compares the others with `chosen`, and notes why each does not count.
-void compare_others(Finding& chosen, Decision* decision) {
-  for (Finding& other : decision->findings) {
+void compare_others(ProbeResult& chosen, Decision* decision) {
+  for (ProbeResult& other : decision->results) {
     if (&other == &chosen) continue;
     if (!other.identity) {
       if (!other.problem.empty() && !is_around_agent(chosen, other)) {
         decision->warnings.push_back(fmt::format("launcher is {}; passed over {}: {}",
-                                                 chosen.source->name, other.source->name,
+                                                 chosen.probe->name, other.probe->name,
                                                  other.problem));
       }
       continue;
@@ -223,46 +223,48 @@ void compare_others(Finding& chosen, Decision* decision) {
                 fmt::format("two launchers set this process's environment: {} gives {} ({}); {} "
                             "gives {} ({}). Unset one's variables, or set LOCKSTEP_LAUNCHER to {} "
                             "or {}",
-                            chosen.source->name, describe(*chosen.identity),
-                            fmt::join(chosen.source->signs, ", "), other.source->name,
-                            describe(*other.identity), fmt::join(other.source->signs, ", "),
-                            chosen.source->name, other.source->name));
+                            chosen.probe->name, describe(*chosen.identity),
+                            fmt::join(chosen.probe->signs, ", "), other.probe->name,
+                            describe(*other.identity), fmt::join(other.probe->signs, ", "),
+                            chosen.probe->name, other.probe->name));
   }
 }
 
 Identity choose(Decision* decision, const std::vector<std::string>& notes) {
-  Finding* chosen = first_complete(decision->findings);
+  ProbeResult* chosen = first_complete(decision->results);
   if (chosen == nullptr) {
-    for (const Finding& finding : decision->findings) {
-      if (!finding.problem.empty()) throw Error(ErrorCode::kInvalidArgument, finding.problem);
+    for (const ProbeResult& result : decision->results) {
+      if (!result.problem.empty()) throw Error(ErrorCode::kInvalidArgument, result.problem);
     }
     decision->why = "no launcher's variables are set";
     decision->warnings = notes;  // irrelevant if another launcher started this process
     return {};
   }
-  chosen = innermost(decision->findings, chosen);
+  chosen = innermost(decision->results, chosen);
   compare_others(*chosen, decision);
   decision->why = "first by precedence of the sources that tell rank and size";
-  return refined(*chosen, decision->findings);
+  return refined(*chosen, decision->results);
 }
 
 }  // namespace
 
-std::span<const Source> sources() {
-  static constexpr std::array kSources = {
-      Source{"lockstep", "lockstep run, spawn()", kAgentSigns, read_agent, true},
-      Source{"torch", "torchrun, RANK and WORLD_SIZE", kTorchSigns, read_torch},
-      Source{"openmpi", "Open MPI's mpirun", kOpenMpiSigns, read_open_mpi, true},
-      Source{"mpich", "Hydra's mpiexec: MPICH, Intel MPI, MVAPICH", kPmiSigns, read_pmi, true},
-      Source{"slurm", "a step of srun", kSlurmSigns, read_slurm},
-      Source{"lsf", "jsrun in a job of LSF", kLsfSigns, read_lsf},
-      Source{"pmix", "prterun and others that speak PMIx", kPmixSigns, read_pmix, true},
-      Source{"mindspore", "msrun, MindSpore's dynamic cluster", kMindsporeSigns, read_mindspore},
-      Source{"ascend", "RANK_ID and a rank table", kAscendSigns, read_ascend},
-      Source{"kubernetes", "a pod of Kubeflow's Trainer", kKubernetesSigns, read_kubernetes},
-      Source{"horovod", "horovodrun", kHorovodSigns, read_horovod},
+std::span<const LauncherProbe> launcher_probes() {
+  static constexpr std::array kProbes = {
+      LauncherProbe{"lockstep", "lockstep run, spawn()", kAgentSigns, read_agent, true},
+      LauncherProbe{"torch", "torchrun, RANK and WORLD_SIZE", kTorchSigns, read_torch},
+      LauncherProbe{"openmpi", "Open MPI's mpirun", kOpenMpiSigns, read_open_mpi, true},
+      LauncherProbe{"mpich", "Hydra's mpiexec: MPICH, Intel MPI, MVAPICH", kPmiSigns, read_pmi,
+                    true},
+      LauncherProbe{"slurm", "a step of srun", kSlurmSigns, read_slurm},
+      LauncherProbe{"lsf", "jsrun in a job of LSF", kLsfSigns, read_lsf},
+      LauncherProbe{"pmix", "prterun and others that speak PMIx", kPmixSigns, read_pmix, true},
+      LauncherProbe{"mindspore", "msrun, MindSpore's dynamic cluster", kMindsporeSigns,
+                    read_mindspore},
+      LauncherProbe{"ascend", "RANK_ID and a rank table", kAscendSigns, read_ascend},
+      LauncherProbe{"kubernetes", "a pod of Kubeflow's Trainer", kKubernetesSigns, read_kubernetes},
+      LauncherProbe{"horovod", "horovodrun", kHorovodSigns, read_horovod},
   };
-  return kSources;
+  return kProbes;
 }
 
 Decision decide(const Inputs& inputs) {
@@ -270,12 +272,12 @@ Decision decide(const Inputs& inputs) {
   try {
     const Reader read(inputs);
     std::vector<std::string> notes;
-    const std::string wanted = wanted_source(read);
-    decision.findings = look_at_sources(inputs, wanted, &notes);
+    const std::string wanted = wanted_launcher(read);
+    decision.results = run_probes(inputs, wanted, &notes);
     if (wanted.empty()) {
       decision.identity = choose(&decision, notes);
     } else {
-      decision.identity = named_source(decision.findings, wanted);
+      decision.identity = named_launcher(decision.results, wanted);
       decision.why = "LOCKSTEP_LAUNCHER names it";
     }
     choose_bootstrap(read, &decision.identity, &decision.warnings);
@@ -290,7 +292,7 @@ Decision decide(const RankArguments& arguments, const Inputs& inputs) {
   try {
     const Reader read(inputs);
     std::vector<std::string> notes;
-    decision.findings = look_at_sources(inputs, kArguments, &notes);
+    decision.results = run_probes(inputs, kArguments, &notes);
     decision.identity = identity_of(arguments, read);
     decision.why = "the program gives its rank itself";
     choose_bootstrap(read, &decision.identity, &decision.warnings);

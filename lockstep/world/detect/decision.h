@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "lockstep/world.h"
+#include "lockstep/world/detect/launcher_probe.h"
 #include "lockstep/world/detect/reader.h"
-#include "lockstep/world/detect/source.h"
 #include "lockstep/world/identity.h"
 
 namespace lockstep {
 
-/// The result of one source.
-struct Finding {
-  const Source* source = nullptr;
+/// The result of one probe.
+struct ProbeResult {
+  const LauncherProbe* probe = nullptr;
   std::optional<Identity> identity;    ///< Nothing: incomplete, or not the launcher after all.
   std::string problem;                 ///< Why it is incomplete; empty if it is not.
   std::vector<std::string> variables;  ///< Variables that it read.
@@ -23,7 +23,7 @@ struct Finding {
 
 struct Decision {
   Identity identity;
-  std::vector<Finding> findings;      ///< Sources with a sign in the environment, by precedence.
+  std::vector<ProbeResult> results;   ///< Of launchers with a sign here, by precedence.
   std::string why;                    ///< How `identity` was chosen, half a line.
   std::vector<std::string> warnings;  ///< A line each.
   std::string problem;                ///< Why the process must not join; empty if it may.

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/error.h"
-#include "lockstep/world/detect/source.h"
+#include "lockstep/world/detect/launcher_probe.h"
 
 namespace lockstep {
 

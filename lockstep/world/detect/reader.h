@@ -1,5 +1,5 @@
 #pragma once
-// The input of a source, with errors that name the wrong variable.
+// The input of a probe, with errors that name the wrong variable.
 
 #include <functional>
 #include <initializer_list>
@@ -79,7 +79,7 @@ class Reader {
   mutable std::vector<std::string> notes_;
 };
 
-/// The variables with a source's ranks, for messages.
+/// The variables with a launcher's ranks, for messages.
 struct RankNames {
   std::string rank, size, local_rank, local_size, node_rank, num_nodes;
 };

@@ -87,24 +87,25 @@ std::string threads_text(const Identity& id, const EnvFacts& facts) {
                      counted(id.local_size, "rank"));
 }
 
-std::string state_text(const Finding& finding, const Decision& decision) {
-  if (!finding.problem.empty()) return "incomplete";
-  if (!finding.identity && !finding.passed_over.empty()) return finding.passed_over;
-  if (!finding.identity) return "not this process's";
-  if (finding.source->name == decision.identity.launcher) return "chosen";
-  return finding.passed_over.empty() ? "complete" : finding.passed_over;
+std::string state_text(const ProbeResult& result, const Decision& decision) {
+  if (!result.problem.empty()) return "incomplete";
+  if (!result.identity && !result.passed_over.empty()) return result.passed_over;
+  if (!result.identity) return "not this process's";
+  if (result.probe->name == decision.identity.launcher) return "chosen";
+  return result.passed_over.empty() ? "complete" : result.passed_over;
 }
 
 std::string variable_text(const std::string& name, const EnvFacts& facts) {
   return fmt::format("{}={}", name, value_in(facts.variables, name));
 }
 
-std::string finding_text(const Finding& finding, const Decision& decision, const EnvFacts& facts) {
-  auto text = fmt::format("  {:<11} {} ({})\n", finding.source->name, state_text(finding, decision),
-                          finding.source->about);
-  if (!finding.problem.empty()) text += fmt::format("    {}\n", finding.problem);
-  if (finding.identity) text += fmt::format("    {}\n", describe(*finding.identity));
-  for (const auto& name : finding.variables)
+std::string result_text(const ProbeResult& result, const Decision& decision,
+                        const EnvFacts& facts) {
+  auto text = fmt::format("  {:<11} {} ({})\n", result.probe->name, state_text(result, decision),
+                          result.probe->about);
+  if (!result.problem.empty()) text += fmt::format("    {}\n", result.problem);
+  if (result.identity) text += fmt::format("    {}\n", describe(*result.identity));
+  for (const auto& name : result.variables)
     text += fmt::format("    {}\n", variable_text(name, facts));
   return text;
 }
@@ -155,15 +156,15 @@ nlohmann::json tuple_json(const Identity& id) {
           {"tls", id.wire == Wire::kTls}};
 }
 
-nlohmann::json finding_json(const Finding& finding, const Decision& decision,
-                            const EnvFacts& facts) {
+nlohmann::json result_json(const ProbeResult& result, const Decision& decision,
+                           const EnvFacts& facts) {
   nlohmann::json variables = nlohmann::json::object();
-  for (const auto& name : finding.variables) variables[name] = facts.variables.at(name);
-  nlohmann::json json = {{"source", finding.source->name},
-                         {"state", state_text(finding, decision)},
+  for (const auto& name : result.variables) variables[name] = facts.variables.at(name);
+  nlohmann::json json = {{"source", result.probe->name},
+                         {"state", state_text(result, decision)},
                          {"variables", variables}};
-  if (!finding.problem.empty()) json["problem"] = finding.problem;
-  if (finding.identity) json["tuple"] = describe(*finding.identity);
+  if (!result.problem.empty()) json["problem"] = result.problem;
+  if (result.identity) json["tuple"] = describe(*result.identity);
   return json;
 }
 
@@ -172,9 +173,9 @@ nlohmann::json finding_json(const Finding& finding, const Decision& decision,
 std::string env_report(const Decision& decision, const EnvFacts& facts) {
   std::string text;
   if (decision.problem.empty()) text = tuple_text(decision, facts) + "\n";
-  text += decision.findings.empty() ? "sources      none: no launcher's variables are set\n"
-                                    : "sources, by precedence\n";
-  for (const Finding& finding : decision.findings) text += finding_text(finding, decision, facts);
+  text += decision.results.empty() ? "sources      none: no launcher's variables are set\n"
+                                   : "sources, by precedence\n";
+  for (const ProbeResult& result : decision.results) text += result_text(result, decision, facts);
   for (const auto& warning : decision.warnings) text += fmt::format("\nwarning: {}\n", warning);
   if (!decision.problem.empty()) text += fmt::format("\nerror: {}\n", decision.problem);
   return text;
@@ -186,8 +187,8 @@ std::string env_report_json(const Decision& decision, const EnvFacts& facts) {
   json["problem"] = decision.problem.empty() ? nlohmann::json() : nlohmann::json(decision.problem);
   json["warnings"] = decision.warnings;
   json["sources"] = nlohmann::json::array();
-  for (const Finding& finding : decision.findings)
-    json["sources"].push_back(finding_json(finding, decision, facts));
+  for (const ProbeResult& result : decision.results)
+    json["sources"].push_back(result_json(result, decision, facts));
   if (!decision.problem.empty()) return json.dump(2) + "\n";
   json["identity"] = tuple_json(id);
   const bool place_known = id.local_rank != kUnknownNumber || id.device;

@@ -14,7 +14,7 @@ struct EnvFacts {
   int cores = 1;  ///< Usable by this process.
 };
 
-/// A table for users: the identity, where the ranks meet, the sources found with their variables,
+/// A table for users: the identity, where the ranks meet, the launchers found with their variables,
 /// warnings, and obstacles. Contains no secret.
 std::string env_report(const Decision& decision, const EnvFacts& facts);
 

@@ -11,10 +11,10 @@ namespace lockstep {
 /// `variables`, and files as they are (at most 64 MiB each).
 Inputs inputs_from(const Environment& variables);
 
-/// The identity by the first source of sources() (world/detect/source.h) with rank and size.
-/// Another source with both must agree, unless it started the agent of the first (mpirun in a batch
-/// job, torchrun below srun). LOCKSTEP_LAUNCHER=NAME chooses one without a comparison, `none` none.
-/// An empty variable counts as unset.
+/// The identity by the first of launcher_probes() (world/detect/launcher_probe.h) with rank and
+/// size. Another launcher with both must agree, unless it started the agent of the first (mpirun in
+/// a batch job, torchrun below srun). LOCKSTEP_LAUNCHER=NAME chooses one without a comparison,
+/// `none` none. An empty variable counts as unset.
 ///
 /// Between hosts a secret is needed: LOCKSTEP_SECRET, or a channel that carries one, or
 /// LOCKSTEP_INSECURE=1. LOCKSTEP_TLS=1 encrypts the store's traffic between hosts. Reads the files

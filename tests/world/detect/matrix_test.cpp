@@ -46,18 +46,18 @@ const char* const kTorchrun =
     "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=1 GROUP_WORLD_SIZE=2 "
     "MASTER_ADDR=gpu01 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x TORCHELASTIC_RESTART_COUNT=0 ";
 
-TEST(Sources, OneThatIsNamedIsTheOnlyOneThatIsRead) {
+TEST(LauncherProbes, OneThatIsNamedIsTheOnlyOneThatIsRead) {
   auto inputs =
       inputs_of("PMIX_RANK=1 PMIX_NAMESPACE=x RANK=0 WORLD_SIZE=1 LOCKSTEP_LAUNCHER=torch");
   inputs.ask_pmix = []() -> PmixJob { throw std::logic_error("nobody was to ask"); };
   const Decision decision = decide(inputs);
   EXPECT_EQ(decision.problem, "");
   EXPECT_EQ(decision.identity.launcher, "torch");
-  EXPECT_EQ(decision.findings.at(1).passed_over, "not asked: LOCKSTEP_LAUNCHER names another");
+  EXPECT_EQ(decision.results.at(1).passed_over, "not asked: LOCKSTEP_LAUNCHER names another");
 }
 
 // A process that has used PMI itself cannot call MPI_Init any more.
-TEST(Sources, AFolderThatIsNamedComesBeforePmi) {
+TEST(LauncherProbes, AFolderThatIsNamedComesBeforePmi) {
   const auto text = outcome(
       "PMI_RANK=1 PMI_SIZE=2 PMI_FD=5 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 "
       "LOCKSTEP_RENDEZVOUS_DIR=/tmp");
@@ -65,7 +65,7 @@ TEST(Sources, AFolderThatIsNamedComesBeforePmi) {
 }
 
 // Plain srun of Slurm has no other channel for a secret.
-TEST(Sources, WhereMungeIsNoSecretIsNeeded) {
+TEST(LauncherProbes, WhereMungeIsNoSecretIsNeeded) {
   const auto channels = [](const std::string& variables) {
     auto inputs = inputs_of(variables);
     inputs.has_munge = [] { return true; };
@@ -83,7 +83,7 @@ TEST(Sources, WhereMungeIsNoSecretIsNeeded) {
             " LOCKSTEP_RENDEZVOUS_DIR");
 }
 
-TEST(Sources, TellTheRank) {
+TEST(LauncherProbes, TellTheRank) {
   const std::string secret = kSecret;
   const Started cases[] = {
       {"nothing", "PATH=/bin", "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
@@ -200,7 +200,7 @@ std::vector<std::string> tasks_with_torchs_names(bool of_slurm) {
   return tasks;
 }
 
-TEST(Sources, EveryTaskThatSetsTorchsNamesItselfDecidesAlike) {
+TEST(LauncherProbes, EveryTaskThatSetsTorchsNamesItselfDecidesAlike) {
   const auto of_slurm = tasks_with_torchs_names(true);
   const auto elsewhere = tasks_with_torchs_names(false);
   for (int rank = 0; rank < 4; ++rank) {
@@ -217,7 +217,7 @@ TEST(Sources, EveryTaskThatSetsTorchsNamesItselfDecidesAlike) {
   }
 }
 
-TEST(Sources, SayWhatIsWrong) {
+TEST(LauncherProbes, SayWhatIsWrong) {
   const std::string secret = kSecret;
   const Started cases[] = {
       {"no secret between hosts", kStep, "set LOCKSTEP_SECRET to the same text"},
@@ -269,7 +269,7 @@ TEST(Sources, SayWhatIsWrong) {
   }
 }
 
-TEST(Sources, MeetByWhatTheLauncherOffersWhereNoAddressOrSecretIsKnown) {
+TEST(LauncherProbes, MeetByWhatTheLauncherOffersWhereNoAddressOrSecretIsKnown) {
   const std::string two_hosts = kMpirunTwoHosts;
   const std::string pmix = "PMIX_RANK=3 PMIX_NAMESPACE=7 ";
   const std::string pmi = "PMI_RANK=3 PMI_SIZE=4 PMI_FD=9 PMI_JOBID=8.0 ";
@@ -315,7 +315,7 @@ const std::map<std::string, std::string> kFiles = {
        {"server_id": "10.0.0.2", "device": [{"device_id": "4", "device_ip": "1.1.1.1", "rank_id": "1"}]}]})"},
 };
 
-TEST(Sources, TellTheRankWithTheHelpOfFiles) {
+TEST(LauncherProbes, TellTheRankWithTheHelpOfFiles) {
   const std::string secret = kSecret;
   const std::string jsrun = "JSM_NAMESPACE_RANK=3 JSM_NAMESPACE_SIZE=4 JSM_NAMESPACE_LOCAL_RANK=1 ";
   const Started cases[] = {
@@ -383,7 +383,7 @@ TEST(Sources, TellTheRankWithTheHelpOfFiles) {
   EXPECT_EQ(partial.identity.device, 5);
 }
 
-TEST(Sources, WhereMungeDoesNotAnswerIsSaidWithWhatElseWouldDo) {
+TEST(LauncherProbes, WhereMungeDoesNotAnswerIsSaidWithWhatElseWouldDo) {
   Inputs inputs = inputs_of(kStep);
   inputs.why_no_munge = [] { return "munged does not answer at /run/m.socket"; };
   const std::string said = decide(inputs).problem;
@@ -393,7 +393,7 @@ TEST(Sources, WhereMungeDoesNotAnswerIsSaidWithWhatElseWouldDo) {
       << said;
 }
 
-TEST(Sources, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
+TEST(LauncherProbes, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
   Inputs inputs = inputs_of("RANK=1 WORLD_SIZE=2 MASTER_ADDR=gpu99 MASTER_PORT=29500");
   inputs.knows_host = [](const std::string& host) { return host != "gpu99"; };
   const std::string said = decide(inputs).problem;
@@ -404,7 +404,7 @@ TEST(Sources, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
   EXPECT_EQ(decide(inputs).problem.find("ranks meet at gpu01, which is not"), 0U);
 }
 
-TEST(Sources, RanksOfAnAgentDoNotAskTheAgentsPmixServer) {
+TEST(LauncherProbes, RanksOfAnAgentDoNotAskTheAgentsPmixServer) {
   Inputs inputs = inputs_of(std::string(kSecret) + kTorchrun + "PMIX_RANK=0 PMIX_NAMESPACE=7");
   bool asked = false;
   inputs.ask_pmix = [&] {
@@ -415,7 +415,7 @@ TEST(Sources, RanksOfAnAgentDoNotAskTheAgentsPmixServer) {
   EXPECT_FALSE(asked);
 }
 
-TEST(Sources, WarnOfWhatTheyPassOver) {
+TEST(LauncherProbes, WarnOfWhatTheyPassOver) {
   const auto warnings = [](const std::string& variables) {
     std::string text;
     for (const auto& warning : decide(inputs_of(variables)).warnings) text += warning + "\n";
@@ -440,7 +440,7 @@ TEST(Sources, WarnOfWhatTheyPassOver) {
       << "it does not leave this host";
 }
 
-TEST(Sources, RanksOfOneHostNeedNoSecretWhereItsNameIsTheirMaster) {
+TEST(LauncherProbes, RanksOfOneHostNeedNoSecretWhereItsNameIsTheirMaster) {
   const std::string rank = "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500 MASTER_ADDR=";
   EXPECT_EQ(outcome(rank + "this_host"),
             "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:29500");
@@ -454,7 +454,7 @@ TEST(Sources, RanksOfOneHostNeedNoSecretWhereItsNameIsTheirMaster) {
             "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at this_host:29500");
 }
 
-TEST(Sources, JobsOfOneMachineMeetOnPortsOfTheirOwn) {
+TEST(LauncherProbes, JobsOfOneMachineMeetOnPortsOfTheirOwn) {
   const auto ports = [](const std::string& variables) {
     return store_ports(decide(inputs_of(variables)).identity);
   };

@@ -1,8 +1,8 @@
 #pragma once
-// Sources of an identity: one pure function for each launcher.
+// Probes of the environment for an identity: one pure function for each launcher.
 //
-// To add a launcher: declare one function here, write it in the source of its kind, and add a line
-// to the table of decision.cpp.
+// To add a launcher: declare one function here, write it in the file of its kind, and add a line to
+// the table of decision.cpp.
 
 #include <functional>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-struct Source {
+struct LauncherProbe {
   const char* name;                    ///< As in LOCKSTEP_LAUNCHER.
   const char* about;                   ///< Half a line for users.
   std::span<const char* const> signs;  ///< One of these variables is set if the launcher was used.
@@ -25,8 +25,8 @@ struct Source {
   bool starts_ranks = false;
 };
 
-/// All sources, in the order of precedence.
-std::span<const Source> sources();
+/// All launchers, in the order of precedence.
+std::span<const LauncherProbe> launcher_probes();
 
 // Each is called if one of its signs is set. Returns nothing if it is not the launcher after all
 // (reader.note() has the reason). Throws kInvalidArgument if it is, but rank or size are missing or
