@@ -18,12 +18,12 @@ namespace {
 
 constexpr const char* kVariable = "LOCKSTEP_PORT_RANGE";
 
-struct Place {
+struct AddressKind {
   bool any_port = false;
   bool loopback = false;
 };
 
-Place place_of(const sockaddr* address) {
+AddressKind kind_of(const sockaddr* address) {
   if (address->sa_family == AF_INET6) {
     const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
     return {v6->sin6_port == 0, IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) != 0};
@@ -45,13 +45,13 @@ void set_reuse(int fd) {
 
 /// SO_REUSEADDR is set afterwards: with it, bind() would succeed on a reserved port.
 bool bind_within(const PortRange& range, int fd, const sockaddr* address, socklen_t size) {
-  sockaddr_storage place{};
-  std::memcpy(&place, address, size);
+  sockaddr_storage candidate{};
+  std::memcpy(&candidate, address, size);
   const int count = range.last - range.first + 1;
   const int begin = static_cast<int>(static_cast<unsigned>(::getpid()) * 37 % count);
   for (int i = 0; i < count; ++i) {
-    set_port(&place, range.first + (begin + i) % count);
-    if (::bind(fd, reinterpret_cast<const sockaddr*>(&place), size) == 0) {
+    set_port(&candidate, range.first + (begin + i) % count);
+    if (::bind(fd, reinterpret_cast<const sockaddr*>(&candidate), size) == 0) {
       set_reuse(fd);
       return true;
     }
@@ -82,8 +82,8 @@ std::optional<PortRange> port_range() {
 }
 
 bool bind_port(int fd, const sockaddr* address, socklen_t size) {
-  const Place place = place_of(address);
-  if (place.any_port && !place.loopback) {
+  const AddressKind kind = kind_of(address);
+  if (kind.any_port && !kind.loopback) {
     if (const auto range = port_range()) return bind_within(*range, fd, address, size);
   }
   set_reuse(fd);

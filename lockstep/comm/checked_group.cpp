@@ -104,9 +104,9 @@ bool CheckedGroup::receive(int source, MessageSink& sink, const Waiting& waiting
     const auto header = lent(std::vector<MessageHeader>(1), [&](MessageHeader* to) {
       bytes_from(source, to, sizeof *to, doing, waiting);
     })[0];
-    const auto place = sink.begin(header);
-    const Waiting rest{place.deadline, waiting.spin, waiting.site};
-    if (header.bytes() > 0) bytes_from(source, place.data, header.bytes(), doing, rest);
+    const auto destination = sink.begin(header);
+    const Waiting rest{destination.deadline, waiting.spin, waiting.site};
+    if (header.bytes() > 0) bytes_from(source, destination.data, header.bytes(), doing, rest);
     sink.end();
   });
   return true;

@@ -131,7 +131,7 @@ class GroupImpl {
   /// a timeout is an error like any other.
   virtual bool send(const void* data, const MessageHeader& message, int destination,
                     const Waiting& waiting) = 0;
-  /// Reads one message of `source`, whatever its tag, into the place that `sink` gives. False: the
+  /// Reads one message of `source`, whatever its tag, to the destination of `sink`. False: the
   /// deadline has passed, and no message has begun. Engines that cannot abandon a wait throw
   /// kTimeout instead. A sink whose look() throws ends the group; that may happen in any thread,
   /// beside another call.

@@ -21,7 +21,7 @@ class Refusal final : public MessageSink {
   Refusal(const MessageHeader& wanted, const Error& why) : wanted_(wanted), why_(why) {}
 
   void look() override { throw Error(why_); }
-  Place begin(const MessageHeader& /*header*/) override { throw Error(why_); }
+  Destination begin(const MessageHeader& /*header*/) override { throw Error(why_); }
   void end() override {}
   std::string wanted() override { return describe(wanted_); }
 
@@ -126,7 +126,7 @@ void Inbox::look() {
   matcher_.look();
 }
 
-MessageSink::Place Inbox::begin(const MessageHeader& header) {
+MessageSink::Destination Inbox::begin(const MessageHeader& header) {
   MutexLock lock(mutex_);
   return matcher_.begin(header, reading_until_);
 }

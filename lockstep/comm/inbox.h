@@ -59,7 +59,7 @@ class Inbox : public MessageSink, public std::enable_shared_from_this<Inbox> {
   struct Recv;
 
   void look() override;
-  Place begin(const MessageHeader& header) override;
+  Destination begin(const MessageHeader& header) override;
   void end() override;
   std::string wanted() override;
 

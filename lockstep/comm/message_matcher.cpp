@@ -56,7 +56,7 @@ void MessageMatcher::look() const {
   }
 }
 
-MessageSink::Place MessageMatcher::begin(const MessageHeader& header, Deadline deadline) {
+MessageSink::Destination MessageMatcher::begin(const MessageHeader& header, Deadline deadline) {
   if (Slot* const slot = find(header.tag)) {
     check(header, slot->wanted);
     coming_for_ = slot;

@@ -30,7 +30,7 @@ inline constexpr int64_t kMaxEarlyBytes = int64_t{256} << 20;
 /// Receives the message that a back end reads: see GroupImpl::receive().
 class MessageSink {
  public:
-  struct Place {
+  struct Destination {
     std::byte* data;
     Deadline deadline;  ///< Of the recv that the message is for.
   };
@@ -39,7 +39,7 @@ class MessageSink {
   /// beside another read of the same source.
   virtual void look() = 0;
   /// A message has begun; its bytes go to the result. Errors: kMismatch.
-  virtual Place begin(const MessageHeader& header) = 0;
+  virtual Destination begin(const MessageHeader& header) = 0;
   /// All its bytes have been received. Errors: kMismatch.
   virtual void end() = 0;
   /// The message that is awaited, for errors: "4 float32, tag 1".
@@ -72,7 +72,7 @@ class MessageMatcher {
   void look() const;
   /// A message begins. Its bytes go to the result until end(). Errors: kMismatch if it does not fit
   /// the slot with its tag, or if there is no room for an early message.
-  MessageSink::Place begin(const MessageHeader& header, Deadline deadline);
+  MessageSink::Destination begin(const MessageHeader& header, Deadline deadline);
   /// The message is complete. Returns the slot that has it; null: it is kept. Errors: kMismatch.
   Slot* end();
   /// "; of rank 1 there are messages with tags 2, 3": the kept messages; else empty.

@@ -28,8 +28,8 @@ struct Post {
 
   MessageMatcher::Slot* come(int tag, int64_t count, std::byte value) {
     matcher.look();
-    const auto place = matcher.begin({.count = count, .tag = tag}, Deadline::after(0s));
-    std::memset(place.data, static_cast<int>(value), static_cast<size_t>(count));
+    const auto destination = matcher.begin({.count = count, .tag = tag}, Deadline::after(0s));
+    std::memset(destination.data, static_cast<int>(value), static_cast<size_t>(count));
     return matcher.end();
   }
 };
@@ -83,10 +83,10 @@ TEST(MessageMatcherTest, ThreeHundredThousandInTheOtherOrderAreFound) {
 
 TEST(MessageMatcherTest, OneThatIsAskedForWhileItComesIsNotKept) {
   Post post;
-  const auto place = post.matcher.begin({.count = 1, .tag = 7}, Deadline::after(0s));
+  const auto destination = post.matcher.begin({.count = 1, .tag = 7}, Deadline::after(0s));
   Post::Recv recv(7, 1);
   EXPECT_FALSE(post.matcher.post(&recv.slot));
-  *place.data = std::byte{9};
+  *destination.data = std::byte{9};
   EXPECT_EQ(post.matcher.end(), &recv.slot);
   EXPECT_EQ(recv.data.back(), std::byte{9});
 }

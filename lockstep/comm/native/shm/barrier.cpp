@@ -30,8 +30,8 @@ const std::byte* Barrier::inline_data(int rank, int64_t bytes) const {
   return bytes <= kTinyBytes ? slot.posts[half].tiny : slot.inline_data[half];
 }
 
-void Barrier::enter(OpHeader header, const Place& place, const void* data, int64_t inline_bytes,
-                    const Waiting& waiting) {
+void Barrier::enter(OpHeader header, const SharedOffset& shared, const void* data,
+                    int64_t inline_bytes, const Waiting& waiting) {
   ++sequence_;
   header.sequence = told_as_ == 0 ? sequence_ : told_as_;
   header_ = header;
@@ -41,8 +41,8 @@ void Barrier::enter(OpHeader header, const Place& place, const void* data, int64
   auto& slot = control_.slot(spec_.rank);
   auto& own = slot.posts[sequence_ & 1];
   own.header = header;
-  own.segment = place.segment;
-  own.offset = place.offset;
+  own.segment = shared.segment;
+  own.offset = shared.offset;
   if (inline_bytes > 0) {
     auto* const to = inline_bytes <= kTinyBytes ? own.tiny : slot.inline_data[sequence_ & 1];
     std::memcpy(to, data, static_cast<size_t>(inline_bytes));

@@ -14,8 +14,8 @@
 
 namespace lockstep::shm {
 
-/// The place of this rank's data: in the memory of the `segment`-th allocate(), or 0 if elsewhere.
-struct Place {
+/// The offset of a rank's data in the memory of the `segment`-th allocate(); 0: it lies elsewhere.
+struct SharedOffset {
   uint64_t segment = 0;
   int64_t offset = 0;
 };
@@ -35,7 +35,7 @@ class Barrier {
   /// Publishes the header (sequence is filled in here) with up to kInlineBytes of data, waits for
   /// all ranks and compares. On return post() and inline_data() of all ranks are valid until this
   /// rank enters the next operation but one.
-  void enter(OpHeader header, const Place& place, const void* data, int64_t inline_bytes,
+  void enter(OpHeader header, const SharedOffset& shared, const void* data, int64_t inline_bytes,
              const Waiting& waiting);
   /// Returns when all ranks have called it equally often.
   void sync(const Waiting& waiting);

@@ -75,7 +75,7 @@ struct alignas(kCacheLine) Post {
   std::atomic<uint64_t> sequence;
   OpHeader header;
   uint64_t segment;  ///< Number of the allocate() call whose memory contains `data`, 0 for none.
-  int64_t offset;    ///< Place of `data` in the rank's slot of it.
+  int64_t offset;    ///< Of `data` in the rank's slot of it.
   std::byte tiny[kTinyBytes];
 };
 static_assert(sizeof(Post) == kCacheLine);

@@ -97,26 +97,26 @@ bool Mailbox::send(const void* data, const MessageHeader& message, int destinati
   if (!await(transfer, [&] { return fits(channel, room); })) return false;
   if (is_large) {
     const auto own = memory_.find_any_thread(data, bytes);
-    return send_offer(transfer, data, message, own.place);
+    return send_offer(transfer, data, message, own.shared);
   }
   put(channel, message, 0, data, bytes);
   return true;
 }
 
 bool Mailbox::send_offer(const Transfer& transfer, const void* data, const MessageHeader& message,
-                         const Place& place) {
+                         const SharedOffset& shared) {
   Channel& channel = transfer.channel;
   const uint64_t number = ++offers_[static_cast<size_t>(transfer.peer)];
   auto& state = channel.offer.state;
   const uint64_t offered = state_of(number, Offer::kOffered);
-  const Origin origin{::getpid(), pid_space_, reinterpret_cast<uint64_t>(data), place};
+  const Origin origin{::getpid(), pid_space_, reinterpret_cast<uint64_t>(data), shared};
   LaneSender lane(channel.lane, channel.slots, data, message.bytes());
   lane.open();
   state.store(offered);
   put(channel, message, number, &origin, sizeof origin);
   try {
     // Receivers wait for most messages: the first chunks are ready when the receiver has woken up.
-    while (place.segment == 0 && state.load() == offered && fill(channel, lane)) {
+    while (shared.segment == 0 && state.load() == offered && fill(channel, lane)) {
     }
     if (!await(transfer, [&] { return state.load() != offered; })) {
       uint64_t seen = offered;
@@ -163,8 +163,8 @@ bool Mailbox::receive(int source, MessageSink& sink, const Waiting& waiting) {
   Head head;
   read(transfer, &head, sizeof head);
   if (head.offer != 0) return take_offer(transfer, head, sink);
-  const auto place = sink.begin(head.header);
-  read({channel, source, "recv from", {place.deadline, waiting.spin}}, place.data,
+  const auto destination = sink.begin(head.header);
+  read({channel, source, "recv from", {destination.deadline, waiting.spin}}, destination.data,
        head.header.bytes());
   sink.end();
   return true;
@@ -175,8 +175,8 @@ bool Mailbox::take_offer(const Transfer& transfer, const Head& head, MessageSink
   Origin origin;
   read(transfer, &origin, sizeof origin);
   const int64_t bytes = head.header.bytes();
-  const auto mapped = origin.place.segment == 0 ? SharedMemoryList::Seen{}
-                                                : memory_.see(transfer.peer, origin.place, bytes);
+  const auto mapped = origin.shared.segment == 0 ? SharedMemoryList::Seen{}
+                                                 : memory_.see(transfer.peer, origin.shared, bytes);
   const auto change = [&](Offer::State from, Offer::State to) {
     uint64_t state = state_of(head.offer, from);
     const bool changed =
@@ -186,15 +186,15 @@ bool Mailbox::take_offer(const Transfer& transfer, const Head& head, MessageSink
   };
   const auto claimed = mapped.data != nullptr ? Offer::kMapped : Offer::kClaimed;
   if (!change(Offer::kOffered, claimed)) return true;
-  const auto place = sink.begin(head.header);
+  const auto destination = sink.begin(head.header);
   // As at the sender, the copy has a timeout of its own.
   const Waiting waiting{Deadline::after(spec_.timeout), transfer.waiting.spin};
   const Transfer rest{transfer.channel, transfer.peer, transfer.call, waiting};
   if (mapped.data != nullptr) {
-    std::memcpy(place.data, mapped.data, static_cast<size_t>(bytes));
+    std::memcpy(destination.data, mapped.data, static_cast<size_t>(bytes));
     note(travelled.mapped);
   } else {
-    copy_together(rest, origin, place.data, bytes);
+    copy_together(rest, origin, destination.data, bytes);
   }
   if (!change(claimed, Offer::kTaken))
     require(rest, [] { return false; });  // the sender has failed, and so does the group

@@ -46,12 +46,12 @@ class Mailbox {
     MessageHeader header;
     uint64_t offer;  ///< Number of the offer, whose Origin follows; 0: the bytes follow.
   };
-  /// The place of the message in its sender's memory.
+  /// Where the message lies in its sender's memory.
   struct Origin {
     int64_t pid;
     uint64_t pid_space;  ///< As lockstep::pid_space() of the sender: the numbering of that pid.
     uint64_t address;
-    Place place;
+    SharedOffset shared;
   };
   /// The state of sending or receiving one message.
   struct Transfer {
@@ -65,7 +65,7 @@ class Mailbox {
   static void put(Channel& channel, const MessageHeader& message, uint64_t offer, const void* data,
                   int64_t bytes);
   bool send_offer(const Transfer& transfer, const void* data, const MessageHeader& message,
-                  const Place& place);
+                  const SharedOffset& shared);
   bool fill(Channel& channel, LaneSender& lane) const;
   void fill_lane(const Transfer& transfer, LaneSender& lane, uint64_t number);
   bool take_offer(const Transfer& transfer, const Head& head, MessageSink& sink);

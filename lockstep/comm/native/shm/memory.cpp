@@ -115,13 +115,13 @@ SharedMemoryList::Found SharedMemoryList::find_any_thread(const void* data, int6
   return look_for(data, bytes);
 }
 
-SharedMemoryList::Seen SharedMemoryList::see(int rank, const Place& place, int64_t bytes) {
+SharedMemoryList::Seen SharedMemoryList::see(int rank, const SharedOffset& shared, int64_t bytes) {
   const MutexLock lock(changing_);
   for (const Entry& entry : entries_) {
     auto memory = entry.memory.lock();
-    if (!memory || memory->number() != place.segment) continue;
-    if (place.offset < 0 || bytes > entry.bytes - place.offset) return {};
-    return {memory->slot(rank) + place.offset, std::move(memory)};
+    if (!memory || memory->number() != shared.segment) continue;
+    if (shared.offset < 0 || bytes > entry.bytes - shared.offset) return {};
+    return {memory->slot(rank) + shared.offset, std::move(memory)};
   }
   return {};
 }

@@ -36,21 +36,21 @@ class SharedMemoryList {
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, Barrier& barrier, const Waiting& waiting);
 
   struct Found {
-    Place place;
+    SharedOffset shared;
     std::shared_ptr<SlotMemory> memory;  ///< Null if the data lies elsewhere.
   };
-  /// The place of [data, data + bytes) in this rank's slots.
+  /// Where [data, data + bytes) lies in this rank's slots.
   Found find(const void* data, int64_t bytes);
   /// The same; any thread.
   Found find_any_thread(const void* data, int64_t bytes);
 
-  /// The data at a place of another rank's slot, and the owner of its mapping.
+  /// The data at an offset of another rank's slot, and the owner of its mapping.
   struct Seen {
     const std::byte* data = nullptr;  ///< Null: this rank does not have it mapped, or not any more.
     std::shared_ptr<SlotMemory> memory;
   };
   /// Any thread.
-  Seen see(int rank, const Place& place, int64_t bytes);
+  Seen see(int rank, const SharedOffset& shared, int64_t bytes);
 
  private:
   struct Entry {

@@ -100,7 +100,7 @@ class ShmGroupImpl final : public ShmGroup {
   std::vector<std::byte*> enter(const OpHeader& header, const void* data, int64_t bytes,
                                 const Waiting& waiting) override {
     held_ = memory_.find(data, bytes);
-    barrier_.enter(header, held_.place, nullptr, 0, waiting);
+    barrier_.enter(header, held_.shared, nullptr, 0, waiting);
     return reachable();
   }
   void sync(const Waiting& waiting) override { barrier_.sync(waiting); }
@@ -157,7 +157,7 @@ class ShmGroupImpl final : public ShmGroup {
 
 std::vector<std::byte*> ShmGroupImpl::reachable() const {
   std::vector<std::byte*> places;
-  const uint64_t segment = held_.place.segment;
+  const uint64_t segment = held_.shared.segment;
   for (int rank = 0; rank < spec_.size; ++rank) {
     const auto& post = barrier_.post(rank);
     if (segment == 0 || post.segment != segment) return {};

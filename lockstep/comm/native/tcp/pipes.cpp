@@ -168,9 +168,10 @@ bool Pipes::receive(int peer, MessageSink& sink, Deadline deadline,
     if (!read_head(pipe, name, deadline, spin)) return false;
     const MessageFrame got = parse_message_frame(pipe.head);
     pipe.head_bytes = 0;
-    const auto place = sink.begin({got.count, got.tag, got.dtype, {}});
+    const auto destination = sink.begin({got.count, got.tag, got.dtype, {}});
     reach(FaultPoint::kReceiving);
-    recv_all(pipe.in, place.data, static_cast<size_t>(got.bytes()), place.deadline, name);
+    recv_all(pipe.in, destination.data, static_cast<size_t>(got.bytes()), destination.deadline,
+             name);
     sink.end();
     reach(FaultPoint::kExchanged);
     return true;

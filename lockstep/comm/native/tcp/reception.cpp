@@ -96,27 +96,27 @@ Reception::~Reception() {
 
 UniqueFd Reception::take(const Digest& group, int from) {
   const MutexLock lock(mutex_);
-  const auto place = places_.find({group, from});
-  if (place == places_.end() || !place->second.socket) return {};
-  place->second.not_in_child.reset();
-  UniqueFd socket = std::move(place->second.socket);
-  places_.erase(place);
+  const auto slot = slots_.find({group, from});
+  if (slot == slots_.end() || !slot->second.socket) return {};
+  slot->second.not_in_child.reset();
+  UniqueFd socket = std::move(slot->second.socket);
+  slots_.erase(slot);
   return socket;
 }
 
 void Reception::forget(const Digest& group, int from) {
   const MutexLock lock(mutex_);
-  places_.erase({group, from});
+  slots_.erase({group, from});
 }
 
 int Reception::expect(const Digest& group, int from) {
   const MutexLock lock(mutex_);
-  Place& place = places_[{group, from}];
-  if (!place.arrived) {
-    place.arrived.reset(::eventfd(place.socket ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!place.arrived) throw io_error("eventfd");
+  Slot& slot = slots_[{group, from}];
+  if (!slot.arrived) {
+    slot.arrived.reset(::eventfd(slot.socket ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!slot.arrived) throw io_error("eventfd");
   }
-  return place.arrived.get();
+  return slot.arrived.get();
 }
 
 void Reception::end(const Digest& group) {
@@ -124,9 +124,9 @@ void Reception::end(const Digest& group) {
   // A late connection to a group forgotten here is kept in vain, which is harmless.
   if (ended_.size() >= kMaxEnded) ended_.erase(ended_.begin());
   ended_.insert(group);
-  const auto first = places_.lower_bound({group, INT32_MIN});
-  const auto last = places_.upper_bound({group, INT32_MAX});
-  places_.erase(first, last);
+  const auto first = slots_.lower_bound({group, INT32_MIN});
+  const auto last = slots_.upper_bound({group, INT32_MAX});
+  slots_.erase(first, last);
 }
 
 std::string Reception::last_refusal() {
@@ -215,15 +215,15 @@ void Reception::admit(Guest& guest) {
   }
   const MutexLock lock(mutex_);
   if (ended_.contains(group)) return;
-  Place& place = places_[{group, from}];
-  if (place.socket) {
+  Slot& slot = slots_[{group, from}];
+  if (slot.socket) {
     throw Error(ErrorCode::kMismatch, fmt::format("{}: rank {} came twice", guest.name, from));
   }
-  place.socket = std::move(guest.fd);
-  place.not_in_child = std::make_unique<NotInChild>(place.socket.get());
-  if (place.arrived) ::eventfd_write(place.arrived.get(), 1);
+  slot.socket = std::move(guest.fd);
+  slot.not_in_child = std::make_unique<NotInChild>(slot.socket.get());
+  if (slot.arrived) ::eventfd_write(slot.arrived.get(), 1);
   // Only now: from here on, an end of the peer's connection does not mean that it never came.
-  (void)::send(place.socket.get(), &to, sizeof to, MSG_NOSIGNAL | MSG_DONTWAIT);
+  (void)::send(slot.socket.get(), &to, sizeof to, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void Reception::refuse(const Error& error) {

@@ -60,7 +60,7 @@ class Reception {
 
  private:
   struct Guest;
-  struct Place {
+  struct Slot {
     UniqueFd socket;
     std::unique_ptr<NotInChild> not_in_child;
     UniqueFd arrived;
@@ -81,7 +81,7 @@ class Reception {
   UniqueFd stop_;
   std::unique_ptr<NotInChild> not_in_child_;
   Mutex mutex_;
-  std::map<std::pair<Digest, int>, Place> places_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::map<std::pair<Digest, int>, Slot> slots_ LOCKSTEP_GUARDED_BY(mutex_);
   std::set<Digest> ended_ LOCKSTEP_GUARDED_BY(mutex_);
   std::string last_refusal_ LOCKSTEP_GUARDED_BY(mutex_);
   int num_refused_ = 0;  // used by the thread only

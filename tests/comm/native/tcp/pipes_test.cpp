@@ -17,7 +17,7 @@ namespace {
 /// Accepts any message.
 struct AnySink : MessageSink {
   void look() override {}
-  Place begin(const MessageHeader& came) override {
+  Destination begin(const MessageHeader& came) override {
     header = came;
     data.resize(static_cast<size_t>(came.bytes()));
     return {data.data(), Deadline::after(20s)};
@@ -58,7 +58,7 @@ struct PipePair {
     EXPECT_TRUE(zero->send(1, {.tag = 99}, nullptr, Deadline::after(20s)));
     struct Ignored : MessageSink {
       void look() override {}
-      Place begin(const MessageHeader&) override { return {nullptr, Deadline::after(20s)}; }
+      Destination begin(const MessageHeader&) override { return {nullptr, Deadline::after(20s)}; }
       void end() override {}
       std::string wanted() override { return "nothing"; }
     } ignored;
