@@ -6,9 +6,10 @@
 
 namespace lockstep {
 
-std::string to_string(const Place& place) {
-  if (!place.source) return "default";
-  return place.line > 0 ? fmt::format("{}:{}", *place.source, place.line) : *place.source;
+std::string to_string(const SourceLocation& location) {
+  if (!location.source) return "default";
+  return location.line > 0 ? fmt::format("{}:{}", *location.source, location.line)
+                           : *location.source;
 }
 
 const Node* Node::find(std::string_view key) const {

@@ -1,6 +1,6 @@
 #pragma once
-// A configuration as text: a tree of mappings, lists and scalars, each with its place in the
-// source.
+// A configuration as text: a tree of mappings, lists and scalars, each with its location
+// in the source.
 
 #include <cstdint>
 #include <memory>
@@ -11,11 +11,11 @@
 namespace lockstep {
 
 /// Where a value was written, for messages: "FILE:LINE", or "-o key=value" for an override.
-struct Place {
+struct SourceLocation {
   std::shared_ptr<const std::string> source;  ///< Null: the value is a default.
   int line = 0;                               ///< From 1; 0: the source has no lines.
 };
-std::string to_string(const Place& place);
+std::string to_string(const SourceLocation& location);
 
 /// One value. Scalars keep their text; the reader decides its meaning (number, flag, name).
 struct Node {
@@ -25,7 +25,7 @@ struct Node {
   Kind kind = Kind::kNull;
   bool quoted = false;  ///< kScalar: written in quotes, so it is always a text.
   std::string text;     ///< kScalar.
-  Place place;
+  SourceLocation location;
   std::vector<Node> items;     ///< kList.
   std::vector<Entry> entries;  ///< kMap, in the order of the file; keys are unique.
 
@@ -38,7 +38,7 @@ struct Node {
 
 struct Node::Entry {
   std::string key;
-  Place place;  ///< Of the key.
+  SourceLocation location;  ///< Of the key.
   Node value;
 };
 
@@ -47,7 +47,7 @@ bool read_flag(const Node& node, bool* value);
 bool read_whole(const Node& node, int64_t* value);
 bool read_number(const Node& node, double* value);
 
-/// Whether both trees have the same values, regardless of places and quotes.
+/// Whether both trees have the same values, regardless of locations and quotes.
 bool same_values(const Node& a, const Node& b);
 
 }  // namespace lockstep

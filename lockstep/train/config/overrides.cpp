@@ -10,20 +10,20 @@
 namespace lockstep {
 namespace {
 
-void move_to(Node& node, const Place& place) {
-  node.place = place;
-  for (auto& item : node.items) move_to(item, place);
+void move_to(Node& node, const SourceLocation& location) {
+  node.location = location;
+  for (auto& item : node.items) move_to(item, location);
   for (auto& entry : node.entries) {
-    entry.place = place;
-    move_to(entry.value, place);
+    entry.location = location;
+    move_to(entry.value, location);
   }
 }
 
-Node& child(Node& parent, const std::string& key, const Place& place) {
+Node& child(Node& parent, const std::string& key, const SourceLocation& location) {
   if (parent.kind == Node::Kind::kNull) parent.kind = Node::Kind::kMap;
   if (Node* found = parent.find(key)) return *found;
-  parent.entries.push_back({key, place, Node()});
-  parent.entries.back().value.place = place;
+  parent.entries.push_back({key, location, Node()});
+  parent.entries.back().value.location = location;
   return parent.entries.back().value;
 }
 
@@ -38,16 +38,16 @@ void apply(Node& root, const std::string& item) {
   if (keys.front() == "common") {
     fail("changes nothing, the names of 'common' are resolved already; set the keys that use it");
   }
-  const Place place{std::make_shared<const std::string>(name), 0};
+  const SourceLocation location{std::make_shared<const std::string>(name), 0};
   Node value = parse_yaml(item.substr(cut + 1), name);
-  move_to(value, place);
+  move_to(value, location);
   Node* node = &root;
   for (const auto& key : keys) {
     if (key.empty()) fail("an override has the form key.sub=value");
     if (node->kind != Node::Kind::kMap && node->kind != Node::Kind::kNull) {
       fail(fmt::format("'{}' cannot be set, its parent is no mapping", key));
     }
-    node = &child(*node, key, place);
+    node = &child(*node, key, location);
   }
   *node = std::move(value);
 }
@@ -55,7 +55,7 @@ void apply(Node& root, const std::string& item) {
 std::string expanded(const Node& node) {
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: '{}': {}", to_string(node.place), node.text, why));
+                fmt::format("{}: '{}': {}", to_string(node.location), node.text, why));
   };
   std::string result;
   size_t done = 0;

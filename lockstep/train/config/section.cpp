@@ -68,7 +68,7 @@ Section::Section(Node& node, std::string path, Settings* settings)
   if (node.kind == Node::Kind::kNull) node.kind = Node::Kind::kMap;
   if (node.kind == Node::Kind::kMap) return;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{}: {} must be a mapping, not {}", to_string(node.place),
+              fmt::format("{}: {} must be a mapping, not {}", to_string(node.location),
                           path_.empty() ? "the configuration" : path_, shown(node)));
 }
 
@@ -78,7 +78,7 @@ std::string Section::name_of(const std::string& key) const {
 
 std::string Section::where(const std::string& key) const {
   const Node* found = node_->find(key);
-  return to_string(found != nullptr ? found->place : node_->place);
+  return to_string(found != nullptr ? found->location : node_->location);
 }
 
 void Section::fail(const std::string& key, const std::string& why) const {
@@ -276,14 +276,14 @@ void Section::refuse_misspelt(const std::string& key) const {
     if (entry.key == key || contains(known_, entry.key)) continue;
     const std::vector<std::string> meant = {key};
     const std::string near = did_you_mean(entry.key, meant);
-    if (!near.empty()) unknown(to_string(entry.place), entry.key, near);
+    if (!near.empty()) unknown(to_string(entry.location), entry.key, near);
   }
 }
 
 void Section::refuse_old_name(const std::string& old, const std::string& now) const {
   for (const auto& entry : node_->entries) {
     if (entry.key == old)
-      unknown(to_string(entry.place), entry.key, fmt::format(", did you mean '{}'?", now));
+      unknown(to_string(entry.location), entry.key, fmt::format(", did you mean '{}'?", now));
   }
 }
 
@@ -297,7 +297,7 @@ Section Section::section(const std::string& key) {
     refuse_misspelt(key);
     Node empty;
     empty.kind = Node::Kind::kMap;
-    empty.place = node_->place;
+    empty.location = node_->location;
     fill(key, std::move(empty));
   }
   return Section(*node_->find(key), name_of(key), settings_);
@@ -337,7 +337,7 @@ void Section::expect(const std::vector<std::string>& keys) {
 void Section::finish() const {
   for (const auto& entry : node_->entries) {
     if (contains(known_, entry.key)) continue;
-    unknown(to_string(entry.place), entry.key, hint(entry.key));
+    unknown(to_string(entry.location), entry.key, hint(entry.key));
   }
 }
 

@@ -105,13 +105,13 @@ class TreeBuilder : public YAML::EventHandler {
     pay(sizeof(Node), mark.line);
     Node node;
     node.kind = kind;
-    node.place = {source_, mark.line + 1};
+    node.location = {source_, mark.line + 1};
     return node;
   }
 
   void open(Node node, YAML::anchor_t anchor) {
     if (static_cast<int>(frames_.size()) >= limits_.depth) {
-      fail(node.place.line - 1, fmt::format("nested deeper than {} levels", limits_.depth));
+      fail(node.location.line - 1, fmt::format("nested deeper than {} levels", limits_.depth));
     }
     frames_.push_back({std::move(node), anchor, {}, {}, {}});
   }
@@ -124,7 +124,7 @@ class TreeBuilder : public YAML::EventHandler {
 
   void add(Node node, YAML::anchor_t anchor) {
     if (anchor != 0) {
-      pay(tree_bytes(node), node.place.line - 1);
+      pay(tree_bytes(node), node.location.line - 1);
       anchors_[anchor] = node;
     }
     if (frames_.empty()) {
@@ -145,13 +145,13 @@ class TreeBuilder : public YAML::EventHandler {
     if (frame.key->text == "<<" && !frame.key->quoted) {
       frame.merged = std::move(node);
     } else {
-      frame.node.entries.push_back({frame.key->text, frame.key->place, std::move(node)});
+      frame.node.entries.push_back({frame.key->text, frame.key->location, std::move(node)});
     }
     frame.key.reset();
   }
 
   void check_key(Frame& frame, const Node& key) const {
-    const int line = key.place.line - 1;
+    const int line = key.location.line - 1;
     if (key.kind != Node::Kind::kScalar) fail(line, "a key must be a plain word");
     if (static_cast<int64_t>(key.text.size()) > limits_.key_bytes) {
       fail(line, fmt::format("a key longer than {} bytes", limits_.key_bytes));
@@ -170,7 +170,7 @@ class TreeBuilder : public YAML::EventHandler {
     for (size_t i = 0; i < (list ? merged.items.size() : 1); ++i) {
       const Node& from = list ? merged.items[i] : merged;
       if (from.kind != Node::Kind::kMap) {
-        fail(merged.place.line - 1, "'<<' must name a mapping or a list of mappings");
+        fail(merged.location.line - 1, "'<<' must name a mapping or a list of mappings");
       }
       for (const auto& entry : from.entries) {
         if (frame.keys.insert(entry.key).second) frame.node.entries.push_back(entry);
