@@ -53,7 +53,7 @@ int64_t mark_of(int from, int to, int64_t count) {
   return static_cast<int64_t>(fnv1a(std::as_bytes(std::span(words))) >> 24);
 }
 
-std::string key_of_doing(const GroupSpec& spec, const std::string& rank) {
+std::string call_key(const GroupSpec& spec, const std::string& rank) {
   return fmt::format("{}/doing/{}", spec.name, rank);
 }
 
@@ -80,50 +80,50 @@ void CheckedGroup::give_up(const Error& error, Deadline deadline) noexcept {
 
 bool CheckedGroup::send(const void* data, const MessageHeader& message, int destination,
                         const Waiting& waiting) {
-  const Doing doing{[&] {
+  const WaitReason reason{[&] {
     return fmt::format("send of {}, to {} on {}", describe(message), spec_.rank_name(destination),
                        spec_.rank_name(spec_.rank));
   }};
   agreed(false, [&] {
-    lent(std::vector{message}, [&](const MessageHeader* from) {
-      bytes_to(destination, from, sizeof *from, doing, waiting);
+    with_buffer(std::vector{message}, [&](const MessageHeader* from) {
+      bytes_to(destination, from, sizeof *from, reason, waiting);
     });
-    if (message.bytes() > 0) bytes_to(destination, data, message.bytes(), doing, waiting);
+    if (message.bytes() > 0) bytes_to(destination, data, message.bytes(), reason, waiting);
   });
   return true;
 }
 
 bool CheckedGroup::receive(int source, MessageSink& sink, const Waiting& waiting) {
   const auto wanted = sink.wanted();
-  const Doing doing{[&] {
+  const WaitReason reason{[&] {
     return fmt::format("recv of {}, from {} on {}", wanted, spec_.rank_name(source),
                        spec_.rank_name(spec_.rank));
   }};
   agreed(false, [&] {
     sink.look();
-    const auto header = lent(std::vector<MessageHeader>(1), [&](MessageHeader* to) {
-      bytes_from(source, to, sizeof *to, doing, waiting);
+    const auto header = with_buffer(std::vector<MessageHeader>(1), [&](MessageHeader* to) {
+      bytes_from(source, to, sizeof *to, reason, waiting);
     })[0];
     const auto destination = sink.begin(header);
     const Waiting rest{destination.deadline, waiting.spin, waiting.site};
-    if (header.bytes() > 0) bytes_from(source, destination.data, header.bytes(), doing, rest);
+    if (header.bytes() > 0) bytes_from(source, destination.data, header.bytes(), reason, rest);
     sink.end();
   });
   return true;
 }
 
-CheckedGroup::Doing CheckedGroup::this_collective() const {
+WaitReason CheckedGroup::this_collective() const {
   const auto text = [this] {
     return fmt::format("{} on {}", describe(header_), spec_.rank_name(spec_.rank));
   };
-  return {text, true};
+  return {text, header_.sequence};
 }
 
 /// All ranks come to the same result: the greatest digest and the least must equal their own.
 void CheckedGroup::require_equal_headers(const Waiting& waiting) {
   const int64_t own = digest_of(header_);
-  const auto ends = lent(std::vector{own, -own},
-                         [&](int64_t* values) { fold(values, 2, ReduceOp::kMax, waiting); });
+  const auto ends = with_buffer(std::vector{own, -own},
+                                [&](int64_t* values) { fold(values, 2, ReduceOp::kMax, waiting); });
   if (ends[0] == own && ends[1] == -own) return;
   throw Error(ErrorCode::kMismatch,
               fmt::format("{}: another rank called something else", this_collective().text()));
@@ -137,8 +137,8 @@ void CheckedGroup::require_equal_counts(const Exchange& exchange, const Waiting&
     balance += mark_of(spec_.rank, rank, exchange.sends[at].count);
     balance -= mark_of(rank, spec_.rank, exchange.receives[at].count);
   }
-  const auto sum = lent(std::vector{balance},
-                        [&](int64_t* values) { fold(values, 1, ReduceOp::kSum, waiting); });
+  const auto sum = with_buffer(std::vector{balance},
+                               [&](int64_t* values) { fold(values, 1, ReduceOp::kSum, waiting); });
   if (sum[0] != 0) throw different_counts(exchange, waiting);
 }
 
@@ -151,7 +151,7 @@ Error CheckedGroup::different_counts(const Exchange& exchange, const Waiting& wa
     own[self * size + rank] = exchange.sends[rank].count;
     own[(size + rank) * size + self] = exchange.receives[rank].count;
   }
-  const auto all = lent(std::move(own), [&](int64_t* values) {
+  const auto all = with_buffer(std::move(own), [&](int64_t* values) {
     fold(values, static_cast<int>(2 * size * size), ReduceOp::kMax, waiting);
   });
   const auto expected = all.begin() + static_cast<ptrdiff_t>(size * size);
@@ -162,10 +162,10 @@ Error CheckedGroup::different_counts(const Exchange& exchange, const Waiting& wa
                       spec_.rank_name(static_cast<int>(at % size)), *wanted));
 }
 
-void CheckedGroup::look_for_trouble(const Doing& doing) const {
+void CheckedGroup::look_for_trouble(const WaitReason& reason) const {
   if (spec_.size == 1) return;  // which may have no store
   std::vector<std::string> keys = {group_error_key(spec_)};
-  if (doing.is_collective) keys.push_back(trouble_key(spec_));
+  if (reason.sequence != 0) keys.push_back(trouble_key(spec_));
   for (const auto& key : keys) {
     if (!spec_.store->check(std::span(&key, 1), Deadline::after(kStoreLimit))) continue;
     throw decode_group_error(spec_.store->get(key, Deadline::after(kStoreLimit)));
@@ -212,10 +212,10 @@ Error CheckedGroup::explain(const Error& error) const {
   }
   Error first = first_trouble(error);
   const auto own = describe(header_);
-  const auto doings = gather_doings();
+  const auto calls = gather_calls();
   std::vector<int> missing;
   for (int rank = 0; rank < spec_.size; ++rank) {
-    const auto& theirs = doings[static_cast<size_t>(rank)];
+    const auto& theirs = calls[static_cast<size_t>(rank)];
     if (theirs.empty()) missing.push_back(rank);
     if (theirs.empty() || theirs == own) continue;
     const bool before = spec_.rank < rank;
@@ -243,9 +243,9 @@ Error CheckedGroup::first_trouble(const Error& error) const {
 }
 
 /// By rank; empty for ranks that do not report within a grace period.
-std::vector<std::string> CheckedGroup::gather_doings() const {
+std::vector<std::string> CheckedGroup::gather_calls() const {
   Store& store = *spec_.store;
-  const auto key_of = [&](int rank) { return key_of_doing(spec_, std::to_string(rank)); };
+  const auto key_of = [&](int rank) { return call_key(spec_, std::to_string(rank)); };
   store.set(key_of(spec_.rank), describe(header_), Deadline::after(kStoreLimit));
   std::vector<std::string> keys;
   for (int rank = 0; rank < spec_.size; ++rank) keys.push_back(key_of(rank));
@@ -259,12 +259,12 @@ std::vector<std::string> CheckedGroup::gather_doings() const {
   // One request for all keys: one or two requests per rank, from all ranks, would take the store of
   // a large group too long.
   std::map<std::string, std::string> said;
-  const auto prefix = key_of_doing(spec_, "");
+  const auto prefix = call_key(spec_, "");
   for (const auto& change : store.watch(prefix, 0, Deadline::after(kStoreLimit)).changes)
     said[change.key] = change.value.value_or("");
-  std::vector<std::string> doings;
-  for (const auto& key : keys) doings.push_back(said[key]);
-  return doings;
+  std::vector<std::string> calls;
+  for (const auto& key : keys) calls.push_back(said[key]);
+  return calls;
 }
 
 void OrphanedBuffers::keep(std::shared_ptr<void> memory) {

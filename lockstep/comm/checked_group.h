@@ -49,12 +49,6 @@ class CheckedGroup : public GroupImpl {
   void give_up(const Error& error, Deadline deadline) noexcept final;
 
  protected:
-  /// The purpose of a wait.
-  struct Doing {
-    std::function<std::string()> text;  ///< For errors: "all_reduce #3 (...) on rank 0".
-    bool is_collective = false;
-  };
-
   explicit CheckedGroup(const GroupSpec& spec) : spec_(spec) {}
 
   /// Runs `body` as the collective that `header` describes; fills in its sequence number.
@@ -69,7 +63,7 @@ class CheckedGroup : public GroupImpl {
     });
   }
   /// The collective under way; for its thread only.
-  Doing this_collective() const;
+  WaitReason this_collective() const;
 
   /// Throws kMismatch, the same on every rank, unless each rank expects the counts that the others
   /// send to it.
@@ -78,7 +72,7 @@ class CheckedGroup : public GroupImpl {
   /// `use(T*)` lets the engine work on `values`, which are then returned. If `use` throws, the
   /// engine may still access the values: they become orphaned.
   template <class T, class Use>
-  std::vector<T> lent(std::vector<T> values, const Use& use) {
+  std::vector<T> with_buffer(std::vector<T> values, const Use& use) {
     const auto memory = std::make_shared<std::vector<T>>(std::move(values));
     try {
       use(memory->data());
@@ -92,7 +86,7 @@ class CheckedGroup : public GroupImpl {
   /// Throws the group error if there is one. In a collective it also throws an error that another
   /// rank has met and is about to explain: this rank must then report its own call. Reads the
   /// store; called every kLook of a wait.
-  void look_for_trouble(const Doing& doing) const;
+  void look_for_trouble(const WaitReason& reason) const;
   /// For a call that failed because of another call, whose thread is about to write the reason:
   /// throws that reason. Returns if none is written soon.
   void await_group_error() const;
@@ -102,16 +96,16 @@ class CheckedGroup : public GroupImpl {
   /// must end within a second of a deadline.
   static constexpr std::chrono::milliseconds kLongestGrace{800};
 
-  // The engine's part. Memory is the caller's, or comes from lent().
+  // The engine's part. Memory is the caller's, or comes from with_buffer().
 
   /// Throws kInvalidArgument for a call that the engine cannot serve. Nothing has been sent.
   virtual void check_call(const OpHeader& /*header*/) const {}
   /// Replaces values[0, count) by their reduction (kMax or kSum) over all ranks.
   virtual void fold(int64_t* values, int count, ReduceOp op, const Waiting& waiting) = 0;
   /// All messages between two ranks keep their order. `bytes` > 0.
-  virtual void bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
+  virtual void bytes_to(int peer, const void* data, int64_t bytes, const WaitReason& reason,
                         const Waiting& waiting) = 0;
-  virtual void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
+  virtual void bytes_from(int peer, void* data, int64_t bytes, const WaitReason& reason,
                           const Waiting& waiting) = 0;
   /// The group has ended with an error: no thread will wait for operations in progress. Each thread
   /// that meets an error calls it; `in_collective`: the thread of the collectives.
@@ -137,7 +131,7 @@ class CheckedGroup : public GroupImpl {
   Error agreed_error(const Error& error, bool is_collective) const;
   Error explain(const Error& error) const;
   Error first_trouble(const Error& error) const;
-  std::vector<std::string> gather_doings() const;
+  std::vector<std::string> gather_calls() const;
   void require_equal_headers(const Waiting& waiting);
   Error different_counts(const Exchange& exchange, const Waiting& waiting);
 

@@ -29,7 +29,7 @@ GroupCore::GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupI
       backend_(std::move(backend)),
       device_(impl->device()),
       impl_(std::move(impl)) {
-  if (spec_.family) spec_.family->add(this);
+  if (spec_.rank_groups) spec_.rank_groups->add(this);
 }
 
 void GroupCore::give_up(const Error& error, Deadline deadline) noexcept {
@@ -109,7 +109,7 @@ void GroupCore::leave_to_parent() LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS {
 void GroupCore::destroy() {
   if (!impl_) return;
   if (in_child()) return leave_to_parent();
-  if (spec_.family) spec_.family->remove(this);
+  if (spec_.rank_groups) spec_.rank_groups->remove(this);
   std::map<int, std::unique_ptr<WorkQueue>> outboxes;
   std::map<int, std::shared_ptr<Inbox>> inboxes;
   {
@@ -121,7 +121,7 @@ void GroupCore::destroy() {
   for (const auto& [peer, inbox] : inboxes) inbox->close();
   collectives_.reset();
   impl_.reset();
-  spec_.family.reset();  // and frees its port, if this was the rank's last group
+  spec_.rank_groups.reset();  // and frees its port, if this was the rank's last group
   MutexLock lock(mutex_);
   failure_ = CarriedError{ErrorCode::kInvalidArgument, kDestroyed};
   has_failed_.store(true, std::memory_order_release);
@@ -148,14 +148,14 @@ void GroupCore::remember(const Error& error) {
   if (is_harmless(error.code())) CarriedError{error.code(), error.what()}.raise();
   const MutexLock one_at_a_time(failing_);
   throw_if_failed();
-  if (spec_.family) spec_.family->note_failure();
+  if (spec_.rank_groups) spec_.rank_groups->note_failure();
   // This runs before the program learns of the error: the program may end then, and other ranks
   // could take it for the lost rank. They may still be making this group or a part of it, or be in
   // other groups.
   const bool is_lost = error.code() == ErrorCode::kPeerLost;
-  if ((is_lost || error.code() == ErrorCode::kTimeout) && spec_.family && !given_up_) {
+  if ((is_lost || error.code() == ErrorCode::kTimeout) && spec_.rank_groups && !given_up_) {
     try_to_agree(spec_, error, Deadline::after(kTellLimit));
-    if (is_lost) spec_.family->lost(this, spec_.world_ranks, error);
+    if (is_lost) spec_.rank_groups->lost(this, spec_.world_ranks, error);
   }
   MutexLock lock(mutex_);
   failure_ = CarriedError{error.code(), error.what()};

@@ -13,9 +13,9 @@
 
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
-#include "lockstep/comm/family.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/inbox.h"
+#include "lockstep/comm/rank_groups.h"
 #include "lockstep/comm/work_queue.h"
 #include "lockstep/error.h"
 
@@ -25,7 +25,7 @@ namespace lockstep {
 /// and large ones run in the group's thread; small blocking ones run in the caller's once that
 /// thread is idle. A send that needs no wait runs in the caller's thread. For other sends each peer
 /// has a thread, started on first use. For recvs see inbox.h.
-class GroupCore : private Family::Member {
+class GroupCore : private RankGroups::Member {
  public:
   GroupCore(GroupSpec spec, std::string backend, std::unique_ptr<GroupImpl> impl);
   ~GroupCore() override { destroy(); }

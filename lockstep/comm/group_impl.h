@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,9 +24,9 @@
 
 namespace lockstep {
 
-class Family;
+class RankGroups;
 namespace shm {
-class Door;
+class FdServer;
 }
 
 /// How a call may wait.
@@ -42,6 +43,12 @@ struct Waiting {
   Deadline::Clock::time_point began = {};
 };
 
+/// The purpose of a wait.
+struct WaitReason {
+  std::function<std::string()> text;  ///< For errors: "all_reduce #3 (...) on rank 0".
+  uint64_t sequence = 0;              ///< Of the collective; 0: point to point.
+};
+
 /// One group as a back end sees it. Equal on all members but for `rank`.
 struct GroupSpec {
   int rank = 0;
@@ -53,8 +60,8 @@ struct GroupSpec {
   /// By rank: its flight recorder, readable also after the rank's death. Null if it cannot be read
   /// from here, as on other hosts. May be empty.
   std::vector<std::shared_ptr<const UniqueFd>> recorders;
-  /// The door of this process, held open for ranks that open its memory. May be null.
-  std::shared_ptr<const shm::Door> door;
+  /// The descriptor server of this process, for ranks that open its memory. May be null.
+  std::shared_ptr<const shm::FdServer> fd_server;
   /// By rank: its accelerator, as "cuda:1 GPU-f81d4fae": the name in its process, then a unique
   /// identifier. An empty text: none. The vector may be empty.
   std::vector<std::string> devices;
@@ -64,9 +71,8 @@ struct GroupSpec {
   std::shared_ptr<std::map<int, std::string>> endpoints;
   std::string secret;  ///< World::secret.
   std::shared_ptr<Store> store;
-  /// The family of this rank; shared by all its groups. Null if lives are not watched, as in a
-  /// world of one rank.
-  std::shared_ptr<Family> family;
+  /// Shared by all groups of this rank. Null if lives are not watched, as in a world of one rank.
+  std::shared_ptr<RankGroups> rank_groups;
   /// Name of the group of which this is the part on one host, and whose error it shares; empty:
   /// the group stands alone.
   std::string whole;

@@ -9,8 +9,8 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
-#include "lockstep/comm/family.h"
 #include "lockstep/comm/group_error.h"
+#include "lockstep/comm/rank_groups.h"
 #include "lockstep/world/lives.h"
 
 namespace lockstep {
@@ -34,7 +34,7 @@ std::chrono::milliseconds pause_of(int size) {
 }
 
 bool is_watched(const GroupSpec& spec) {
-  return spec.family != nullptr && spec.size > 1;
+  return spec.rank_groups != nullptr && spec.size > 1;
 }
 
 std::vector<int> dead_of(const GroupSpec& spec, const std::vector<int>& ranks) {
@@ -172,9 +172,10 @@ Error unmade(const GroupSpec& spec, const Error& error) {
   // Invalid arguments are the same on every rank; other errors of one rank are unknown to the
   // others.
   if (!is_watched(spec) || error.code() == ErrorCode::kInvalidArgument) return error;
-  spec.family->note_failure();
+  spec.rank_groups->note_failure();
   const Error cause = agreed_cause(spec, error);
-  if (cause.code() == ErrorCode::kPeerLost) spec.family->lost(nullptr, spec.world_ranks, cause);
+  if (cause.code() == ErrorCode::kPeerLost)
+    spec.rank_groups->lost(nullptr, spec.world_ranks, cause);
   return cause;
 }
 

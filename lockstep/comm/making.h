@@ -17,7 +17,7 @@
 namespace lockstep {
 
 /// One rank's view of a group that is being made; for one thread. Rank numbers are the group's.
-/// Groups without a Family are not watched.
+/// Groups without a RankGroups are not watched.
 class Making {
  public:
   explicit Making(const GroupSpec& spec);
@@ -43,8 +43,8 @@ class Making {
 
 /// The error with which all ranks of `spec` give up making it: the error of the first that did. If
 /// a rank has died, its death is the cause of other errors, and the other groups of this rank end,
-/// too (Family::lost()). A member that is late in a split may wait in the old group. That group has
-/// some seconds to report the rank for which it waits. Never throws.
+/// too (RankGroups::lost()). A member that is late in a split may wait in the old group. That group
+/// has some seconds to report the rank for which it waits. Never throws.
 Error unmade(const GroupSpec& spec, const Error& error);
 
 }  // namespace lockstep

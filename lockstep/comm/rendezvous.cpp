@@ -15,10 +15,10 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/backends.h"
-#include "lockstep/comm/family.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/making.h"
-#include "lockstep/comm/native/shm/door.h"
+#include "lockstep/comm/native/shm/fd_server.h"
+#include "lockstep/comm/rank_groups.h"
 #include "lockstep/comm/sharing.h"
 #include "lockstep/error.h"
 #include "lockstep/version.h"
@@ -251,8 +251,8 @@ std::shared_ptr<const UniqueFd> open_recorder(const std::string& place) {
   const auto remote = shm::parse_remote_fd(place);
   if (!remote) return nullptr;
   auto& known = OpenRecorders::of_process();
-  // Without a door, whose name is random, another process may have taken that place since.
-  if (auto fd = known.find(place); fd && remote->door != 0) return fd;
+  // Without a server, whose name is random, another process may have taken that place since.
+  if (auto fd = known.find(place); fd && remote->server != 0) return fd;
   auto fd = std::make_shared<const UniqueFd>(shm::open_remote(*remote, O_RDONLY));
   if (*fd) {
     known.add(place, fd);
@@ -282,10 +282,10 @@ GroupSpec meet(const World& world, const std::string& backend, std::chrono::mill
                      {"device", name_device(world)}});
   std::optional<Sample> sample;  // until all ranks have tried it
   if (world.size > 1) {
-    spec.door = shm::open_door();
+    spec.fd_server = shm::start_fd_server();
     members.front()["sample"] = sample.emplace().place();
     members.front()["recorder"] = place_of_recorder(world);
-    spec.family = Family::of(world, deadline);
+    spec.rank_groups = RankGroups::of(world, deadline);
     spec.endpoints = std::make_shared<std::map<int, std::string>>();
     // Every rank counts its own groups, so the n-th of each rank are one group.
     const auto made = world.store->add(fmt::format("comm/groups/{}", world.rank), 1, deadline);

@@ -19,7 +19,7 @@ using Mark = uint64_t;
 
 }  // namespace
 
-Sample::Sample() : door_(shm::open_door()) {
+Sample::Sample() : fd_server_(shm::start_fd_server()) {
   try {
     Mark mark = 0;
     if (::getrandom(&mark, sizeof mark, 0) != sizeof mark) throw io_error("getrandom");

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/comm/native/shm/door.h"
+#include "lockstep/comm/native/shm/fd_server.h"
 
 namespace lockstep {
 
@@ -23,7 +23,7 @@ class Sample {
   const std::string& place() const { return place_; }
 
  private:
-  std::shared_ptr<const shm::Door> door_;
+  std::shared_ptr<const shm::FdServer> fd_server_;
   UniqueFd fd_;
   std::string place_;
 };

@@ -40,7 +40,7 @@ std::string describe(const Identity& id) {
 }
 
 // Processes pass each other memory over unix sockets of the abstract namespace
-// (comm/native/shm/door.h). That requires the same kernel and network namespace; user and PID
+// (comm/native/shm/fd_server.h). That requires the same kernel and network namespace; user and PID
 // namespaces may differ. They try whether it works.
 std::string this_host_id() {
   if (const auto given = env("LOCKSTEP_HOST_ID")) return *given;

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/comm/native/shm/door.h"
+#include "lockstep/comm/native/shm/fd_server.h"
 #include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forwarding_store.h"
@@ -41,7 +41,7 @@ TEST(Sample, IsKnownByItsMark) {
 
 TEST(Sample, NothingButMemoryIsOpened) {
   const UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  const auto door = shm::open_door();
+  const auto server = shm::start_fd_server();
   const auto why = why_not_shared("1 " + to_string(shm::to_remote(file.get())));
   EXPECT_NE(why.find("No such file"), std::string::npos) << why;
 }

@@ -99,7 +99,7 @@ class MpiGroup final : public CheckedGroup {
   void run(const LockstepMpiCall& call, const Waiting& waiting) {
     run_on(data_, call, this_collective(), waiting);
   }
-  void run_on(void* communicator, const LockstepMpiCall& call, const Doing& doing,
+  void run_on(void* communicator, const LockstepMpiCall& call, const WaitReason& reason,
               const Waiting& waiting);
   void finish_average(void* data, int64_t count, DType dtype, ReduceOp op) const {
     if (op == ReduceOp::kAvg) divide(data, count, dtype, spec_.size);
@@ -112,9 +112,9 @@ class MpiGroup final : public CheckedGroup {
     run_on(checks_, call_of(kMpiAllReduce, nullptr, values, count, DType::kInt64, op),
            this_collective(), waiting);
   }
-  void bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
+  void bytes_to(int peer, const void* data, int64_t bytes, const WaitReason& reason,
                 const Waiting& waiting) override;
-  void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
+  void bytes_from(int peer, void* data, int64_t bytes, const WaitReason& reason,
                   const Waiting& waiting) override;
   /// MPI_Finalize would wait for ranks that do not come.
   void stop(bool) noexcept override { api_.abandon(spec_.timeout.count()); }
@@ -166,14 +166,14 @@ void MpiGroup::check_call(const OpHeader& header) const {
   check_elements(to_string(header.kind), header.count * parts, header.dtype);
 }
 
-void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Doing& doing,
+void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const WaitReason& reason,
                       const Waiting& waiting) {
   const auto require = [&](int error) {
     if (error == 0) return;
     char text[256];
     api_.text(error, text, sizeof text);
     throw Error(api_.is_truncation(error) != 0 ? ErrorCode::kMismatch : ErrorCode::kIo,
-                fmt::format("{}: MPI: {}", doing.text(), text));
+                fmt::format("{}: MPI: {}", reason.text(), text));
   };
   void* request = nullptr;
   require(api_.start(communicator, &call, &request));
@@ -185,10 +185,10 @@ void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Doi
     if (done != 0) return;
     const auto now = Clock::now();
     if (waiting.deadline.passed()) {
-      throw Error(ErrorCode::kTimeout, fmt::format("{}: did not end in time", doing.text()));
+      throw Error(ErrorCode::kTimeout, fmt::format("{}: did not end in time", reason.text()));
     }
     if (now > next_look) {
-      look_for_trouble(doing);
+      look_for_trouble(reason);
       next_look = now + kLook;
     }
     if (now < start + kYield) {
@@ -252,7 +252,7 @@ void MpiGroup::run_uneven(LockstepMpiCall call, const Exchange& exchange, const 
     numbers[2 * size + rank] = static_cast<int>(exchange.receives[rank].count * each);
     numbers[3 * size + rank] = static_cast<int>(exchange.receives[rank].offset * each);
   }
-  lent(std::move(numbers), [&](const int* of_rank) {
+  with_buffer(std::move(numbers), [&](const int* of_rank) {
     call.in_counts = of_rank;
     call.in_offsets = of_rank + size;
     call.out_counts = of_rank + 2 * size;
@@ -263,23 +263,23 @@ void MpiGroup::run_uneven(LockstepMpiCall call, const Exchange& exchange, const 
 
 constexpr int64_t kPieceBytes = int64_t{1} << 30;
 
-void MpiGroup::bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
+void MpiGroup::bytes_to(int peer, const void* data, int64_t bytes, const WaitReason& reason,
                         const Waiting& waiting) {
   for (int64_t at = 0; at < bytes; at += kPieceBytes) {
     run_on(data_,
            call_of(kMpiSend, static_cast<const std::byte*>(data) + at, nullptr,
                    std::min(bytes - at, kPieceBytes), DType::kUint8, ReduceOp::kSum, peer),
-           doing, waiting);
+           reason, waiting);
   }
 }
 
-void MpiGroup::bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
+void MpiGroup::bytes_from(int peer, void* data, int64_t bytes, const WaitReason& reason,
                           const Waiting& waiting) {
   for (int64_t at = 0; at < bytes; at += kPieceBytes) {
     run_on(data_,
            call_of(kMpiRecv, nullptr, static_cast<std::byte*>(data) + at,
                    std::min(bytes - at, kPieceBytes), DType::kUint8, ReduceOp::kSum, peer),
-           doing, waiting);
+           reason, waiting);
   }
 }
 

@@ -9,10 +9,10 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
-#include "lockstep/comm/family.h"
 #include "lockstep/comm/group_error.h"
 #include "lockstep/comm/making.h"
 #include "lockstep/comm/native/tcp/reception.h"
+#include "lockstep/comm/rank_groups.h"
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/world/lives.h"
 
@@ -62,7 +62,7 @@ std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const HierarchicalPlan& p
   const auto links_name = spec.name + "/links";
   try {
     group.reception =
-        spec.family->reception(spec.addresses[static_cast<size_t>(spec.rank)], spec.secret);
+        spec.rank_groups->reception(spec.addresses[static_cast<size_t>(spec.rank)], spec.secret);
     group.secret = spec.secret;
     group.rank = spec.rank;
     group.world_ranks = spec.world_ranks;

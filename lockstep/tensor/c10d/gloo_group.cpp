@@ -108,8 +108,8 @@ class GlooGroup final : public CheckedGroup {
     // Gloo uses the buffers of all ranks; buffers of ranks other than root must stay unchanged.
     collective(header, waiting, [&] {
       if (spec_.rank == root) return sum(data, count, dtype, op, waiting);
-      lent(copy_of(data, count * size_of(dtype)),
-           [&](std::byte* copy) { sum(copy, count, dtype, op, waiting); });
+      with_buffer(copy_of(data, count * size_of(dtype)),
+                  [&](std::byte* copy) { sum(copy, count, dtype, op, waiting); });
     });
   }
   void broadcast(void* data, int64_t count, DType dtype, int root,
@@ -141,7 +141,7 @@ class GlooGroup final : public CheckedGroup {
                       const Waiting& waiting) override {
     collective(header_of(OpKind::kReduceScatter, count, dtype, op), waiting, [&] {
       const int64_t bytes = count * size_of(dtype);
-      const auto all = lent(copy_of(in, bytes * spec_.size), [&](std::byte* copy) {
+      const auto all = with_buffer(copy_of(in, bytes * spec_.size), [&](std::byte* copy) {
         sum(copy, count * spec_.size, dtype, op, waiting);
       });
       copy_bytes(out, all.data() + spec_.rank * bytes, bytes);
@@ -162,35 +162,35 @@ class GlooGroup final : public CheckedGroup {
 
   /// Runs `start`, and waits for its work. A message that is given up is no longer used by Gloo.
   template <class Start>
-  void finish(const Start& start, const Doing& doing, const Waiting& waiting) {
-    with_texts(doing, waiting, [&] { start()->wait(time_left(waiting)); });
+  void finish(const Start& start, const WaitReason& reason, const Waiting& waiting) {
+    with_texts(reason, waiting, [&] { start()->wait(time_left(waiting)); });
   }
   /// The same for collectives, whose wait may be interrupted and resumed: in between it checks for
   /// errors of other ranks.
   template <class Start>
   void finish_collective(const Start& start, const Waiting& waiting) {
-    const Doing doing = this_collective();
-    with_texts(doing, waiting, [&] {
+    const WaitReason reason = this_collective();
+    with_texts(reason, waiting, [&] {
       under_way_ = start();
       while (!under_way_->isCompleted() && !waiting.deadline.passed()) {
         try {
           under_way_->wait(std::min(time_left(waiting), kLook));
         } catch (const std::exception&) {  // its own error is thrown below
-          if (!under_way_->isCompleted()) look_for_trouble(doing);
+          if (!under_way_->isCompleted()) look_for_trouble(reason);
         }
       }
       under_way_->wait(time_left(waiting));
     });
   }
   template <class Body>
-  void with_texts(const Doing& doing, const Waiting& waiting, const Body& body) const {
+  void with_texts(const WaitReason& reason, const Waiting& waiting, const Body& body) const {
     try {
       body();
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
       if (is_end_by_another_call(error, waiting)) await_group_error();
-      throw from_gloo(doing.text(), error);
+      throw from_gloo(reason.text(), error);
     }
   }
   void sum(void* data, int64_t count, DType dtype, ReduceOp op, const Waiting& waiting) {
@@ -205,12 +205,12 @@ class GlooGroup final : public CheckedGroup {
       start_sum(parts_view(data, count, dtype), to_c10d(dtype, op), waiting);
     } else {
       const at::Tensor values = view(data, count, dtype);
-      lent(std::vector<std::byte>(static_cast<size_t>(count * size_of(wide))),
-           [&](std::byte* copy) {
-             const at::Tensor wider = view(copy, count, wide).copy_(values);
-             start_sum(wider, to_c10d(dtype, op), waiting);
-             values.copy_(wider);
-           });
+      with_buffer(std::vector<std::byte>(static_cast<size_t>(count * size_of(wide))),
+                  [&](std::byte* copy) {
+                    const at::Tensor wider = view(copy, count, wide).copy_(values);
+                    start_sum(wider, to_c10d(dtype, op), waiting);
+                    values.copy_(wider);
+                  });
     }
     if (op == ReduceOp::kAvg) divide(data, count, dtype, spec_.size);
   }
@@ -222,7 +222,7 @@ class GlooGroup final : public CheckedGroup {
     const at::Tensor values = view(data, count, dtype);
     const at::Tensor wide = values.to(c10::CppTypeToScalarType<Float>::value);
     auto* const bytes = static_cast<std::byte*>(wide.data_ptr());
-    lent(std::vector<Key>(static_cast<size_t>(count)), [&](Key* keys) {
+    with_buffer(std::vector<Key>(static_cast<size_t>(count)), [&](Key* keys) {
       for (int64_t i = 0; i < count; ++i) {
         Float value;
         std::memcpy(&value, bytes + i * int64_t{sizeof value}, sizeof value);
@@ -247,13 +247,13 @@ class GlooGroup final : public CheckedGroup {
   void fold(int64_t* values, int count, ReduceOp op, const Waiting& waiting) override {
     sum(values, count, DType::kInt64, op, waiting);
   }
-  void bytes_to(int peer, const void* data, int64_t bytes, const Doing& doing,
+  void bytes_to(int peer, const void* data, int64_t bytes, const WaitReason& reason,
                 const Waiting& waiting) override {
-    finish([&] { return start_send(data, bytes, peer, kMessage); }, doing, waiting);
+    finish([&] { return start_send(data, bytes, peer, kMessage); }, reason, waiting);
   }
-  void bytes_from(int peer, void* data, int64_t bytes, const Doing& doing,
+  void bytes_from(int peer, void* data, int64_t bytes, const WaitReason& reason,
                   const Waiting& waiting) override {
-    finish([&] { return start_recv(data, bytes, peer, kMessage); }, doing, waiting);
+    finish([&] { return start_recv(data, bytes, peer, kMessage); }, reason, waiting);
   }
   /// If one wait takes too long, Gloo ends all operations and closes its connections: so this makes
   /// such a wait. Afterwards it touches no buffer, and can be destroyed at once.

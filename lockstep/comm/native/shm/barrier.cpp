@@ -172,7 +172,7 @@ bool Barrier::anyone_gone(const std::vector<int>& ranks) const {
   });
 }
 
-void Barrier::check(const std::vector<int>& among, const Doing& doing) {
+void Barrier::check(const std::vector<int>& among, const WaitReason& reason) {
   throw_group_error();
   for (const int rank : among) {
     const Life life = rank == spec_.rank ? Life::kAlive : look_at(control_.slot(rank));
@@ -180,7 +180,7 @@ void Barrier::check(const std::vector<int>& among, const Doing& doing) {
     const Error error(
         ErrorCode::kPeerLost,
         fmt::format(
-            "{}: {} {}", doing.text, whereabouts({rank}, doing.sequence),
+            "{}: {} {}", reason.text(), whereabouts({rank}, reason.sequence),
             life == Life::kDead ? kDied : "ended its process group while others still used it"));
     fail(error);
     throw_group_error();
@@ -188,12 +188,12 @@ void Barrier::check(const std::vector<int>& among, const Doing& doing) {
   }
 }
 
-void Barrier::time_out(const std::vector<int>& missing, const Doing& doing) {
-  if (doing.sequence != 0) awaited_ = missing;
+void Barrier::time_out(const std::vector<int>& missing, const WaitReason& reason) {
+  if (reason.sequence != 0) awaited_ = missing;
   const Error error(ErrorCode::kTimeout,
-                    fmt::format("{}: timeout after {} s waiting for {}", doing.text,
+                    fmt::format("{}: timeout after {} s waiting for {}", reason.text(),
                                 std::chrono::duration<double>(spec_.timeout).count(),
-                                whereabouts(missing, doing.sequence)));
+                                whereabouts(missing, reason.sequence)));
   fail(error);
   throw_group_error();
   throw error;  // another rank died while it wrote the group error; this one is as valid

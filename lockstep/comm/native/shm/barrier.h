@@ -20,12 +20,6 @@ struct SharedOffset {
   int64_t offset = 0;
 };
 
-/// The purpose of a wait, for messages. `sequence`: of a collective; 0 for point to point.
-struct Doing {
-  std::string text;
-  uint64_t sequence = 0;
-};
-
 /// This rank's view of the control segment. enter() and sync() are for one thread at a time; the
 /// other calls may run beside them.
 class Barrier {
@@ -55,19 +49,19 @@ class Barrier {
   void fail(const Error& error);
   /// Throws the group error if there is one; if a rank of `among` is gone, makes that the group
   /// error.
-  void check(const std::vector<int>& among, const Doing& doing);
+  void check(const std::vector<int>& among, const WaitReason& reason);
   /// Throws kTimeout as the group error.
-  [[noreturn]] void time_out(const std::vector<int>& missing, const Doing& doing);
+  [[noreturn]] void time_out(const std::vector<int>& missing, const WaitReason& reason);
   /// The ranks for which the first timed-out enter() or sync() waited; for its thread.
   const std::vector<int>& awaited() const { return awaited_; }
 
   /// Waits for `ready`: first a short spin, which yields the core each turn if there are fewer
   /// cores than ranks. Then it sleeps on `event`, and checks the group error and the ranks of
   /// missing() every few milliseconds. False: timeout, and a rank is missing. Any thread.
-  template <class Ready, class Missing, class Doing>
-  bool wait(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
+  template <class Ready, class Missing, class Reason>
+  bool wait(Event& event, const Ready& ready, const Missing& missing, const Reason& reason,
             const Waiting& waiting) {
-    return wait_or_end(event, ready, missing, doing, waiting.spin,
+    return wait_or_end(event, ready, missing, reason, waiting.spin,
                        [&] { return waiting.deadline.passed(); });
   }
 
@@ -127,8 +121,8 @@ class Barrier {
   }
 
   /// False if over() is true and a rank is missing.
-  template <class Ready, class Missing, class Doing, class Over>
-  bool wait_or_end(Event& event, const Ready& ready, const Missing& missing, const Doing& doing,
+  template <class Ready, class Missing, class Reason, class Over>
+  bool wait_or_end(Event& event, const Ready& ready, const Missing& missing, const Reason& reason,
                    bool may_spin, const Over& over) {
     if (may_spin && spin(ready)) return true;
     while (true) {
@@ -137,7 +131,7 @@ class Barrier {
       throw_group_error();
       if (const auto late = missing(); anyone_gone(late)) {
         if (ready()) return true;  // it did its part before it ended
-        check(late, doing());
+        check(late, reason());
       }
       // No rank is late if the last one came after the check above.
       if (over() && !missing().empty()) return false;
@@ -146,9 +140,9 @@ class Barrier {
   /// Waits for the other ranks of the operation in progress.
   template <class Ready, class Missing>
   void await_all(const Ready& ready, const Missing& missing, const Waiting& waiting) {
-    const auto doing = [this] { return current(); };
+    const auto reason = [this] { return current(); };
     const auto over = [&] { return waiting.deadline.passed() || (alarm_ && alarm_()); };
-    while (!wait_or_end(control_.head().event, ready, missing, doing, waiting.spin, over)) {
+    while (!wait_or_end(control_.head().event, ready, missing, reason, waiting.spin, over)) {
       // No rank is late if the last one has just come.
       if (const auto late = missing(); !late.empty()) time_out(late, current());
     }
@@ -163,8 +157,8 @@ class Barrier {
   std::string whereabouts(const std::vector<int>& ranks, uint64_t sequence) const;
   void throw_group_error() const;
   bool anyone_gone(const std::vector<int>& ranks) const;
-  Doing current() const {
-    return {describe(header_), sequence_};
+  WaitReason current() const {
+    return {[this] { return describe(header_); }, sequence_};
   }
   void reach(FaultPoint point) const {
     lockstep::reach(spec_.world_ranks[static_cast<size_t>(spec_.rank)], header_.kind, point);

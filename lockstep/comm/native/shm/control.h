@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "lockstep/comm/native/shm/cpu_set.h"
-#include "lockstep/comm/native/shm/door.h"
+#include "lockstep/comm/native/shm/fd_server.h"
 #include "lockstep/comm/native/shm/lane.h"
 #include "lockstep/comm/op_header.h"
 

@@ -237,24 +237,24 @@ void Mailbox::copy_together(const Transfer& transfer, const Origin& origin, std:
   }
   // Else that pid may have belonged to another process meanwhile.
   if (has_read && look_at(control_.slot(transfer.peer)) != Life::kAlive)
-    barrier_.check({transfer.peer}, doing(transfer));
+    barrier_.check({transfer.peer}, reason(transfer));
 }
 
-Doing Mailbox::doing(const Transfer& transfer) const {
-  return {fmt::format("{} {}", transfer.call, spec_.rank_name(transfer.peer))};
+WaitReason Mailbox::reason(const Transfer& transfer) const {
+  return {[&] { return fmt::format("{} {}", transfer.call, spec_.rank_name(transfer.peer)); }};
 }
 
 template <class Ready>
 bool Mailbox::await(const Transfer& transfer, const Ready& ready) {
   return barrier_.wait(
       transfer.channel.changed, ready, [&] { return std::vector<int>{transfer.peer}; },
-      [&] { return doing(transfer); }, transfer.waiting);
+      [&] { return reason(transfer); }, transfer.waiting);
 }
 
 template <class Ready>
 void Mailbox::require(const Transfer& transfer, const Ready& ready) {
   if (await(transfer, ready)) return;
-  barrier_.time_out({transfer.peer}, doing(transfer));
+  barrier_.time_out({transfer.peer}, reason(transfer));
 }
 
 void Mailbox::read(const Transfer& transfer, void* data, int64_t bytes) {

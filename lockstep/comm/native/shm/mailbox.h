@@ -70,7 +70,7 @@ class Mailbox {
   void fill_lane(const Transfer& transfer, LaneSender& lane, uint64_t number);
   bool take_offer(const Transfer& transfer, const Head& head, MessageSink& sink);
   void copy_together(const Transfer& transfer, const Origin& origin, std::byte* to, int64_t bytes);
-  Doing doing(const Transfer& transfer) const;
+  WaitReason reason(const Transfer& transfer) const;
   void reach(FaultPoint point) const {
     lockstep::reach(spec_.world_ranks[static_cast<size_t>(spec_.rank)], OpKind::kNone, point);
   }

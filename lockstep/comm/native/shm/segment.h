@@ -7,7 +7,7 @@
 
 #include "lockstep/base/rounding.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/comm/native/shm/door.h"
+#include "lockstep/comm/native/shm/fd_server.h"
 
 namespace lockstep::shm {
 

@@ -245,7 +245,7 @@ void ShmGroupImpl::refuse_counts(const shm::ExchangeCall::Disagreement& found,
                                 describe(barrier_.header()), spec_.rank_name(found.sender),
                                 found.sent, spec_.rank_name(spec_.rank), found.expected));
   barrier_.fail(error);
-  barrier_.check({}, {describe(header)});
+  barrier_.check({}, {[&] { return describe(header); }});
   throw error;  // another rank died while it wrote the group error; this one is as valid
 }
 

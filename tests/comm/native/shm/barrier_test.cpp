@@ -37,7 +37,7 @@ TEST(Barrier, WhoComesAtTheLastMomentIsNotLate) {
   EXPECT_TRUE(barrier.wait(
       event, has_come, [] { return std::vector<int>(); },
       [] {
-        return Doing{"barrier #1", 1};
+        return WaitReason{[] { return std::string("barrier #1"); }, 1};
       },
       Waiting{Deadline::after(0s), false}));
   EXPECT_GT(looks, 2);

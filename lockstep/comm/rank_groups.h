@@ -32,7 +32,7 @@ class Reception;
 ///
 /// A rank that ends the last of its groups in good order has left (world/lives.h). The end of its
 /// process is then a loss only in groups that wait for it.
-class Family {
+class RankGroups {
  public:
   /// A group, as the other groups of its rank see it.
   class Member {
@@ -42,12 +42,12 @@ class Family {
     virtual void give_up(const Error& error, Deadline deadline) noexcept = 0;
   };
 
-  /// The family of `world`'s rank; made if there is none. Cost: a request to the store, and one
-  /// more if it is made. Errors: the store's.
-  static std::shared_ptr<Family> of(const World& world, Deadline deadline);
-  ~Family();
-  Family(const Family&) = delete;
-  Family& operator=(const Family&) = delete;
+  /// The groups of `world`'s rank; made if there are none. Cost: a request to the store, and one
+  /// more if they are made. Errors: the store's.
+  static std::shared_ptr<RankGroups> of(const World& world, Deadline deadline);
+  ~RankGroups();
+  RankGroups(const RankGroups&) = delete;
+  RankGroups& operator=(const RankGroups&) = delete;
 
   /// Accepts connections of the rank's peers on other hosts; it listens from the first call on.
   /// `address`: this rank's, `secret`: the job's. Errors: the constructor's.
@@ -67,7 +67,7 @@ class Family {
   void lost(const Member* group, const std::vector<int>& ranks, const Error& error) noexcept;
 
  private:
-  explicit Family(const World& world);
+  explicit RankGroups(const World& world);
   void keep_alive();
   void say_left() const noexcept;
   void say_given_up(const std::string& why, Deadline limit) const;

@@ -1,4 +1,4 @@
-#include "lockstep/comm/native/shm/door.h"
+#include "lockstep/comm/native/shm/fd_server.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -35,23 +35,23 @@ constexpr std::chrono::seconds kPatienceOfOwner{1};
 /// The owner's thread may have to wait for a core, behind many ranks that connect at once.
 constexpr std::chrono::seconds kPatienceOfGuest{10};
 
-struct DoorName {
+struct FdServerAddress {
   sockaddr_un address{};
   socklen_t length = 0;
 };
 
 /// Any process can see that name and could take it later, so a client checks the user of the
 /// server.
-DoorName door_of(uint64_t word) {
+FdServerAddress server_address(uint64_t word) {
   const auto name = fmt::format("lockstep/door/{:x}", word);
-  DoorName place;
-  place.address.sun_family = AF_UNIX;
-  std::memcpy(place.address.sun_path + 1, name.data(), name.size());
-  place.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  return place;
+  FdServerAddress result;
+  result.address.sun_family = AF_UNIX;
+  std::memcpy(result.address.sun_path + 1, name.data(), name.size());
+  result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return result;
 }
 
-UniqueFd door_socket() {
+UniqueFd server_socket() {
   return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
@@ -114,9 +114,9 @@ void serve(int listener) {
 }
 
 UniqueFd listen_at(uint64_t word) {
-  UniqueFd listener = door_socket();
-  const DoorName place = door_of(word);
-  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&place.address), place.length) !=
+  UniqueFd listener = server_socket();
+  const FdServerAddress server = server_address(word);
+  if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&server.address), server.length) !=
           0 ||
       ::listen(listener.get(), SOMAXCONN) != 0) {
     throw io_error("unix socket for descriptors");
@@ -130,14 +130,14 @@ uint64_t random_word() {
   return word;
 }
 
-/// The door of this process, while a group holds it.
-struct OwnDoor {
+/// The descriptor server of this process, while a group holds it.
+struct OwnFdServer {
   Mutex mutex;
-  std::weak_ptr<const Door> door LOCKSTEP_GUARDED_BY(mutex);
+  std::weak_ptr<const FdServer> server LOCKSTEP_GUARDED_BY(mutex);
 };
 
-OwnDoor& own_door() {
-  static auto& own = *new OwnDoor;
+OwnFdServer& own_fd_server() {
+  static auto& own = *new OwnFdServer;
   return own;
 }
 
@@ -158,12 +158,12 @@ UniqueFd take_parcel(int socket) {
   return UniqueFd(handed);
 }
 
-UniqueFd ask_at_door(uint64_t word, int fd) {
-  const UniqueFd socket = door_socket();
-  const DoorName place = door_of(word);
+UniqueFd ask_fd_server(uint64_t word, int fd) {
+  const UniqueFd socket = server_socket();
+  const FdServerAddress server = server_address(word);
   if (!socket) return UniqueFd();
   limit_waits(socket.get(), kPatienceOfGuest);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&place.address), place.length) !=
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&server.address), server.length) !=
       0) {
     return UniqueFd();
   }
@@ -183,13 +183,13 @@ UniqueFd open_by_pid(const RemoteFd& remote, int flags) {
 
 }  // namespace
 
-Door::Door()
+FdServer::FdServer()
     : word_(random_word()),
       listener_(listen_at(word_)),
       not_in_child_(listener_.get()),
       thread_(start_thread_with_signals_blocked([this] { serve(listener_.get()); })) {}
 
-Door::~Door() {
+FdServer::~FdServer() {
   if (!is_of_this_process()) {
     leave_to_parent(thread_);
     return;
@@ -198,37 +198,37 @@ Door::~Door() {
   thread_.join();
 }
 
-std::shared_ptr<const Door> open_door() {
-  auto& own = own_door();
+std::shared_ptr<const FdServer> start_fd_server() {
+  auto& own = own_fd_server();
   const MutexLock lock(own.mutex);
-  auto door = own.door.lock();
-  if (door && door->is_of_this_process()) return door;
+  auto server = own.server.lock();
+  if (server && server->is_of_this_process()) return server;
   try {
-    door = std::make_shared<const Door>();
+    server = std::make_shared<const FdServer>();
   } catch (const std::exception& error) {
     log_debug(fmt::format("descriptors are not handed out: {}", error.what()));
     return nullptr;
   }
-  own.door = door;
-  return door;
+  own.server = server;
+  return server;
 }
 
 RemoteFd to_remote(int fd) {
-  auto& own = own_door();
+  auto& own = own_fd_server();
   const MutexLock lock(own.mutex);
-  const auto door = own.door.lock();
-  const bool open = door && door->is_of_this_process();
-  return {::getpid(), pid_space(), open ? door->word() : 0, fd};
+  const auto server = own.server.lock();
+  const bool open = server && server->is_of_this_process();
+  return {::getpid(), pid_space(), open ? server->word() : 0, fd};
 }
 
 std::string to_string(const RemoteFd& remote) {
-  return fmt::format("{} {} {:x} {}", remote.pid, remote.pid_space, remote.door, remote.fd);
+  return fmt::format("{} {} {:x} {}", remote.pid, remote.pid_space, remote.server, remote.fd);
 }
 
 std::optional<RemoteFd> parse_remote_fd(const std::string& text) {
   RemoteFd remote;
   const int found = std::sscanf(text.c_str(), "%" SCNd64 " %" SCNu64 " %" SCNx64 " %" SCNd32,
-                                &remote.pid, &remote.pid_space, &remote.door, &remote.fd);
+                                &remote.pid, &remote.pid_space, &remote.server, &remote.fd);
   return found == 4 ? std::optional(remote) : std::nullopt;
 }
 
@@ -236,7 +236,7 @@ UniqueFd open_remote(const RemoteFd& remote, int flags) {
   if (remote.pid_space != 0 && remote.pid_space == pid_space()) {
     if (UniqueFd opened = open_by_pid(remote, flags)) return opened;
   }
-  return ask_at_door(remote.door, remote.fd);
+  return ask_fd_server(remote.server, remote.fd);
 }
 
 }  // namespace lockstep::shm

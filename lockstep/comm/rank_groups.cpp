@@ -1,4 +1,4 @@
-#include "lockstep/comm/family.h"
+#include "lockstep/comm/rank_groups.h"
 
 #include <fmt/format.h>
 
@@ -18,10 +18,10 @@
 namespace lockstep {
 namespace {
 
-constexpr auto kStoreLimit = 1s;
+constexpr auto kRegistrationLimit = 1s;
 constexpr auto kSayLimit = 200ms;
-constexpr auto kKnownLate = 300ms;
-constexpr auto kKnownPause = 10ms;
+constexpr auto kCauseLate = 300ms;
+constexpr auto kCausePause = 10ms;
 constexpr std::string_view kElsewhere = "in another group: ";
 
 /// The cause of a group's end, as another group reports it.
@@ -32,60 +32,61 @@ Error cause_elsewhere(const Error& error) {
                cause.starts_with(kElsewhere) ? cause : std::string(kElsewhere) + cause);
 }
 
-/// The families of this process.
-struct Families {
+/// Of this process.
+struct AllRankGroups {
   Mutex mutex;
-  std::map<std::pair<Store*, int>, std::weak_ptr<Family>> by_rank LOCKSTEP_GUARDED_BY(mutex);
+  std::map<std::pair<Store*, int>, std::weak_ptr<RankGroups>> by_rank LOCKSTEP_GUARDED_BY(mutex);
 };
 
-Families& families() {
-  static auto& all = *new Families;
+AllRankGroups& all_rank_groups() {
+  static auto& all = *new AllRankGroups;
   return all;
 }
 
 }  // namespace
 
-std::shared_ptr<Family> Family::of(const World& world, Deadline deadline) {
+std::shared_ptr<RankGroups> RankGroups::of(const World& world, Deadline deadline) {
   // This runs before any rank may wait for this rank, and without holding up the other ranks of
   // this process.
   show_life(*world.store, world.rank, deadline);
-  std::shared_ptr<Family> family;
+  std::shared_ptr<RankGroups> groups;
   {
-    auto& all = families();
+    auto& all = all_rank_groups();
     const MutexLock lock(all.mutex);
     auto& known = all.by_rank[{world.store.get(), world.rank}];
-    family = known.lock();
-    if (family && family->generation_ == fork_generation()) return family;
-    family.reset(new Family(world));
-    known = family;
+    groups = known.lock();
+    if (groups && groups->generation_ == fork_generation()) return groups;
+    groups.reset(new RankGroups(world));
+    known = groups;
   }
   return_to_life(*world.store, world.rank, deadline);
-  return family;
+  return groups;
 }
 
-Family::Family(const World& world) : store_(world.store), rank_(world.rank) {
+RankGroups::RankGroups(const World& world) : store_(world.store), rank_(world.rank) {
   thread_ = start_thread_with_signals_blocked([this] { keep_alive(); });
 }
 
-std::shared_ptr<tcp::Reception> Family::reception(const std::string& address,
-                                                  const std::string& secret) {
+std::shared_ptr<tcp::Reception> RankGroups::reception(const std::string& address,
+                                                      const std::string& secret) {
   const MutexLock lock(mutex_);
   if (!reception_) reception_ = std::make_shared<tcp::Reception>(rank_, address, secret);
   return reception_;
 }
 
-void Family::add(Member* group) {
+void RankGroups::add(Member* group) {
   const MutexLock lock(members_mutex_);
   members_.push_back(group);
 }
 
-void Family::remove(Member* group) {
+void RankGroups::remove(Member* group) {
   const MutexLock lock(members_mutex_);
   std::erase(members_, group);
 }
 
-void Family::lost(const Member* group, const std::vector<int>& ranks, const Error& error) noexcept {
-  const auto limit = Deadline::after(kStoreLimit);
+void RankGroups::lost(const Member* group, const std::vector<int>& ranks,
+                      const Error& error) noexcept {
+  const auto limit = Deadline::after(kRegistrationLimit);
   try {
     const auto cause = cause_elsewhere(error);
     const bool is_certain = std::string_view(cause.what()).ends_with(kDied);
@@ -101,7 +102,7 @@ void Family::lost(const Member* group, const std::vector<int>& ranks, const Erro
   }
 }
 
-void Family::say_given_up(const std::string& why, Deadline limit) const {
+void RankGroups::say_given_up(const std::string& why, Deadline limit) const {
   try {
     give_up_life(*store_, rank_, why, limit);
   } catch (const std::exception& store_error) {
@@ -112,8 +113,8 @@ void Family::say_given_up(const std::string& why, Deadline limit) const {
 
 /// The store may learn of a death later than the group: an ending process frees its memory (90 ms
 /// per GiB) before it closes connections.
-bool Family::any_died(const std::vector<int>& ranks, Deadline limit) const {
-  const auto patience = Deadline::after(kKnownLate);
+bool RankGroups::any_died(const std::vector<int>& ranks, Deadline limit) const {
+  const auto patience = Deadline::after(kCauseLate);
   while (true) {
     try {
       const auto dead = dead_ranks(*store_, ranks, limit);
@@ -123,11 +124,11 @@ bool Family::any_died(const std::vector<int>& ranks, Deadline limit) const {
       return true;  // the store has ended with the rank or agent that served it
     }
     if (patience.passed()) return false;
-    std::this_thread::sleep_for(kKnownPause);
+    std::this_thread::sleep_for(kCausePause);
   }
 }
 
-Family::~Family() {
+RankGroups::~RankGroups() {
   if (generation_ != fork_generation()) {
     // The thread does not exist in the child; its state belongs to the parent.
     leave_to_parent(thread_);
@@ -145,10 +146,10 @@ Family::~Family() {
 
 /// This runs while the process still sends heartbeats: a rank that finds it gone also finds this
 /// entry.
-void Family::say_left() const noexcept {
+void RankGroups::say_left() const noexcept {
   try {
     leave_life(*store_, rank_, Deadline::after(kSayLimit));
-    auto& all = families();
+    auto& all = all_rank_groups();
     bool returned = false;  // another thread has made a group in the meantime
     {
       const MutexLock lock(all.mutex);
@@ -160,7 +161,7 @@ void Family::say_left() const noexcept {
   }
 }
 
-void Family::keep_alive() {
+void RankGroups::keep_alive() {
   MutexLock lock(mutex_);
   while (!ending_) {
     const auto slice = Deadline::after(kLifeTtl / 3);
@@ -168,7 +169,7 @@ void Family::keep_alive() {
     if (ending_) return;
     lock.unlock();
     try {
-      show_life(*store_, rank_, Deadline::after(kStoreLimit));
+      show_life(*store_, rank_, Deadline::after(kRegistrationLimit));
     } catch (const std::exception& error) {
       log_debug(fmt::format("rank {} cannot send a heartbeat: {}", rank_, error.what()));
     }
