@@ -147,8 +147,8 @@ std::vector<std::string> launcher_hosts(const Environment& environment) {
 std::string wait_for_name(const std::string& host, Deadline deadline, const NameWait& how) {
   std::string short_name = host.substr(0, host.find('.'));
   const auto began = std::chrono::steady_clock::now();
-  const auto patience = Deadline::after(how.say_after);
-  bool said = false;
+  const auto patience = Deadline::after(how.report_after);
+  bool reported = false;
   while (true) {
     const bool last = deadline.passed();  // even a slow lookup is not the only one
     if (how.known(host)) return host;
@@ -160,9 +160,9 @@ std::string wait_for_name(const std::string& host, Deadline deadline, const Name
                               "s: check the name, or give its address as a number",
                               host, spent.count()));
     }
-    if (patience.passed() && !said) {
+    if (patience.passed() && !reported) {
       log_info(fmt::format("waits for the name of host '{}', which is not known here yet", host));
-      said = true;
+      reported = true;
     }
     std::this_thread::sleep_for(std::min(how.pause, deadline.left()));
   }

@@ -61,8 +61,8 @@ std::vector<std::string> launcher_hosts(const Environment& environment);
 
 struct NameWait {
   std::function<bool(const std::string&)> known = can_resolve;
-  std::chrono::milliseconds say_after{5000};  ///< After this time it logs its wait, once.
-  std::chrono::milliseconds pause{200};       ///< Between two lookups.
+  std::chrono::milliseconds report_after{5000};  ///< After this time it logs its wait, once.
+  std::chrono::milliseconds pause{200};          ///< Between two lookups.
 };
 
 /// `host` once it can be resolved: a pod's name is published some time after the pod's start. An

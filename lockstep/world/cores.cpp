@@ -127,7 +127,7 @@ int cores_of_rank(int cpus, int sharers, double quota, int local_size) {
                   cores_within(cpus, quota / std::max(1, local_size)));
 }
 
-void tell_my_cpus(const World& world, const std::vector<int>& cpus, Deadline deadline) {
+void publish_cpus(const World& world, const std::vector<int>& cpus, Deadline deadline) {
   if (world.local_size == 1) return;
   world.store->add(key_of_cpus(world, cpus), 1, deadline);
   world.store->set(cpus_key(world, std::to_string(world.local_rank)), "", deadline);

@@ -36,10 +36,10 @@ inline constexpr char kCpuSharersVariable[] = "LOCKSTEP_CPU_SHARERS";
 /// if its launcher has bound it to a part of them. A launcher that binds ranks gives each its own;
 /// a rank that may run on all CPUs shares them with all. Call before ranks_on_my_cpus() if there is
 /// no agent of ours. Errors: kTimeout.
-void tell_my_cpus(const World& world, const std::vector<int>& cpus, Deadline deadline);
+void publish_cpus(const World& world, const std::vector<int>& cpus, Deadline deadline);
 
 /// Number of ranks of this host with these CPUs, including this one: from the agent, else from
-/// tell_my_cpus(), else all.
+/// publish_cpus(), else all.
 int ranks_on_my_cpus(const World& world, const std::vector<int>& cpus);
 
 /// Cores that this rank does not share; see cores_of_rank(). At least 1.

@@ -74,7 +74,7 @@ bool show_life(Store& store, int rank, Deadline deadline) {
   return store.set_with_lease(key_of(rank), who, kLifeTtl, deadline);
 }
 
-std::string who_lives(Store& store, int rank, Deadline deadline) {
+std::string registered_process(Store& store, int rank, Deadline deadline) {
   return store.try_get(key_of(rank), deadline).value_or("a process that has ended since");
 }
 

@@ -13,10 +13,10 @@ namespace lockstep {
 /// Announces that `rank` lives, by a leased key "life/RANK", which exists until the process's
 /// client of the store is gone. A further call renews it; an otherwise silent client must do so
 /// within kLifeTtl, or it is disconnected. False: another live process holds the key; see
-/// who_lives(). One request. Errors: the store's.
+/// registered_process(). One request. Errors: the store's.
 bool show_life(Store& store, int rank, Deadline deadline);
 /// "process 3819 of host a": the process that has come as `rank`. One request. Errors: the store's.
-std::string who_lives(Store& store, int rank, Deadline deadline);
+std::string registered_process(Store& store, int rank, Deadline deadline);
 /// The longest possible: a frozen rank does not count as dead.
 inline constexpr auto kLifeTtl = kMaxLeaseTtl;
 

@@ -47,7 +47,7 @@ RankPlace parse_place(const std::string& text) {
 }
 
 /// Rank 0 reads all reports, and writes each rank's place.
-void tell_places(Store& store, int size, Deadline deadline) {
+void publish_places(Store& store, int size, Deadline deadline) {
   std::vector<PlaceReport> reports;
   for (int rank = 0; rank < size; ++rank)
     reports.push_back(parse_report(store.get(fmt::format("places/report/{}", rank), deadline)));
@@ -92,7 +92,7 @@ bool has_unknown_place(const Identity& id) {
 void find_place(Store& store, const std::string& host_id, Identity* id, Deadline deadline) {
   store.set(fmt::format("places/report/{}", id->rank),
             fmt::format("{} {}", id->local_rank, host_id), deadline);
-  if (id->rank == 0) tell_places(store, id->size, deadline);
+  if (id->rank == 0) publish_places(store, id->size, deadline);
   const RankPlace place = parse_place(store.get(place_key(id->rank), deadline));
   id->local_rank = place.local_rank;
   id->local_size = place.local_size;

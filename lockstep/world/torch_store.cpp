@@ -103,7 +103,7 @@ std::shared_ptr<Store> serve_and_connect(const Identity& identity, Deadline dead
                             deadline);
 }
 
-void say_that_it_waits(const Identity& identity, const std::string& place) {
+void report_waiting(const Identity& identity, const std::string& place) {
   // One rank a host logs it, if that is known; on rank 0's host the next one.
   if (identity.local_rank > 0 && identity.rank != 1) return;
   log_info(fmt::format("rank {} waits for rank 0 to serve the store at {}", identity.rank, place));
@@ -118,7 +118,7 @@ std::shared_ptr<Store> connect(const Identity& identity, Deadline deadline) {
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
     }
-    say_that_it_waits(identity, to_string(identity.master));
+    report_waiting(identity, to_string(identity.master));
     return connect_store(identity.master, proof, deadline);
   } catch (const WrongSecret& error) {
     throw Error(error.code(), fmt::format("{}, or the number of ranks, which is {} here",
@@ -142,16 +142,16 @@ std::shared_ptr<Store> search_store(const Identity& identity, Deadline deadline)
   std::vector<Endpoint> places;
   for (const int port : ports) places.push_back({identity.master.host, port});
   const auto silent_until = Deadline::after(kSilentFor);
-  bool said = false;
+  bool reported = false;
   for (auto patience = std::chrono::milliseconds(100); !deadline.passed();
        patience = std::min(patience * 2, std::chrono::milliseconds(3000))) {
     const auto served = served_places(places, deadline, patience);
     auto found = try_stores(served, proof_of(identity), deadline, patience);
     if (found.store) return found.store;
     std::this_thread::sleep_for(std::min(kRoundPause, deadline.left()));
-    if (said || !silent_until.passed()) continue;
-    said = true;
-    say_that_it_waits(identity, identity.master.host);
+    if (reported || !silent_until.passed()) continue;
+    reported = true;
+    report_waiting(identity, identity.master.host);
   }
   throw Error(ErrorCode::kTimeout,
               fmt::format("rank {}: no store of this job at {} on ports {}; is rank 0 running, "

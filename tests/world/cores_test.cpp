@@ -30,11 +30,11 @@ TEST(RanksOnMyCpus, AreAllUnlessALauncherHasBoundThem) {
   }
   World other = world;
   other.local_rank = 1;
-  tell_my_cpus(other, mine, Deadline::after(60s));
+  publish_cpus(other, mine, Deadline::after(60s));
   // The only core of a host is no part of it, so a rank there shares it with all.
   const bool one_core = ::sysconf(_SC_NPROCESSORS_ONLN) == 1;
   EXPECT_EQ(ranks_on_my_cpus(world, mine), one_core ? 4 : 1) << "one has told that it has them";
-  tell_my_cpus(world, mine, Deadline::after(60s));
+  publish_cpus(world, mine, Deadline::after(60s));
   EXPECT_EQ(ranks_on_my_cpus(world, mine), one_core ? 4 : 2);
 }
 

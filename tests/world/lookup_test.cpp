@@ -14,12 +14,12 @@ using Names = std::vector<std::string>;
 class Resolver {
  public:
   Resolver(std::string name, size_t after) : name_(std::move(name)), after_(after) {}
-  NameWait wait(std::chrono::milliseconds say_after) {
+  NameWait wait(std::chrono::milliseconds report_after) {
     const auto ask = [this](const std::string& name) {
       asked.push_back(name);
       return name == name_ && asked.size() > after_;
     };
-    return {ask, say_after, 1ms};
+    return {ask, report_after, 1ms};
   }
   Names asked;
 

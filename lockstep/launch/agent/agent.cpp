@@ -11,7 +11,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/deadline.h"
 #include "lockstep/launch/agent/error_file.h"
-#include "lockstep/launch/agent/last_words.h"
+#include "lockstep/launch/agent/final_report.h"
 #include "lockstep/launch/agent/log_folder.h"
 #include "lockstep/launch/agent/output/worker_lines.h"
 #include "lockstep/launch/agent/worker_command.h"
@@ -118,8 +118,8 @@ int Agent::run(const JobAssignment& assignment) {
 
 void Agent::begin_generation(const JobAssignment& assignment) {
   assignment_ = assignment;
-  said_leave_ = false;
-  said_kill_by_.reset();
+  leave_handled_ = false;
+  handled_kill_by_.reset();
   if (rendezvous_->first_connection_fd() >= 0)
     poller_.add(rendezvous_->first_connection_fd(), kFirstConnection);
   if (rendezvous_->first_torch_connection_fd() >= 0)
@@ -134,7 +134,7 @@ void Agent::begin_generation(const JobAssignment& assignment) {
   workers_.emplace(setup_, assignment_, attempt_folder_);
   if (!reading_) workers_->set_reading(false);
   if (listing_.written()) register_job();
-  tell(GenerationStarted{workers_->size()});
+  dispatch(GenerationStarted{workers_->size()});
 }
 
 /// Files that were there before may be missing for a moment, as on a file server. Workers that
@@ -175,10 +175,10 @@ void Agent::loop() {
     lines_->are_of(std::chrono::steady_clock::now());
     for (const epoll_event& event : ready) on_ready(event.data.u64);
     if (orphans_ended_) reap_orphans();
-    if (is_time(state_.act_at)) tell(TimePassed{});
+    if (is_time(state_.act_at)) dispatch(TimePassed{});
     if (is_time(listing_.due())) register_job();
     if (is_time(room_.due())) room_.look(attempt_folder_);
-    while (ask_) hear();
+    while (ask_) read_status();
     flush_console();
   }
 }
@@ -194,7 +194,7 @@ int Agent::wait_ms() const {
 void Agent::on_ready(uint64_t tag) {
   switch (tag & kKindMask) {
     case kWorkerEnded:
-      if (const auto end = workers_->take_end(static_cast<int>(tag & ~kKindMask))) tell(*end);
+      if (const auto end = workers_->take_end(static_cast<int>(tag & ~kKindMask))) dispatch(*end);
       return;
     case kWorkerOut:
     case kWorkerErr:
@@ -218,11 +218,11 @@ void Agent::on_signals() {
     if (signal == SIGCHLD) {
       orphans_ended_ = true;
     } else if (signal == SIGTSTP) {
-      stand_still();
+      suspend();
     } else if (signal == SIGCONT) {
-      go_on();
+      resume();
     } else {
-      tell(SignalCame{signal});
+      dispatch(SignalCame{signal});
     }
   }
 }
@@ -230,20 +230,20 @@ void Agent::on_signals() {
 /// Ctrl-Z: stops the ranks, whose groups have no terminal and would not see it, then this process.
 /// Where a starter is at the terminal, the starter stops instead, and this agent waits for its
 /// SIGCONT.
-void Agent::stand_still() {
+void Agent::suspend() {
   if (!options_.started_by_starter && !may_be_stopped()) return;
-  if (!stood_since_) stood_since_ = std::chrono::steady_clock::now();
+  if (!suspended_since_) suspended_since_ = std::chrono::steady_clock::now();
   if (workers_) workers_->send(remaining(state_), SIGSTOP);
   if (options_.started_by_starter) return;
   ::raise(SIGSTOP);
-  go_on();
+  resume();
 }
 
-void Agent::go_on() {
-  if (!stood_since_) return;
+void Agent::resume() {
+  if (!suspended_since_) return;
   if (workers_) workers_->send(remaining(state_), SIGCONT);
-  tell(StoodStill{std::chrono::steady_clock::now() - *stood_since_});
-  stood_since_.reset();
+  dispatch(Resumed{std::chrono::steady_clock::now() - *suspended_since_});
+  suspended_since_.reset();
 }
 
 void Agent::reap_orphans() {
@@ -257,7 +257,7 @@ void Agent::reap_orphans() {
     reap(pid);
   }
   if (!workers_) return;
-  for (const int local_rank : workers_->gone_groups()) tell(GroupGone{local_rank});
+  for (const int local_rank : workers_->gone_groups()) dispatch(GroupGone{local_rank});
 }
 
 void Agent::on_first_connection() {
@@ -271,24 +271,24 @@ void Agent::on_first_torch_connection() {
 }
 
 /// Takes the job's status, and the next generation when it is there.
-void Agent::hear() {
+void Agent::read_status() {
   ask_ = false;
   const JobStatus status = rendezvous_->job_status();
   if (status.end && !end_) {
     end_ = status.end;
-    tell(JobOver{});
-  } else if (status.leave && !end_ && (!said_leave_ || status.kill_by != said_kill_by_)) {
-    if (!said_leave_ && state_.stop_signal == 0) say_restart(status);
-    said_leave_ = true;
-    said_kill_by_ = status.kill_by;
-    if (workers_ && !status.failure) workers_->tell_job_goes_on();
-    tell(GenerationOver{status.kill_by});
+    dispatch(JobOver{});
+  } else if (status.leave && !end_ && (!leave_handled_ || status.kill_by != handled_kill_by_)) {
+    if (!leave_handled_ && state_.stop_signal == 0) report_restart(status);
+    leave_handled_ = true;
+    handled_kill_by_ = status.kill_by;
+    if (workers_ && !status.failure) workers_->announce_job_goes_on();
+    dispatch(GenerationOver{status.kill_by});
   }
   if (state_.phase != AgentState::Phase::kBetween) return;
   if (const auto assignment = rendezvous_->next()) begin_again(*assignment);
 }
 
-void Agent::say_restart(const JobStatus& status) {
+void Agent::report_restart(const JobStatus& status) {
   std::string line = "lockstep run: ";
   if (status.failure) {
     line +=
@@ -321,10 +321,11 @@ void Agent::flush_console() {
     if (workers_) workers_->set_reading(reading_);
   }
   // Treat it as SIGPIPE, as any program whose output has no reader.
-  if (console_->broken() && state_.phase == AgentState::Phase::kRunning) tell(SignalCame{SIGPIPE});
+  if (console_->broken() && state_.phase == AgentState::Phase::kRunning)
+    dispatch(SignalCame{SIGPIPE});
 }
 
-void Agent::tell(const AgentEvent& event) {
+void Agent::dispatch(const AgentEvent& event) {
   for (const AgentAction& action : advance(&state_, event, std::chrono::steady_clock::now())) {
     std::visit([this](const auto& each) { act(each); }, action);
   }
@@ -360,7 +361,7 @@ void Agent::act(const PublishGone&) {
   ask_ = true;
 }
 
-void Agent::act(const SayWaiting&) {
+void Agent::act(const ReportWaiting&) {
   std::vector<int> ranks;
   for (const int local_rank : remaining(state_)) {
     ranks.push_back(assignment_.ranks.first_rank + local_rank);
@@ -406,8 +407,8 @@ int Agent::finish() {
   // Nothing runs any more, and no file is left behind. From here on a signal ends this program,
   // even while its output has no reader.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);
-  return LastWords{options_, assignment_, state_, console_}.say(code, failure,
-                                                                end_ ? end_->why_not_again : "");
+  return FinalReport{options_, assignment_, state_, console_}.write(code, failure,
+                                                              end_ ? end_->why_not_again : "");
 }
 
 }  // namespace lockstep

@@ -44,25 +44,25 @@ class Agent {
   int wait_ms() const;
   void on_ready(uint64_t tag);
   void on_signals();
-  void stand_still();
-  void go_on();
+  void suspend();
+  void resume();
   void on_first_connection();
   void on_first_torch_connection();
   void reap_orphans();
-  void hear();
-  void say_restart(const JobStatus& status);
+  void read_status();
+  void report_restart(const JobStatus& status);
   void flush_console();
   void register_job();
   std::vector<std::string> own_files() const;
   void pass_on_error_file(const Failure& failure) const;
 
-  void tell(const AgentEvent& event);
+  void dispatch(const AgentEvent& event);
   void act(const SendSignal& action);
   void act(const PublishFailure& action);
   void act(const PublishSignal& action);
   void act(const PublishSuccess& action);
   void act(const PublishGone& action);
-  void act(const SayWaiting& action);
+  void act(const ReportWaiting& action);
 
   int finish();
   std::optional<Failure> first_failure() const;
@@ -88,10 +88,10 @@ class Agent {
   bool reading_ = true;
   int watched_stream_ = -1;  ///< Stream of the console that is polled for POLLOUT.
   bool orphans_ended_ = false;
-  bool ask_ = false;         ///< The job's status may have changed.
-  bool said_leave_ = false;  ///< A job status with leave has been taken in this generation.
-  std::optional<AgentTime> said_kill_by_;
-  std::optional<AgentTime> stood_since_;  ///< When the ranks were stopped.
+  bool ask_ = false;            ///< The job's status may have changed.
+  bool leave_handled_ = false;  ///< A job status with leave has been taken in this generation.
+  std::optional<AgentTime> handled_kill_by_;
+  std::optional<AgentTime> suspended_since_;  ///< When the ranks were stopped.
   std::optional<JobEnd> end_;
 };
 

@@ -12,7 +12,7 @@ using Phase = AgentState::Phase;
 using Actions = std::vector<AgentAction>;
 
 /// After this time the user is told which ranks have not ended.
-constexpr std::chrono::seconds kSayAfter{3};
+constexpr std::chrono::seconds kReportWaitingAfter{3};
 /// A killed process that lives longer than this hangs in the kernel; give it up.
 constexpr std::chrono::seconds kKillPatience{60};
 
@@ -28,7 +28,7 @@ bool stopping(const AgentState& state) {
 void begin_stop(AgentState* state, int signal, AgentTime now, Actions* actions) {
   state->phase = Phase::kStopping;
   state->kill_at = now + state->grace;
-  state->act_at = std::min(*state->kill_at, now + kSayAfter);
+  state->act_at = std::min(*state->kill_at, now + kReportWaitingAfter);
   actions->push_back(SendSignal{signal});
 }
 
@@ -43,7 +43,7 @@ void end_generation(AgentState* state, Actions* actions) {
   state->act_at.reset();
   if (state->stop_signal != 0 || state->job_over) {
     state->phase = Phase::kFinished;
-  } else if (state->first_failed || state->told_to_leave) {
+  } else if (state->first_failed || state->must_leave) {
     state->phase = Phase::kBetween;
     actions->push_back(PublishGone{});
   } else {
@@ -104,7 +104,7 @@ void on(AgentState* state, const SignalCame& event, AgentTime now, Actions* acti
 }
 
 void on(AgentState* state, const GenerationOver& event, AgentTime now, Actions* actions) {
-  state->told_to_leave = true;
+  state->must_leave = true;
   if (state->phase == Phase::kRunning) begin_stop(state, SIGTERM, now, actions);
   if (state->phase == Phase::kWaiting) end_generation(state, actions);
   if (state->phase != Phase::kStopping || !event.kill_by) return;
@@ -140,11 +140,11 @@ void on(AgentState* state, const TimePassed&, AgentTime now, Actions* actions) {
     begin_kill(state, now, actions);
   } else {
     state->act_at = state->kill_at;
-    actions->push_back(SayWaiting{});
+    actions->push_back(ReportWaiting{});
   }
 }
 
-void on(AgentState* state, const StoodStill& event, AgentTime, Actions*) {
+void on(AgentState* state, const Resumed& event, AgentTime, Actions*) {
   const auto time = std::chrono::duration_cast<AgentTime::duration>(event.time);
   if (state->act_at) *state->act_at += time;
   if (state->kill_at) *state->kill_at += time;
@@ -198,7 +198,7 @@ int exit_code(const AgentState& state, const std::optional<ExitStatus>& job) {
     return worker.ended ? worker.status.shell_code() : 1;
   }
   if (state.stop_signal != 0) return code_after_signal(state);
-  return state.told_to_leave ? 1 : 0;  // 1: this node cannot go on with the job
+  return state.must_leave ? 1 : 0;  // 1: this node cannot go on with the job
 }
 
 }  // namespace lockstep

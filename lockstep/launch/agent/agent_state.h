@@ -35,7 +35,7 @@ struct AgentState {
   std::optional<AgentTime> act_at;   ///< When to send TimePassed.
   std::optional<AgentTime> kill_at;  ///< End of the grace.
   std::optional<int> first_failed;   ///< Local rank of the worker that failed first here.
-  bool told_to_leave = false;        ///< This node must leave the generation.
+  bool must_leave = false;           ///< This node must leave the generation.
   bool job_over = false;
   bool ended_by_job = false;   ///< The job was over before a signal told this node to end.
   int stop_signal = 0;         ///< The signal that was forwarded to end this node's part.
@@ -72,11 +72,11 @@ struct GenerationStarted {
 };
 struct TimePassed {};
 /// Agent and workers were stopped for this long, which counts for no grace.
-struct StoodStill {
+struct Resumed {
   std::chrono::nanoseconds time{0};
 };
 using AgentEvent = std::variant<WorkerEnded, GroupGone, SignalCame, GenerationOver, JobOver,
-                                GenerationStarted, TimePassed, StoodStill>;
+                                GenerationStarted, TimePassed, Resumed>;
 
 /// To every process of every worker that is not gone.
 struct SendSignal {
@@ -94,10 +94,10 @@ struct PublishSignal {
 struct PublishSuccess {};
 /// Tell the other nodes that no worker is left here, so that the next generation may begin.
 struct PublishGone {};
-/// Tell the user which ranks have not ended yet.
-struct SayWaiting {};
+/// Names the ranks that have not ended yet to the user.
+struct ReportWaiting {};
 using AgentAction = std::variant<SendSignal, PublishFailure, PublishSignal, PublishSuccess,
-                                 PublishGone, SayWaiting>;
+                                 PublishGone, ReportWaiting>;
 
 /// Changes `state` as `event` demands and returns what must be done, in this order.
 std::vector<AgentAction> advance(AgentState* state, const AgentEvent& event, AgentTime now);

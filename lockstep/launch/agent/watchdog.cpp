@@ -159,14 +159,14 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::watch(pid_t group) {
-  tell(group);
+  send(group);
 }
 
 void Watchdog::forget(pid_t group) {
-  tell(-group);
+  send(-group);
 }
 
-void Watchdog::tell(pid_t message) {
+void Watchdog::send(pid_t message) {
   // The agent ignores SIGPIPE: the job goes on if somebody killed the watchdog.
   [[maybe_unused]] const ssize_t put = ::write(pipe_.get(), &message, sizeof message);
 }

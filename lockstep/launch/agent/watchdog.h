@@ -34,7 +34,7 @@ class Watchdog {
   pid_t pid() const { return pid_; }
 
  private:
-  void tell(pid_t message);
+  void send(pid_t message);
 
   UniqueFd pipe_;
   pid_t pid_ = -1;

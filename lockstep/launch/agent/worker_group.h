@@ -54,7 +54,7 @@ class WorkerGroup {
   std::string steps_path() const { return steps_.path(); }
   /// Tells the workers that the generation is over because nodes came or went, not because the job
   /// ended.
-  void tell_job_goes_on() const { steps_.tell_job_goes_on(); }
+  void announce_job_goes_on() const { steps_.announce_job_goes_on(); }
   int size() const { return static_cast<int>(workers_.size()); }
 
   /// How that worker ended; nothing if it has not. For the first that did not end well, also which

@@ -54,7 +54,7 @@ std::string make_log_dir() {
   return folder;
 }
 
-int say(int exit_code, const std::string& problem) {
+int report_problem(int exit_code, const std::string& problem) {
   std::fprintf(stderr, "lockstep: error: %s\n", problem.c_str());
   return exit_code;
 }
@@ -83,7 +83,8 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
     return 0;
   }
   if (!options.work_folder.empty() && ::chdir(options.work_folder.c_str()) != 0) {
-    return say(2, "--wdir: cannot go to " + options.work_folder + ": " + std::strerror(errno));
+    return report_problem(
+        2, "--wdir: cannot go to " + options.work_folder + ": " + std::strerror(errno));
   }
   if (!options.hosts.empty() || !options.host_file.empty()) {
     return start_on_hosts(options, words, environment);
@@ -96,12 +97,12 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   options.started_by_starter = started_by_starter;
   const std::string script = python_script(options);
   if (!script.empty() && ::access(script.c_str(), R_OK) != 0) {
-    return say(127, "cannot read script " + script + ": " + std::strerror(errno));
+    return report_problem(127, "cannot read script " + script + ": " + std::strerror(errno));
   }
   options.program = program_name(options);
   options.command = worker_command(options, environment);
   const Program program = find_program(options.command[0], program_search_path());
-  if (program.exit_code != 0) return say(program.exit_code, program.problem);
+  if (program.exit_code != 0) return report_problem(program.exit_code, program.problem);
   if (options.core_binding != CoreBinding::kNone) {
     options.cpus_of_ranks = cpus_of_ranks(read_cpu_topology("", usable_cpus(), environment),
                                           options.core_binding, options.nproc_per_node);
@@ -121,7 +122,7 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
     Agent agent(options, environment, rendezvous.get(), &console, program.path);
     return agent.run();
   } catch (const ExecError& error) {
-    return say(126, error.what());
+    return report_problem(126, error.what());
   }
 }
 

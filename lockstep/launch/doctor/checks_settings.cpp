@@ -59,7 +59,7 @@ class OpenPorts {
     reserved_ += (reserved_.empty() ? "" : ",") + range;
   }
 
-  void say(const std::string& host, RowBuilder* rows) const {
+  void report(const std::string& host, RowBuilder* rows) const {
     if (text_.empty()) return;
     rows->add(CheckResult::kWarn, host, text_ + " can be taken by any connection of the host",
               "sudo sysctl -w net.ipv4.ip_local_reserved_ports=" + reserved_);
@@ -131,7 +131,7 @@ CheckRows check_reserved_ports(const Findings& all) {
     for (const ListeningPort& port : host.facts.ports) {
       if (port.asked != 0) open.want(port.asked, port.asked, "port");
     }
-    open.say(host.name, &rows);
+    open.report(host.name, &rows);
   }
   return rows.finish(devices ? "HCCL's ports are kept free" : "none needed");
 }

@@ -133,7 +133,7 @@ Steps ProgressMemory::steps() const {
   return expected ? Steps::kNone : Steps::kUnknown;
 }
 
-void ProgressMemory::tell_job_goes_on() const {
+void ProgressMemory::announce_job_goes_on() const {
   struct stat status {};
   if (::fstat(memory_.get(), &status) != 0) return;
   const char yes = 1;

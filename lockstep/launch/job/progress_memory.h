@@ -24,7 +24,7 @@ class ProgressMemory {
   Steps steps() const;
 
   /// See job_goes_on(). An error here only keeps the workers from knowing it.
-  void tell_job_goes_on() const;
+  void announce_job_goes_on() const;
 
  private:
   UniqueFd memory_;

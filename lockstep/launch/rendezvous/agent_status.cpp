@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 /// Limit of the agent's loop for a call to a rendezvous store that hangs.
-constexpr auto kSayLimit = std::chrono::seconds(2);
+constexpr auto kPublishLimit = std::chrono::seconds(2);
 /// Limit of a failure's texts, so that a record of it stays within its own limit.
 constexpr size_t kMaxLine = 2000;
 
@@ -65,27 +65,28 @@ void AgentStatus::failed(const Failure& failure) {
   {
     MutexLock lock(mutex_);
     if (assignment_ || !store_) return;
-    unsaid_ = {request_.generation, to_json(shortened(failure))};
+    pending_failure_ = {request_.generation, to_json(shortened(failure))};
   }
   try {
-    say_failure(Deadline::after(kSayLimit));
+    publish_failure(Deadline::after(kPublishLimit));
   } catch (const Error&) {
     // The thread repeats it, or sees that the store is gone; that ends this generation too.
   }
 }
 
-void AgentStatus::say_failure(Deadline deadline) {
+void AgentStatus::publish_failure(Deadline deadline) {
   std::shared_ptr<Store> store;
-  Unsaid unsaid;
+  PendingFailure pending;
   {
     MutexLock lock(mutex_);
-    if (!unsaid_ || !store_) return;
+    if (!pending_failure_ || !store_) return;
     store = store_;
-    unsaid = *unsaid_;
+    pending = *pending_failure_;
   }
-  store->compare_set(keys::failure(unsaid.generation), std::nullopt, unsaid.text, deadline);
+  store->compare_set(keys::failure(pending.generation), std::nullopt, pending.text, deadline);
   MutexLock lock(mutex_);
-  if (unsaid_ && unsaid_->generation == unsaid.generation) unsaid_.reset();
+  if (pending_failure_ && pending_failure_->generation == pending.generation)
+    pending_failure_.reset();
 }
 
 void AgentStatus::ended_work(NodeWork work, bool stepped) {
@@ -95,7 +96,7 @@ void AgentStatus::ended_work(NodeWork work, bool stepped) {
     request_.work = work;
     request_.stepped = request_.stepped || stepped;
   }
-  say_quietly();
+  publish_quietly();
 }
 
 void AgentStatus::leave(int signal) {
@@ -103,18 +104,18 @@ void AgentStatus::leave(int signal) {
     MutexLock lock(mutex_);
     request_.leaving = signal;
   }
-  say_quietly();
+  publish_quietly();
 }
 
-void AgentStatus::say_quietly() {
+void AgentStatus::publish_quietly() {
   std::chrono::milliseconds ttl{};
   {
     MutexLock lock(mutex_);
-    if (!store_ || !said_) return;
+    if (!store_ || !published_) return;
     ttl = ttl_;
   }
   try {
-    say(ttl, Deadline::after(kSayLimit));
+    publish(ttl, Deadline::after(kPublishLimit));
   } catch (const Error&) {
     // The thread repeats it if the job goes on.
   }
@@ -123,46 +124,46 @@ void AgentStatus::say_quietly() {
 void AgentStatus::use(std::shared_ptr<Store> store) {
   MutexLock lock(mutex_);
   store_ = std::move(store);
-  said_ = false;
-  unsaid_.reset();  // the loss of a store ends its generation
+  published_ = false;
+  pending_failure_.reset();  // the loss of a store ends its generation
 }
 
-std::optional<bool> AgentStatus::say(std::chrono::milliseconds ttl, Deadline deadline) {
+std::optional<bool> AgentStatus::publish(std::chrono::milliseconds ttl, Deadline deadline) {
   {
     MutexLock lock(mutex_);
     ttl_ = ttl;
-    said_ = true;
-    say_again_ = saying_;
-    if (saying_) return std::nullopt;  // a store that hangs delays nothing else
-    saying_ = true;
+    published_ = true;
+    publish_again_ = publishing_;
+    if (publishing_) return std::nullopt;  // a store that hangs delays nothing else
+    publishing_ = true;
   }
   while (true) {
     try {
-      const bool leased = publish_join_request(ttl, deadline);
-      if (said_all()) return leased;
+      const bool leased = write_join_request(ttl, deadline);
+      if (published_all()) return leased;
     } catch (...) {
-      if (said_all()) throw;
+      if (published_all()) throw;
     }
   }
 }
 
-bool AgentStatus::publish_join_request(std::chrono::milliseconds ttl, Deadline deadline) {
+bool AgentStatus::write_join_request(std::chrono::milliseconds ttl, Deadline deadline) {
   std::shared_ptr<Store> store;
   std::string text;
   {
     MutexLock lock(mutex_);
     store = store_;
     text = to_json(request_);
-    say_again_ = false;
+    publish_again_ = false;
   }
   return !store || store->set_with_lease(keys::agent(id_), text, ttl, deadline);
 }
 
 /// False: the join request has changed meanwhile.
-bool AgentStatus::said_all() {
+bool AgentStatus::published_all() {
   MutexLock lock(mutex_);
-  saying_ = say_again_;
-  return !saying_;
+  publishing_ = publish_again_;
+  return !publishing_;
 }
 
 void AgentStatus::take_assignment(JobAssignment assignment) {

@@ -35,11 +35,11 @@ class AgentStatus {
   /// Publishes this agent's join request (again), as a leased key. False if our own previous
   /// connection still has the lease. Nothing if the other thread is just writing: that thread then
   /// writes once more, and the outcome is not known yet. Errors: those of the store.
-  std::optional<bool> say(std::chrono::milliseconds ttl, Deadline deadline);
+  std::optional<bool> publish(std::chrono::milliseconds ttl, Deadline deadline);
   void take_assignment(JobAssignment assignment);
-  /// The generation is over. True if its assignment had not been fetched yet: it is void then, and
-  /// this agent's join request has changed. `kill_by`: see JobStatus; a later call may give an
-  /// earlier time.
+  /// The generation is over. True if its assignment had not been fetched yet: it is void then, and this
+  /// agent's join request has changed. `kill_by`: see JobStatus; a later call may give an earlier
+  /// time.
   using Time = std::chrono::steady_clock::time_point;
   bool stop_work(const std::optional<Failure>& failure, const std::string& why,
                  std::optional<Time> kill_by = std::nullopt);
@@ -51,16 +51,16 @@ class AgentStatus {
 
   /// Repeats a failed() that could not be written: a store that was only slow must still learn of
   /// it. Errors: those of the store.
-  void say_failure(Deadline deadline);
+  void publish_failure(Deadline deadline);
 
   JoinRequest join_request() const;
   const std::string& id() const { return id_; }
 
  private:
   JobAssignment fetch() LOCKSTEP_REQUIRES(mutex_);  ///< Requires assignment_.
-  void say_quietly();
-  bool publish_join_request(std::chrono::milliseconds ttl, Deadline deadline);
-  bool said_all();
+  void publish_quietly();
+  bool write_join_request(std::chrono::milliseconds ttl, Deadline deadline);
+  bool published_all();
   void wake() LOCKSTEP_REQUIRES(mutex_);
 
   const std::string id_;
@@ -69,18 +69,18 @@ class AgentStatus {
   CondVar changed_;
   std::shared_ptr<Store> store_ LOCKSTEP_GUARDED_BY(mutex_);
   std::chrono::milliseconds ttl_ LOCKSTEP_GUARDED_BY(mutex_){2000};
-  bool said_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  bool published_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   /// request_ is being written: one thread at a time, so that an older one never comes last.
-  bool saying_ LOCKSTEP_GUARDED_BY(mutex_) = false;
-  bool say_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< The join request has changed since.
+  bool publishing_ LOCKSTEP_GUARDED_BY(mutex_) = false;
+  bool publish_again_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< The join request has changed since.
   JoinRequest request_ LOCKSTEP_GUARDED_BY(mutex_);
   std::optional<JobAssignment> assignment_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Not fetched yet.
   JobStatus job_status_ LOCKSTEP_GUARDED_BY(mutex_);
-  struct Unsaid {
+  struct PendingFailure {
     int64_t generation = 0;
     std::string text;
   };
-  std::optional<Unsaid> unsaid_ LOCKSTEP_GUARDED_BY(mutex_);  ///< A failure still to be written.
+  std::optional<PendingFailure> pending_failure_ LOCKSTEP_GUARDED_BY(mutex_);  ///< To be written.
   std::optional<Error> error_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 

@@ -22,7 +22,7 @@ namespace lockstep {
 namespace {
 
 /// After this time the user is told what this agent waits for.
-constexpr std::chrono::seconds kSayAfter{5};
+constexpr std::chrono::seconds kReportSearchAfter{5};
 /// A live server answers within this time, or within its allowed silence.
 constexpr std::chrono::milliseconds kAnswerLimit{2000};
 /// The former server's host has been silent for a second and more. If it is up, its kernel accepts
@@ -143,10 +143,10 @@ std::shared_ptr<Store> BuiltInBackend::open(Deadline deadline) {
 /// one serves.
 std::shared_ptr<Store> BuiltInBackend::connect_or_serve(Deadline deadline) {
   // NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): it does not follow what is caught
-  const auto say_at = Deadline::after(kSayAfter);
-  bool said = false;
+  const auto report_at = Deadline::after(kReportSearchAfter);
+  bool reported = false;
   while (true) {
-    const auto soon = deadline.at_most(role_ == Role::kMayServe || !said ? 1s : kLongestTry);
+    const auto soon = deadline.at_most(role_ == Role::kMayServe || !reported ? 1s : kLongestTry);
     try {
       auto store = connect_tcp_store(endpoint_, secret_, soon, options_.wire);
       at_ = endpoint_;
@@ -166,9 +166,9 @@ std::shared_ptr<Store> BuiltInBackend::connect_or_serve(Deadline deadline) {
     if (role_ == Role::kMayServe) {
       if (auto store = try_to_serve()) return store;
     }
-    if (!said && say_at.passed()) {
+    if (!reported && report_at.passed()) {
       log_info(fmt::format("{} at {}", who_waits(), name()));
-      said = true;
+      reported = true;
     }
   }
 }
@@ -183,7 +183,7 @@ void BuiltInBackend::check_job(Store& store, Deadline deadline) const {
   std::string job;
   try {
     try {
-      job = store.get(keys::kJob, deadline.at_most(kSayAfter));
+      job = store.get(keys::kJob, deadline.at_most(kReportSearchAfter));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
       log_info(what);

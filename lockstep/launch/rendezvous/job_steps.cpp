@@ -99,7 +99,7 @@ void begin_forming(MembershipState* state, JobTime now, MemberActions* actions) 
   state->left.reset();
   state->expected_nodes = 0;
   state->forming_since = now;
-  state->say_at = now + state->rules.say_after;
+  state->report_at = now + state->rules.report_after;
   for (auto& [id, agent] : state->agents) agent.member = false;
   state->counts.spares = state->counts.usable;
   state->counts.members = state->counts.done = 0;

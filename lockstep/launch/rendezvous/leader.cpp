@@ -66,11 +66,11 @@ void Leader::begin(const std::vector<Store::Change>& all) {
   }
   if (!goes_on) clear();
   if (goes_on) state_.expected_nodes = here;
-  const int64_t said = agents_said_;
+  const int64_t reported = agents_reported_;
   for (const auto& change : all) {
     if (is_join_request(change)) take_one(change);
   }
-  if (agents_said_ == said) act(PublishRecord{record_of(state_)});
+  if (agents_reported_ == reported) act(PublishRecord{record_of(state_)});
 }
 
 /// No agent of an earlier job is left.
@@ -95,35 +95,35 @@ void Leader::take(const std::vector<Store::Change>& changes) {
     if (here.request.work == NodeWork::kIdle && here.request.leaving == 0) {
       gone.push_back(std::move(here));
     } else {
-      tell(here);
+      dispatch(here);
     }
   }
-  for (const auto& here : gone) tell(here);
+  for (const auto& here : gone) dispatch(here);
 }
 
 void Leader::take_one(const Store::Change& change) {
   if (is_join_request(change)) {
     const std::string id = change.key.substr(keys::kAgents.size());
-    if (!change.value) return tell(AgentLost{id});
-    if (auto request = read_join_request(change)) tell(AgentHere{id, std::move(*request)});
+    if (!change.value) return dispatch(AgentLost{id});
+    if (auto request = read_join_request(change)) dispatch(AgentHere{id, std::move(*request)});
   } else if (change.value && change.key == keys::failure(state_.generation)) {
     if (auto failure = read_failure(change)) {
-      tell(WorkersFailed{state_.generation, std::move(*failure)});
+      dispatch(WorkersFailed{state_.generation, std::move(*failure)});
     }
   }
 }
 
 void Leader::look_at_clock() {
   const auto at = next_look();
-  if (at && std::chrono::steady_clock::now() >= *at) tell(JobTimePassed{});
+  if (at && std::chrono::steady_clock::now() >= *at) dispatch(JobTimePassed{});
 }
 
-void Leader::tell(const MemberEvent& event) {
+void Leader::dispatch(const MemberEvent& event) {
   for (const MemberAction& action : advance(&state_, event, std::chrono::steady_clock::now())) {
     std::visit([this](const auto& each) { act(each); }, action);
   }
   const auto here = static_cast<int64_t>(state_.agents.size());
-  if (here > kManyAgents && here > 2 * agents_said_) act(PublishRecord{record_of(state_)});
+  if (here > kManyAgents && here > 2 * agents_reported_) act(PublishRecord{record_of(state_)});
 }
 
 void Leader::act(const PublishAssignments& action) {
@@ -137,7 +137,7 @@ void Leader::act(const PublishAssignments& action) {
 void Leader::act(const PublishRecord& action) {
   JobRecord record = action.record;
   record.by = state_.rules.term;
-  agents_said_ = std::max<int64_t>(record.num_agents, 1);
+  agents_reported_ = std::max<int64_t>(record.num_agents, 1);
   store_->set(keys::kRecord, to_json(record), Deadline::after(kWriteLimit));
 }
 

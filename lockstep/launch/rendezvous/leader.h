@@ -26,7 +26,7 @@ class Leader {
 
  private:
   void take_one(const Store::Change& change);
-  void tell(const MemberEvent& event);
+  void dispatch(const MemberEvent& event);
   void act(const PublishAssignments& action);
   void act(const PublishRecord& action);
   void act(const RefuseAgent& action);
@@ -34,7 +34,7 @@ class Leader {
 
   std::shared_ptr<Store> store_;
   MembershipState state_;
-  int64_t agents_said_ = 0;  ///< Number of agents in the last record written.
+  int64_t agents_reported_ = 0;  ///< Number of agents in the last record written.
 };
 
 /// The message that a refused agent reads.

@@ -250,8 +250,8 @@ void on(MembershipState* state, const JobTimePassed&, JobTime now, MemberActions
   if (now >= state->forming_since + state->rules.join_timeout) {
     return end_job_by(state, late_text(*state), actions);
   }
-  if (now < state->say_at) return;
-  state->say_at = now + state->rules.say_after;
+  if (now < state->report_at) return;
+  state->report_at = now + state->rules.report_after;
   const std::string text = waiting_text(*state);
   if (text == state->awaited) return;
   state->awaited = text;
@@ -263,7 +263,7 @@ void on(MembershipState* state, const JobTimePassed&, JobTime now, MemberActions
 MembershipState begin_membership(MembershipRules rules, JobTime now) {
   MembershipState state;
   state.forming_since = now;
-  state.say_at = now + rules.say_after;
+  state.report_at = now + rules.report_after;
   state.not_before = rules.not_before;
   state.rules = std::move(rules);
   return state;
@@ -300,7 +300,7 @@ std::optional<JobTime> act_at(const MembershipState& state) {
   }
   if (state.state != State::kForming) return std::nullopt;
   if (state.counts.usable < rules.min_nodes) {
-    return std::min(state.say_at, state.forming_since + rules.join_timeout);
+    return std::min(state.report_at, state.forming_since + rules.join_timeout);
   }
   // Workers that are still being ended have priority over the grace.
   if (!state.counts.settled() || !state.enough_since) return std::nullopt;

@@ -40,8 +40,8 @@ struct MembershipRules {
   /// In a job that cannot change, how long an agent may take to come back after its connection
   /// ended.
   std::chrono::milliseconds come_back{1000};
-  std::chrono::milliseconds batch{1000};      ///< From a newcomer to its generation.
-  std::chrono::milliseconds say_after{5000};  ///< Until missing nodes are named, and again.
+  std::chrono::milliseconds batch{1000};         ///< From a newcomer to its generation.
+  std::chrono::milliseconds report_after{5000};  ///< Until missing nodes are named, and again.
   std::string run_id;
   /// Names the time for which this agent leads, as do the join requests of agents that have read
   /// it. It is this leader's part of generation_token(). Who leads again does so in another term.
@@ -98,7 +98,7 @@ struct MembershipState {
   std::map<int, std::string> by_wish;  ///< fixed_ranks: present agents, by --node_rank.
 
   JobTime forming_since;
-  JobTime say_at;
+  JobTime report_at;
   std::string awaited;                    ///< The text shown last.
   std::optional<JobTime> enough_since;    ///< Forming: since when MIN are here.
   std::optional<JobTime> newcomer_since;  ///< Running: since when one more could take part.

@@ -69,7 +69,7 @@ bool MembershipClient::in_parts(const Call& call) {
       if (error.code() != ErrorCode::kTimeout) throw;
       keep_fence();
       if (stopping_ || end.passed()) throw;
-      contact_.say_silence();
+      contact_.report_silence();
     }
   }
 }
@@ -94,7 +94,7 @@ Store::Changes MembershipClient::watch(Deadline until) {
         std::chrono::steady_clock::now() >= contact_.lost_at()) {
       throw;
     }
-    contact_.say_silence();
+    contact_.report_silence();
     return {version_, {}};
   }
 }
@@ -161,7 +161,7 @@ void MembershipClient::take_part() {
     const auto until = last_look ? Deadline::after(std::chrono::milliseconds(0)) : next_look();
     const auto changes = watch(until);
     version_ = changes.version;
-    hear(changes);
+    apply_changes(changes);
     if (saw_end_ || last_look) return;
     if (next_heartbeat_.passed()) send_heartbeat();
     if (leader_) leader_->look_at_clock();
@@ -193,7 +193,7 @@ void MembershipClient::try_to_lead() {
   version_ = 0;  // everything that is there
 }
 
-void MembershipClient::hear(const Store::Changes& changes) {
+void MembershipClient::apply_changes(const Store::Changes& changes) {
   status_view_->take(changes.changes);
   // Silent for too long, as a stopped process is: another agent leads by now, or will.
   if (leader_ && leader_began_ && status_view_->term() != term_) leader_.reset();
@@ -223,15 +223,15 @@ void MembershipClient::send_heartbeat() {
   next_heartbeat_ = Deadline::after(contact_.allowed().interval);
   const auto began = Deadline::after(0ms);
   in_parts([&](Deadline part) {
-    status_->say_failure(part);
+    status_->publish_failure(part);
     return true;
   });
   // False: our lost connection still holds the key, and soon ends. Nothing: the other thread is
   // writing it, and may hang.
-  const auto say = [&](Deadline part) {
-    return status_->say(contact_.allowed().limit, part).value_or(false);
+  const auto publish = [&](Deadline part) {
+    return status_->publish(contact_.allowed().limit, part).value_or(false);
   };
-  if (requested_ && in_parts(say)) contact_.heartbeat_accepted(began);
+  if (requested_ && in_parts(publish)) contact_.heartbeat_accepted(began);
   if (leader_ && !lease_lead()) leader_.reset();
 }
 
@@ -267,9 +267,9 @@ void MembershipClient::on_forming(const JobRecord& record) {
     stop_work(record.failure, record.why.empty() ? "the job's leader changed" : record.why,
               at_once(record));
   }
-  if (record.awaited.empty() || record.awaited == said_) return;
-  said_ = record.awaited;
-  log_info(said_);
+  if (record.awaited.empty() || record.awaited == shown_) return;
+  shown_ = record.awaited;
+  log_info(shown_);
 }
 
 void MembershipClient::on_running(const JobRecord& record) {
@@ -287,8 +287,8 @@ void MembershipClient::on_running(const JobRecord& record) {
   // The assignment is of an earlier generation, or of another part of the job.
   stop_work(std::nullopt, "the others went on without this node");
   const std::string spare = fmt::format("generation {}", record.generation);
-  if (spare == said_) return;
-  said_ = spare;
+  if (spare == shown_) return;
+  shown_ = spare;
   // The record does not count agents that come later.
   const bool room = record.num_agents < options_.num_nodes;
   log_info(
@@ -306,7 +306,7 @@ std::optional<Failure> MembershipClient::failure_of(int64_t generation) {
 void MembershipClient::begin(const NodeAssignment& assignment) {
   assignment_ = assignment;
   others_.forget(assignment.successors);
-  said_.clear();
+  shown_.clear();
   if (assignment.node_rank == 0) {
     workers_->serve();
     status_->change_ports(workers_->store_port(), workers_->torch_port());

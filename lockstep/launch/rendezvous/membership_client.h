@@ -45,7 +45,7 @@ class MembershipClient {
   Store::Changes watch(Deadline until);
   void keep_fence();
   void try_to_lead();
-  void hear(const Store::Changes& changes);
+  void apply_changes(const Store::Changes& changes);
   void send_heartbeat();
   void join_if_open();
 
@@ -85,7 +85,7 @@ class MembershipClient {
   Contact contact_;
   JobTime alone_until_{};  ///< Until then a silent server may still lead workers.
   Deadline next_heartbeat_ = Deadline::after(std::chrono::milliseconds(0));
-  std::string said_;  ///< The last text shown to the user, so that nothing is shown twice.
+  std::string shown_;  ///< The last text shown to the user, so that nothing is shown twice.
 
   std::optional<NodeAssignment> assignment_;  ///< The last assignment.
 };

@@ -46,11 +46,11 @@ void Contact::count_agents(int64_t num_agents) {
 
 void Contact::heard() {
   heard_at_ = Deadline::after(milliseconds(0));
-  if (std::exchange(said_, false)) log_info(backend_->name() + " answers again");
+  if (std::exchange(reported_, false)) log_info(backend_->name() + " answers again");
 }
 
-void Contact::say_silence() {
-  if (std::exchange(said_, true)) return;
+void Contact::report_silence() {
+  if (std::exchange(reported_, true)) return;
   log_warn(fmt::format("{} does not answer; this node gives it up after {} s of silence",
                        backend_->name(), std::chrono::duration<double>(allowed_.limit).count()));
 }

@@ -49,7 +49,7 @@ class Contact {
   /// The store has answered.
   void heard();
   /// The store did not answer a call in time; warns the user once.
-  void say_silence();
+  void report_silence();
   /// When the store is given up.
   Time lost_at() const { return heard_at_.when() + allowed_.limit; }
 
@@ -67,7 +67,7 @@ class Contact {
   Silence allowed_;
   Deadline heard_at_ = Deadline::after(std::chrono::milliseconds(0));
   Deadline heartbeat_began_ = heard_at_;
-  bool said_ = false;
+  bool reported_ = false;
 };
 
 }  // namespace lockstep

@@ -98,7 +98,7 @@ std::string need_line(StarterLink* link) {
   return std::move(*line);
 }
 
-void say_to_starter(const std::string& line) {
+void send_to_starter(const std::string& line) {
   const std::string text = std::string(kStarterMark) + line;
   write_all(STDOUT_FILENO, text.data(), text.size(), "standard output");
 }
@@ -119,7 +119,7 @@ int run_from_starter(const std::function<int(const std::vector<std::string>& wor
   hello.address = address_of_ssh(env_or("SSH_CONNECTION", ""));
   std::optional<ReservedPort> port;  // until the store listens there
   if (setup.finds_port) hello.port = port.emplace(0).port();
-  say_to_starter("hello " + to_line(hello));
+  send_to_starter("hello " + to_line(hello));
   const StartGo go = go_from_line(need_line(&link));
   std::vector<std::string> words;
   if (!go.address.empty()) {

@@ -26,7 +26,7 @@ std::vector<std::string> agent_words(const std::string& host, const std::string&
 StartedHost::StartedHost(const std::string& name, const std::string& self, const std::string& rsh)
     : name_(name), agent_(std::make_unique<Subprocess>(agent_words(name, self, rsh))) {}
 
-void StartedHost::say(const std::string& line) {
+void StartedHost::send(const std::string& line) {
   if (status_) return;
   try {
     send_all(agent_->in(), line.data(), line.size(), Deadline::after(10s), name_);

@@ -20,10 +20,10 @@ class StartedHost {
   StartedHost(const std::string& name, const std::string& self, const std::string& rsh);
 
   const std::string& name() const { return name_; }
-  bool said_hello = false;
+  bool hello_received = false;
 
   /// Sends a line; if that fails, the agent's end shows the reason.
-  void say(const std::string& line);
+  void send(const std::string& line);
   void close_in() { agent_->close_in(); }
   void kill_group() const { agent_->kill_group(); }
 

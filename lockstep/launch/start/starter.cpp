@@ -52,7 +52,7 @@ class Starter {
       const auto more = words_for_agent(words, environment);
       setup.words.insert(setup.words.end(), more.begin(), more.end());
       setup.finds_port = i == 0 && plan.size() > 1 && options.master_port == 0;
-      hosts_[i].say(to_line(setup));
+      hosts_[i].send(to_line(setup));
     }
   }
 
@@ -60,7 +60,7 @@ class Starter {
     while (std::any_of(hosts_.begin(), hosts_.end(), [](const auto& h) { return !h.status(); })) {
       wait();
       while (const int signal = signals_.next()) pass_on(signal);
-      for (StartedHost& host : hosts_) hear(&host);
+      for (StartedHost& host : hosts_) read_from(&host);
       console_.flush();
       if (console_.broken() && !ending_) nobody_reads();
       // A user may page through the output for long; agents wait for that too.
@@ -94,7 +94,7 @@ class Starter {
     ::poll(items.data(), items.size(), soon ? 20 : -1);
   }
 
-  void hear(StartedHost* host) {
+  void read_from(StartedHost* host) {
     const auto take = [&](int stream, const std::string& line) { take_line(host, line, stream); };
     // If the console is full, read later: a slow reader slows the writers down.
     if (!console_.full()) host->read(1, take);
@@ -106,7 +106,7 @@ class Starter {
     if (stream == 1 && line.rfind(kStarterMark, 0) == 0) {
       return take_message(host, line.substr(kStarterMark.size()));
     }
-    if (host->said_hello) return console_.put(stream, line);
+    if (host->hello_received) return console_.put(stream, line);
     // Output before the agent runs is from ssh or the other host's shell; its last line may have no
     // newline.
     const size_t mark = stream == 1 ? line.find(kStarterMark) : std::string::npos;
@@ -117,7 +117,7 @@ class Starter {
   void take_message(StartedHost* host, const std::string& text) {
     try {
       if (text.rfind("hello ", 0) == 0) {
-        host->said_hello = true;
+        host->hello_received = true;
         if (host == &hosts_[0]) send_go(hello_from_line(text.substr(6)));
       } else if (text.rfind("report ", 0) == 0 && !report_) {
         report_ = failure_from_json(text.substr(7));
@@ -135,16 +135,16 @@ class Starter {
       go.address = options_.master_addr_given ? options_.master_addr
                                               : rendezvous_address(hello, names_of(hosts_));
     }
-    for (StartedHost& host : hosts_) host.say(to_line(go));
+    for (StartedHost& host : hosts_) host.send(to_line(go));
   }
 
   void ended(const StartedHost& host) {
-    if (*host.status() == 0 && host.said_hello) return;
-    const bool stopped_early = !host.said_hello && stop_signal_ != 0;
+    if (*host.status() == 0 && host.hello_received) return;
+    const bool stopped_early = !host.hello_received && stop_signal_ != 0;
     // The remote command may return 0 although no agent ran.
     const int code = std::max(*host.status(), 1);
     if (exit_code_ == 0) exit_code_ = stopped_early ? 128 + stop_signal_ : code;
-    if (!host.said_hello && !stopped_early && trouble_.empty()) {
+    if (!host.hello_received && !stopped_early && trouble_.empty()) {
       trouble_ =
           fmt::format("{}: no agent could be started there (exit code {} of {})", host.name(),
                       *host.status(), is_this_host(host.name()) ? "lockstep" : options_.rsh);
@@ -169,7 +169,7 @@ class Starter {
     for (StartedHost& host : hosts_) {
       if (host.status()) continue;
       host.close_in();
-      if (again || !host.said_hello) host.kill_group();
+      if (again || !host.hello_received) host.kill_group();
     }
     end_by_ = Deadline::after(options_.shutdown_timeout + 15s).when();
   }
@@ -181,28 +181,28 @@ class Starter {
   }
 
   /// Ctrl-Z, for the ranks on all hosts.
-  void stand_still() {
+  void suspend() {
     if (!may_be_stopped()) return;
-    const auto say = [this](int signal) {
+    const auto send_to_all = [this](int signal) {
       for (StartedHost& host : hosts_) {
-        if (host.said_hello) host.say(fmt::format("{}\n", signal));
+        if (host.hello_received) host.send(fmt::format("{}\n", signal));
       }
     };
     const auto since = std::chrono::steady_clock::now();
-    say(SIGTSTP);
+    send_to_all(SIGTSTP);
     ::raise(SIGSTOP);
-    say(SIGCONT);
+    send_to_all(SIGCONT);
     if (end_by_) *end_by_ += std::chrono::steady_clock::now() - since;
   }
 
   void pass_on(int signal) {
     if (signal == SIGCHLD || signal == SIGCONT) return;
-    if (signal == SIGTSTP) return stand_still();
+    if (signal == SIGTSTP) return suspend();
     const bool ends = options_.ending_signals.count(signal) > 0;
     if (ends && stop_signal_ == 0) stop_signal_ = signal;
     for (StartedHost& host : hosts_) {
-      if (host.said_hello) {
-        host.say(fmt::format("{}\n", signal));
+      if (host.hello_received) {
+        host.send(fmt::format("{}\n", signal));
       } else if (ends) {
         host.kill_group();  // ssh would wait for a host that does not answer
       }

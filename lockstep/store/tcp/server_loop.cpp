@@ -37,7 +37,7 @@ constexpr auto kMaxSleep = 250ms;
 constexpr auto kAcceptPause = 100ms;
 constexpr int kAcceptsPerTurn = 64;
 
-constexpr auto kSayFullEvery = 10min;
+constexpr auto kReportFullEvery = 10min;
 
 /// The peer's address without the port; for a process of this host "this host".
 std::string host_of(const std::string& peer) {
@@ -222,10 +222,10 @@ void StoreServerLoop::pause_accepting() {
     if (shortcut_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, shortcut_.get(), nullptr);
   }
   accept_again_ = Deadline::after(kAcceptPause);
-  say_full();
+  report_full();
 }
 
-void StoreServerLoop::say_full() {
+void StoreServerLoop::report_full() {
   const bool by_strangers = strangers_.full();
   const std::string why =
       by_strangers ? fmt::format("{} connections have not proved this job's secret; others wait",
@@ -236,8 +236,8 @@ void StoreServerLoop::say_full() {
                          descriptor_limit().rlim_cur, clients_.size());
   // Strangers become clients or are dropped, so on_full_ is only called without any.
   if (!by_strangers && strangers_.none() && on_full_) std::exchange(on_full_, nullptr)(why);
-  if (say_full_again_ && !say_full_again_->passed()) return;
-  say_full_again_ = Deadline::after(kSayFullEvery);
+  if (report_full_again_ && !report_full_again_->passed()) return;
+  report_full_again_ = Deadline::after(kReportFullEvery);
   if (by_strangers) {
     log_warn("store: " + why);
   } else {
@@ -252,7 +252,7 @@ void StoreServerLoop::resume_accepting() {
 }
 
 /// One line for each host, not for each client: repeated attempts must not fill a disk.
-void StoreServerLoop::say_refused(const ServerConnection& client, const std::string& what) {
+void StoreServerLoop::report_refused(const ServerConnection& client, const std::string& what) {
   const auto more = refusals_.note(host_of(client.peer()), std::chrono::steady_clock::now());
   if (more) log_warn("store: " + what + *more);
 }
@@ -277,10 +277,10 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
       refusals_.forget(host_of(client.peer()));
     }
   } catch (const WrongSecret& error) {
-    say_refused(client, std::string("a client is refused: ") + error.what());
+    report_refused(client, std::string("a client is refused: ") + error.what());
     alive = false;
   } catch (const std::exception& error) {  // std::bad_alloc too: one client's, not the server's
-    say_refused(client, client.peer() + " is refused: " + error.what());
+    report_refused(client, client.peer() + " is refused: " + error.what());
     alive = false;
   }
   if (!alive) {
@@ -379,8 +379,9 @@ void StoreServerLoop::drop_silent() {
 void StoreServerLoop::drop_strangers() {
   for (const auto& [id, crowd] : strangers_.overdue(std::chrono::steady_clock::now())) {
     const ServerConnection& client = *clients_.at(id);
-    say_refused(client, client.peer() + (crowd ? " is one of too many that did not prove themselves"
-                                               : " did not prove itself in time"));
+    report_refused(client,
+                   client.peer() + (crowd ? " is one of too many that did not prove themselves"
+                                          : " did not prove itself in time"));
     drop(id);
   }
 }

@@ -53,10 +53,10 @@ class StoreServerLoop {
   void add_client(UniqueFd fd);
   bool may_accept();
   void pause_accepting();
-  void say_full();
+  void report_full();
   void resume_accepting();
 
-  void say_refused(const ServerConnection& client, const std::string& what);
+  void report_refused(const ServerConnection& client, const std::string& what);
   void serve(ServerConnection& client, uint32_t events);
   void handle(ServerConnection& client, RequestFrame frame);
   void answer(const StoreAnswer& answer);
@@ -95,7 +95,7 @@ class StoreServerLoop {
   size_t num_clients_ LOCKSTEP_GUARDED_BY(count_mutex_) = 0;  ///< clients_.size(), for others.
   /// Accepting pauses until then: there are no descriptors, or too many strangers.
   std::optional<Deadline> accept_again_;
-  std::optional<Deadline> say_full_again_;  ///< The next warning comes no earlier.
+  std::optional<Deadline> report_full_again_;  ///< The next warning comes no earlier.
 };
 
 }  // namespace lockstep

@@ -56,18 +56,20 @@ std::optional<std::chrono::milliseconds> Strangers::due_in(Time now) const {
 
 std::optional<std::string> Refusals::note(const std::string& host, Time now) {
   auto it = hosts_.find(host);
-  if (it != hosts_.end() && now < it->second.said + kPeriod) {
-    ++it->second.untold;
+  if (it != hosts_.end() && now < it->second.reported + kPeriod) {
+    ++it->second.unreported;
     return std::nullopt;
   }
   if (it == hosts_.end() && hosts_.size() >= kMostHosts) {
-    std::erase_if(hosts_, [&](const auto& each) { return now >= each.second.said + kPeriod; });
+    std::erase_if(hosts_, [&](const auto& each) { return now >= each.second.reported + kPeriod; });
     if (hosts_.size() >= kMostHosts) return std::nullopt;
   }
   Host& entry = hosts_[host];
-  const long untold = std::exchange(entry.untold, 0);
-  entry.said = now;
-  return untold == 0 ? "" : fmt::format(" ({} more of that host since the last such line)", untold);
+  const long unreported = std::exchange(entry.unreported, 0);
+  entry.reported = now;
+  return unreported == 0
+             ? ""
+             : fmt::format(" ({} more of that host since the last such line)", unreported);
 }
 
 }  // namespace lockstep

@@ -76,8 +76,8 @@ class Refusals {
 
  private:
   struct Host {
-    Time said;
-    long untold = 0;
+    Time reported;
+    long unreported = 0;
   };
   std::unordered_map<std::string, Host> hosts_;
 };

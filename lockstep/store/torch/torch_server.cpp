@@ -89,8 +89,8 @@ class TorchStoreServer::Impl {
   void count(const Client& client);
   void keep_limits();
   void drop_largest(const ClientBytes& bytes, const std::string& why);
-  void stand_still();
-  void go_on();
+  void pause_reading();
+  void resume_reading();
   void drop_strangers();
 
   const TorchLimits limits_;
@@ -108,7 +108,7 @@ class TorchStoreServer::Impl {
   ClientBytes unfinished_;        ///< Of requests, see TorchLimits.
   ClientBytes untaken_;           ///< Of replies.
   /// No request is carried out, and none is read, until replies are taken; at the latest then.
-  std::optional<Deadline> standing_still_;
+  std::optional<Deadline> pause_limit_;
   Refusals refusals_;
   /// Until then there are no descriptors, or too many strangers.
   std::optional<Deadline> accept_again_;
@@ -174,7 +174,7 @@ void TorchStoreServer::Impl::run() {
 int TorchStoreServer::Impl::sleep_ms() const {
   std::chrono::milliseconds least = std::chrono::hours(1);
   if (accept_again_) least = std::min(least, accept_again_->left());
-  if (standing_still_) least = std::min(least, standing_still_->left());
+  if (pause_limit_) least = std::min(least, pause_limit_->left());
   if (const auto due = strangers_.due_in(std::chrono::steady_clock::now())) {
     least = std::min(least, *due);
   }
@@ -289,7 +289,7 @@ bool TorchStoreServer::Impl::receive(Client& client) {
 }
 
 void TorchStoreServer::Impl::carry_out_requests(Client& client) {
-  while (client.may_read() && !standing_still_ && untaken_.total() <= limits_.untaken_bytes) {
+  while (client.may_read() && !pause_limit_ && untaken_.total() <= limits_.untaken_bytes) {
     auto request = client.reader.next();
     if (!request) return;
     strangers_.forget(client.id);
@@ -308,7 +308,7 @@ void TorchStoreServer::Impl::send(const TorchReply& reply) {
 }
 
 void TorchStoreServer::Impl::update_interest(Client& client) {
-  const bool reads = client.may_read() && !standing_still_;
+  const bool reads = client.may_read() && !pause_limit_;
   const uint32_t wanted = (client.output.size() > 0 ? EPOLLOUT : 0U) | (reads ? EPOLLIN : 0U);
   if (wanted == client.interest) return;
   client.interest = wanted;
@@ -346,17 +346,17 @@ void TorchStoreServer::Impl::keep_limits() {
                                           "more than {} bytes, it has the most",
                                           limits_.unfinished_bytes));
   }
-  if (!standing_still_ && untaken_.total() > limits_.untaken_bytes) stand_still();
-  if (!standing_still_) return;
+  if (!pause_limit_ && untaken_.total() > limits_.untaken_bytes) pause_reading();
+  if (!pause_limit_) return;
   const size_t enough = limits_.untaken_bytes / 2;
-  while (standing_still_->passed() && untaken_.total() > enough) {
+  while (pause_limit_->passed() && untaken_.total() > enough) {
     drop_largest(untaken_, fmt::format("of all replies that wait to be taken, more than {} bytes, "
                                        "it has the most, and others have waited for {} ms",
                                        limits_.untaken_bytes, limits_.taking.count()));
   }
   if (untaken_.total() > enough) return;
-  go_on();
-  if (untaken_.total() > limits_.untaken_bytes) stand_still();  // what waited brought new replies
+  resume_reading();
+  if (untaken_.total() > limits_.untaken_bytes) pause_reading();  // what waited brought new replies
 }
 
 void TorchStoreServer::Impl::drop_largest(const ClientBytes& bytes, const std::string& why) {
@@ -365,14 +365,14 @@ void TorchStoreServer::Impl::drop_largest(const ClientBytes& bytes, const std::s
   drop(id);
 }
 
-void TorchStoreServer::Impl::stand_still() {
-  standing_still_ = Deadline::after(limits_.taking);
+void TorchStoreServer::Impl::pause_reading() {
+  pause_limit_ = Deadline::after(limits_.taking);
   for (auto& [id, client] : clients_) update_interest(client);
 }
 
-/// Carries out what came before the standstill: no event tells of it.
-void TorchStoreServer::Impl::go_on() {
-  standing_still_.reset();
+/// Carries out the requests that came before the pause: no event follows for them.
+void TorchStoreServer::Impl::resume_reading() {
+  pause_limit_.reset();
   strangers_.restart(std::chrono::steady_clock::now());  // their greetings are read from now on
   std::vector<uint64_t> all;
   for (const auto& [id, client] : clients_) all.push_back(id);
@@ -384,7 +384,7 @@ void TorchStoreServer::Impl::go_on() {
 
 void TorchStoreServer::Impl::drop_strangers() {
   // Greetings are not read meanwhile.
-  if (standing_still_) return strangers_.restart(std::chrono::steady_clock::now());
+  if (pause_limit_) return strangers_.restart(std::chrono::steady_clock::now());
   for (const auto& [id, crowd] : strangers_.overdue(std::chrono::steady_clock::now())) {
     refuse(clients_.at(id), crowd ? "it is one of too many that have not begun as a client of "
                                     "torch's does"

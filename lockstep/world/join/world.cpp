@@ -146,7 +146,7 @@ void refuse_unforked(const Environment& environment) {
               "call it first in main()");
 }
 
-void say_threads(const World& world) {
+void report_threads(const World& world) {
   if (world.rank != 0 || world.size == 1) return;
   const int cores = usable_cores();
   const int sharers = ranks_on_my_cpus(world, usable_cpus());
@@ -169,7 +169,7 @@ void agree_on_secret(Store& store, Identity* id, Deadline deadline) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("rank {} has come already: {}; another job meets at the same place, or "
                           "two processes have one rank: give each job a {} of its own",
-                          rank, who_lives(store, rank, deadline),
+                          rank, registered_process(store, rank, deadline),
                           by_folder ? "LOCKSTEP_RENDEZVOUS_DIR or MASTER_PORT" : "MASTER_PORT"));
 }
 
@@ -198,12 +198,12 @@ World join_as(Identity id, const Environment& environment, Deadline deadline) {
   if (id.bootstrap == BootstrapMethod::kExchange && id.address.empty())
     world.address = agreed_address(*world.store, id, world.address, deadline);
   take_identity(id, &world);
-  if (id.bootstrap != BootstrapMethod::kAgent) tell_my_cpus(world, usable_cpus(), deadline);
+  if (id.bootstrap != BootstrapMethod::kAgent) publish_cpus(world, usable_cpus(), deadline);
   world.threads = threads_per_rank(environment, own_cores(world), 1);
   const auto device = choose_device(visible_devices(environment), id.local_rank, id.device);
   if (!device.warning.empty()) log_warn(device.warning);
   world.device = device.index;
-  say_threads(world);
+  report_threads(world);
   return world;
 }
 

@@ -272,7 +272,7 @@ TEST(ProgressMemory, HoldsWhatAWorkerReports) {
   EXPECT_EQ(after[0].work, "");
   EXPECT_GT(after[0].stepped_ns, ranks[0].stepped_ns) << "its time is no step's";
   EXPECT_FALSE(job_goes_on());
-  memory.tell_job_goes_on();
+  memory.announce_job_goes_on();
   EXPECT_TRUE(job_goes_on());
   EXPECT_EQ(read_progress_memory(memory.path()).at(0).step, 9) << "and all else stays";
   EXPECT_TRUE(read_progress_memory("/nowhere").empty());

@@ -50,12 +50,12 @@ TEST(AgentStatus, AFailureThatASlowStoreDidNotTakeIsSaidAgain) {
   standing.use(store);
   store->slow = true;
   standing.failed(*end_by_rank_one().failure);
-  EXPECT_THROW(standing.say_failure(now()), Error);
+  EXPECT_THROW(standing.publish_failure(now()), Error);
   store->slow = false;
-  standing.say_failure(now());
+  standing.publish_failure(now());
   EXPECT_TRUE(store->try_get(keys::failure(3), now()).has_value());
   store->erase(keys::failure(3), now());
-  standing.say_failure(now());
+  standing.publish_failure(now());
   EXPECT_FALSE(store->try_get(keys::failure(3), now()).has_value()) << "once is enough";
 }
 
@@ -89,12 +89,12 @@ TEST(AgentStatus, TheAgentsLoopDoesNotWaitForAHeartbeat) {
   standing.use(store);
   const auto ttl = std::chrono::seconds(1);
   auto heartbeat = std::async(std::launch::async, [&] {
-    return standing.say(ttl, Deadline::after(std::chrono::seconds(60)));
+    return standing.publish(ttl, Deadline::after(std::chrono::seconds(60)));
   });
   store->await_call();
   auto leave = std::async(std::launch::async, [&] { standing.leave(15); });
   EXPECT_EQ(leave.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  EXPECT_FALSE(standing.say(ttl, Deadline::after(std::chrono::seconds(60))))
+  EXPECT_FALSE(standing.publish(ttl, Deadline::after(std::chrono::seconds(60))))
       << "nobody knows whether the store that hangs takes it";
   store->go_on();
   EXPECT_EQ(heartbeat.get(), true);
@@ -115,7 +115,7 @@ TEST(AgentStatus, AFailureIsNotWrittenToAnotherStore) {
   const auto next = std::make_shared<SlowStore>();
   const auto now = [] { return Deadline::after(std::chrono::seconds(1)); };
   standing.use(next);
-  standing.say_failure(now());
+  standing.publish_failure(now());
   EXPECT_TRUE(next->list("", now()).empty());
 }
 

@@ -91,7 +91,7 @@ void WorkerLines::line(int local_rank, int stream, const std::string& text) {
   if (finish_open(local_rank, stream, text)) return;
   const auto choice = rates_[static_cast<size_t>(local_rank)].line(now_);
   if (!choice.show) return;
-  if (choice.dropped > 0) tell_dropped(local_rank, choice.dropped);
+  if (choice.dropped > 0) report_dropped(local_rank, choice.dropped);
   if (!folder_.holds(stream, text) && echo_.repeats(local_rank, stream, text)) return;
   show(folder_.add(local_rank, stream, text, now_));
 }
@@ -184,11 +184,11 @@ void WorkerLines::flush() {
   show(folder_.flush());
   for (size_t rank = 0; rank < rates_.size(); ++rank) {
     const long dropped = rates_[rank].take_dropped();
-    if (dropped > 0) tell_dropped(static_cast<int>(rank), dropped);
+    if (dropped > 0) report_dropped(static_cast<int>(rank), dropped);
   }
 }
 
-void WorkerLines::tell_dropped(int local_rank, long count) {
+void WorkerLines::report_dropped(int local_rank, long count) {
   show(folder_.flush());  // in its place among the rank's lines
   console_->put(2,
                 prefix(2, {local_rank}) +

@@ -107,7 +107,7 @@ class WorkerLines {
   void copy(int local_rank, int stream, const std::string& text);
   void show(const std::vector<FoldedLine>& lines);
   std::string prefix(int stream, const std::vector<int>& local_ranks) const;
-  void tell_dropped(int local_rank, long count);
+  void report_dropped(int local_rank, long count);
   bool finish_open(int local_rank, int stream, const std::string& text);
   void show_unfinished(const UnfinishedLines::Line& line);
   void draw_foot();

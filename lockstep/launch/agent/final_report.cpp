@@ -1,4 +1,4 @@
-#include "lockstep/launch/agent/last_words.h"
+#include "lockstep/launch/agent/final_report.h"
 
 #include <fmt/format.h>
 
@@ -19,14 +19,14 @@ constexpr std::chrono::seconds kReadAtLeast{5};
 }  // namespace
 
 /// The sender of a signal waits for output no longer than for the workers.
-std::optional<Deadline> LastWords::read_by() const {
+std::optional<Deadline> FinalReport::read_by() const {
   if (state.stop_signal == 0) return std::nullopt;
   const auto least = std::chrono::steady_clock::now() + kReadAtLeast;
   return Deadline::at(std::max(state.kill_at.value_or(least), least));
 }
 
 /// Names the ranks that had ended well before: others may fail because those are gone.
-std::string LastWords::report_of(const Failure& failure) const {
+std::string FinalReport::report_of(const Failure& failure) const {
   std::string text =
       report_text(failure, assignment.num_nodes, console->has_shown(2, failure.stderr_tail));
   if (failure.node_rank != assignment.node_rank || failure.rank < 0) return text;
@@ -37,8 +37,8 @@ std::string LastWords::report_of(const Failure& failure) const {
   return text + fmt::format("\n  {} had ended before it, with exit code 0", rank_words(ranks));
 }
 
-int LastWords::say(int code, const std::optional<Failure>& failure,
-                   const std::string& why_not_again) const {
+int FinalReport::write(int code, const std::optional<Failure>& failure,
+                       const std::string& why_not_again) const {
   const auto until = read_by();
   if (const size_t bytes = console->drain(until); bytes > 0) {
     console->put(2, fmt::format("lockstep run: {} of output were dropped: nobody read them",

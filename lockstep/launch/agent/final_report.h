@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-struct LastWords {
+struct FinalReport {
   const RunOptions& options;
   const JobAssignment& assignment;
   const AgentState& state;
@@ -21,7 +21,8 @@ struct LastWords {
 
   /// Returns the exit code: `code`, or 1 if the output could not be written. `why_not_again`: why
   /// there is no further restart; may be empty.
-  int say(int code, const std::optional<Failure>& failure, const std::string& why_not_again) const;
+  int write(int code, const std::optional<Failure>& failure,
+            const std::string& why_not_again) const;
 
  private:
   std::optional<Deadline> read_by() const;
