@@ -21,7 +21,7 @@ std::string value_in(const Environment& environment, std::string_view name);
 /// The wire by LOCKSTEP_TLS: 1 for kTls, 0 or unset for kPlain. Errors: kInvalidArgument.
 Wire wire_of(const Environment& environment);
 
-/// Whether a launcher has started this process's job before: after a failure, or because nodes came
+/// Whether a launcher has started this process's job before: after a failure, or because hosts came
 /// or left (LOCKSTEP_GENERATION, TORCHELASTIC_RESTART_COUNT). The same call worked then, so a fault
 /// now is not the user's. False for unreadable variables.
 bool is_later_generation(const Environment& environment);

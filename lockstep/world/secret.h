@@ -18,7 +18,7 @@ std::string secret_of_environment();
 /// Its source, for messages: "the file F (LOCKSTEP_SECRET_FILE)".
 std::string secret_source();
 
-/// The same for the agents of several nodes, which need some text: without a secret and with
+/// The same for the agents of several hosts, which need some text: without a secret and with
 /// LOCKSTEP_INSECURE=1, a publicly known one. Errors: as above; kInvalidArgument (neither 0 nor 1;
 /// no secret for `wire`).
 std::string secret_of_agents(Wire wire);
@@ -28,7 +28,7 @@ std::string secret_of_agents(Wire wire);
 void check_host_of_agents(const std::string& secret, const std::string& host,
                           const std::string& what);
 
-/// A warning if a secret between hosts can be guessed; else empty. `members`: "nodes".
+/// A warning if a secret between hosts can be guessed; else empty. `members`: "hosts".
 std::string weak_secret_warning(const std::string& secret, const std::string& members);
 
 /// For an agent that others reach at `address`: warns if the secret is publicly known or can be

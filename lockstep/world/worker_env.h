@@ -1,5 +1,5 @@
 #pragma once
-// Assignment of ranks: nodes in the order of their node rank, ranks of a node in a row. And the
+// Assignment of ranks: hosts in the order of their node rank, ranks of a host in a row. And the
 // environment of a worker: torchrun's, and our own.
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// A node's contribution to a job.
+/// A host's contribution to a job.
 struct NodeRequest {
   std::string host;    ///< For messages.
   int num_nodes = 1;   ///< From its command line; must be equal everywhere.
@@ -19,36 +19,36 @@ struct NodeRequest {
   std::string role;    ///< ROLE_NAME of its ranks.
 };
 
-/// A node's part of the job.
+/// A host's part of the job.
 struct NodeRanks {
   int first_rank = 0;
   int local_size = 1;
-  int first_role_rank = 0;  ///< Ranks of nodes of the same role before this one.
-  int role_size = 1;        ///< Ranks of all nodes of this role.
+  int first_role_rank = 0;  ///< Ranks of hosts of the same role before this one.
+  int role_size = 1;        ///< Ranks of all hosts of this role.
 };
 
-/// requests[r] is node rank r's. Nodes may have different numbers of ranks. Errors: kMismatch if a
-/// node's num_nodes is not requests.size().
+/// requests[r] is node rank r's. Hosts may have different numbers of ranks. Errors: kMismatch if a
+/// host's num_nodes is not requests.size().
 std::vector<NodeRanks> assign_ranks(const std::vector<NodeRequest>& requests);
 
-/// Number of ranks of all nodes.
+/// Number of ranks of all hosts.
 int world_size(const std::vector<NodeRanks>& nodes);
 
-/// A node's view of its job when it starts workers. Its size does not depend on the number of
-/// nodes.
+/// A host's view of its job when it starts workers. Its size does not depend on the number of
+/// hosts.
 struct JobAssignment {
   std::string run_id;
   int node_rank = 0;
-  std::string host;  ///< This node's, for messages.
-  NodeRanks ranks;   ///< This node's.
+  std::string host;  ///< This host's, for messages.
+  NodeRanks ranks;   ///< This host's.
   int num_nodes = 1;
-  int world_size = 1;  ///< Ranks of all nodes.
+  int world_size = 1;  ///< Ranks of all hosts.
   Endpoint store;      ///< The workers' own.
   std::string secret;
   Wire wire = Wire::kPlain;  ///< Of `store`.
   std::string master_addr;   ///< For torch's own store.
   int master_port = 0;
-  bool agent_serves_torch = false;  ///< Node 0's agent serves that store; else rank 0 has to.
+  bool agent_serves_torch = false;  ///< Host 0's agent serves that store; else rank 0 has to.
   int generation = 1;               ///< Of the workers: number of starts of all of them.
   std::string token;                ///< base/generation_token.h.
   int restart_count = 0;            ///< Generations ended by a failure.
@@ -69,7 +69,7 @@ struct WorkerEnvOptions {
   int terminal_columns = 0;         ///< LOCKSTEP_TERMINAL: where stderr is shown; 0: no terminal.
   int stderr_fd = -1;               ///< LOCKSTEP_TERMINAL_PIPE, with it: the worker's end.
   bool virtual_local_rank = false;  ///< LOCAL_RANK 0 and one device, as --virtual_local_rank.
-  int cores = 1;                    ///< Of this node, to share among its ranks.
+  int cores = 1;                    ///< Of this host, to share among its ranks.
   std::vector<int> cpus;            ///< LOCKSTEP_CPUS: CPUs that it is bound to; empty: none.
   int cpu_sharers = 1;              ///< Ranks bound to the same CPUs, including itself.
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Starts one node's workers, passes on their output and the user's signals, and starts the next
+// Starts one host's workers, passes on their output and the user's signals, and starts the next
 // generation. When one worker fails, it ends all. agent_state.h decides; this class acts, in one
 // thread that sleeps in epoll_wait.
 

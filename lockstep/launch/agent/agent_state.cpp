@@ -198,7 +198,7 @@ int exit_code(const AgentState& state, const std::optional<ExitStatus>& job) {
     return worker.ended ? worker.status.shell_code() : 1;
   }
   if (state.stop_signal != 0) return code_after_signal(state);
-  return state.must_leave ? 1 : 0;  // 1: this node cannot go on with the job
+  return state.must_leave ? 1 : 0;  // 1: this host cannot go on with the job
 }
 
 }  // namespace lockstep

@@ -4,8 +4,8 @@
 //   running --all ended well--> waiting for the others
 //   running --failure, signal, job status, processes left behind--> stopping (SIGTERM, the signal)
 //   stopping --grace or time to be gone over, or a second SIGINT--> killing (SIGKILL)
-//   stopping, killing --nothing left--> between two generations --an assignment--> running
-//   any --the job is over or this node was told to end, and nothing left--> finished
+//   stopping, killing --nothing left--> between two generations --a assignment--> running
+//   any --the job is over or this host was told to end, and nothing left--> finished
 
 #include <chrono>
 #include <optional>
@@ -35,11 +35,11 @@ struct AgentState {
   std::optional<AgentTime> act_at;   ///< When to send TimePassed.
   std::optional<AgentTime> kill_at;  ///< End of the grace.
   std::optional<int> first_failed;   ///< Local rank of the worker that failed first here.
-  bool must_leave = false;           ///< This node must leave the generation.
+  bool must_leave = false;           ///< This host must leave the generation.
   bool job_over = false;
-  bool ended_by_job = false;   ///< The job was over before a signal told this node to end.
-  int stop_signal = 0;         ///< The signal that was forwarded to end this node's part.
-  bool left_others = false;    ///< The signal came while only other nodes still ran.
+  bool ended_by_job = false;   ///< The job was over before a signal told this host to end.
+  int stop_signal = 0;         ///< The signal that was forwarded to end this host's part.
+  bool left_others = false;    ///< The signal came while only other hosts still ran.
   std::vector<int> end_order;  ///< Local ranks in the order in which they ended.
 };
 
@@ -82,17 +82,17 @@ using AgentEvent = std::variant<WorkerEnded, GroupGone, SignalCame, GenerationOv
 struct SendSignal {
   int signal = 0;
 };
-/// Tell the other nodes that this worker failed first here.
+/// Publishes that this worker failed first here.
 struct PublishFailure {
   int local_rank = 0;
 };
-/// Tell the other nodes that this one was told to end.
+/// Publishes that a signal ends this host's part.
 struct PublishSignal {
   int signal = 0;
 };
-/// Tell the other nodes that all workers here ended well.
+/// Publishes that all workers here ended well.
 struct PublishSuccess {};
-/// Tell the other nodes that no worker is left here, so that the next generation may begin.
+/// Publishes that no worker is left here, so that the next generation may begin.
 struct PublishGone {};
 /// Names the ranks that have not ended yet to the user.
 struct ReportWaiting {};
@@ -109,12 +109,12 @@ std::vector<int> remaining(const AgentState& state);
 std::vector<int> ended_well_before(const AgentState& state, int local_rank);
 
 /// Exit code of a finished agent. `job`: how the job's first failure ended, or nothing if the job
-/// ended well. It counts if the job's end ended this node's part. Otherwise, the first that
+/// ended well. It counts if the job's end ended this host's part. Otherwise, the first that
 /// applies:
 /// - the code of the worker that failed first here;
 /// - 128 + SIGPIPE if the output had no reader any more;
 /// - after a forwarded signal, the code of the first worker that exited with another code than 0;
-///   else 128 + signal, unless all exited with 0 and no other node still ran;
+///   else 128 + signal, unless all exited with 0 and no other host still ran;
 /// - 1 if workers that had to make way for another generation could not be killed.
 int exit_code(const AgentState& state, const std::optional<ExitStatus>& job);
 

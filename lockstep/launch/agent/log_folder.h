@@ -11,12 +11,12 @@
 namespace lockstep {
 
 /// Makes LOG_DIR/RUN and returns its path; RUN is the run's id, with _nodeR if there are several
-/// nodes. Appends _2, _3, ... to a name that exists already, so that no earlier output is touched.
+/// hosts. Appends _2, _3, ... to a name that exists already, so that no earlier output is touched.
 /// Errors: kIo.
 std::string make_run_folder(const std::string& log_dir, const JobAssignment& assignment);
 
 /// Makes RUN_FOLDER/attempt_N and a folder for each local rank in it; N is the restart count. A
-/// further generation of the same attempt (nodes came or left) gets attempt_N_generation_G.
+/// further generation of the same attempt (hosts came or left) gets attempt_N_generation_G.
 /// Returns its path. Errors: kIo.
 std::string make_attempt_folder(const std::string& run_folder, const JobAssignment& assignment);
 

@@ -12,11 +12,11 @@ namespace lockstep {
 
 struct MungeSecret {
   std::string secret;
-  /// On node 0: gives the secret to agents that come later, as long as it lives.
+  /// On host 0: gives the secret to agents that come later, as long as it lives.
   std::shared_ptr<RankExchange> giver;
 };
 
-/// A secret for the agents of `step` that were given none, such as plain srun's. Node 0 makes it;
+/// A secret for the agents of `step` that were given none, such as plain srun's. Host 0 makes it;
 /// munged lets only this user's processes read it. Errors: kTimeout, kUnavailable.
 MungeSecret secret_by_munge(const Identity& step, const RunOptions& options, Deadline deadline);
 

@@ -19,7 +19,7 @@ std::string python_script(const RunOptions& options);
 /// including $$, which torchrun turns into $.
 std::vector<std::string> with_local_rank(std::vector<std::string> command, int local_rank);
 
-/// A name by which nodes of one job check that they run the same program: the file's name without
+/// A name by which hosts of one job check that they run the same program: the file's name without
 /// its folder, or the module's. Expects `options` as they were given.
 std::string program_name(const RunOptions& options);
 

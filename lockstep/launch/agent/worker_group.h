@@ -1,5 +1,5 @@
 #pragma once
-// One generation's workers on this node: their processes, their output, and how they ended.
+// One generation's workers on this host: their processes, their output, and how they ended.
 
 #include <memory>
 #include <optional>
@@ -52,8 +52,8 @@ class WorkerGroup {
   Steps steps() const { return steps_.steps(); }
   /// Path of the file with the workers' steps.
   std::string steps_path() const { return steps_.path(); }
-  /// Tells the workers that the generation is over because nodes came or went, not because the job
-  /// ended.
+  /// Announces to the workers that the generation is over because hosts came or went, not because
+  /// the job ended.
   void announce_job_goes_on() const { steps_.announce_job_goes_on(); }
   int size() const { return static_cast<int>(workers_.size()); }
 

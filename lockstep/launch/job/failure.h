@@ -30,19 +30,18 @@ struct Failure {
   std::vector<std::string> stderr_tail;
 };
 
-/// A failure of this node and not of a worker; `what` describes it.
-Failure node_failure(const JobAssignment& assignment, const ExitStatus& status,
-                     const std::string& what);
+/// A failure of this host and not of a worker; `what` describes it.
+Failure node_failure(const JobAssignment& assignment, const ExitStatus& status, const std::string& what);
 
 /// JSON for messages between agents. Errors of the second: kCorrupt.
 std::string to_json(const Failure& failure);
 Failure failure_from_json(const std::string& text);
 
-/// One line without newline, e.g. "rank 1 (node 0, hosta) failed: exit code 3 after 0.52 s: WHY".
+/// One line without newline, e.g. "rank 1 (host 0, hosta) failed: exit code 3 after 0.52 s: WHY".
 /// WHY: the worker's own message, if there is one.
 std::string failure_line(const Failure& failure, int num_nodes);
 
-/// The shortest form: "rank 1: WHY", "rank 1", or the first line of a node's cause.
+/// The shortest form: "rank 1: WHY", "rank 1", or the first line of a host's cause.
 std::string failure_words(const Failure& failure);
 
 /// The report that the user sees last, without a last newline. It has one line of facts with the

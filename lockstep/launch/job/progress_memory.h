@@ -62,7 +62,7 @@ struct OwnReport {
 /// process of the user may write there, and a report with impossible numbers counts as none.
 std::optional<OwnReport> read_own_steps(int memory);
 
-/// One node's progress: that of its first worker with a complete step.
+/// One host's progress: that of its first worker with a complete step.
 struct JobProgress {
   int64_t step = 0;
   int64_t total = 0;  ///< 0: unknown.

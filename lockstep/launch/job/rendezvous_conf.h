@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-/// `name`, if it is a rendezvous backend. static: a fixed number of nodes with given ranks; node 0
+/// `name`, if it is a rendezvous backend. static: a fixed number of hosts with given ranks; host 0
 /// serves --master_addr. c10d: built in; the agent at the endpoint serves, others can take over.
 /// etcd, etcd-v2: both use etcd's v3 API. file: a folder that all hosts share. Errors:
 /// kInvalidArgument naming `what` and the nearest backend.
@@ -15,8 +15,8 @@ std::string parse_rendezvous_backend(const std::string& name, const std::string&
 
 /// Values of --rdzv_conf KEY=VALUE,...; keys not given have their defaults.
 struct RendezvousConf {
-  std::chrono::milliseconds join_timeout{900'000};    ///< join_timeout or timeout: for MIN nodes.
-  std::chrono::milliseconds last_call_timeout{3000};  ///< With MIN: how long to wait for MAX nodes.
+  std::chrono::milliseconds join_timeout{900'000};    ///< join_timeout or timeout: for MIN hosts.
+  std::chrono::milliseconds last_call_timeout{3000};  ///< With MIN: how long to wait for MAX hosts.
   std::chrono::milliseconds heartbeat_interval{200};  ///< keep_alive_interval.
   int heartbeat_attempts = 10;                        ///< keep_alive_max_attempt; then it is gone.
   bool silence_given = false;  ///< One of these two was given; else see allowed_silence().

@@ -88,7 +88,7 @@ void decide_nodes(RunOptionsDraft* draft) {
       refuse_options(
           fmt::format("--standalone is one node, but --nnodes is {}", options.min_nodes));
     }
-    // As torchrun: the rendezvous of several nodes is ignored then.
+    // As torchrun: the rendezvous of several hosts is ignored then.
     options.num_nodes = 1;
     options.rdzv_endpoint.clear();
     options.rdzv_backend = "static";
@@ -154,7 +154,7 @@ void use_static_endpoint(RunOptionsDraft* draft) {
 void use_built_in_endpoint(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   const bool given = !options.rdzv_endpoint.empty();
-  const Endpoint endpoint = endpoint_of(options);  // checked even if there is no other node to meet
+  const Endpoint endpoint = endpoint_of(options);  // checked even if there is no other host to meet
   if (options.num_nodes == 1) return;
   if (!given && !options.master_addr_given) {
     refuse_options(

@@ -59,23 +59,23 @@ constexpr char kNoFiles[] = "/dev/null";
 struct RunOptions : RendezvousConf {
   int nproc_per_node = 1;
   bool nproc_given = false;
-  bool nodes_given = false;  ///< The number of nodes was given, even if it is 1.
+  bool nodes_given = false;  ///< The number of hosts was given, even if it is 1.
   int num_nodes = 1;         ///< MAX of --nnodes MIN:MAX.
   int min_nodes = 1;         ///< MIN; equal to num_nodes where --nnodes is one number.
   int node_rank = 0;         ///< Below num_nodes. Needed with static; a wish with other backends.
   bool node_rank_given = false;
 
   std::string rdzv_backend = "static";  ///< static, c10d (built in), etcd, etcd-v2, file.
-  /// As given; empty if there is no other node to meet. etcd: HOST[:PORT]; file: the folder.
+  /// As given; empty if there is no other host to meet. etcd: HOST[:PORT]; file: the folder.
   std::string rdzv_endpoint;
-  /// static: host of the store, which node 0's agent serves; c10d: host of the endpoint.
+  /// static: host of the store, which host 0's agent serves; c10d: host of the endpoint.
   std::string master_addr = "127.0.0.1";
   bool master_addr_given = false;
-  int master_port = 0;  ///< 0 (one node only): any free port.
+  int master_port = 0;  ///< 0 (one host only): any free port.
   /// False: TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, see TorchStorePort.
   bool share_torch_store = true;
   std::string port_range;    ///< FIRST-LAST: LOCKSTEP_PORT_RANGE of agents and ranks; or empty.
-  std::string local_addr;    ///< Address that this node's ranks advertise; empty: detected.
+  std::string local_addr;    ///< Address that this host's ranks advertise; empty: detected.
   std::string run_id;        ///< Empty: generated.
   Wire wire = Wire::kPlain;  ///< LOCKSTEP_TLS=1: of agents' and workers' connections to others.
 
@@ -128,10 +128,10 @@ struct RunOptions : RendezvousConf {
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
                              const std::function<Machine()>& machine);
 
-/// Agents that a step of srun has started, one a node, form one job unless options differ. Number,
+/// Agents that a step of srun has started, one a host, form one job unless options differ. Number,
 /// rank and rendezvous endpoint are the step's. Changes nothing for other processes. Returns the
 /// step if its agents have no secret and can get one by munge. Errors: kInvalidArgument if the step
-/// has several agents on a node.
+/// has several agents on a host.
 std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* options);
 
 /// The options of `words` and PET_ variables as "--name=value", then "--" and the program: for an

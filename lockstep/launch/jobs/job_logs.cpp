@@ -106,7 +106,7 @@ class Follower {
   }
 
  private:
-  /// Begins an attempt: after a restart the node's ranks may differ.
+  /// Begins an attempt: after a restart the host's ranks may differ.
   void take(const JobEntry& job) {
     reader_ = LogReader(job.attempt_folder);
     ranks_ = local_ranks_of(job, wanted_);

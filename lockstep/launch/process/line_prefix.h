@@ -6,11 +6,11 @@
 
 namespace lockstep {
 
-/// Pure: format of the prefixes of one node's ranks.
+/// Pure: format of the prefixes of one host's ranks.
 struct PrefixStyle {
-  int first_rank = 0;  ///< Of this node.
+  int first_rank = 0;  ///< Of this host.
   int world_size = 1;
-  std::string host;       ///< Empty: not shown (one node).
+  std::string host;       ///< Empty: not shown (one host).
   size_t host_width = 0;  ///< Length of the longest host name.
   std::string role;       ///< For the template.
   std::string pattern;    ///< TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE; empty: "[host:rank] ".

@@ -42,7 +42,7 @@ BuiltInBackend::Role role_of(const RunOptions& options, const std::string& host)
   return is_own_address(host) ? Role::kMayServe : Role::kConnects;
 }
 
-/// The endpoint's host. Node 0, or an agent told to serve, serves whatever its name; all others
+/// The endpoint's host. Host 0, or an agent told to serve, serves whatever its name; all others
 /// must be able to resolve the name.
 std::string master_of(const RunOptions& options, const std::string& secret) {
   const bool fixed = options.rdzv_backend == "static";
@@ -173,7 +173,7 @@ std::shared_ptr<Store> BuiltInBackend::connect_or_serve(Deadline deadline) {
   }
 }
 
-/// The store may belong to another program, whose nodes would never come, or to another job.
+/// The store may belong to another program, whose hosts would never come, or to another job.
 void BuiltInBackend::check_job(Store& store, Deadline deadline) const {
   const bool fixed = options_.rdzv_backend == "static";
   const std::string what =

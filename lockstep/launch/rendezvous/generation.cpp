@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kFree = SIZE_MAX;
 
-/// The node with the smaller key comes first.
+/// The host with the smaller key comes first.
 auto precedence(const NodeWish& node) {
   const bool had = node.generation > 0;
   const int kind = had ? 0 : (node.node_rank ? 1 : 2);
@@ -32,7 +32,7 @@ bool take(std::vector<size_t>* places, int rank, size_t node) {
 
 using Entry = std::pair<const std::string, MembershipState::Agent>;
 
-/// The nodes that take part, by node rank.
+/// The hosts that take part, by node rank.
 std::vector<Entry*> choose(MembershipState* state) {
   std::vector<Entry*> usable;
   std::vector<NodeWish> wishes;

@@ -1,5 +1,5 @@
 #pragma once
-// The nodes of a generation, their node ranks, and the assignment of each. Pure.
+// The hosts of a generation, their node ranks, and the assignment of each. Pure.
 
 #include <cstdint>
 #include <optional>
@@ -18,8 +18,8 @@ struct NodeWish {
 };
 
 /// Indices into `nodes`, by node rank: min(nodes.size(), max_nodes) of them. Members of the newest
-/// generation come first, then nodes that request a rank, then the others; each in the order of
-/// rank or arrival. A member keeps its rank if that is below the number of nodes. Then a request is
+/// generation come first, then hosts that request a rank, then the others; each in the order of
+/// rank or arrival. A member keeps its rank if that is below the number of hosts. Then a request is
 /// granted if the rank is free; the others fill the free ranks in the order above. Cost: n log n.
 std::vector<size_t> order_nodes(std::span<const NodeWish> nodes, size_t max_nodes);
 

@@ -185,7 +185,7 @@ void on_lost_member(MembershipState* state, const Agent& agent, MemberActions* a
   }
 }
 
-/// The lost agents may be cut off, in a part that has enough nodes to go on without this one.
+/// The lost agents may be cut off, in a part that has enough hosts to go on without this one.
 void hurry_if_too_few(MembershipState* state, MemberActions* actions) {
   const bool ending = state->state == State::kLeaving || state->state == State::kForming;
   const bool too_few = static_cast<int>(state->agents.size()) < state->rules.min_nodes;
@@ -233,7 +233,7 @@ void on(MembershipState* state, const WorkersFailed& event, JobTime now, MemberA
   const auto decision =
       after_failure(&record, state->rules.max_restarts, event.failure, event.generation);
   const bool hopeless = !after_failure(&endless, INT_MAX, event.failure, event.generation).again;
-  // With the last restart gone, the loss of a node may still explain it, see on_lost_member().
+  // With the last restart gone, the loss of a host may still explain it, see on_lost_member().
   if (!decision.again && (hopeless || state->rules.min_nodes == state->rules.max_nodes)) {
     return end_job(state, event.failure, actions, decision.why_not);
   }

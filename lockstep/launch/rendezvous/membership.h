@@ -29,7 +29,7 @@ struct MembershipRules {
   int min_nodes = 1;
   int max_nodes = 1;
   int max_restarts = 0;
-  bool fixed_ranks = false;  ///< Each node has its --node_rank, and no other (backend static).
+  bool fixed_ranks = false;  ///< Each host has its --node_rank, and no other (backend static).
   std::chrono::milliseconds join_timeout{600000};
   std::chrono::milliseconds last_call_timeout{3000};
   /// After a leader's loss the others get at least this long, until all have noticed it.
@@ -41,7 +41,7 @@ struct MembershipRules {
   /// ended.
   std::chrono::milliseconds come_back{1000};
   std::chrono::milliseconds batch{1000};         ///< From a newcomer to its generation.
-  std::chrono::milliseconds report_after{5000};  ///< Until missing nodes are named, and again.
+  std::chrono::milliseconds report_after{5000};  ///< Until missing hosts are named, and again.
   std::string run_id;
   /// Names the time for which this agent leads, as do the join requests of agents that have read
   /// it. It is this leader's part of generation_token(). Who leads again does so in another term.
@@ -51,7 +51,7 @@ struct MembershipRules {
   std::string role;      ///< The leader's own role, and the program of that role's ranks.
   std::string program;
 
-  /// Whether a job that lost a node waits for another one.
+  /// Whether a job that lost a host waits for another one.
   bool elastic() const { return min_nodes < max_nodes || max_restarts > 0; }
 };
 

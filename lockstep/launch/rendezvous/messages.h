@@ -1,7 +1,7 @@
 #pragma once
 // Messages between agents. An agent's join request, its leased key, contains all about the agent,
-// so that a new leader learns everything from the join requests. The leader writes an assignment
-// for each node of a generation, and a record of the job's state.
+// so that a new leader learns everything from the join requests. The leader writes a assignment for each
+// host of a generation, and a record of the job's state.
 
 #include <cstdint>
 #include <optional>
@@ -34,16 +34,16 @@ enum class NodeWork : uint8_t {
 
 struct JoinRequest {
   std::string host;              ///< For messages.
-  std::string address;           ///< By which other nodes reach this one.
-  int store_port = 0;            ///< Port of the workers' store if it becomes node 0.
+  std::string address;           ///< By which other hosts reach this one.
+  int store_port = 0;            ///< Port of the workers' store if it becomes host 0.
   int torch_port = 0;            ///< Of torch's own store, likewise.
   int takeover_port = 0;         ///< Where it serves the store if it takes over.
   int local_size = 1;            ///< Ranks it runs.
   std::string role;              ///< ROLE_NAME of its ranks.
-  std::string program;           ///< Its ranks' (program_name()); equal on all nodes of a role.
-  std::string mark;              ///< secret_mark(); equal on all nodes.
+  std::string program;           ///< Its ranks' (program_name()); equal on all hosts of a role.
+  std::string mark;              ///< secret_mark(); equal on all hosts.
   std::optional<int> node_rank;  ///< Requested by the user.
-  int min_nodes = 1;             ///< From its command line; equal on all nodes.
+  int min_nodes = 1;             ///< From its command line; equal on all hosts.
   int max_nodes = 1;
 
   int64_t generation = 0;  ///< The last one it has taken part in; 0: none.
@@ -56,7 +56,7 @@ struct JoinRequest {
   int early_failures = 0;
   int failures_in_a_row = 0;
   NodeWork work = NodeWork::kIdle;
-  int leaving = 0;  ///< The signal by which the user ends this node; 0: none.
+  int leaving = 0;  ///< The signal by which the user ends this host; 0: none.
   /// The leader's term that the agent knew when it wrote this. A leader counts only agents that
   /// wrote in its term: the key of a killed agent lasts for its time to live.
   std::string term;
@@ -76,7 +76,7 @@ std::string to_json(const JoinRequest& request);
 /// Errors: kCorrupt (not a join request, a member is missing or out of range).
 JoinRequest join_request_from_json(std::string_view text);
 
-/// One node's part of a generation. Its size does not depend on the number of nodes.
+/// One host's part of a generation. Its size does not depend on the number of hosts.
 struct NodeAssignment {
   int64_t generation = 0;
   std::string token;  ///< base/generation_token.h.
@@ -90,9 +90,9 @@ struct NodeAssignment {
   int num_nodes = 1;
   int world_size = 1;
   NodeRanks ranks;
-  Endpoint store;  ///< The workers', which node 0's agent serves.
+  Endpoint store;  ///< The workers', which host 0's agent serves.
   Endpoint torch;  ///< Torch's own store: see TorchStorePort.
-  /// Endpoints of the nodes that may take over, in this order: the first nodes', at most 8.
+  /// Endpoints of the hosts that may take over, in this order: the first hosts', at most 8.
   std::vector<Endpoint> successors;
 };
 
@@ -102,15 +102,15 @@ JobAssignment job_assignment(const NodeAssignment& assignment);
 /// The job's state, which all agents watch.
 struct JobRecord {
   enum class State : uint8_t {
-    kForming,  ///< Generation `generation` + 1 waits for nodes.
-    kRunning,  ///< Generation `generation` runs; agents with an assignment for it take part.
+    kForming,  ///< Generation `generation` + 1 waits for hosts.
+    kRunning,  ///< Generation `generation` runs; agents with a assignment for it take part.
     kLeaving,  ///< Its workers must end, so that another can form.
     kEnded,    ///< There will be no other.
   };
   State state = State::kForming;
   int64_t generation = 0;
   int restart_count = 0;
-  std::string awaited;  ///< kForming: the missing nodes, once that takes long.
+  std::string awaited;  ///< kForming: the missing hosts, once that takes long.
   /// kLeaving, then kForming, or kEnded: the failure that caused it, if any.
   std::optional<Failure> failure;
   std::string why;  ///< kLeaving, kForming: any other reason. kEnded: why there is no restart.

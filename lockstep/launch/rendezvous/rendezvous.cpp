@@ -150,7 +150,7 @@ class ElasticRendezvous final : public Rendezvous {
         status_(make_job_secret().substr(0, 16),
                 make_join_request(options, secret, *backend_, workers_)),
         client_(options, secret, backend_.get(), &workers_, &status_) {
-    // A failure of this node reaches all, whose ranks wait for those that cannot connect.
+    // A failure of this host reaches all, whose ranks wait for those that cannot connect.
     workers_.on_full([this](const std::string& why) {
       const JoinRequest own = status_.join_request();
       Failure failure;

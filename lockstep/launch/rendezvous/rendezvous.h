@@ -25,10 +25,10 @@ struct JobEnd {
 struct JobStatus {
   bool leave = false;              ///< This generation is over: stop the workers, then next().
   std::optional<Failure> failure;  ///< Its first failure, if that is the reason.
-  std::string why;                 ///< Otherwise the reason, in one line: "node 2 (hostb) left".
+  std::string why;                 ///< Otherwise the reason, in one line: "host 2 (hostb) left".
   std::chrono::seconds pause{0};   ///< Before the next generation, if known here.
   /// The workers must be gone by then in any case: others may begin the next generation without
-  /// this node.
+  /// this host.
   std::optional<std::chrono::steady_clock::time_point> kill_by;
   std::optional<JobEnd> end;  ///< No other generation follows.
 };
@@ -43,15 +43,15 @@ struct JobStatus {
 ///
 /// In a generation: failed() at most once, done() at most once, gone() once if another may follow
 /// (after failed() possibly before the status has `leave`). A call of leave() may come at any time
-/// after join(); then only job_status() follows. Destruction without leave() ends this node's part
+/// after join(); then only job_status() follows. Destruction without leave() ends this host's part
 /// as if its host had died.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
 
   /// Waits for the other agents and returns the first generation's assignment, in which all agree;
-  /// nothing if the job has ended well without this node. Errors: kTimeout naming the missing
-  /// nodes, kMismatch (the nodes disagree, or the job has failed), kInvalidArgument.
+  /// nothing if the job has ended well without this host. Errors: kTimeout naming the missing
+  /// hosts, kMismatch (the hosts disagree, or the job has failed), kInvalidArgument.
   virtual std::optional<JobAssignment> join() = 0;
 
   /// Becomes readable when job_status() or next() has a result; -1: they change only right after a
@@ -70,7 +70,7 @@ class Rendezvous {
   /// After failed() or job_status().leave: all workers here have ended. `stepped`: one had made a
   /// step.
   virtual void gone(bool stepped) = 0;
-  virtual void leave(int signal) = 0;  ///< This node was told to end by a signal.
+  virtual void leave(int signal) = 0;  ///< This host was told to end by a signal.
 
   /// The next generation's assignment, once it is available.
   virtual std::optional<JobAssignment> next() = 0;

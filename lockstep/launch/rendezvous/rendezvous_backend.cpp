@@ -23,7 +23,7 @@ constexpr int kEtcdPort = 2379;
 /// Pause between two attempts to find a lost store again.
 constexpr std::chrono::milliseconds kPause{100};
 
-/// Address by which other nodes, which also reach `servers`, reach this one.
+/// Address by which other hosts, which also reach `servers`, reach this one.
 std::string address_among(const std::vector<std::string>& servers) {
   const Environment environment = this_environment();
   try {

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-/// Whether a job can go on after the loss of a node: with fewer, or with another that comes.
+/// Whether a job can go on after the loss of a host: with fewer, or with another that comes.
 inline bool can_change(const RunOptions& options) {
   return options.min_nodes < options.num_nodes || options.max_restarts > 0;
 }
@@ -28,7 +28,7 @@ struct Silence {
 };
 
 /// From keep_alive_interval and keep_alive_max_attempt. If neither is given:
-///   * at least 30 s in a job that cannot change: a node's pause costs less than the job's end;
+///   * at least 30 s in a job that cannot change: a host's pause costs less than the job's end;
 ///   * at least 10 s if heartbeats are renewals of a lease (`by_lease`), since the service may be
 ///     late.
 /// A lease is renewed three times in its time, whatever the interval: each renewal costs all users

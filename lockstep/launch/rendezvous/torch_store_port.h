@@ -1,11 +1,11 @@
 #pragma once
-// MASTER_PORT of one generation, on the host of node 0: where torch's own store (TCPStore) is.
+// MASTER_PORT of one generation, on host 0: where torch's own store (TCPStore) is.
 //
-// As under torchrun, node 0's agent serves it from the start of the workers, and they are told so
+// As under torchrun, host 0's agent serves it from the start of the workers, and they are told so
 // (TORCHELASTIC_USE_AGENT_STORE=True): a program that only connects, such as torchft's Manager,
 // finds it before any process group exists. With TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 the port is
 // only kept free, and rank 0 serves the store. torchrun does not heed that variable with its
-// static backend, and neither does Lockstep where torchrun would use it: with several nodes, or
+// static backend, and neither does Lockstep where torchrun would use it: with several hosts, or
 // with --master_port. Unlike torchrun's, each generation has a store of its own, as a port.
 
 #include <memory>
@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-/// Whether node 0's agent serves torch's store. Pure.
+/// Whether host 0's agent serves torch's store. Pure.
 bool agent_serves_torch(const RunOptions& options);
 
 class TorchStorePort {

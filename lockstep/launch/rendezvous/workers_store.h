@@ -1,5 +1,5 @@
 #pragma once
-// Ports that an agent keeps ready for its workers, in case it becomes node 0: one for their store,
+// Ports that an agent keeps ready for its workers, in case it becomes host 0: one for their store,
 // and one for torch's own.
 
 #include <functional>
@@ -25,10 +25,10 @@ class WorkersStore {
   int store_port() const { return local_port(listener_.get()); }
   int torch_port() const { return next_torch_->port(); }
 
-  /// This agent is node 0 of a new generation: serves at the ports above, and reserves others for
+  /// This agent is host 0 of a new generation: serves at the ports above, and reserves others for
   /// the next. No key or connection of an earlier generation is ever met.
   void serve();
-  /// No workers of a generation with this agent as node 0 run any more.
+  /// No workers of a generation with this agent as host 0 run any more.
   void stop();
 
  private:

@@ -65,7 +65,7 @@ void read_torch_local(const Reader& read, Identity* id) {
   check_less("LOCAL_RANK", id->local_rank, "LOCAL_WORLD_SIZE", id->local_size);
 }
 
-/// GROUP_RANK and GROUP_WORLD_SIZE; or by division, if every node has equally many consecutive
+/// GROUP_RANK and GROUP_WORLD_SIZE; or by division, if every host has equally many consecutive
 /// ranks.
 void read_torch_nodes(const Reader& read, Identity* id) {
   const auto size = read.maybe_number("GROUP_WORLD_SIZE", 1, kMaxRanks);

@@ -65,7 +65,7 @@ bool used(const ProbeResult& result, const char* name) {
          result.variables.end();
 }
 
-/// Whether an agent with nodes started it: each node can be a rank of the outer launcher.
+/// Whether an agent with hosts started it: each host can be a rank of the outer launcher.
 bool by_agent(const ProbeResult& result) {
   return used(result, "LOCKSTEP_STORE") || used(result, "TORCHELASTIC_RUN_ID");
 }
@@ -78,7 +78,7 @@ bool same_number(int a, int b) {
   return a == kUnknownNumber || b == kUnknownNumber || a == b;
 }
 
-/// The nodes of `inner` are the ranks of `outer`.
+/// The hosts of `inner` are the ranks of `outer`.
 bool ranks_are_nodes(const Identity& outer, const Identity& inner) {
   return outer.size == inner.num_nodes && outer.rank == inner.node_rank;
 }
@@ -110,7 +110,7 @@ std::string why_no_conflict(const ProbeResult& chosen, const ProbeResult& other)
     if (chosen.probe->starts_ranks || by_agent(chosen)) return "its step started the launcher";
     if (b.size == 1 || ranks_are_nodes(b, a)) return "its tasks started the ranks";
   }
-  // mpirun may start an agent on each node: its ranks then are the agents' nodes, in any order.
+  // mpirun may start an agent on each host: its ranks then are the agents' hosts, in any order.
   const bool agents = other.probe->starts_ranks && by_agent(chosen) && !by_agent(other);
   if (agents && a.num_nodes == b.size) return "it started the agents";
   return "";

@@ -92,7 +92,7 @@ void check_less(const std::string& a, int value, const std::string& b, int bound
 void check_ranges(const Identity& id, const RankNames& names);
 
 /// Address of rank 0's store for ranks whose launcher has no store. MASTER_ADDR and
-/// MASTER_PORT if set; else loopback if all ranks are on one node; else `host` (may be empty:
+/// MASTER_PORT if set; else loopback if all ranks are on one host; else `host` (may be empty:
 /// unknown).
 Endpoint read_master(const Reader& read, const Identity& id, const std::string& host = "");
 

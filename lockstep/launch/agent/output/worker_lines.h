@@ -64,7 +64,7 @@ class LineCopies {
 struct WorkerLinesOptions {
   PrefixStyle out;    ///< Of stdout's lines.
   PrefixStyle err;    ///< Of stderr's.
-  int num_ranks = 1;  ///< Of this node.
+  int num_ranks = 1;  ///< Of this host.
   bool fold = true;
   bool raw = false;  ///< Bytes are shown as they come; lines are copied only.
   ConsoleKind console;
