@@ -97,7 +97,7 @@ void check_host_of_agents(const std::string& secret, const std::string& host,
   if (!secret.empty() || can_resolve(host)) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{}: host '{}' is unknown here: check the name, or give its address as a "
-                          "number. Nodes of several hosts also need LOCKSTEP_SECRET or "
+                          "number. Agents of several hosts also need LOCKSTEP_SECRET or "
                           "LOCKSTEP_SECRET_FILE",
                           what, host));
 }
@@ -115,16 +115,16 @@ void check_secret_of_agents(const std::string& secret, const std::string& addres
   if (is_loopback(address)) return;
   if (secret == kKnownToAll) {
     log_warn(fmt::format(
-        "LOCKSTEP_INSECURE=1: the nodes meet without a secret; any program that reaches {} "
+        "LOCKSTEP_INSECURE=1: the hosts meet without a secret; any program that reaches {} "
         "can take part",
         address));
   }
-  const std::string weak = secret == kKnownToAll ? "" : weak_secret_warning(secret, "nodes");
+  const std::string weak = secret == kKnownToAll ? "" : weak_secret_warning(secret, "hosts");
   if (!weak.empty()) log_warn(weak);
   if (!secret.empty()) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{} {} is reachable by others: set LOCKSTEP_SECRET to the same text "
-                          "(openssl rand -hex 32) on all nodes or LOCKSTEP_SECRET_FILE to a file "
+                          "(openssl rand -hex 32) on all hosts or LOCKSTEP_SECRET_FILE to a file "
                           "of mode 600 that holds it; LOCKSTEP_INSECURE=1 does without one, where "
                           "nobody else is on the network",
                           what, address));

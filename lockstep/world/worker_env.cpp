@@ -125,7 +125,7 @@ std::vector<NodeRanks> assign_ranks(const std::vector<NodeRequest>& requests) {
   for (const NodeRequest& request : requests) {
     if (request.num_nodes != static_cast<int>(requests.size())) {
       throw Error(ErrorCode::kMismatch,
-                  fmt::format("node {} ({}) was started with --nnodes {}, node 0 ({}) with {}",
+                  fmt::format("host {} ({}) was started with --nnodes {}, host 0 ({}) with {}",
                               nodes.size(), request.host, request.num_nodes, requests[0].host,
                               requests.size()));
     }

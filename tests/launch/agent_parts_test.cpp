@@ -106,7 +106,7 @@ TEST(RankAssignment, DisagreementNamesBothNodes) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kMismatch);
-    EXPECT_NE(std::string(error.what()).find("node 1 (b)"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("host 1 (b)"), std::string::npos);
   }
 }
 
@@ -228,7 +228,7 @@ TEST(Failure, ReportIsFactsThenStderr) {
   failure.stderr_tail.clear();
   EXPECT_EQ(failure_words(failure), "rank 5");
   EXPECT_EQ(report_text(failure, 2),
-            "lockstep run: rank 5 (node 1, gpu01) failed first: SIGBUS after 12 s\n"
+            "lockstep run: rank 5 (host 1, gpu01) failed first: SIGBUS after 12 s\n"
             "  nothing on its stderr");
 }
 

@@ -38,7 +38,7 @@ TEST(Elastic, ASpareThatWasNotNeededEndsWell) {
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_EQ(b->wait(), 0) << b->err();
   EXPECT_EQ(spare->wait(), 0) << spare->err();
-  EXPECT_SAYS(spare, "has ended well, without this node");
+  EXPECT_SAYS(spare, "has ended well, without this host");
 }
 
 TEST(Elastic, NodesComeAndLeave) {
@@ -159,7 +159,7 @@ TEST(Elastic, FailuresAreCountedAndTheLastIsReported) {
     EXPECT_TRUE(has(run->out(), " restart 0 of 1.")) << run->out();
     EXPECT_TRUE(has(run->out(), " restart 1 of 1.")) << run->out();
     EXPECT_TRUE(has(run->err(), "; restart 1 of 1")) << run->err();
-    EXPECT_TRUE(has(run->err(), "rank 1 (node 1, ")) << run->err();
+    EXPECT_TRUE(has(run->err(), "rank 1 (host 1, ")) << run->err();
   }
 }
 
@@ -182,7 +182,7 @@ TEST(Elastic, AFixedNumberWaitsForALostNodeToComeBack) {
   EXPECT_SAYS(a, "world 2");
   EXPECT_SAYS(b, "world 2");
   b->send(SIGKILL);
-  EXPECT_SAYS(a, "1 of 2 nodes are here; waiting for 1 more");
+  EXPECT_SAYS(a, "1 of 2 hosts are here; waiting for 1 more");
   const auto c = job.agent("c");
   EXPECT_SAYS(a, "world 2", 2);
   EXPECT_SAYS(c, "world 2 rank");

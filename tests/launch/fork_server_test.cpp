@@ -174,7 +174,7 @@ TEST(ForkServerWait, ASpareThatWasNotNeededEndsWithWhatItHasLoaded) {
   ASSERT_TRUE(spare->wait_for("waits to take the place of another")) << text_of(*spare);
   std::ofstream(go).put('\n');
   EXPECT_EQ(spare->wait(), 0) << text_of(*spare);
-  EXPECT_TRUE(has(text_of(*spare), "has ended well, without this node")) << text_of(*spare);
+  EXPECT_TRUE(has(text_of(*spare), "has ended well, without this host")) << text_of(*spare);
   EXPECT_EQ(times_in(spare->out(), "forked rank"), 0) << spare->out();
   EXPECT_TRUE(spare->alive().empty());
 }

@@ -70,7 +70,7 @@ TEST(Nodes, AFailureOnOneNodeEndsAllAndIsReportedByAll) {
   EXPECT_EQ(a.wait(), 6) << a.err();
   EXPECT_EQ(b.wait(), 6) << b.err();
   for (const std::string& err : {a.err(), b.err()}) {
-    EXPECT_TRUE(has(err, "rank 1 (node 1, ")) << err;
+    EXPECT_TRUE(has(err, "rank 1 (host 1, ")) << err;
   }
   EXPECT_TRUE(has(a.err(), "\n    broken")) << a.err();
   EXPECT_TRUE(has(b.err(), ":1] broken")) << b.err();
@@ -87,7 +87,7 @@ TEST(Nodes, AnAgentThatIsKilledEndsTheJob) {
   ASSERT_TRUE(a.wait_for("ready") && b.wait_for("ready"));
   a.send(SIGKILL);
   EXPECT_EQ(b.wait(), 1) << b.err();
-  EXPECT_TRUE(has(b.err(), "the agent of node 0")) << b.err();
+  EXPECT_TRUE(has(b.err(), "the agent of host 0")) << b.err();
   EXPECT_TRUE(a.wait_all_gone() && b.wait_all_gone());
 }
 
@@ -96,7 +96,7 @@ TEST(Nodes, AMissingNodeIsNamed) {
   const Node first{0, 3, 1, port.number(), ""};
   Launched a(first.words({"true"}, {"--rdzv_conf", "timeout=2"}), first.variables());
   EXPECT_EQ(a.wait(), 1);
-  EXPECT_TRUE(has(a.err(), "node 1, 2 of 3 did not come")) << a.err();
+  EXPECT_TRUE(has(a.err(), "host 1, 2 of 3 did not come")) << a.err();
 }
 
 TEST(Nodes, EachSaysWhomItWaitsForAndWhoseRankIsTaken) {
@@ -105,9 +105,9 @@ TEST(Nodes, EachSaysWhomItWaitsForAndWhoseRankIsTaken) {
   const Node second{1, 3, 1, port.number(), ""};
   Launched a(first.words({"true"}), first.variables());
   Launched b(second.words({"true"}), second.variables());
-  const std::string place = "waiting for node 2 at 127.0.0.1:" + std::to_string(port.number());
-  EXPECT_TRUE(a.wait_for("2 of 3 nodes are here; " + place)) << a.err();
-  EXPECT_TRUE(b.wait_for("2 of 3 nodes are here; " + place)) << b.err();
+  const std::string place = "waiting for host 2 at 127.0.0.1:" + std::to_string(port.number());
+  EXPECT_TRUE(a.wait_for("2 of 3 hosts are here; " + place)) << a.err();
+  EXPECT_TRUE(b.wait_for("2 of 3 hosts are here; " + place)) << b.err();
   Launched again(second.words({"true"}), second.variables());
   EXPECT_EQ(again.wait(), 1);
   EXPECT_TRUE(has(again.err(), "--node_rank 1 is taken by an agent on ")) << again.err();
@@ -116,7 +116,7 @@ TEST(Nodes, EachSaysWhomItWaitsForAndWhoseRankIsTaken) {
 TEST(Nodes, AStoreOfAnotherProgramIsNotJoined) {
   const TcpStoreServer foreign({});
   const std::string place =
-      "node 1 waits for node 0 at 127.0.0.1:" + std::to_string(foreign.port()) +
+      "host 1 waits for host 0 at 127.0.0.1:" + std::to_string(foreign.port()) +
       "; a store is served there, but not";
   const Node node{1, 2, 1, foreign.port(), ""};
   Launched patient(node.words({"true"}), node.variables());
@@ -194,7 +194,7 @@ TEST(Nodes, WithoutASecretTheyMeetWhereTheyAreToldTo) {
     const auto b = agent("1", "1");
     EXPECT_EQ(a->wait(), 0) << backend << ": " << a->err();
     EXPECT_EQ(b->wait(), 0) << backend << ": " << b->err();
-    EXPECT_TRUE(has(a->err(), "LOCKSTEP_INSECURE=1: the nodes meet without a secret")) << a->err();
+    EXPECT_TRUE(has(a->err(), "LOCKSTEP_INSECURE=1: the hosts meet without a secret")) << a->err();
     EXPECT_TRUE(has(b->out(), "rank 1/2")) << b->out();
   }
 }

@@ -34,7 +34,7 @@ done
 "$lockstep" --help >/dev/null
 "$lockstep" help --help >/dev/null
 page=$("$lockstep" run --help)
-for group in 'Ranks and nodes' 'Where nodes meet' 'Hosts that this command starts' \
+for group in 'Ranks and hosts' 'Where hosts meet' 'Hosts that this command starts' \
   'Failures, restarts and the end' Output 'The program' 'CPUs and devices of a rank' Other; do
   grep -qx "$group:" <<<"$page" || complain run "has no group '$group'"
 done

@@ -64,7 +64,7 @@ int Agent::run() {
   if (options_.num_nodes > 1) load_while_waiting();
   const auto assignment = rendezvous_->join();
   if (assignment) return run(*assignment);
-  log_info("the job has ended well, without this node");
+  log_info("the job has ended well, without this host");
   return 0;
 }
 
@@ -407,8 +407,8 @@ int Agent::finish() {
   // Nothing runs any more, and no file is left behind. From here on a signal ends this program,
   // even while its output has no reader.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);
-  return FinalReport{options_, assignment_, state_, console_}.write(code, failure,
-                                                              end_ ? end_->why_not_again : "");
+  return FinalReport{options_, assignment_, state_, console_}.write(
+      code, failure, end_ ? end_->why_not_again : "");
 }
 
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 //   running --all ended well--> waiting for the others
 //   running --failure, signal, job status, processes left behind--> stopping (SIGTERM, the signal)
 //   stopping --grace or time to be gone over, or a second SIGINT--> killing (SIGKILL)
-//   stopping, killing --nothing left--> between two generations --a assignment--> running
+//   stopping, killing --nothing left--> between two generations --an assignment--> running
 //   any --the job is over or this host was told to end, and nothing left--> finished
 
 #include <chrono>

@@ -31,7 +31,7 @@ constexpr auto kFailureMembers = [](auto& m, auto& failure) {
 
 std::string facts(const Failure& failure, int num_nodes, const char* did) {
   const std::string place =
-      num_nodes > 1 ? fmt::format("node {}, {}", failure.node_rank, failure.host) : failure.host;
+      num_nodes > 1 ? fmt::format("host {}, {}", failure.node_rank, failure.host) : failure.host;
   return fmt::format("rank {} ({}) {}: {} after {:.{}f} s", failure.rank, place, did,
                      describe(failure.status), failure.seconds, failure.seconds < 10 ? 2 : 0);
 }
@@ -68,7 +68,7 @@ Failure node_failure(const JobAssignment& assignment, const ExitStatus& status,
   failure.node_rank = assignment.node_rank;
   failure.host = assignment.host;
   failure.status = status;
-  failure.cause = fmt::format("node {} ({}): {}", failure.node_rank, failure.host, what);
+  failure.cause = fmt::format("host {} ({}): {}", failure.node_rank, failure.host, what);
   return failure;
 }
 

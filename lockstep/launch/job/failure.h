@@ -31,7 +31,8 @@ struct Failure {
 };
 
 /// A failure of this host and not of a worker; `what` describes it.
-Failure node_failure(const JobAssignment& assignment, const ExitStatus& status, const std::string& what);
+Failure node_failure(const JobAssignment& assignment, const ExitStatus& status,
+                     const std::string& what);
 
 /// JSON for messages between agents. Errors of the second: kCorrupt.
 std::string to_json(const Failure& failure);

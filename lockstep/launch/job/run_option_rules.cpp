@@ -55,7 +55,7 @@ void decide_ranks(RunOptionsDraft* draft) {
     options.nproc_per_node = divided(options.total_ranks, options.num_nodes, "--nnodes");
     return;
   }
-  const int nodes = divided(options.total_ranks, options.nproc_per_node, "the ranks of a node,");
+  const int nodes = divided(options.total_ranks, options.nproc_per_node, "the ranks of a host,");
   if (draft->nnodes_given && nodes != options.num_nodes) {
     refuse_options(fmt::format("-n {} is not --nnodes {} times {}", options.total_ranks,
                                options.num_nodes, counted(options.nproc_per_node, "rank")));
@@ -76,7 +76,7 @@ bool starts_hosts(const RunOptionsDraft& draft) {
                       : draft.standalone        ? "--standalone"
                                                 : nullptr;
   if (clash != nullptr) {
-    refuse_options(fmt::format("{} already gives the nodes; leave {} away", name, clash));
+    refuse_options(fmt::format("{} already gives the hosts; leave {} away", name, clash));
   }
   return true;
 }
@@ -86,7 +86,7 @@ void decide_nodes(RunOptionsDraft* draft) {
   if (draft->standalone) {
     if (options.min_nodes > 1) {
       refuse_options(
-          fmt::format("--standalone is one node, but --nnodes is {}", options.min_nodes));
+          fmt::format("--standalone is one host, but --nnodes is {}", options.min_nodes));
     }
     // As torchrun: the rendezvous of several hosts is ignored then.
     options.num_nodes = 1;
@@ -123,7 +123,7 @@ void decide_backend(RunOptionsDraft* draft) {
   }
   if (backend == "static" && !fixed && options.num_nodes > 1) {
     refuse_options(fmt::format(
-        "--nnodes {}:{}: with --rdzv_backend static the number of nodes is fixed; use c10d",
+        "--nnodes {}:{}: with --rdzv_backend static the number of hosts is fixed; use c10d",
         options.min_nodes, options.num_nodes));
   }
 }
@@ -158,7 +158,7 @@ void use_built_in_endpoint(RunOptionsDraft* draft) {
   if (options.num_nodes == 1) return;
   if (!given && !options.master_addr_given) {
     refuse_options(
-        fmt::format("several nodes need --rdzv_endpoint HOST[:PORT], the address of one of them"));
+        fmt::format("several hosts need --rdzv_endpoint HOST[:PORT], the address of one of them"));
   }
   if (given) {
     options.master_addr = endpoint.host;
@@ -174,7 +174,7 @@ void decide_endpoint(RunOptionsDraft* draft) {
   if (options.rdzv_endpoint.empty() && options.num_nodes > 1) {
     refuse_options(fmt::format(
         "--rdzv_backend {} needs --rdzv_endpoint {}", options.rdzv_backend,
-        options.rdzv_backend == "file" ? "FOLDER, one that all nodes share" : "HOST[:PORT]"));
+        options.rdzv_backend == "file" ? "FOLDER, one that all hosts share" : "HOST[:PORT]"));
   }
 }
 

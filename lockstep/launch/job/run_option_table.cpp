@@ -52,21 +52,21 @@ constexpr auto kFlag = OptionKind::kFlag;
 
 RunOptionGroup of_ranks() {
   return {
-      "Ranks and nodes",
+      "Ranks and hosts",
       {
           {"nproc_per_node", 0, kValue, "N",
-           "processes on this node: a number, auto, cpu or gpu (1)", run_values::nproc},
-          {"nnodes", 0, kValue, "N|MIN:MAX", "nodes; with MIN:MAX they may come and go (1)",
+           "processes on this host: a number, auto, cpu or gpu (1)", run_values::nproc},
+          {"nnodes", 0, kValue, "N|MIN:MAX", "hosts; with MIN:MAX they may come and go (1)",
            run_values::nnodes},
           {"node_rank", 0, kValue, "R", "which of them this is, from 0 (0)", run_values::node_rank},
-          {"np", 'n', kValue, "N", "ranks of the whole job; on one node as --nproc_per_node",
+          {"np", 'n', kValue, "N", "ranks of the whole job; on one host as --nproc_per_node",
            run_values::total_ranks},
           {"npernode", 'N', kValue, "N", "as --nproc_per_node (mpirun)",
            run_values::local_worker_num},
           {"worker_num", 0, kValue, "N", "as -n (msrun)", run_values::total_ranks},
-          {"local_worker_num", 0, kValue, "N", "how many of them this node runs (msrun)",
+          {"local_worker_num", 0, kValue, "N", "how many of them this host runs (msrun)",
            run_values::local_worker_num},
-          {"standalone", 0, kFlag, "", "one node, nothing to configure (the default)",
+          {"standalone", 0, kFlag, "", "one host, nothing to configure (the default)",
            set_run_flag<&Draft::standalone>},
       },
   };
@@ -74,25 +74,25 @@ RunOptionGroup of_ranks() {
 
 RunOptionGroup of_rendezvous() {
   return {
-      "Where nodes meet",
+      "Where hosts meet",
       {
-          {"master_addr", 0, kValue, "HOST", "several nodes: address of node 0 (127.0.0.1)",
+          {"master_addr", 0, kValue, "HOST", "several hosts: address of host 0 (127.0.0.1)",
            run_values::master_addr},
           {"master_port", 0, kValue, "PORT",
-           "its port (29500 with several nodes; one node: a free one)", run_values::master_port},
+           "its port (29500 with several hosts; one host: a free one)", run_values::master_port},
           {"rdzv_backend", 0, kValue, "NAME",
-           "how nodes meet: static, c10d, etcd, etcd-v2 or file (static; c10d with MIN:MAX)",
+           "how hosts meet: static, c10d, etcd, etcd-v2 or file (static; c10d with MIN:MAX)",
            run_values::backend},
           {"rdzv_endpoint", 0, kValue, "H:P", "where: HOST:PORT, or a folder with file",
            set_text<&RunOptions::rdzv_endpoint>},
           {"rdzv_id", 0, kValue, "NAME", "name of the run (made up from date and time)",
            run_values::run_id},
           {"rdzv_conf", 0, kValue, "K=V,K=V",
-           "timeout=S: wait for all nodes, or MIN (900); last_call_timeout=S: then for MAX (3)",
+           "timeout=S: wait for all hosts, or MIN (900); last_call_timeout=S: then for MAX (3)",
            run_values::conf},
           {"cluster_time_out", 0, kValue, "S", "as --rdzv_conf timeout=S (msrun)",
            run_values::cluster_time_out},
-          {"local_addr", 0, kValue, "HOST", "address of this node for the others (found out)",
+          {"local_addr", 0, kValue, "HOST", "address of this host for the others (found out)",
            set_text<&RunOptions::local_addr>},
           {"port_range", 0, kValue, "A-B",
            "range of the ports that other hosts reach and no option names", run_values::port_range},
@@ -147,7 +147,7 @@ RunOptionGroup of_output() {
       "Output",
       {
           {"log_dir", 0, kValue, "DIR",
-           "keep output: DIR/RUN/attempt_0/LOCAL_RANK/{stdout,stderr}.log; of several nodes in "
+           "keep output: DIR/RUN/attempt_0/LOCAL_RANK/{stdout,stderr}.log; of several hosts in "
            "RUN_nodeR",
            set_text<&RunOptions::log_dir>},
           {"logdir", 0, kValue, "DIR", "",  // torch.distributed.launch

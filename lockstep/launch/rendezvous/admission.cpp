@@ -11,12 +11,12 @@ namespace {
 std::string other_secret(const MembershipRules& rules) {
   return fmt::format(
       "the job of this name at {} has another LOCKSTEP_SECRET or LOCKSTEP_TLS: give "
-      "each job an --rdzv_id of its own, and all its nodes one secret",
+      "each job an --rdzv_id of its own, and all its hosts one secret",
       rules.endpoint);
 }
 
 std::string other_nodes(const MembershipRules& rules, const JoinRequest& request) {
-  return fmt::format("node {}({}) was started with --nnodes {}, the job at {} with {}",
+  return fmt::format("host {}({}) was started with --nnodes {}, the job at {} with {}",
                      request.node_rank ? fmt::format("{} ", *request.node_rank) : "", request.host,
                      nodes_text(request.min_nodes, request.max_nodes), rules.endpoint,
                      nodes_text(rules.min_nodes, rules.max_nodes));
@@ -24,7 +24,7 @@ std::string other_nodes(const MembershipRules& rules, const JoinRequest& request
 
 std::string other_program(const MembershipRules& rules, const JoinRequest& request) {
   return fmt::format(
-      "node ({}) was started to run {}, the job of this name at {} runs {}: give "
+      "host ({}) was started to run {}, the job of this name at {} runs {}: give "
       "each job an --rdzv_id and an --rdzv_endpoint of its own, or each program a "
       "--role",
       request.host, request.program, rules.endpoint, rules.program);
@@ -77,11 +77,11 @@ std::string nodes_text(int min_nodes, int max_nodes) {
 std::string waiting_text(const MembershipState& state) {
   const MembershipRules& rules = state.rules;
   const std::string here =
-      fmt::format("{} of {} nodes are here", state.counts.usable + state.counts.busy,
+      fmt::format("{} of {} hosts are here", state.counts.usable + state.counts.busy,
                   nodes_text(rules.min_nodes, rules.max_nodes));
   const std::string whom =
       rules.fixed_ranks
-          ? "node " + missing_ranks(state)
+          ? "host " + missing_ranks(state)
           : fmt::format("{} more", rules.min_nodes - state.counts.usable - state.counts.busy);
   return fmt::format("{}; waiting for {} at {}{}", here, whom, rules.endpoint, lost(state));
 }
@@ -90,10 +90,10 @@ std::string late_text(const MembershipState& state) {
   const MembershipRules& rules = state.rules;
   const auto limit = std::chrono::duration_cast<std::chrono::seconds>(rules.join_timeout).count();
   if (rules.fixed_ranks) {
-    return fmt::format("node {} of {} did not come to {} within {} s", missing_ranks(state),
+    return fmt::format("host {} of {} did not come to {} within {} s", missing_ranks(state),
                        rules.max_nodes, rules.endpoint, limit);
   }
-  return fmt::format("{} of at least {} nodes came to {} within {} s{}", state.counts.usable,
+  return fmt::format("{} of at least {} hosts came to {} within {} s{}", state.counts.usable,
                      rules.min_nodes, rules.endpoint, limit, lost(state));
 }
 

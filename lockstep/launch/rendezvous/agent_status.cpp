@@ -206,7 +206,7 @@ void AgentStatus::end(const JobEnd& end) {
   if (!job_status_.end) job_status_.end = end;
   // An agent that still waits for its first generation learns why there is none.
   if (!error_ && end.failure) {
-    error_.emplace(ErrorCode::kMismatch, "the job has ended without this node: " +
+    error_.emplace(ErrorCode::kMismatch, "the job has ended without this host: " +
                                              failure_line(*end.failure, request_.max_nodes));
   }
   wake();

@@ -37,9 +37,9 @@ class AgentStatus {
   /// writes once more, and the outcome is not known yet. Errors: those of the store.
   std::optional<bool> publish(std::chrono::milliseconds ttl, Deadline deadline);
   void take_assignment(JobAssignment assignment);
-  /// The generation is over. True if its assignment had not been fetched yet: it is void then, and this
-  /// agent's join request has changed. `kill_by`: see JobStatus; a later call may give an earlier
-  /// time.
+  /// The generation is over. True if its assignment had not been fetched yet: it is void then, and
+  /// this agent's join request has changed. `kill_by`: see JobStatus; a later call may give an
+  /// earlier time.
   using Time = std::chrono::steady_clock::time_point;
   bool stop_work(const std::optional<Failure>& failure, const std::string& why,
                  std::optional<Time> kill_by = std::nullopt);

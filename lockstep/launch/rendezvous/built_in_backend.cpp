@@ -88,14 +88,14 @@ std::optional<Endpoint> BuiltInBackend::elsewhere() const {
 
 std::string BuiltInBackend::loss() const {
   return fmt::format("the agent {} ({}) died or cannot be reached",
-                     options_.rdzv_backend == "static" ? "of node 0" : "that serves the job",
+                     options_.rdzv_backend == "static" ? "of host 0" : "that serves the job",
                      to_string(at_));
 }
 
 std::string BuiltInBackend::who_waits() const {
   return options_.rdzv_backend == "static"
-             ? fmt::format("node {} waits for node 0", options_.node_rank)
-             : "this node waits for others";
+             ? fmt::format("host {} waits for host 0", options_.node_rank)
+             : "this host waits for others";
 }
 
 std::shared_ptr<Store> BuiltInBackend::serve(UniqueFd listener, const Endpoint& as) {
@@ -128,7 +128,7 @@ std::shared_ptr<Store> BuiltInBackend::open(Deadline deadline) {
     if (role_ == Role::kServes) {
       const bool fixed = options_.rdzv_backend == "static";
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: port {} is {}; end that, or take another on all nodes{}",
+                  fmt::format("{}: port {} is {}; end that, or take another on all hosts{}",
                               fixed ? "--master_port" : "--rdzv_endpoint", endpoint_.port,
                               taken_by_text(endpoint_.port),
                               fixed ? ". Has another agent --node_rank 0?" : ""));
@@ -153,7 +153,7 @@ std::shared_ptr<Store> BuiltInBackend::connect_or_serve(Deadline deadline) {
       return store;
     } catch (const WrongSecret& error) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}; this node has its secret from {}: compare it with the others'",
+                  fmt::format("{}; this host has its secret from {}: compare it with the others'",
                               error.what(), secret_source()));
     } catch (const Error& error) {
       // A server that is ending may soon be replaced; a name may be unknown for a moment.
@@ -208,7 +208,7 @@ void BuiltInBackend::stop_serving() {
   try {
     own_listener_ = tcp_listen(listen_host(), own_port_);
   } catch (const Error& error) {
-    log_warn(fmt::format("this node cannot serve the rendezvous store again: {}", error.what()));
+    log_warn(fmt::format("this host cannot serve the rendezvous store again: {}", error.what()));
   }
 }
 

@@ -30,14 +30,14 @@ Failure node_failure(const Agent& agent, const ExitStatus& status) {
 
 Failure lost_agent(const Agent& agent) {
   Failure failure = node_failure(agent, {1, 0});
-  failure.cause = fmt::format("the agent of node {} ({}) died or cannot be reached",
+  failure.cause = fmt::format("the agent of host {} ({}) died or cannot be reached",
                               failure.node_rank, failure.host);
   return failure;
 }
 
 Failure ended_by_user(const Agent& agent) {
   Failure failure = node_failure(agent, {0, agent.request.leaving});
-  failure.cause = fmt::format("node {} ({}): was ended by {}", failure.node_rank, failure.host,
+  failure.cause = fmt::format("host {} ({}): was ended by {}", failure.node_rank, failure.host,
                               signal_name(agent.request.leaving));
   return failure;
 }
@@ -53,7 +53,7 @@ void look_at_running(MembershipState* state, JobTime now, MemberActions* actions
   } else if (!state->newcomer_since) {
     state->newcomer_since = now;
   } else if (now >= *state->newcomer_since + state->rules.batch) {
-    begin_leaving(state, fmt::format("{} more came", counted(counts.spares, "node")), actions);
+    begin_leaving(state, fmt::format("{} more came", counted(counts.spares, "host")), actions);
   }
 }
 
@@ -139,7 +139,7 @@ void on_leaving(MembershipState* state, const Agent& agent, MemberActions* actio
 /// and came back unseen, or could not write the failure in time.
 void on_workers_gone(MembershipState* state, const Agent& agent, MemberActions* actions) {
   Failure failure = node_failure(agent, {1, 0});
-  failure.cause = fmt::format("the workers of node {} ({}) ended; its agent gave no reason",
+  failure.cause = fmt::format("the workers of host {} ({}) ended; its agent gave no reason",
                               failure.node_rank, failure.host);
   if (state->rules.elastic()) {
     begin_leaving(state, failure.cause, actions);

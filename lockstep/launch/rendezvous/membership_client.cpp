@@ -285,16 +285,16 @@ void MembershipClient::on_running(const JobRecord& record) {
     }
   }
   // The assignment is of an earlier generation, or of another part of the job.
-  stop_work(std::nullopt, "the others went on without this node");
+  stop_work(std::nullopt, "the others went on without this host");
   const std::string spare = fmt::format("generation {}", record.generation);
   if (spare == shown_) return;
   shown_ = spare;
   // The record does not count agents that come later.
   const bool room = record.num_agents < options_.num_nodes;
   log_info(
-      room ? fmt::format("{} runs with room for this node, which takes part from the next one on",
+      room ? fmt::format("{} runs with room for this host, which takes part from the next one on",
                          spare)
-           : "all nodes that can take part do; this one waits to take the place of another");
+           : "all hosts that can take part do; this one waits to take the place of another");
 }
 
 /// The failure that ended a generation, if there was one.

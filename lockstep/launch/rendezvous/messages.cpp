@@ -101,7 +101,7 @@ std::string to_json(const NodeAssignment& assignment) {
 }
 
 NodeAssignment node_assignment_from_json(std::string_view text) {
-  return read_message<NodeAssignment>(text, kMaxAssignmentBytes, "a node's assignment",
+  return read_message<NodeAssignment>(text, kMaxAssignmentBytes, "a host's assignment",
                                       kAssignmentMembers);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Messages between agents. An agent's join request, its leased key, contains all about the agent,
-// so that a new leader learns everything from the join requests. The leader writes a assignment for each
-// host of a generation, and a record of the job's state.
+// so that a new leader learns everything from the join requests. The leader writes an assignment
+// for each host of a generation, and a record of the job's state.
 
 #include <cstdint>
 #include <optional>
@@ -103,7 +103,7 @@ JobAssignment job_assignment(const NodeAssignment& assignment);
 struct JobRecord {
   enum class State : uint8_t {
     kForming,  ///< Generation `generation` + 1 waits for hosts.
-    kRunning,  ///< Generation `generation` runs; agents with a assignment for it take part.
+    kRunning,  ///< Generation `generation` runs; agents with an assignment for it take part.
     kLeaving,  ///< Its workers must end, so that another can form.
     kEnded,    ///< There will be no other.
   };

@@ -157,7 +157,7 @@ class ElasticRendezvous final : public Rendezvous {
       failure.node_rank = std::max(own.last_rank, 0);
       failure.host = own.host;
       failure.status.code = 1;
-      failure.cause = fmt::format("node {} ({}): the store of the job's ranks: {}",
+      failure.cause = fmt::format("host {} ({}): the store of the job's ranks: {}",
                                   failure.node_rank, failure.host, why);
       status_.failed(failure);
     });

@@ -101,8 +101,8 @@ StoreBackend::StoreBackend(const RunOptions& options, const std::string& secret)
   if (!options_.local_addr.empty()) address_ = options_.local_addr;
   check_secret_of_agents(
       secret_, address_,
-      fmt::format("--rdzv_backend {}: this node's address (--local_addr 127.0.0.1 if all nodes are "
-                  "on this host)",
+      fmt::format("--rdzv_backend {}: this host's address (--local_addr 127.0.0.1 if all agents "
+                  "are on this host)",
                   options_.rdzv_backend));
 }
 

@@ -51,7 +51,7 @@ void Contact::heard() {
 
 void Contact::report_silence() {
   if (std::exchange(reported_, true)) return;
-  log_warn(fmt::format("{} does not answer; this node gives it up after {} s of silence",
+  log_warn(fmt::format("{} does not answer; this host gives it up after {} s of silence",
                        backend_->name(), std::chrono::duration<double>(allowed_.limit).count()));
 }
 

@@ -20,11 +20,11 @@ inflict_on_fixed_job() { # INFLICT CODE1 LINE1 CODE2 LINE2 SECONDS
 
 fault "a worker is killed" "kill_worker 2" 137 'rank [23] \(.*host2.*SIGKILL' 137 'rank [23] \(.*host2.*SIGKILL' 20
 GROUP_TIMEOUT=4 fault "a worker is stopped" "stop_worker 2" 1 'rank [23] did not come' 1 'rank [23] did not come' 40
-fault "an agent is killed" "kill_agent 2" 1 'rank [23]: closed the connection|node 1.*host2' - - 15
-fault "the first agent is killed" "kill_agent 1" - - 1 'node 0|host1' 15
+fault "an agent is killed" "kill_agent 2" 1 'rank [23]: closed the connection|host 1.*host2' - - 15
+fault "the first agent is killed" "kill_agent 1" - - 1 'host 0|host1' 15
 # Nothing can replace the node, so it may be silent for 30 s.
-fault "a host loses its power" "host_off 2" 1 'agent of node 1 \(host2\)|rank [23] \(host2\)' - - 45
-fault "a link is cut for good" "host_cut 2" 1 'agent of node 1 \(host2\)|rank [23] \(host2\)' 1 'agent of node 0 \(.*host1|rank [01] \(host1\)' 45
+fault "a host loses its power" "host_off 2" 1 'agent of host 1 \(host2\)|rank [23] \(host2\)' - - 45
+fault "a link is cut for good" "host_cut 2" 1 'agent of host 1 \(host2\)|rank [23] \(host2\)' 1 'agent of host 0 \(.*host1|rank [01] \(host1\)' 45
 
 test_a_link_that_is_cut_for_a_while_ends_nothing() {
   GROUP_TIMEOUT=60 fixed_job

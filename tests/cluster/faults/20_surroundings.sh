@@ -41,7 +41,7 @@ test_without_a_secret_between_hosts() {
 test_a_wrong_secret_is_refused_and_the_right_one_still_joins() {
   rm -f "$STOP"
   node 1
-  shows host1 20 'waiting for node 1'
+  shows host1 20 'waiting for host 1'
   SECRET=another node 2
   ends host2 30 2
   says 'secret from the variable LOCKSTEP_SECRET: compare'
@@ -54,7 +54,7 @@ test_a_wrong_secret_is_refused_and_the_right_one_still_joins() {
 test_encrypted_links_and_a_host_without() {
   rm -f "$STOP"
   LOCKSTEP_TLS=1 node 1
-  shows host1 20 'waiting for node 1'
+  shows host1 20 'waiting for host 1'
   node 2
   ends host2 30 2
   says 'uses TLS only: set LOCKSTEP_TLS=1 here too'
@@ -77,7 +77,7 @@ garbage() { # FROM TO: random bytes, a long line and silence for every port that
 test_garbage_on_every_port_before_and_while_the_job_runs() {
   rm -f "$STOP"
   node 1
-  shows host1 20 'waiting for node 1'
+  shows host1 20 'waiting for host 1'
   garbage host3 host1
   node 2
   shows host1 30 'rank 0/4 .*first step'
@@ -106,7 +106,7 @@ test_sigterm_ends_a_first_process_that_waits_for_others() {
     begin first on host1 env LOCKSTEP_SECRET=between-us sh -c 'stop=$1; shift; unshare --pid --fork "$@" &
       until [ -e "$stop" ]; do sleep 0.05; done; kill -TERM $(cat /proc/$!/task/$!/children); wait $!' sh "$STOP" \
       "$BIN/lockstep" run --nnodes 2 --node_rank "$rank" --master_addr host1 --master_port 29400 -- sleep 600
-    shows first 30 "wait(s|ing) for node $((1 - rank))"
+    shows first 30 "wait(s|ing) for host $((1 - rank))"
     : >"$STOP"
     ends first 20 143
   done

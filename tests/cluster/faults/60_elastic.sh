@@ -55,7 +55,7 @@ survives "a stopped agent comes back when it goes on" 1:2 2 "stop_agent 2" "host
   'begin=$(now); resume_agent 2; steps_again host1 4 "$begin" 30'
 survives "a paused host comes back when it goes on" 1:2 2 "host_pause 2" "host1 host2" 2 15 'host2' \
   'begin=$(now); host_resume 2; steps_again host1 4 "$begin" 30'
-survives "a host comes later" 1:2 1 "elastic_agent 2 --nnodes 1:2" "host1 host2" 4 15 'node'
+survives "a host comes later" 1:2 1 "elastic_agent 2 --nnodes 1:2" "host1 host2" 4 15 'host more came'
 
 # Workers that ignore SIGTERM continuously record their generation. A host whose agent is cut off
 # has none left when the others begin the next generation.

@@ -175,7 +175,7 @@ TEST(AgentStatus, OneThatNeverHadAPartIsToldWhatEndedTheJob) {
     ADD_FAILURE() << "there is no assignment";
   } catch (const Error& error) {
     const std::string text = error.what();
-    EXPECT_NE(text.find("without this node: rank 1 (hosta) failed: exit code 3"), std::string::npos)
+    EXPECT_NE(text.find("without this host: rank 1 (hosta) failed: exit code 3"), std::string::npos)
         << text;
   }
 }

@@ -68,12 +68,12 @@ TEST(Membership, TooFewEndTheJobInTheEnd) {
   job.come("a");
   job.come("b");
   job.pass(5s);
-  EXPECT_EQ(job.record.awaited, "2 of 3:4 nodes are here; waiting for 1 more at meet:29400");
+  EXPECT_EQ(job.record.awaited, "2 of 3:4 hosts are here; waiting for 1 more at meet:29400");
   job.pass(594s);
   EXPECT_TRUE(job.forming());
   job.pass(1s);
   ASSERT_TRUE(job.ended());
-  EXPECT_EQ(job.record.failure->cause, "2 of at least 3 nodes came to meet:29400 within 600 s");
+  EXPECT_EQ(job.record.failure->cause, "2 of at least 3 hosts came to meet:29400 within 600 s");
   EXPECT_EQ(job.record.failure->status.code, 1);
 }
 
@@ -81,15 +81,15 @@ TEST(Membership, ThoseWithGivenRanksAreNamed) {
   SimulatedJob job(ranked(4));
   job.come_ranked("x", 2);
   job.pass(5s);
-  EXPECT_EQ(job.record.awaited, "1 of 4 nodes are here; waiting for node 0, 1, 3 at meet:29400");
+  EXPECT_EQ(job.record.awaited, "1 of 4 hosts are here; waiting for host 0, 1, 3 at meet:29400");
   job.come_ranked("y", 0);
   job.pass(5s);
-  EXPECT_EQ(job.record.awaited, "2 of 4 nodes are here; waiting for node 1, 3 at meet:29400");
+  EXPECT_EQ(job.record.awaited, "2 of 4 hosts are here; waiting for host 1, 3 at meet:29400");
   const int said = job.num_records;
   job.pass(60s);  // the same text is not published again
   EXPECT_EQ(job.num_records, said);
   job.pass(600s);
-  EXPECT_EQ(job.record.failure->cause, "node 1, 3 of 4 did not come to meet:29400 within 600 s");
+  EXPECT_EQ(job.record.failure->cause, "host 1, 3 of 4 did not come to meet:29400 within 600 s");
 }
 
 TEST(Membership, GivenRanksAreKeptToTheLetter) {
@@ -144,7 +144,7 @@ TEST(Membership, AnAgentOfAnotherProgramIsRefusedInTheSameRoleOnly) {
   come("c", "reader", "read.py");
   ASSERT_EQ(job.refused.size(), 1U);
   EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(job.refused[0].why.find("node (host-b) was started to run other.py, the job of this "
+  EXPECT_NE(job.refused[0].why.find("host (host-b) was started to run other.py, the job of this "
                                     "name at meet:29400 runs train.py"),
             std::string::npos)
       << job.refused[0].why;
@@ -161,7 +161,7 @@ TEST(Membership, DisagreementAboutTheNumberOfNodes) {
   });
   ASSERT_TRUE(fixed.ended());
   EXPECT_EQ(fixed.record.failure->cause,
-            "node 1 (host-b) was started with --nnodes 3, the job at meet:29400 with 2");
+            "host 1 (host-b) was started with --nnodes 3, the job at meet:29400 with 2");
 
   SimulatedJob job(nodes(1, 2));
   job.come("a");
@@ -169,7 +169,7 @@ TEST(Membership, DisagreementAboutTheNumberOfNodes) {
   ASSERT_EQ(job.refused.size(), 1U);
   EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(job.refused[0].why,
-            "node (host-b) was started with --nnodes 1:5, the job at meet:29400 with 1:2");
+            "host (host-b) was started with --nnodes 1:5, the job at meet:29400 with 1:2");
   job.pass(3s);
   EXPECT_EQ(job.ranks(), "a0");
 }
@@ -315,7 +315,7 @@ TEST(Membership, AFixedJobEndsWithTheLossOfANode) {
   EXPECT_TRUE(job.running()) << "perhaps only its connection ended";
   job.pass(1ms);
   ASSERT_TRUE(job.ended());
-  EXPECT_EQ(job.record.failure->cause, "the agent of node 0 (host-a) died or cannot be reached");
+  EXPECT_EQ(job.record.failure->cause, "the agent of host 0 (host-a) died or cannot be reached");
   EXPECT_EQ(job.record.failure->status.code, 1);
 }
 
@@ -343,7 +343,7 @@ TEST(Membership, AMissingNodeExplainsTheFailuresOfAFixedJob) {
   job.lose("b");
   job.fail("a", 134);
   ASSERT_TRUE(job.ended());
-  EXPECT_EQ(job.record.failure->cause, "the agent of node 1 (host-b) died or cannot be reached");
+  EXPECT_EQ(job.record.failure->cause, "the agent of host 1 (host-b) died or cannot be reached");
 }
 
 /// Another part may have enough nodes, and does not learn when these workers are gone.
@@ -403,11 +403,11 @@ TEST(Membership, AFixedJobWithRestartsWaitsForTheNodeToComeBack) {
   job.lose("a");
   job.end_workers();
   EXPECT_TRUE(job.forming());
-  EXPECT_EQ(job.record.why, "the agent of node 0 (host-a) died or cannot be reached")
+  EXPECT_EQ(job.record.why, "the agent of host 0 (host-a) died or cannot be reached")
       << "who was done may have missed the record before";
   job.pass(100s);
   EXPECT_EQ(job.record.awaited,
-            "1 of 2 nodes are here; waiting for node 0 at meet:29400; gone: host-a");
+            "1 of 2 hosts are here; waiting for host 0 at meet:29400; gone: host-a");
   job.come_ranked("a2", 0);
   EXPECT_EQ(job.record.why, "");
   EXPECT_EQ(job.ranks(), "a20 b1");
@@ -487,14 +487,14 @@ TEST(Membership, WithTooFewLeftTheUsersSignalEndsTheJob) {
   job.end_workers();
   ASSERT_TRUE(job.ended());
   EXPECT_EQ(job.record.failure->status.signal, SIGTERM);
-  EXPECT_EQ(job.record.failure->cause, "node 2 (host-c): was ended by SIGTERM");
+  EXPECT_EQ(job.record.failure->cause, "host 2 (host-c): was ended by SIGTERM");
 
   SimulatedJob fixed(ranked(2));
   fixed.come_ranked("a", 0);
   fixed.come_ranked("b", 1);
   fixed.stop_by_user("a", SIGINT);
   ASSERT_TRUE(fixed.ended());
-  EXPECT_EQ(fixed.record.failure->cause, "node 0 (host-a): was ended by SIGINT");
+  EXPECT_EQ(fixed.record.failure->cause, "host 0 (host-a): was ended by SIGINT");
 }
 
 TEST(Membership, AWishForANodeRankIsGrantedWhereItCanBe) {
@@ -512,7 +512,7 @@ TEST(Membership, WorkersThatAreGoneWithoutAFailureEndTheirGeneration) {
   job.come("b");
   job.end_workers("b");
   ASSERT_TRUE(job.leaving());
-  EXPECT_EQ(job.record.why, "the workers of node 1 (host-b) ended; its agent gave no reason");
+  EXPECT_EQ(job.record.why, "the workers of host 1 (host-b) ended; its agent gave no reason");
   job.end_workers("a");
   EXPECT_EQ(job.ranks(), "a0 b1");
   EXPECT_EQ(job.record.generation, 2);
