@@ -24,10 +24,10 @@ constexpr auto kPause = std::chrono::milliseconds(200);
 }  // namespace
 
 /// Reports a rank's progress to the others, from its own thread.
-class DiskWork::LifeSigns {
+class DiskWork::Heartbeats {
  public:
-  LifeSigns(ProcessGroup& group, std::string what, std::chrono::seconds limit,
-            std::chrono::milliseconds computes)
+  Heartbeats(ProcessGroup& group, std::string what, std::chrono::seconds limit,
+             std::chrono::milliseconds computes)
       : group_(group), what_(std::move(what)), limit_(limit), computes_(computes) {
     thread_ = start_thread_with_signals_blocked([this] {
       try {
@@ -37,12 +37,12 @@ class DiskWork::LifeSigns {
       }
     });
   }
-  ~LifeSigns() {
+  ~Heartbeats() {
     tell(State::kFailed);
     if (thread_.joinable()) thread_.join();
   }
-  LifeSigns(const LifeSigns&) = delete;
-  LifeSigns& operator=(const LifeSigns&) = delete;
+  Heartbeats(const Heartbeats&) = delete;
+  Heartbeats& operator=(const Heartbeats&) = delete;
 
   void begin_read() {
     const MutexLock lock(mutex_);
@@ -145,25 +145,25 @@ class DiskWork::LifeSigns {
 
 DiskWork::DiskWork(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
                    std::chrono::milliseconds computes) {
-  if (group.size() > 1) signs_ = std::make_unique<LifeSigns>(group, what, limit, computes);
+  if (group.size() > 1) heartbeats_ = std::make_unique<Heartbeats>(group, what, limit, computes);
 }
 
 DiskWork::~DiskWork() = default;
 
 void DiskWork::read(const std::function<void()>& work) {
-  if (!signs_) return work();
-  signs_->begin_read();
+  if (!heartbeats_) return work();
+  heartbeats_->begin_read();
   try {
     work();
   } catch (...) {
-    signs_->end_read();
+    heartbeats_->end_read();
     throw;
   }
-  signs_->end_read();
+  heartbeats_->end_read();
 }
 
 void DiskWork::finish() {
-  if (signs_) signs_->finish();
+  if (heartbeats_) heartbeats_->finish();
 }
 
 void do_disk_work(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,

@@ -34,8 +34,8 @@ class DiskWork {
   void finish();
 
  private:
-  class LifeSigns;
-  std::unique_ptr<LifeSigns> signs_;  // null in a group of one
+  class Heartbeats;
+  std::unique_ptr<Heartbeats> heartbeats_;  // null in a group of one
 };
 
 /// Collective. The same for work that consists of reading alone. Errors: an exception of `work`, on
