@@ -12,12 +12,8 @@
 #include "lockstep/models/backbone/rec_resnet.h"
 #include "lockstep/models/backbone/rec_vgg.h"
 #include "lockstep/models/backbone/resnet.h"
-#include "lockstep/models/head/cls_head.h"
-#include "lockstep/models/head/ctc_head.h"
-#include "lockstep/models/head/db_head.h"
-#include "lockstep/models/neck/db_fpn.h"
-#include "lockstep/models/neck/rnn_encoder.h"
-#include "lockstep/models/neck/rse_fpn.h"
+#include "lockstep/models/heads.h"
+#include "lockstep/models/necks.h"
 
 namespace lockstep {
 namespace {

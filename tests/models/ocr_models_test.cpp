@@ -12,7 +12,7 @@
 #include "lockstep/models/backbone/det_mobilenet_v3_enhance.h"
 #include "lockstep/models/backbone/rec_resnet.h"
 #include "lockstep/models/backbone/rec_vgg.h"
-#include "lockstep/models/neck/rse_fpn.h"
+#include "lockstep/models/necks.h"
 #include "tests/models/specs.h"
 #include "tests/support/error_of.h"
 

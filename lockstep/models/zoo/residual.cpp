@@ -2,7 +2,7 @@
 
 #include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build_model.h"
-#include "lockstep/models/head/cls_head.h"
+#include "lockstep/models/heads.h"
 
 namespace lockstep {
 namespace {

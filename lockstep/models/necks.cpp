@@ -1,19 +1,21 @@
-#include "lockstep/models/neck/db_fpn.h"
+#include "lockstep/models/necks.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/upsample_nearest2d.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/rnn.h>
+#include <torch/types.h>
 
 #include <algorithm>
-#include <memory>
+#include <cmath>
 
 #include "lockstep/error.h"
 #include "lockstep/models/layers.h"
-#include "lockstep/models/model.h"
 
 namespace lockstep {
 namespace {
@@ -125,6 +127,102 @@ class DbFpn final : public Neck {
   std::shared_ptr<Neck> fuse_;
 };
 
+constexpr size_t kRseLevels = 4;
+
+at::Tensor nearest(const at::Tensor& x, int64_t dim, int64_t size) {
+  if (x.size(dim) == size) return x;
+  const auto places = at::tensor(nearest_places(x.size(dim), size), at::kLong).to(x.device());
+  return x.index_select(dim, places);
+}
+
+at::Tensor nearest_as(const at::Tensor& x, const at::Tensor& pattern) {
+  return nearest(nearest(x, 2, pattern.size(2)), 3, pattern.size(3));
+}
+
+class RseLayer final : public Model {
+ public:
+  RseLayer(int64_t in, int64_t out, int64_t kernel, bool shortcut)
+      : shortcut_(shortcut),
+        conv_(register_module(
+            "in_conv",
+            nn::Conv2d(nn::Conv2dOptions(in, out, kernel).padding(kernel / 2).bias(false)))),
+        squeeze_(register_module("se_block", make_squeeze(out))) {
+    he_uniform_(conv_->weight);
+  }
+
+  at::Tensor forward(at::Tensor input) override {
+    const at::Tensor x = conv_->forward(input);
+    const at::Tensor weighed = squeeze_->forward(x);
+    return shortcut_ ? x + weighed : weighed;
+  }
+
+ private:
+  bool shortcut_;
+  nn::Conv2d conv_;
+  std::shared_ptr<Model> squeeze_;
+};
+
+class RseFpn final : public Neck {
+ public:
+  RseFpn(const std::vector<int64_t>& in_channels, const NeckSpec& spec)
+      : channels_(spec.out_channels),
+        ins_(register_module("ins_conv", nn::ModuleList())),
+        inp_(register_module("inp_conv", nn::ModuleList())) {
+    for (const int64_t in : in_channels) {
+      ins_->push_back(std::make_shared<RseLayer>(in, channels_, 1, spec.shortcut));
+      inp_->push_back(std::make_shared<RseLayer>(channels_, channels_ / 4, 3, spec.shortcut));
+    }
+  }
+
+  at::Tensor forward(std::vector<at::Tensor> maps) override {
+    for (size_t i = 0; i < kRseLevels; ++i) maps[i] = apply(*ins_, i, maps[i]);
+    for (size_t i = kRseLevels - 1; i-- > 0;) maps[i] = maps[i] + nearest_as(maps[i + 1], maps[i]);
+    const at::Tensor finest = maps[0];
+    for (size_t i = 0; i < kRseLevels; ++i) maps[i] = nearest_as(apply(*inp_, i, maps[i]), finest);
+    std::reverse(maps.begin(), maps.end());
+    return at::cat(maps, 1);
+  }
+
+  int64_t out_channels() const override { return channels_; }
+
+ private:
+  static at::Tensor apply(nn::ModuleListImpl& list, size_t i, const at::Tensor& x) {
+    return list[i]->as<RseLayer>()->forward(x);
+  }
+
+  int64_t channels_;
+  nn::ModuleList ins_;
+  nn::ModuleList inp_;
+};
+
+class RnnEncoder final : public Neck {
+ public:
+  RnnEncoder(int64_t in_channels, int64_t hidden_size)
+      : channels_(2 * hidden_size),
+        lstm_(register_module("seq_encoder",
+                              torch::nn::LSTM(torch::nn::LSTMOptions(in_channels, hidden_size)
+                                                  .num_layers(2)
+                                                  .bidirectional(true)))) {}
+
+  at::Tensor forward(std::vector<at::Tensor> features) override {
+    const at::Tensor& map = features.back();
+    if (map.size(2) != 1) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("RNNEncoder takes feature maps one row high, not {}: images for this "
+                              "backbone are 32 rows high",
+                              map.size(2)));
+    }
+    const at::Tensor columns = map.squeeze(2).permute({2, 0, 1}).contiguous();
+    return std::get<0>(lstm_->forward(columns));
+  }
+
+  int64_t out_channels() const override { return channels_; }
+
+ private:
+  int64_t channels_;
+  torch::nn::LSTM lstm_;
+};
+
 }  // namespace
 
 std::shared_ptr<Neck> make_db_fpn(const std::vector<int64_t>& in_channels, const NeckSpec& spec) {
@@ -140,6 +238,37 @@ std::shared_ptr<Neck> make_db_fpn(const std::vector<int64_t>& in_channels, const
                             spec.out_channels));
   }
   return std::make_shared<DbFpn>(in_channels, spec);
+}
+
+std::vector<int64_t> nearest_places(int64_t in, int64_t out) {
+  const float step = out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1) : 0;
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < out; ++i) {
+    places.push_back(std::min(in - 1, std::lround(static_cast<float>(i) * step)));
+  }
+  return places;
+}
+
+std::shared_ptr<Neck> make_rse_fpn(const std::vector<int64_t>& in_channels, const NeckSpec& spec) {
+  if (in_channels.size() != kRseLevels) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("RSEFPN takes 4 feature maps, the backbone gives {}", in_channels.size()));
+  }
+  if (spec.out_channels < 16 || spec.out_channels % 16 != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("model.neck.out_channels is {}; RSEFPN takes a multiple of 16",
+                            spec.out_channels));
+  }
+  return std::make_shared<RseFpn>(in_channels, spec);
+}
+
+std::shared_ptr<Neck> make_rnn_encoder(int64_t in_channels, int64_t hidden_size) {
+  if (hidden_size < 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("model.neck.hidden_size is {}; at least 1", hidden_size));
+  }
+  return std::make_shared<RnnEncoder>(in_channels, hidden_size);
 }
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
 #pragma once
+// Heads of networks: for classes, for the characters of a line, for places of text.
 
 #include <memory>
 
@@ -6,6 +7,18 @@
 #include "lockstep/models/spec/model_spec.h"
 
 namespace lockstep {
+
+/// Mean over the image, then one linear layer `fc`. forward: (N, in_channels, H, W) -> (N, K)
+/// logits, K = num_classes. Errors: kInvalidArgument if a size is below 1.
+std::shared_ptr<Model> make_cls_head(int64_t in_channels, int64_t num_classes);
+
+/// One linear layer `dense1`, or with mid_channels two (`dense1`, dropout, `dense2`, no activation
+/// between). forward: (W, N, in_channels) -> in training logits (W, N, K), else probabilities (N,
+/// W, K); K = out_channels, the blank is the last class.
+/// Initial values of both layers: weight_init "normal" (deviation 0.01) or "crnn_customised"
+/// (U(+-1/sqrt(in_channels))), bias_init "zeros" or "crnn_customised".
+/// Errors: kInvalidArgument for other names, and for sizes below 1.
+std::shared_ptr<Model> make_ctc_head(int64_t in_channels, const HeadSpec& spec);
 
 /// The approximate step function of a pixel's probability and its threshold.
 /// kMindocr: sigmoid(k binary - threshold). MindOCR's published weights were trained with it.
