@@ -11,8 +11,8 @@
 #include <numeric>
 #include <string>
 
+#include "lockstep/data/batches.h"
 #include "lockstep/data/cifar10.h"
-#include "lockstep/data/image_batch.h"
 #include "lockstep/error.h"
 
 namespace {

@@ -13,9 +13,10 @@
 #include <numeric>
 #include <string>
 
+#include "lockstep/data/batches.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/picture_batch.h"
 #include "lockstep/data/pictures/folder.h"
+#include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
 
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // A classifier's data, as configured: a registered data set, pictures in files or small images.
 
-#include "lockstep/data/picture_batch.h"
+#include "lockstep/data/pictures/reader.h"
 #include "lockstep/data/small_images.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/train/setup.h"

@@ -8,7 +8,7 @@
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/comm/backends.h"
-#include "lockstep/data/mixed_batch.h"
+#include "lockstep/data/batches.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/task/task_parts.h"

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "lockstep/data/image_batch.h"
+#include "lockstep/data/batches.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

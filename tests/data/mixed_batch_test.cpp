@@ -1,4 +1,4 @@
-#include "lockstep/data/mixed_batch.h"
+#include "lockstep/data/batches.h"
 
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>

@@ -1,4 +1,4 @@
-#include "lockstep/data/picture_batch.h"
+#include "lockstep/data/batches.h"
 
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lockstep/data/pictures/folder.h"
+#include "lockstep/data/pictures/reader.h"
 #include "tests/data/pictures/drawn.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"

@@ -15,7 +15,7 @@
 #include <map>
 #include <mutex>
 
-#include "lockstep/data/image_batch.h"
+#include "lockstep/data/batches.h"
 #include "lockstep/error.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"

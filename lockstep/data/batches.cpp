@@ -1,0 +1,146 @@
+#include "lockstep/data/batches.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include "lockstep/base/heap.h"
+#include "lockstep/data/pictures/reader.h"
+#include "lockstep/error.h"
+
+namespace lockstep {
+namespace {
+
+class ImageBatches final : public BatchMaker {
+ public:
+  ImageBatches(std::shared_ptr<const ImageDataset> data, ImageTransform transform)
+      : data_(std::move(data)), transform_(std::move(transform)) {
+    if (transform_.input() == data_->shape()) return;
+    throw Error(ErrorCode::kInvalidArgument,
+                "data loader: the transform is for images of another shape");
+  }
+
+  int64_t size() const override { return data_->size(); }
+
+  Batch make(const BatchRows& rows) const override {
+    const ImageShape shape = transform_.output();
+    const int64_t size = std::ssize(rows.samples);
+    Batch made{at::empty({size, shape.channels, shape.height, shape.width}, at::kFloat),
+               {at::empty({size}, at::kLong)},
+               rows.num_counted};
+    auto* pixels = made.images.data_ptr<float>();
+    auto* labels = made.targets[0].data_ptr<int64_t>();
+    for (const int64_t index : rows.samples) {
+      *labels++ = data_->label(index);
+      transform_.apply(data_->image(index), rows.epoch, index,
+                       {pixels, static_cast<size_t>(shape.numel())});
+      pixels += shape.numel();
+    }
+    return made;
+  }
+
+ private:
+  std::shared_ptr<const ImageDataset> data_;
+  ImageTransform transform_;
+};
+
+class PictureBatches final : public BatchMaker {
+ public:
+  PictureBatches(PictureReader reader, BadSample bad) : reader_(std::move(reader)), bad_(bad) {}
+
+  int64_t size() const override { return reader_.index().size(); }
+
+  Batch make(const BatchRows& rows) const override {
+    const bool evaluates = bad_ == BadSample::kLeftOut;
+    const auto counted = rows.samples.first(static_cast<size_t>(rows.num_counted));
+    auto read = reader_.read(rows.epoch, evaluates ? counted : rows.samples);
+    Batch made = collated(read.samples);
+    made.valid = evaluates ? std::ssize(read.samples) : rows.num_counted;
+    made.faults = std::move(read.faults);
+    return made;
+  }
+
+ private:
+  Batch collated(const std::vector<PictureSample>& samples) const {
+    const int64_t count = std::ssize(samples);
+    const cv::Size size = samples.empty() ? cv::Size(1, 1) : samples[0].picture.pixels.size();
+    Batch made{at::empty({count, 3, size.height, size.width}, at::kFloat),
+               {at::empty({count}, at::kLong)}};
+    auto* planes = made.images.data_ptr<float>();
+    auto* labels = made.targets[0].data_ptr<int64_t>();
+    for (const auto& sample : samples) {
+      if (sample.picture.pixels.size() != size) refuse_sizes(samples[0], sample);
+      reader_.pipeline().write(sample.picture, planes);
+      planes += int64_t{3} * size.area();
+      *labels++ = sample.label;
+    }
+    return made;
+  }
+
+  [[noreturn]] void refuse_sizes(const PictureSample& first, const PictureSample& other) const {
+    const auto shown = [&](const PictureSample& sample) {
+      const cv::Size size = sample.picture.pixels.size();
+      return fmt::format("{} x {} ({})", size.width, size.height,
+                         reader_.index().where(sample.index));
+    };
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("one batch has pictures of {} and {}: transform_pipeline needs Resize "
+                            "[height, width], CenterCrop, RandomCrop or RandomResizedCrop",
+                            shown(first), shown(other)));
+  }
+
+  PictureReader reader_;
+  BadSample bad_;
+};
+
+class MixedBatches final : public BatchMaker {
+ public:
+  MixedBatches(std::unique_ptr<const BatchMaker> maker, const MixedOptions& options)
+      : maker_(std::move(maker)), options_(options) {}
+
+  int64_t size() const override { return maker_->size(); }
+
+  Batch make(const BatchRows& rows) const override {
+    Batch batch = maker_->make(rows);
+    const int64_t size = batch.images.size(0);
+    const int64_t of_part = size / options_.parts;
+    const ImageShape shape{batch.images.size(1), batch.images.size(2), batch.images.size(3)};
+    const int64_t* labels = batch.targets[0].data_ptr<int64_t>();
+    auto shares = at::empty({size, options_.num_classes}, at::kFloat);
+    for (int64_t first = 0; first < size; first += of_part) {
+      const auto count = static_cast<size_t>(of_part);
+      mix(options_.mixing, options_.seed, rows.epoch,
+          {rows.samples.subspan(static_cast<size_t>(first), count),
+           {labels + first, count},
+           shape,
+           options_.num_classes,
+           batch.images.data_ptr<float>() + first * shape.numel(),
+           shares.data_ptr<float>() + first * options_.num_classes});
+    }
+    batch.targets[0] = std::move(shares);
+    return batch;
+  }
+
+ private:
+  std::unique_ptr<const BatchMaker> maker_;
+  MixedOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<const BatchMaker> image_batches(std::shared_ptr<const ImageDataset> data,
+                                                ImageTransform transform) {
+  return std::make_unique<ImageBatches>(std::move(data), std::move(transform));
+}
+
+std::unique_ptr<const BatchMaker> picture_batches(PictureReader reader, BadSample bad) {
+  cv::setNumThreads(1);
+  keep_freed_memory();
+  return std::make_unique<PictureBatches>(std::move(reader), bad);
+}
+
+std::unique_ptr<const BatchMaker> mixed_batches(std::unique_ptr<const BatchMaker> maker,
+                                                const MixedOptions& options) {
+  return std::make_unique<MixedBatches>(std::move(maker), options);
+}
+
+}  // namespace lockstep

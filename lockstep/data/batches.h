@@ -1,0 +1,50 @@
+#pragma once
+// Labelled images as the tensors of a batch: of small images in memory, of pictures in files, and
+// mixed ones.
+
+#include <memory>
+
+#include "lockstep/data/dataset.h"
+#include "lockstep/data/loader.h"
+#include "lockstep/data/mixing.h"
+#include "lockstep/data/transforms.h"
+#include "lockstep/data/usable_samples.h"
+
+namespace lockstep {
+
+/// Makes pictures from files; see pictures/reader.h.
+class PictureReader;
+
+/// Batches of `data`, transformed; the one target is the labels, (N) int64. Errors:
+/// kInvalidArgument (the transform is for another image shape).
+std::unique_ptr<const BatchMaker> image_batches(std::shared_ptr<const ImageDataset> data,
+                                                ImageTransform transform);
+
+/// Batches of `reader`'s pictures: images (N, 3, H, W) float32; the one target is the labels, (N)
+/// int64.
+///
+/// An unusable picture costs a line in Batch::faults. With BadSample::kReplaced (training) another
+/// one replaces it. With kLeftOut (evaluation) it is left out, and so is the padding behind the
+/// samples that count: batches may be smaller, or empty.
+///
+/// This turns off OpenCV's own threads for the whole process, because pictures are made in
+/// parallel. It also keeps freed memory from the system (keep_freed_memory()). Errors of a batch:
+/// those of PictureReader::read(); kInvalidArgument naming two pictures of different sizes, if no
+/// transform fixes the size.
+std::unique_ptr<const BatchMaker> picture_batches(PictureReader reader, BadSample bad);
+
+struct MixedOptions {
+  Mixing mixing;
+  uint64_t seed = 0;
+  /// Parts of equal size that a batch consists of, one for each of a rank's virtual ranks. Images
+  /// are mixed within a part, so that the number of ranks does not show.
+  int parts = 1;
+  int64_t num_classes = 0;
+};
+
+/// The batches of `maker`, of images (N, C, H, W) float32 and labels (N) int64, with images mixed;
+/// see mix(). The one target is then (N, num_classes) float32: the share of each class.
+std::unique_ptr<const BatchMaker> mixed_batches(std::unique_ptr<const BatchMaker> maker,
+                                                const MixedOptions& options);
+
+}  // namespace lockstep
