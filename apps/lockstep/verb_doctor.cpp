@@ -1,5 +1,7 @@
 #include <cstdio>
+#include <utility>
 
+#include "apps/lockstep/backend_table.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/launch/doctor/command.h"
 
@@ -24,6 +26,21 @@ int verb_doctor(const std::vector<std::string>& args) {
   }
   if (args.empty() || args[0].starts_with('-')) return doctor::doctor_command(args);
   return dispatch(checks(), "lockstep doctor", "check", args);
+}
+
+/// If the program lockstep-doctor-backends is installed, it does the work, because it includes
+/// libtorch's back ends.
+int doctor_backends(const std::vector<std::string>& args) {
+  execute_beside("lockstep-doctor-backends", args);
+  auto reports = report_backends();
+  for (const auto& [name, summary] :
+       {std::pair{"c10d:gloo", "libtorch's own Gloo"},
+        std::pair{"c10d:nccl", "libtorch's own NCCL"}, std::pair{"hccl", "Ascend's HCCL"}}) {
+    reports.push_back({name, summary, false, false,
+                       "lockstep-doctor-backends, which tests it, is neither beside lockstep nor "
+                       "in PATH; was this built without libtorch?"});
+  }
+  return print_backends(reports, args);
 }
 
 }  // namespace lockstep::app

@@ -1,13 +1,20 @@
 #include "apps/lockstep/verbs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdio>
 
+#include "apps/lockstep/ranks_here.h"
+#include "lockstep/base/help_text.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/launch/cli/commands.h"
+#include "lockstep/launch/jobs/job_control.h"
+#include "lockstep/version.h"
 
 namespace lockstep::app {
-
 namespace {
 
 /// A mode of `program`, which its first word selects.
@@ -23,23 +30,18 @@ int execute_mode(const std::string& mode, const std::vector<std::string>& args,
   return 0;
 }
 
+/// "  name     summary" lines, aligned.
+std::string command_table(std::span<const Command> commands) {
+  size_t width = 0;
+  for (const Command& command : commands)
+    width = std::max(width, std::string_view(command.name).size());
+  std::string text;
+  for (const Command& command : commands)
+    text += fmt::format("  {:<{}}   {}\n", command.name, width, command.summary);
+  return text;
+}
+
 }  // namespace
-
-int verb_eval(const std::vector<std::string>& args) {
-  return execute_mode("--eval", args);
-}
-
-int verb_export(const std::vector<std::string>& args) {
-  return execute_mode("--export", args);
-}
-
-int verb_plan(const std::vector<std::string>& args) {
-  return execute_mode("--plan", args);
-}
-
-int verb_predict(const std::vector<std::string>& args) {
-  return execute_mode("--predict", args, "lockstep-predict");
-}
 
 std::span<const Command> verbs() {
   static constexpr std::array kVerbs = {
@@ -88,6 +90,95 @@ int dispatch(std::span<const Command> commands, const std::string& command, cons
   throw Error(ErrorCode::kInvalidArgument, "unknown " + what + " '" + name + "'" +
                                                did_you_mean(name, names) + " (" + command +
                                                " --help lists them)");
+}
+
+int verb_run(const std::vector<std::string>& args) {
+  return run_command(args);
+}
+
+int verb_ranktable(const std::vector<std::string>& args) {
+  return rank_table_command(args);
+}
+
+int verb_ps(const std::vector<std::string>& args) {
+  return ps_command(args, ranks_here);
+}
+
+int verb_stop(const std::vector<std::string>& args) {
+  return stop_command(args, ranks_here);
+}
+
+int verb_logs(const std::vector<std::string>& args) {
+  return logs_command(args, ranks_here);
+}
+
+int verb_eval(const std::vector<std::string>& args) {
+  return execute_mode("--eval", args);
+}
+
+int verb_export(const std::vector<std::string>& args) {
+  return execute_mode("--export", args);
+}
+
+int verb_plan(const std::vector<std::string>& args) {
+  return execute_mode("--plan", args);
+}
+
+int verb_predict(const std::vector<std::string>& args) {
+  return execute_mode("--predict", args, "lockstep-predict");
+}
+
+std::span<const Command> benchmarks() {
+  static constexpr Command kBenchmarks[] = {
+      {"collectives", "all_reduce and the like between processes", bench_collectives},
+      {"ddp", "training step of DistributedDataParallel against independent processes", nullptr},
+  };
+  return kBenchmarks;
+}
+
+int verb_bench(const std::vector<std::string>& args) {
+  const bool asked = !args.empty() && (args[0] == "--help" || args[0] == "-h");
+  if (args.empty() || asked) {
+    HelpPage page{{{"lockstep bench NAME [OPTIONS]", ""}}, "", {{"", {}}}, ""};
+    for (const Command& each : benchmarks()) {
+      page.groups[0].rows.push_back({each.name, each.summary});
+    }
+    page.groups.push_back({"", {{"-h, --help", "print this"}}});
+    std::fputs(help_text(page).c_str(), asked ? stdout : stderr);
+    return asked ? 0 : 2;
+  }
+  return dispatch(benchmarks(), "lockstep bench", "benchmark", args);
+}
+
+int verb_version(const std::vector<std::string>& args) {
+  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
+    std::printf("usage: lockstep version\n\nPrints the version.\n");
+    return 0;
+  }
+  if (!args.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "lockstep version: unexpected word '" + args[0] + "'; it takes none");
+  }
+  std::printf("lockstep %s\n", version().c_str());
+  return 0;
+}
+
+int verb_help(const std::vector<std::string>& args) {
+  const bool names_verb = !args.empty() && !args[0].starts_with('-');
+  const bool asked = !args.empty() && (args[0] == "--help" || args[0] == "-h");
+  const size_t taken = names_verb || asked ? 1 : 0;
+  if (args.size() > taken) {
+    throw Error(ErrorCode::kInvalidArgument, "lockstep help: unexpected word '" + args[taken] +
+                                                 "'; write lockstep help, or lockstep help VERB");
+  }
+  if (names_verb) return dispatch(verbs(), "lockstep", "verb", {args[0], "--help"});
+  const std::string text = fmt::format(
+      "lockstep {}: distributed training for libtorch\n\n"
+      "usage: lockstep VERB [OPTIONS]\n\n{}\n"
+      "lockstep VERB --help explains one of them.\n",
+      version(), command_table(verbs()));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
 }
 
 }  // namespace lockstep::app

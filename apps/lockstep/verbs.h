@@ -1,7 +1,8 @@
 #pragma once
-// The verbs of `lockstep`. To add one without libtorch: write verb_NAME.cpp with one function
-// declared here, and give it a line in the table of verbs.cpp. A verb with libtorch is a program
-// lockstep-NAME in the same folder as lockstep. A line in the table gives it a place in the help.
+// The verbs of `lockstep`. To add one without libtorch: declare its function here, and give it a
+// line in the table of verbs.cpp. A long one has a file verb_NAME.cpp. A verb with libtorch is a
+// program lockstep-NAME in the same folder as lockstep. A line in the table gives it a place in the
+// help.
 
 #include <span>
 #include <string>
@@ -50,8 +51,5 @@ bool execute_beside(const std::string& program, const std::vector<std::string>& 
 /// user's text before the name; `what` is "verb" or "benchmark".
 int dispatch(std::span<const Command> commands, const std::string& command, const std::string& what,
              const std::vector<std::string>& args);
-
-/// "  name     summary" lines, aligned.
-std::string command_table(std::span<const Command> commands);
 
 }  // namespace lockstep::app
