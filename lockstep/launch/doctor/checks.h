@@ -1,7 +1,9 @@
 #pragma once
-// Evaluation of the facts: pure functions, each for one or more rows of the doctor's table.
+// Evaluation of the facts: pure functions, each for one or more rows of the doctor's table, which
+// RowBuilder builds.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/launch/doctor/facts.h"
@@ -70,5 +72,33 @@ bool covers_ports(const std::string& reserved, int first, int last);
 
 /// "h1, h2" or "all 16 hosts"; at most 8 names.
 std::string host_list(const std::vector<std::string>& names, size_t num_hosts);
+
+/// Values and their hosts, e.g. "4096 everywhere" or "128 on h1; 4096 on h2, h3".
+std::string spread(const std::vector<std::pair<std::string, std::string>>& value_of_host);
+
+/// Rows of one check: each fault with all its hosts in one row; without faults, one row that
+/// passes.
+class RowBuilder {
+ public:
+  RowBuilder(std::string check, size_t num_hosts)
+      : check_(std::move(check)), num_hosts_(num_hosts) {}
+
+  /// Adds `text` of `host`; rows of equal result, text and mend become one.
+  void add(CheckResult result, const std::string& host, const std::string& text,
+           const std::string& mend);
+  /// The rows, or the one that passes with `well`.
+  CheckRows finish(const std::string& well) const;
+
+ private:
+  struct Entry {
+    CheckResult result;
+    std::string text;
+    std::string mend;
+    std::vector<std::string> hosts;
+  };
+  std::string check_;
+  size_t num_hosts_;
+  std::vector<Entry> entries_;
+};
 
 }  // namespace lockstep::doctor

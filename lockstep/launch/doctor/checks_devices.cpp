@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "lockstep/launch/doctor/rows.h"
+#include "lockstep/launch/doctor/checks.h"
 #include "lockstep/launch/rank_table/check.h"
 
 namespace lockstep::doctor {

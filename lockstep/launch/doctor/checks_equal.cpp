@@ -6,7 +6,7 @@
 #include <map>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/launch/doctor/rows.h"
+#include "lockstep/launch/doctor/checks.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -109,38 +109,6 @@ CheckRows check_clocks(const std::vector<HostFinding>& hosts) {
   }
   return rows.finish(hosts.size() < 2 ? "one host"
                                       : fmt::format("within {:.0f} ms of here", worst * 1e3));
-}
-
-CheckRows evaluate(const Findings& all) {
-  CheckRows rows;
-  const auto add = [&](const CheckRows& more) {
-    rows.insert(rows.end(), more.begin(), more.end());
-  };
-  add(check_answers(all.hosts));
-  std::vector<HostFinding> hosts;
-  for (const auto& host : all.hosts) {
-    if (host.problem.empty()) hosts.push_back(host);
-  }
-  if (hosts.empty()) return rows;
-  add(check_builds(hosts));
-  add(check_machines(hosts));
-  add(check_names(hosts));
-  add(check_ports(hosts));
-  add(check_links(all));
-  add(check_firewalls(hosts));
-  add(check_clocks(hosts));
-  add(check_backlogs(hosts));
-  add(check_reserved_ports(all));
-  add(check_open_files(hosts));
-  add(check_shared_memory(hosts));
-  add(check_disks(hosts));
-  add(check_cores(hosts));
-  add(check_load(hosts));
-  add(check_libtorch(hosts));
-  add(check_instruction_sets(hosts));
-  add(check_devices(all));
-  add(check_speeds(all));
-  return rows;
 }
 
 }  // namespace lockstep::doctor

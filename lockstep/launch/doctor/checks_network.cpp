@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "lockstep/launch/doctor/rows.h"
+#include "lockstep/launch/doctor/checks.h"
 #include "lockstep/world/identity.h"
 
 namespace lockstep::doctor {

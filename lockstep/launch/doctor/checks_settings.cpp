@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/base/text.h"
-#include "lockstep/launch/doctor/rows.h"
+#include "lockstep/launch/doctor/checks.h"
 #include "lockstep/world/machine_load.h"
 
 namespace lockstep::doctor {

@@ -13,10 +13,10 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/doctor/conversation.h"
 #include "lockstep/launch/doctor/facts_json.h"
 #include "lockstep/launch/doctor/gather.h"
 #include "lockstep/launch/doctor/links.h"
+#include "lockstep/launch/doctor/probe.h"
 #include "lockstep/launch/start/host_slots.h"
 
 namespace lockstep::doctor {

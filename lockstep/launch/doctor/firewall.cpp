@@ -1,9 +1,12 @@
 #include "lockstep/launch/doctor/firewall.h"
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::doctor {
 namespace {
+
+constexpr auto kFirewallTime = 10s;
 
 bool has_part(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
@@ -21,6 +24,14 @@ std::optional<Firewall> no_answer(const char* program, const ProgramOutput& outp
   if (output.status == 127) return Firewall{program, FirewallState::kAbsent, "", ""};
   if (output.status == 0) return std::nullopt;
   return Firewall{program, FirewallState::kUnknown, split(output.err, '\n')[0], ""};
+}
+
+/// Administrators' programs may be outside the user's PATH.
+ProgramOutput run_admin(std::vector<std::string> words) {
+  auto output = run_program(words, Deadline::after(kFirewallTime));
+  if (output.status != 127) return output;
+  words[0] = "/usr/sbin/" + words[0];
+  return run_program(words, Deadline::after(kFirewallTime));
 }
 
 }  // namespace
@@ -73,6 +84,16 @@ Firewall read_firewalld(const ProgramOutput& output) {
   const bool running = output.status == 0 && output.out.starts_with("running");
   if (running) return {"firewalld", FirewallState::kOn, "it is running", ""};
   return {"firewalld", FirewallState::kOff, "", ""};
+}
+
+std::vector<Firewall> firewalls() {
+  std::vector<Firewall> found = {read_nft(run_admin({"nft", "list", "ruleset"})),
+                                 read_ufw(run_admin({"ufw", "status"})),
+                                 read_firewalld(run_admin({"firewall-cmd", "--state"}))};
+  // nft's output covers the rules of iptables too.
+  if (found[0].state == FirewallState::kAbsent || found[0].state == FirewallState::kUnknown)
+    found.push_back(read_iptables(run_admin({"iptables", "-S"})));
+  return found;
 }
 
 }  // namespace lockstep::doctor

@@ -1,7 +1,7 @@
 #pragma once
-// Parsing of firewall programs' output, as pure functions.
+// This host's firewalls, by the programs that list their rules. Parsing their output is pure.
 
-#include <string>
+#include <vector>
 
 #include "lockstep/launch/doctor/facts.h"
 #include "lockstep/launch/process/subprocess.h"
@@ -16,5 +16,8 @@ Firewall read_iptables(const ProgramOutput& output);
 Firewall read_ufw(const ProgramOutput& output);
 /// `firewall-cmd --state`.
 Firewall read_firewalld(const ProgramOutput& output);
+
+/// Runs these programs, iptables only without nft. Cost: 10 s each at most.
+std::vector<Firewall> firewalls();
 
 }  // namespace lockstep::doctor

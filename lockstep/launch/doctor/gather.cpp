@@ -83,24 +83,6 @@ std::string instruction_set() {
   return processor.avx512 ? "AVX512" : processor.avx2 ? "AVX2" : "DEFAULT";
 }
 
-/// Administrators' programs may be outside the user's PATH.
-ProgramOutput run_admin(std::vector<std::string> words) {
-  auto output = run_program(words, Deadline::after(kProgramTime));
-  if (output.status != 127) return output;
-  words[0] = "/usr/sbin/" + words[0];
-  return run_program(words, Deadline::after(kProgramTime));
-}
-
-std::vector<Firewall> firewalls() {
-  std::vector<Firewall> found = {read_nft(run_admin({"nft", "list", "ruleset"})),
-                                 read_ufw(run_admin({"ufw", "status"})),
-                                 read_firewalld(run_admin({"firewall-cmd", "--state"}))};
-  // nft's output covers the rules of iptables too.
-  if (found[0].state == FirewallState::kAbsent || found[0].state == FirewallState::kUnknown)
-    found.push_back(read_iptables(run_admin({"iptables", "-S"})));
-  return found;
-}
-
 void ask_libtorch(HostFacts* facts) {
   const auto program = std::filesystem::path(program_folder()) / "lockstep-doctor-libtorch";
   const auto output = run_program({program.string()}, Deadline::after(3 * kProgramTime));
