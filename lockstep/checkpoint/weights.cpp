@@ -1,14 +1,20 @@
 #include "lockstep/weights.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_upsample_bicubic2d_aa.h>
+#include <ATen/ops/cat.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/nn/module.h>
 
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
-#include "lockstep/checkpoint/positions.h"
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/checkpoint/weight_names.h"
 #include "lockstep/checkpoint/weight_table.h"
@@ -113,6 +119,36 @@ std::string last_layer(const torch::nn::Module& module) {
   if (parameters.is_empty()) return "";
   const std::string& name = parameters.back().key();
   return name.substr(0, name.rfind('.') + 1);
+}
+
+/// The side of the grid of patches in positions (1, 1 + side * side, D). The token of the class
+/// comes first. Nothing for other shapes.
+std::optional<int64_t> grid_side(at::IntArrayRef shape) {
+  if (shape.size() != 3 || shape[0] != 1 || shape[1] < 2) return std::nullopt;
+  const int64_t patches = shape[1] - 1;
+  const auto side = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(patches))));
+  return side * side == patches ? std::optional(side) : std::nullopt;
+}
+
+/// (1, 1 + from * from, D) to (1, 1 + side * side, D) float32. The token stays as it is. Patches
+/// are interpolated bicubically with antialias, as in timm.
+at::Tensor resize_positions(const at::Tensor& positions, int64_t side) {
+  const int64_t from = *grid_side(positions.sizes()), width = positions.size(2);
+  const at::Tensor values = positions.to(at::kFloat);
+  const at::Tensor grid = values.narrow(1, 1, from * from)
+                              .reshape({1, from, from, width})
+                              .permute({0, 3, 1, 2})
+                              .contiguous();  // (1, D, from, from)
+  const at::Tensor resized =
+      at::_upsample_bicubic2d_aa(grid, {side, side}, /*align_corners=*/false);
+  const at::Tensor patches = resized.permute({0, 2, 3, 1}).reshape({1, side * side, width});
+  return at::cat({values.narrow(1, 0, 1), patches}, 1);
+}
+
+std::vector<std::string> names_of(const TensorMap& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  return names;
 }
 
 class Loader {
@@ -244,6 +280,47 @@ class Loader {
 };
 
 }  // namespace
+
+TensorMap module_tensors(const torch::nn::Module& module) {
+  TensorMap tensors;
+  for (const auto& item : module.named_parameters()) tensors.emplace(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) {
+    if (item.value().defined()) tensors.emplace(item.key(), item.value());
+  }
+  return tensors;
+}
+
+void check_module(const torch::nn::Module& module, const TensorMap& tensors,
+                  const std::string& file) {
+  const TensorMap own = module_tensors(module);
+  for (const auto& [name, tensor] : own) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) throw_corrupt_tensor(file, name, "of the network is missing");
+    const at::Tensor& stored = found->second;
+    if (stored.sizes() != tensor.sizes()) {
+      throw_corrupt_tensor(
+          file, name,
+          fmt::format("has shape {}, the network's has {}", stored.sizes(), tensor.sizes()));
+    }
+    if (stored.scalar_type() != tensor.scalar_type()) {
+      throw_corrupt_tensor(
+          file, name,
+          fmt::format("is {}, the network's is {}", at::toString(stored.scalar_type()),
+                      at::toString(tensor.scalar_type())));
+    }
+  }
+  for (const auto& [name, tensor] : tensors) {
+    if (own.contains(name)) continue;
+    throw_corrupt_tensor(file, name,
+                         "is not one of the network's" + did_you_mean(name, names_of(own)));
+  }
+}
+
+void load_module(torch::nn::Module& module, const TensorMap& tensors, const std::string& file) {
+  check_module(module, tensors, file);
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : module_tensors(module)) tensor.copy_(tensors.at(name));
+}
 
 TensorMap read_weights(const std::filesystem::path& path) {
   const auto file = FileBytes::open(path);
