@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -311,6 +312,24 @@ Work recv(ProcessGroup& group, const at::Tensor& tensor, int source, int tag, Ca
   Staging staging;
   void* data = staging.out(tensor);
   return std::move(staging).finish(group.recv(data, tensor.numel(), dtype, source, tag, site));
+}
+
+at::Tensor from_shared(std::shared_ptr<SharedBuffer> buffer, int64_t offset, at::IntArrayRef sizes,
+                       at::ScalarType dtype, at::IntArrayRef strides) {
+  const auto element = static_cast<int64_t>(c10::elementSize(dtype));
+  int64_t bytes = element;
+  for (const int64_t size : sizes) bytes *= size;
+  if (offset < 0 || offset % element != 0 || offset + bytes > buffer->bytes()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a {} tensor of {} bytes at offset {} does not fit a shared buffer of "
+                            "{} bytes",
+                            c10::toString(dtype), bytes, offset, buffer->bytes()));
+  }
+  auto* data = static_cast<char*>(buffer->data()) + offset;
+  const auto keep_alive = [owner = std::move(buffer)](void*) {};
+  const auto options = at::TensorOptions().dtype(dtype);
+  if (strides.empty()) return at::from_blob(data, sizes, keep_alive, options);
+  return at::from_blob(data, sizes, strides, keep_alive, options);
 }
 
 }  // namespace lockstep
