@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -63,5 +64,11 @@ class EventFile {
   std::optional<Error> failure_ LOCKSTEP_GUARDED_BY(mutex_);
   std::thread thread_;
 };
+
+/// CRC-32C (Castagnoli), the checksum of TFRecord files. Source: RFC 3720, appendix B.4.
+uint32_t crc32c(std::string_view bytes);
+
+/// As TFRecord stores it, so that a checksum of checksums is no special case.
+uint32_t masked_crc32c(std::string_view bytes);
 
 }  // namespace lockstep

@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "lockstep/base/file.h"
-#include "lockstep/observe/crc32c.h"
 #include "tests/support/event_reader.h"
 #include "tests/support/temp_folder.h"
 
