@@ -75,10 +75,10 @@ void add_squeeze(nn::Sequential& layers, int64_t channels, bool v2) {
 }
 
 /// Expand, depthwise, squeeze, project; plus x if the shapes allow it.
-class InvertedResidual final : public Model {
+class DetInvertedResidual final : public Model {
  public:
-  InvertedResidual(int64_t in, int64_t expanded, int64_t out, const MobileBlock& block,
-                   const BackboneSpec& spec)
+  DetInvertedResidual(int64_t in, int64_t expanded, int64_t out, const MobileBlock& block,
+                      const BackboneSpec& spec)
       : adds_(block.stride == 1 && in == out),
         layers_(register_module("layers", nn::Sequential())) {
     if (in != expanded || spec.always_expand) {
@@ -133,8 +133,8 @@ class DetMobileNetV3 final : public FeatureBackbone {
     add_stem(nn::Conv2d(nn::Conv2dOptions(3, channels, 3).stride(2).padding(1).bias(false)));
     for (const auto& block : mobile_blocks(spec.architecture)) {
       const int64_t out = scaled(block.out);
-      features_->push_back(
-          std::make_shared<InvertedResidual>(channels, scaled(block.expanded), out, block, spec));
+      features_->push_back(std::make_shared<DetInvertedResidual>(channels, scaled(block.expanded),
+                                                                 out, block, spec));
       widths_.push_back(channels = out);
     }
     add_stem(pointwise(channels, channels * 6));
