@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "apps/lockstep-bench-ddp/measure.h"
-#include "apps/lockstep-bench-ddp/models.h"
 #include "apps/lockstep-bench-ddp/ranks.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/options.h"

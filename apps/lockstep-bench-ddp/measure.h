@@ -8,6 +8,9 @@
 
 namespace lockstep::bench {
 
+/// The networks of `lockstep bench ddp`, usual for comparisons of training steps.
+const std::vector<std::string>& model_names();
+
 struct MeasureSpec {
   std::string model;
   bool distributed = true;  ///< False: every rank trains alone; the upper bound of ddp.
