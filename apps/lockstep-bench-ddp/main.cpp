@@ -12,7 +12,6 @@
 #include "apps/lockstep-bench-ddp/ranks.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/options.h"
-#include "lockstep/base/output_file.h"
 #include "lockstep/base/quick_end.h"
 #include "lockstep/comm_hook.h"
 #include "lockstep/error.h"

@@ -8,7 +8,6 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/options.h"
-#include "lockstep/base/output_file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/kernels/reduce.h"

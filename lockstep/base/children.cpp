@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -40,6 +41,15 @@ std::vector<pid_t> children() {
 }
 
 }  // namespace
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+std::string describe(const ExitStatus& status) {
+  return status.signal != 0 ? signal_name(status.signal) : fmt::format("exit code {}", status.code);
+}
 
 void adopt_orphans() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

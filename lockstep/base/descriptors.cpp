@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -96,6 +97,12 @@ void check_descriptors(size_t needed, const std::string& what) {
               fmt::format("{} need {} open files, and this process may have {}: raise the hard "
                           "limit (ulimit -Hn)",
                           what, needed, limit.rlim_cur));
+}
+
+std::string pipe_name(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return "";
+  return fmt::format("{}:{}", status.st_dev, status.st_ino);
 }
 
 }  // namespace lockstep

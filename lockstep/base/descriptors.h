@@ -1,5 +1,5 @@
 #pragma once
-// The limit of descriptors (files, sockets, shared memory) that this process may have open.
+// The descriptors (files, sockets, shared memory) of this process: their limit, and their names.
 
 #include <sys/resource.h>
 
@@ -40,5 +40,9 @@ class UsersDescriptorLimit {
 /// Errors: kInvalidArgument if `needed` descriptors and some more exceed the limit. `what` needs
 /// them, for the message: "350 ranks".
 void check_descriptors(size_t needed, const std::string& what);
+
+/// "DEVICE:INODE" of a pipe: unique on this host while the pipe is open, and the same for both
+/// ends. Empty if it is not a pipe.
+std::string pipe_name(int fd);
 
 }  // namespace lockstep

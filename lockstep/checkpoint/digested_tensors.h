@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/new_file.h"
+#include "lockstep/base/file.h"
 #include "lockstep/checkpoint/byte_source.h"
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint_folder.h"

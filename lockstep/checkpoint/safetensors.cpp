@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "lockstep/base/file.h"
-#include "lockstep/base/new_file.h"
 #include "lockstep/checkpoint/byte_source.h"
 #include "lockstep/checkpoint/digested_tensors.h"
 #include "lockstep/checkpoint/file_digest.h"

@@ -10,7 +10,6 @@
 #include <mutex>
 
 #include "lockstep/base/file.h"
-#include "lockstep/base/new_file.h"
 #include "lockstep/checkpoint/digested_tensors.h"
 #include "lockstep/checkpoint/host_copies.h"
 #include "lockstep/checkpoint/optimizer_state.h"

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/pipe_name.h"
 
 namespace lockstep {
 namespace {

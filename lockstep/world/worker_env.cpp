@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "lockstep/base/pipe_name.h"
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/cores.h"

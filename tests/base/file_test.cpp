@@ -7,7 +7,6 @@
 
 #include <functional>
 
-#include "lockstep/base/new_file.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "tests/support/file_size_limit.h"

@@ -1,4 +1,4 @@
-#include "lockstep/base/output_file.h"
+#include "lockstep/base/file.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "lockstep/base/pipe_name.h"
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/unique_fd.h"
 
 namespace lockstep {

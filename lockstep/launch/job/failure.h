@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/exit_status.h"
+#include "lockstep/base/children.h"
 #include "lockstep/world/worker_env.h"
 
 namespace lockstep {

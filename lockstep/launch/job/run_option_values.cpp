@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lockstep/base/children.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/exit_status.h"
 #include "lockstep/base/port_range.h"
 #include "lockstep/base/text.h"
 
