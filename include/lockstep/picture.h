@@ -16,7 +16,7 @@
 // behind it. All of them come before the conversion to floats, so before Normalize.
 //
 // Threads: the loader's threads call one function at the same time, each with a picture of its own.
-// So it must not change what it captures, nor anything else that is shared.
+// So it must not change what it captures, nor anything else that is shared: no `mutable` lambda.
 //
 // Randomness: the second parameter makes a transform random. Its numbers depend on system.seed, the
 // epoch and the sample alone, so neither ranks nor threads nor a resume show. A function without it
@@ -24,7 +24,8 @@
 // `predict`, as built-in ones are.
 //
 // Size: a function may change it. If one of Resize [height, width], CenterCrop, RandomCrop and
-// RandomResizedCrop stands before, another one must then stand behind.
+// RandomResizedCrop stands before, another one must then stand behind. `predict` and `export` need
+// one of them in any case.
 //
 // Errors: an Error means that this picture is unusable, as if its file were damaged. A line of the
 // log has the file and the text; in training another sample replaces it, in evaluation it is left
@@ -34,11 +35,12 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "lockstep/error.h"
+#include "lockstep/error.h"  // for functions that throw it
 
 namespace lockstep {
 
@@ -47,11 +49,11 @@ class Picture {
  public:
   static constexpr int64_t kMaxPixels = int64_t{1} << 28;
 
-  /// Black. Errors: kInvalidArgument for a side below 1, or more than kMaxPixels.
+  /// Black. Errors: std::invalid_argument for a side below 1, or more than kMaxPixels.
   Picture(int width, int height) : width_(width), height_(height) {
     if (width < 1 || height < 1 || width > kMaxPixels / height) {
-      throw Error(ErrorCode::kInvalidArgument, "no picture can have " + std::to_string(width) +
-                                                   " x " + std::to_string(height) + " pixels");
+      throw std::invalid_argument("no picture can have " + std::to_string(width) + " x " +
+                                  std::to_string(height) + " pixels");
     }
     bytes_.resize(static_cast<size_t>(width) * static_cast<size_t>(height) * 3);
   }
@@ -92,7 +94,11 @@ class RandomNumbers {
   /// In [0, 1), a multiple of 2^-32.
   double uniform() { return next() * 0x1p-32; }
   /// In [0, n), with n from 1 to 2^32. Each value's probability is 1/n to within 2^-32.
+  /// Errors: std::invalid_argument for another n.
   int64_t below(int64_t n) {
+    if (n < 1 || n > int64_t{1} << 32) {
+      throw std::invalid_argument("no random number is below " + std::to_string(n));
+    }
     return static_cast<int64_t>((uint64_t{next()} * static_cast<uint64_t>(n)) >> 32);
   }
 };

@@ -300,7 +300,7 @@ struct RecipeEvents {
 /// `name` of an item of `callbacks`.
 using CallbackMaker = std::function<RecipeEvents()>;
 
-/// Rises when these types change. A shared library keeps that of its headers.
+/// Rises when these types or those of picture.h change. A shared library keeps that of its headers.
 constexpr int kPartVersion = 2;
 
 /// A part by name. `read` must read every key that the part knows, whatever their values.

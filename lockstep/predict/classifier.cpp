@@ -103,6 +103,8 @@ ocr::Sample Classifier::load(const std::filesystem::path& picture) const {
     std::visit([&](const auto& transform) { to_input(transform, sample); }, transform_);
   } catch (const TransformFailed& error) {
     throw TransformFailed(fmt::format("{}: {}", picture.string(), error.what()));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", picture.string(), error.what()));
   }
   return sample;
 }

@@ -36,6 +36,10 @@ auto build_steps(const DatasetConfig& dataset, Step (*make)(const TransformConfi
 }
 
 Transform small_image_step(const TransformConfig& item) {
+  if (item.own) {
+    throw Error(ErrorCode::kInvalidArgument,
+                item.name + " is for pictures in files, and this network is of small images");
+  }
   return make_transform({item.name, item.args});
 }
 

@@ -175,7 +175,7 @@ TEST(AgentState, TimeInWhichAllStoodStillIsNoGrace) {
   Play play(1);
   play.dispatch(SignalCame{SIGTERM});
   play.now += 1h;
-  EXPECT_EQ(play.dispatch(Resumed{1h}), "");
+  EXPECT_EQ(play.dispatch(AgentResumed{1h}), "");
   EXPECT_EQ(play.wait(9s), "waiting ");
   EXPECT_EQ(play.wait(1s), "SIGKILL ");
 }

@@ -107,7 +107,7 @@ TEST(StoreState, ADroppedClientsKeysAreErasedForTheOthers) {
   EXPECT_TRUE(state.drop_client(1).empty());
 }
 
-TEST(StoreState, AHeldKeyHasOneTimeToLiveAndOneHolder) {
+TEST(StoreState, ALeasedKeyHasOneTimeToLiveAndOneHolder) {
   StoreState state;
   state.submit({1, 1}, make(StoreOp::kSetWithLease, {"a"}, "v", 100));
   state.submit({1, 2}, make(StoreOp::kSetWithLease, {"a"}, "w", 700));

@@ -22,6 +22,10 @@ class StreamOfSample final : public RandomNumbers {
 
 /// `matrix` may be part of a larger one, whose rows have gaps between them.
 Picture picture_of(const cv::Mat& matrix) {
+  if (static_cast<int64_t>(matrix.total()) > Picture::kMaxPixels) {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("a picture of {} x {} pixels is too large", matrix.cols, matrix.rows));
+  }
   Picture picture(matrix.cols, matrix.rows);
   auto* out = picture.bytes().data();
   for (int y = 0; y < matrix.rows; ++y) {
@@ -48,10 +52,13 @@ cv::Mat apply_own_step(const OwnPictureStep& step, const cv::Mat& picture, Philo
   Picture changed = picture_of(picture);
   try {
     call(step.transform, changed, random);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", step.name, error.what()));
+  } catch (const Error& error) {  // whatever its code: the picture is unusable
+    throw Error(ErrorCode::kCorrupt, fmt::format("{}: {}", step.name, error.what()));
   } catch (const std::exception& error) {
     throw TransformFailed(fmt::format("the transform {} failed: {}", step.name, error.what()));
+  } catch (...) {
+    throw TransformFailed(
+        fmt::format("the transform {} failed: its exception is no std::exception", step.name));
   }
   const auto size = static_cast<size_t>(changed.width()) * static_cast<size_t>(changed.height());
   if (changed.bytes().size() == 3 * size) return matrix_of(changed);

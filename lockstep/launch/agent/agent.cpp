@@ -242,7 +242,7 @@ void Agent::suspend() {
 void Agent::resume() {
   if (!suspended_since_) return;
   if (workers_) workers_->send(remaining(state_), SIGCONT);
-  dispatch(Resumed{std::chrono::steady_clock::now() - *suspended_since_});
+  dispatch(AgentResumed{std::chrono::steady_clock::now() - *suspended_since_});
   suspended_since_.reset();
 }
 

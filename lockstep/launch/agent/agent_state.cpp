@@ -144,7 +144,7 @@ void on(AgentState* state, const TimePassed&, AgentTime now, Actions* actions) {
   }
 }
 
-void on(AgentState* state, const Resumed& event, AgentTime, Actions*) {
+void on(AgentState* state, const AgentResumed& event, AgentTime, Actions*) {
   const auto time = std::chrono::duration_cast<AgentTime::duration>(event.time);
   if (state->act_at) *state->act_at += time;
   if (state->kill_at) *state->kill_at += time;

@@ -72,11 +72,11 @@ struct GenerationStarted {
 };
 struct TimePassed {};
 /// Agent and workers were stopped for this long, which counts for no grace.
-struct Resumed {
+struct AgentResumed {
   std::chrono::nanoseconds time{0};
 };
 using AgentEvent = std::variant<WorkerEnded, GroupGone, SignalCame, GenerationOver, JobOver,
-                                GenerationStarted, TimePassed, Resumed>;
+                                GenerationStarted, TimePassed, AgentResumed>;
 
 /// To every process of every worker that is not gone.
 struct SendSignal {

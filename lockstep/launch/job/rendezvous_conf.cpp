@@ -130,7 +130,7 @@ std::string parse_rendezvous_backend(const std::string& name, const std::string&
   static const std::vector<std::string> kBackends = {"static", "c10d", "etcd", "etcd-v2", "file"};
   if (std::find(kBackends.begin(), kBackends.end(), name) != kBackends.end()) return name;
   if (name == "parallel")
-    return "static";  // of torch_npu_run: a fixed number of nodes, node 0 serves
+    return "static";  // of torch_npu_run: a fixed number of hosts, host 0 serves
   refuse_conf(
       fmt::format("{}: there is no rendezvous backend '{}'{} (there are: static, c10d, etcd, "
                   "etcd-v2, file)",

@@ -87,12 +87,15 @@ TransformConfig read_own_transform(Section item, const NamedPart<PictureTransfor
   TransformConfig config{part.name, {}, where};
   config.own = OwnPart<PictureTransform>{part.name, part.read(args)};
   args.finish();
+  const auto is_empty = [](const auto& function) { return function == nullptr; };
+  if (std::visit(is_empty, config.own->make)) item.fail(part.name, "made no function");
   return config;
 }
 
 /// Errors: no transform has this name, or two have it.
 void check_name(Section& item, const std::string& name, std::vector<std::string> built_in,
                 const Registry<PictureTransform>& own) {
+  const bool built_in_has_it = std::count(built_in.begin(), built_in.end(), name) > 0;
   const auto names = joined_names(std::move(built_in), own);
   const auto is_known = [&](const auto& known) {
     return std::find(known.begin(), known.end(), name) != known.end();
@@ -101,6 +104,9 @@ void check_name(Section& item, const std::string& name, std::vector<std::string>
     item.fail(name, "is for pictures in files: ImageFolderDataset, ImageListDataset, WebDataset");
   }
   item.expect(names);
+  if (built_in_has_it && find_named(own.parts(), name) != nullptr) {
+    item.fail(name, "is the name of a built-in transform, too: give your own another name");
+  }
   refuse_twice(item, name, name, names);
 }
 

@@ -8,7 +8,7 @@ ENDPOINT=host1:29400
 agent() { # hostI OPTIONS... -- WORKER...: begins an agent there, tagged with the host's name
   begin "$1" on "$1" env LOCKSTEP_SECRET="${SECRET-between-us}" "$BIN/lockstep" run --nproc_per_node 2 "${@:2}"
 }
-fixed_job() { # OPTIONS...: two nodes; none may be missing, nothing is tried again
+fixed_job() { # OPTIONS...: two hosts; none may be missing, nothing is tried again
   rm -f "$STOP"
   local node
   for node in 0 1; do

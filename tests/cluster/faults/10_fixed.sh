@@ -1,4 +1,4 @@
-# Faults of a job with a fixed number of nodes and without restarts: it ends everywhere, with the
+# Faults of a job with a fixed number of hosts and without restarts: it ends everywhere, with the
 # reason.
 # shellcheck shell=bash
 
@@ -22,7 +22,7 @@ fault "a worker is killed" "kill_worker 2" 137 'rank [23] \(.*host2.*SIGKILL' 13
 GROUP_TIMEOUT=4 fault "a worker is stopped" "stop_worker 2" 1 'rank [23] did not come' 1 'rank [23] did not come' 40
 fault "an agent is killed" "kill_agent 2" 1 'rank [23]: closed the connection|host 1.*host2' - - 15
 fault "the first agent is killed" "kill_agent 1" - - 1 'host 0|host1' 15
-# Nothing can replace the node, so it may be silent for 30 s.
+# Nothing can replace the host, so it may be silent for 30 s.
 fault "a host loses its power" "host_off 2" 1 'agent of host 1 \(host2\)|rank [23] \(host2\)' - - 45
 fault "a link is cut for good" "host_cut 2" 1 'agent of host 1 \(host2\)|rank [23] \(host2\)' 1 'agent of host 0 \(.*host1|rank [01] \(host1\)' 45
 

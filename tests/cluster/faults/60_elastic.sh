@@ -1,4 +1,4 @@
-# Faults that a job survives: it goes on with the remaining nodes, in a new generation.
+# Faults that a job survives: it goes on with the remaining hosts, in a new generation.
 # shellcheck shell=bash
 
 elastic_job() { # MIN:MAX COUNT OPTIONS...: agents on the first COUNT hosts
@@ -68,7 +68,7 @@ test_no_two_generations_run_side_by_side() {
   for i in 1 2 3; do
     agent "host$i" "${MEETING[@]}" --rdzv_id one --nnodes 2:3 --shutdown_timeout 8 -- sh -c "$LIFE" "$STOP" "$SHARED/lives"
   done
-  until_true 60 all_live_in_one || fail "no generation of three nodes"
+  until_true 60 all_live_in_one || fail "no generation of three hosts"
   generation=$(living_in 1)
   host_cut 1
   for i in 2 3; do

@@ -60,7 +60,7 @@ TEST(JobStatusView, RefusalsAreForOne) {
   EXPECT_FALSE(other.refused());
 }
 
-TEST(JobStatusView, ManyAgentsGiveFewerSignsOfLife) {
+TEST(JobStatusView, ManyAgentsSendFewerHeartbeats) {
   using std::chrono::milliseconds;
   EXPECT_EQ(heartbeat_interval(milliseconds(200), 2), milliseconds(200));
   EXPECT_EQ(heartbeat_interval(milliseconds(200), 2000), milliseconds(200));

@@ -45,7 +45,7 @@ TEST(Silence, WhatIsAskedForIsDone) {
   EXPECT_EQ(allowed_silence(options, true).interval, 500ms);
 }
 
-TEST(Silence, VeryManyAgentsGiveSignsMoreSeldom) {
+TEST(Silence, VeryManyAgentsSendHeartbeatsMoreSeldom) {
   const Silence silence = allowed_silence(options_of(1, 20000, 0), false, 10000);
   EXPECT_EQ(silence.interval, 1s);
   EXPECT_EQ(silence.limit, 10s);

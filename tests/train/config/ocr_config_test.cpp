@@ -82,7 +82,7 @@ void expect_fault(const char* text, const std::string& item, const std::string& 
   EXPECT_EQ(error.find('\n'), std::string::npos);
 }
 
-TEST(TextConfig, DetectorHasMindocrsDefaults) {
+TEST(OcrConfig, DetectorHasMindocrsDefaults) {
   const Config config = read_text(kDetector);
   EXPECT_EQ(config.model.type, ModelType::kDet);
   EXPECT_EQ(config.model.name(), "det_resnet18-DBFPN-DBHead");
@@ -102,7 +102,7 @@ TEST(TextConfig, DetectorHasMindocrsDefaults) {
   EXPECT_FALSE(config.optimizer.exact_decay);
 }
 
-TEST(TextConfig, RecogniserHasMindocrsDefaults) {
+TEST(OcrConfig, RecogniserHasMindocrsDefaults) {
   const Config config = read_text(kRecogniser);
   EXPECT_EQ(config.model.neck.hidden_size, 8);
   EXPECT_EQ(config.model.head.weight_init, "normal");
@@ -114,7 +114,7 @@ TEST(TextConfig, RecogniserHasMindocrsDefaults) {
   EXPECT_TRUE(encode.max_text_len == 23 && encode.characters.lower);
 }
 
-TEST(TextConfig, ListsOfDataSets) {
+TEST(OcrConfig, ListsOfDataSets) {
   const std::vector<std::string> two = {"train.dataset.data_dir=[a, /b]",
                                         "train.dataset.label_file=[a.txt, b.txt]"};
   auto overrides = two;
@@ -132,7 +132,7 @@ TEST(TextConfig, ListsOfDataSets) {
             std::string::npos);
 }
 
-TEST(TextConfig, RangesOfRandomTransforms) {
+TEST(OcrConfig, RangesOfRandomTransforms) {
   const Config config = read_text(
       kDetector, {"train.dataset.transform_pipeline=[DecodeImage: , DetLabelEncode: , "
                   "RandomColorAdjust: {brightness: 0.25, saturation: [0.5, 2], contrast: 3}, "
@@ -149,7 +149,7 @@ TEST(TextConfig, RangesOfRandomTransforms) {
   EXPECT_EQ(std::get<ocr::RandomRotate>(pipeline.at(4)).degrees, (std::array{-5, 5}));
 }
 
-TEST(TextConfig, WhatMindocrWroteOtherwiseInItsFirstReleases) {
+TEST(OcrConfig, WhatMindocrWroteOtherwiseInItsFirstReleases) {
   std::string text = kDetector;
   const size_t begin = text.find("    net_input_column_index");
   text = text.substr(0, begin) + "    num_columns_to_net: 1\n" + text.substr(text.find("  loader"));
@@ -181,13 +181,13 @@ TEST(TextConfig, WhatMindocrWroteOtherwiseInItsFirstReleases) {
             std::string::npos);
 }
 
-TEST(TextConfig, PredictMayNameWeightsAlone) {
+TEST(OcrConfig, PredictMayNameWeightsAlone) {
   const Config config = read_text(kDetector, {"predict.ckpt_load_path=best.ckpt"});
   EXPECT_EQ(config.predict.value().ckpt_load_path, "best.ckpt");
   EXPECT_FALSE(config.predict->dataset);
 }
 
-TEST(TextConfig, TheDetectorOfPpOcrV3) {
+TEST(OcrConfig, TheDetectorOfPpOcrV3) {
   const std::vector<std::string> parts = {
       "model.backbone={name: det_mobilenet_v3_enhance, architecture: large, alpha: 0.5, "
       "disable_se: True, pretrained: False}",
@@ -204,7 +204,7 @@ TEST(TextConfig, TheDetectorOfPpOcrV3) {
             std::string::npos);
 }
 
-TEST(TextConfig, NamesOfMindocrThatAreNotBuiltIn) {
+TEST(OcrConfig, NamesOfMindocrThatAreNotBuiltIn) {
   expect_fault(kDetector, "model.backbone.name=mobilenet_v1_enhance",
                "model.backbone.name cannot be 'mobilenet_v1_enhance', which is not built in");
   expect_fault(kDetector, "model.neck.name=PSEFPN", "not built in: one of DBFPN, RSEFPN");
@@ -215,7 +215,7 @@ TEST(TextConfig, NamesOfMindocrThatAreNotBuiltIn) {
   expect_fault(kDetector, "train.dataset.type=PublayNetDataset", "not built in");
 }
 
-TEST(TextConfig, FaultsOfPipelines) {
+TEST(OcrConfig, FaultsOfPipelines) {
   const std::string key = "train.dataset.transform_pipeline=";
   expect_fault(kDetector, key + "[DecodeImage: , ScalePadImage: ]", "target_size is missing");
   expect_fault(kDetector, key + "[DecodImage: ]", "did you mean 'DecodeImage'?");
@@ -228,7 +228,7 @@ TEST(TextConfig, FaultsOfPipelines) {
   expect_fault(kDetector, key + "[DecodeImage: , NormalizeImage: {std: 0}]", "std must be");
 }
 
-TEST(TextConfig, ColumnsAreWhatTheLossTakes) {
+TEST(OcrConfig, ColumnsAreWhatTheLossTakes) {
   const std::string key = "train.dataset.";
   expect_fault(kDetector, key + "label_column_index=[2, 1, 3, 4]",
                "must give the loss [binary_map, mask, thresh_map, thresh_mask], not [mask, ");
@@ -238,7 +238,7 @@ TEST(TextConfig, ColumnsAreWhatTheLossTakes) {
   EXPECT_EQ(fault(kRecogniser, {key + "output_columns=[image, text_seq, length]"}), "");
 }
 
-TEST(TextConfig, SectionsOfARecogniserAgree) {
+TEST(OcrConfig, SectionsOfARecogniserAgree) {
   expect_fault(kRecogniser, "loss.max_label_len=20", "loss.max_label_len must be 23");
   expect_fault(kRecogniser, "loss.pred_seq_len=23", "must be above max_label_len (23)");
   expect_fault(kRecogniser, "model.head.out_channels=38", "out_channels must be 37, not 38");
@@ -248,7 +248,7 @@ TEST(TextConfig, SectionsOfARecogniserAgree) {
   read_text(kRecogniser, {"train.dataset.random_choice_if_none=True"});
 }
 
-TEST(TextConfig, OptimizersHaveTheirOwnDefaults) {
+TEST(OcrConfig, OptimizersHaveTheirOwnDefaults) {
   EXPECT_EQ(read_text(kRecogniser, {"optimizer.opt=Lion"}).optimizer.beta2, 0.99);
   EXPECT_EQ(read_text(kRecogniser, {"optimizer.opt=rmsprop"}).optimizer.eps, 1e-10);
   EXPECT_EQ(read_text(kRecogniser, {"optimizer.opt=adan"}).optimizer.beta1, 0.98);
@@ -257,7 +257,7 @@ TEST(TextConfig, OptimizersHaveTheirOwnDefaults) {
   expect_fault(kRecogniser, "optimizer.accum=1", "unknown key 'optimizer.accum'");
 }
 
-TEST(TextConfig, AKeyOneLevelTooHighIsFound) {
+TEST(OcrConfig, AKeyOneLevelTooHighIsFound) {
   expect_fault(kRecogniser, "train.data_dir=x",
                "unknown key 'train.data_dir', did you mean 'train.dataset.data_dir'?");
 }

@@ -90,8 +90,9 @@ TEST(OwnTransforms, MistakesNameTheNearest) {
   expect_refused("train", "{RandomGrain: {most: many}}",
                  "train.dataset.transform_pipeline.RandomGrain.most must be a whole number from 1 "
                  "to 255, not 'many'");
-  expect_refused("train", "{CenterCrop: {size: 3}}",
-                 "train.dataset.transform_pipeline.CenterCrop 'CenterCrop' is registered twice");
+  expect_refused(
+      "train", "{CenterCrop: {size: 3}}",
+      "train.dataset.transform_pipeline.CenterCrop is the name of a built-in transform, too");
 }
 
 TEST(OwnTransforms, RandomOnesAreForTraining) {

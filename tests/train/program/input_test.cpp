@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST_F(Program, CheckPrintsThePlanAndTouchesNothing) {
+TEST_F(Program, CheckPrintsTheSummaryAndTouchesNothing) {
   const auto result = train(
       "--check -o train.max_steps=7 train.dataset.data_dir=nowhere "
       "train.dataset.sample_ratio=0.5 parallel.virtual_ranks=4",
