@@ -24,6 +24,8 @@ const TransformPart kMark("RandomlyNamed", "a mark, always", [](Section&) {
 });
 const TransformPart kBuiltInName("CenterCrop", "another one",
                                  [](Section&) { return [](Picture&) {}; });
+const TransformPart kNothing("Nothing", "has no function",
+                             [](Section&) { return PictureTransform(PlainTransform()); });
 
 constexpr auto kOwnPictures = R"(model:
   type: cls
@@ -93,6 +95,11 @@ TEST(OwnTransforms, MistakesNameTheNearest) {
   expect_refused(
       "train", "{CenterCrop: {size: 3}}",
       "train.dataset.transform_pipeline.CenterCrop is the name of a built-in transform, too");
+}
+
+TEST(OwnTransforms, AMakerWithoutAFunctionIsRefused) {
+  expect_refused("train", "{Nothing: }",
+                 "train.dataset.transform_pipeline.Nothing made no function");
 }
 
 TEST(OwnTransforms, RandomOnesAreForTraining) {
