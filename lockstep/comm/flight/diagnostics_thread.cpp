@@ -4,7 +4,6 @@
 
 #include <string_view>
 
-#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/comm/topology.h"
@@ -13,25 +12,24 @@ namespace lockstep {
 namespace {
 
 constexpr auto kAsk = "ask";
-constexpr std::string_view kLook = "look/";
+constexpr std::string_view kLookPart = "look/";
 constexpr std::string_view kEnd = "end/";
 constexpr int kThreadsOfHost = 2;
 /// No group lasts longer; the end of the connection is noticed earlier.
 constexpr auto kForEver = std::chrono::hours(24 * 365);
-constexpr auto kStoreLimit = 1s;
 
 std::string prefix_of(const GroupSpec& spec, int host) {
   return fmt::format("{}/diagnostics_thread/{}/", spec.name, host);
 }
 
 std::string look_key(const GroupSpec& spec, int host, const std::string& token) {
-  return prefix_of(spec, host).append(kLook).append(token);
+  return prefix_of(spec, host).append(kLookPart).append(token);
 }
 
 void listen(Store& store, const std::string& prefix, const std::string& end,
             const std::function<void(bool)>& answer,
             const std::function<void(const std::string&)>& look) {
-  const std::string look_prefix = prefix + std::string(kLook);
+  const std::string look_prefix = prefix + std::string(kLookPart);
   uint64_t version = 0;
   while (true) {
     const auto watched = store.watch(prefix, version, Deadline::after(kForEver));
@@ -57,9 +55,9 @@ DiagnosticsThread::DiagnosticsThread(const GroupSpec& spec,
   const std::string prefix = prefix_of(spec, host);
   const std::string end = prefix + std::string(kEnd) + std::to_string(local);
   stop_ = [this, store = spec.store, end] {
-    store->set(end, "", Deadline::after(kStoreLimit));
+    store->set(end, "", Deadline::after(kDiagnosticsStoreLimit));
     thread_.join();
-    store->erase(end, Deadline::after(kStoreLimit));
+    store->erase(end, Deadline::after(kDiagnosticsStoreLimit));
   };
   const auto body = [store = spec.store, prefix, end, answer = std::move(answer),
                      look = std::move(look)] {

@@ -1,6 +1,7 @@
 #pragma once
 // Answers for a host when none of its ranks is in the group's call.
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,9 @@
 #include "lockstep/comm/group_impl.h"
 
 namespace lockstep {
+
+/// For one request of diagnostics to the store.
+inline constexpr std::chrono::seconds kDiagnosticsStoreLimit{1};
 
 /// A thread of a host's first two ranks in a group, one of which may be frozen. It sleeps until a
 /// rank of another host requests the operations of this host's ranks through the store. Then it

@@ -25,8 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kStoreLimit = 1s;
-constexpr auto kLook = 10ms;
+constexpr auto kPause = 10ms;
 constexpr auto kLastOfTheLost = 20ms;
 constexpr auto kStack = 250ms;    // to look at one stack
 constexpr auto kQuiet = 300ms;    // without an answer of another host
@@ -113,7 +112,7 @@ std::vector<LastCall> last_calls_of_host(const GroupSpec& spec, bool with_stacks
 }
 
 Deadline soon() {
-  return Deadline::after(kStoreLimit);
+  return Deadline::after(kDiagnosticsStoreLimit);
 }
 
 bool comes_first(const GroupSpec& spec, const std::string& key) {
@@ -173,7 +172,7 @@ class Reporting {
 
   std::optional<std::string> report() {
     try {
-      return spec_.store->get(report_key(), Deadline::after(kAtWork + kStoreLimit));
+      return spec_.store->get(report_key(), Deadline::after(kAtWork + kDiagnosticsStoreLimit));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kTimeout) throw;
       return std::nullopt;
@@ -199,11 +198,11 @@ class Reporting {
       if (missing.size() != before) {
         const auto patience = missing.size() == 1 ? for_one : kQuiet;
         quiet = Deadline::after(patience);
-        fewest_looks = looks + static_cast<int>(patience / kLook / 2);
+        fewest_looks = looks + static_cast<int>(patience / kPause / 2);
       }
       before = missing.size();
       try {
-        spec_.store->wait(keys_of(missing), Deadline::after(kLook));
+        spec_.store->wait(keys_of(missing), Deadline::after(kPause));
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kTimeout) throw;
       }

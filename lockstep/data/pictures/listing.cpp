@@ -24,7 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kListingMark = "lockstep pictures 1";
 constexpr std::string_view kListingEnd = "end";
 constexpr int64_t kMaxListingBytes = int64_t{4} << 30;
-constexpr auto kUnsettled = std::chrono::seconds(10);
 
 [[noreturn]] void cannot_list(const fs::path& folder, const std::error_code& failure) {
   throw Error(ErrorCode::kIo, fmt::format("read {}: {}", folder.string(), failure.message()));
@@ -99,6 +98,12 @@ void put(std::string& bytes, std::string_view part) {
 
 }  // namespace
 
+bool has_settled(int64_t changed_ns) {
+  const auto settled = std::chrono::system_clock::now() - std::chrono::seconds(10);
+  return changed_ns <=
+         std::chrono::duration_cast<std::chrono::nanoseconds>(settled.time_since_epoch()).count();
+}
+
 bool is_picture_name(std::string_view name) {
   constexpr std::array<std::string_view, 5> kEnds = {".jpg", ".jpeg", ".png", ".bmp", ".webp"};
   const size_t slash = name.rfind('/');
@@ -153,16 +158,13 @@ FolderEntries FolderListing::read(const std::string& below) {
 
 void FolderListing::keep(int64_t least) {
   if (file_.empty() || num_read_ == 0) return;
-  const auto settled = std::chrono::system_clock::now() - kUnsettled;
-  const int64_t latest_ns =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(settled.time_since_epoch()).count();
   std::string bytes;
   put(bytes, kListingMark);
   put(bytes, mark_);
   int64_t pictures = 0;
   MutexLock lock(mutex_);
   for (const auto& [below, known] : now_) {
-    if (known.changed_ns > latest_ns) continue;
+    if (!has_settled(known.changed_ns)) continue;
     put(bytes, below);
     put(bytes, std::to_string(known.changed_ns));
     put(bytes, std::to_string(known.entries.folders.size()));

@@ -18,6 +18,10 @@ namespace lockstep {
 /// Names that begin with a dot do not count.
 bool is_picture_name(std::string_view name);
 
+/// Whether a change of a file or folder, at this time in nanoseconds, is ten seconds old. One that
+/// is younger is not kept, since further changes may have the same time.
+bool has_settled(int64_t changed_ns);
+
 /// The visible entries of a folder, without other files; links count as their targets.
 struct FolderEntries {
   std::vector<std::string> folders;
@@ -26,8 +30,8 @@ struct FolderEntries {
 
 /// Any number of threads may read.
 ///
-/// A folder's time of change (mtime) tells whether names came or went. One that changed in the ten
-/// seconds before it was read is not kept, since further changes may have the same time.
+/// A folder's time of change (mtime) tells whether names came or went. What has not settled is not
+/// kept.
 ///
 /// The file: parts that end with a zero byte. First kListingMark and the absolute path of the data
 /// set; for each folder its path below that, its time in nanoseconds, the numbers of folders and

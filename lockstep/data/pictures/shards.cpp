@@ -7,12 +7,12 @@
 #include <atomic>
 #include <cctype>
 #include <charconv>
-#include <chrono>
 #include <limits>
 #include <unordered_map>
 #include <utility>
 
 #include "lockstep/base/text.h"
+#include "lockstep/data/pictures/listing.h"
 #include "lockstep/data/pictures/parallel.h"
 #include "lockstep/data/pictures/shard_file.h"
 #include "lockstep/error.h"
@@ -142,18 +142,11 @@ class ShardReader {
   std::unordered_map<std::string, size_t> numbers_;
 };
 
-/// A shard that changed a moment ago may change again within the same time.
-bool is_settled(const ShardState& state) {
-  constexpr auto kUnsettled = std::chrono::seconds(10);
-  const auto latest = (std::chrono::system_clock::now() - kUnsettled).time_since_epoch();
-  return state.changed_ns < std::chrono::duration_cast<std::chrono::nanoseconds>(latest).count();
-}
-
 void keep(const fs::path& known, const std::vector<std::string>& paths,
           const std::vector<ShardState>& states, const std::vector<ShardSamples>& samples) {
   KnownShards now;
   for (size_t i = 0; i < paths.size(); ++i) {
-    if (is_settled(states[i])) now.add(paths[i], states[i], samples[i]);
+    if (has_settled(states[i].changed_ns)) now.add(paths[i], states[i], samples[i]);
   }
   now.save(known);
 }
