@@ -64,13 +64,20 @@ Made make_own_steps() {
   return made;
 }
 
-/// Null if no memory can be had: `lockstep ps` lacks the steps.
+/// Null if no memory can be had: `lockstep ps` lacks the steps. A process tries once, because each
+/// try costs system calls, and reports come at every step.
 StepSlot* own_slot() {
   static std::atomic<OwnSteps*> own = nullptr;
+  static std::atomic<uint64_t> failed = 0;  // 1 + the fork_generation() of the process; 0: no
   OwnSteps* known = own.load(std::memory_order_acquire);
   if (known != nullptr && known->fork_generation == fork_generation()) return &known->slot;
+  const uint64_t this_process = uint64_t{fork_generation()} + 1;
+  if (failed.load(std::memory_order_relaxed) == this_process) return nullptr;
   Made made = make_own_steps();
-  if (made.steps == nullptr) return nullptr;
+  if (made.steps == nullptr) {
+    failed.store(this_process, std::memory_order_relaxed);
+    return nullptr;
+  }
   if (!own.compare_exchange_strong(known, made.steps)) {  // another thread was first
     ::munmap(made.steps, sizeof(OwnSteps));
     return &known->slot;

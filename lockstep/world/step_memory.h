@@ -10,7 +10,8 @@ StepSlot* slot_of_agent();
 
 /// The same, else one in memory of this process (OwnSteps), made by the first call. A forked child
 /// makes memory of its own, because the other is its parent's. Null for ranks that are threads, but
-/// for rank 0: their process has one slot.
+/// for rank 0: their process has one slot. Also null if a process got no memory at its first call:
+/// it does not try again.
 /// Cost: after the first call a few nanoseconds, and no system call.
 StepSlot* slot_for_reports();
 
