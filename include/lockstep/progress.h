@@ -39,13 +39,17 @@ void report_step(const StepFigures& figures);
 
 /// While the object lives, this rank does work other than steps, which may take long: `what`
 /// ("evaluation", at most 23 bytes). `lockstep ps` shows it and does not count its time as a
-/// step's. One at a time, in the thread that reports steps.
+/// step's. Any thread may have one, also beside the thread that reports steps. Of several at a time
+/// only the one that began first is shown; the others have no effect.
 class ReportedWork {
  public:
   explicit ReportedWork(std::string_view what);
   ~ReportedWork();
   ReportedWork(const ReportedWork&) = delete;
   ReportedWork& operator=(const ReportedWork&) = delete;
+
+ private:
+  int64_t begun_ns_ = 0;  // on the steady clock; 0: it is not shown
 };
 
 /// Whether `lockstep run` ends this generation of workers because hosts joined or left the job: the

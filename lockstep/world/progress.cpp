@@ -1,8 +1,11 @@
 #include "lockstep/progress.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <thread>
 
+#include "lockstep/deadline.h"
 #include "lockstep/world/step_memory.h"
 
 namespace lockstep {
@@ -40,6 +43,18 @@ class Writing {
   bool begun_ = false;
 };
 
+/// Ends the work that began at `begun_ns`, if the slot still shows it. False while another thread
+/// writes the slot.
+bool try_end_work(StepSlot* slot, int64_t begun_ns) {
+  const Writing writing(slot);
+  if (!writing) return false;
+  if (slot->work[0] == 0 || slot->work_ns != begun_ns) return true;  // such as a parent's, forked
+  slot->work[0] = 0;
+  // A step that another thread reported meanwhile has taken its part of the time already.
+  if (slot->stepped_ns != 0) slot->stepped_ns += now_ns() - std::max(begun_ns, slot->stepped_ns);
+  return true;
+}
+
 /// While the slot is marked.
 void fill(StepSlot* slot, const StepFigures& figures) {
   const int64_t now = now_ns();
@@ -69,8 +84,11 @@ StepFigures next_of(const StepSlot& slot, const std::string& note) {
 }  // namespace
 
 void expect_steps() {
-  if (StepSlot* slot = slot_for_reports())
-    slot->mark.store(kExpectsSteps, std::memory_order_relaxed);
+  StepSlot* slot = slot_for_reports();
+  if (slot == nullptr) return;
+  slot->mark.store(kExpectsSteps, std::memory_order_relaxed);
+  const Writing writing(slot);
+  if (writing) slot->work[0] = 0;  // of a program that ran in this worker before, and was killed
 }
 
 void report_step() {
@@ -96,20 +114,20 @@ bool job_goes_on() {
 
 ReportedWork::ReportedWork(std::string_view what) {
   StepSlot* slot = slot_for_reports();
-  if (slot == nullptr) return;
+  if (slot == nullptr || what.empty()) return;
   const Writing writing(slot);
-  if (!writing) return;
-  slot->work_ns = now_ns();
+  if (!writing || slot->work[0] != 0) return;
+  begun_ns_ = slot->work_ns = now_ns();
   slot->work[what.copy(slot->work, sizeof slot->work - 1)] = 0;
 }
 
 ReportedWork::~ReportedWork() {
-  StepSlot* slot = slot_for_reports();
+  StepSlot* slot = begun_ns_ == 0 ? nullptr : slot_for_reports();
   if (slot == nullptr) return;
-  const Writing writing(slot);
-  if (!writing) return;
-  slot->work[0] = 0;
-  if (slot->stepped_ns != 0) slot->stepped_ns += now_ns() - slot->work_ns;
+  // Its end must not get lost. Another thread writes for less than a microsecond, so the limit is
+  // for one that no longer runs: of the parent of a forked child.
+  const auto limit = Deadline::after(std::chrono::seconds(1));
+  while (!try_end_work(slot, begun_ns_) && !limit.passed()) std::this_thread::yield();
 }
 
 }  // namespace lockstep

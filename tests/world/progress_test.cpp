@@ -7,6 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
 #include "lockstep/world/step_memory.h"
 
 namespace lockstep {
@@ -22,6 +27,64 @@ int slots_of_child_without_descriptors() {
   ::setrlimit(RLIMIT_NOFILE, &descriptors);
   const bool second = slot_for_reports() != nullptr;
   return (first ? 1 : 0) + (second ? 2 : 0);
+}
+
+TEST(ReportedWork, OfTwoThreadsTheFirstIsShown) {
+  report_step({.step = 1});
+  const StepSlot* const slot = slot_for_reports();
+  ASSERT_NE(slot, nullptr);
+  auto first = std::make_unique<ReportedWork>("evaluation");
+  std::unique_ptr<ReportedWork> second;
+  std::thread([&] { second = std::make_unique<ReportedWork>("upload"); }).join();
+  EXPECT_STREQ(slot->work, "evaluation");
+  first.reset();
+  EXPECT_STREQ(slot->work, "");
+  const int64_t stepped_ns = slot->stepped_ns;
+  std::thread([&] { second.reset(); }).join();
+  EXPECT_EQ(slot->stepped_ns, stepped_ns) << "the time of both was left out already";
+}
+
+// A report is lost while another thread writes one.
+TEST(ReportedWork, OneWhoseBeginIsLostHasNoEnd) {
+  report_step({.step = 1});
+  StepSlot* const slot = slot_for_reports();
+  ASSERT_NE(slot, nullptr);
+  { const ReportedWork earlier("evaluation"); }
+  const int64_t stepped_ns = slot->stepped_ns;
+  ++slot->version;
+  auto lost = std::make_unique<ReportedWork>("upload");
+  ++slot->version;
+  EXPECT_STREQ(slot->work, "");
+  lost.reset();
+  EXPECT_EQ(slot->stepped_ns, stepped_ns);
+}
+
+TEST(ReportedWork, TheEndWaitsForAnotherThreadsReport) {
+  report_step({.step = 1});
+  StepSlot* const slot = slot_for_reports();
+  ASSERT_NE(slot, nullptr);
+  auto work = std::make_unique<ReportedWork>("evaluation");
+  ++slot->version;
+  std::atomic<bool> ends = false;
+  std::thread ending([&] {
+    ends = true;
+    work.reset();
+  });
+  while (!ends) std::this_thread::yield();
+  ++slot->version;
+  ending.join();
+  EXPECT_STREQ(slot->work, "");
+}
+
+TEST(ReportedWork, AStepReportedMeanwhileLeavesNoTimeToComeOff) {
+  report_step({.step = 1});
+  const StepSlot* const slot = slot_for_reports();
+  ASSERT_NE(slot, nullptr);
+  auto work = std::make_unique<ReportedWork>("evaluation");
+  std::thread([] { report_step({.step = 2}); }).join();
+  work.reset();
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  EXPECT_LE(slot->stepped_ns, std::chrono::nanoseconds(now).count());
 }
 
 TEST(OwnSteps, AFailureToMakeThemIsRemembered) {
