@@ -7,6 +7,9 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -17,9 +20,28 @@
 namespace lockstep {
 namespace {
 
+const sockaddr_in& as_ipv4(const sockaddr_in6& address) {
+  return reinterpret_cast<const sockaddr_in&>(address);
+}
+
+/// Of `end`: the parts of an inet_diag_sockid.
+struct DiagEnd {
+  explicit DiagEnd(const sockaddr_in6& end) {
+    if (end.sin6_family == AF_INET6) {
+      port = end.sin6_port;
+      std::memcpy(address.data(), &end.sin6_addr, sizeof end.sin6_addr);
+    } else {
+      port = as_ipv4(end).sin_port;
+      address[0] = as_ipv4(end).sin_addr.s_addr;
+    }
+  }
+  __be16 port = 0;
+  std::array<__be32, 4> address{};
+};
+
 /// The kernel's data of this host's TCP socket `from` that is connected to `to`; nothing if
 /// there is none, or if this kernel does not answer such questions.
-std::optional<inet_diag_msg> ask_kernel(const sockaddr_in& from, const sockaddr_in& to) {
+std::optional<inet_diag_msg> ask_kernel(const sockaddr_in6& from, const sockaddr_in6& to) {
   struct {
     nlmsghdr head;
     inet_diag_req_v2 socket;
@@ -27,13 +49,15 @@ std::optional<inet_diag_msg> ask_kernel(const sockaddr_in& from, const sockaddr_
   question.head.nlmsg_len = sizeof question;
   question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
   question.head.nlmsg_flags = NLM_F_REQUEST;
-  question.socket.sdiag_family = AF_INET;
+  question.socket.sdiag_family = static_cast<uint8_t>(from.sin6_family);
   question.socket.sdiag_protocol = IPPROTO_TCP;
   auto& id = question.socket.id;
-  id.idiag_sport = from.sin_port;
-  id.idiag_dport = to.sin_port;
-  id.idiag_src[0] = from.sin_addr.s_addr;
-  id.idiag_dst[0] = to.sin_addr.s_addr;
+  const DiagEnd source(from);
+  const DiagEnd destination(to);
+  id.idiag_sport = source.port;
+  id.idiag_dport = destination.port;
+  std::copy(source.address.begin(), source.address.end(), id.idiag_src);
+  std::copy(destination.address.begin(), destination.address.end(), id.idiag_dst);
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   const UniqueFd kernel(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!kernel || ::send(kernel.get(), &question, sizeof question, 0) < 0) return std::nullopt;
@@ -64,10 +88,6 @@ std::optional<Ends> ends_of(int fd) {
   return ends;
 }
 
-const sockaddr_in& as_ipv4(const sockaddr_in6& address) {
-  return reinterpret_cast<const sockaddr_in&>(address);
-}
-
 }  // namespace
 
 std::string host_of_client(const std::string& peer) {
@@ -87,16 +107,13 @@ bool is_of_this_host(int fd) {
 ClientOrigin client_origin(int fd) {
   const auto ends = ends_of(fd);
   if (!ends) return ClientOrigin::kGone;
-  if (ends->own.sin6_family != AF_INET) return ClientOrigin::kOwn;
-  const auto& mine = as_ipv4(ends->own);
-  const auto& theirs = as_ipv4(ends->other);
-  const auto peer = ask_kernel(theirs, mine);
+  const auto peer = ask_kernel(ends->other, ends->own);
   // A socket that is being closed has no user any more.
   if (peer && peer->idiag_state == TCP_ESTABLISHED) {
     const bool own = is_own_user(peer->idiag_uid) || peer->idiag_uid == 0;
     return own ? ClientOrigin::kOwn : ClientOrigin::kOther;
   }
-  return ask_kernel(mine, theirs) ? ClientOrigin::kGone : ClientOrigin::kOwn;
+  return ask_kernel(ends->own, ends->other) ? ClientOrigin::kGone : ClientOrigin::kOwn;
 }
 
 }  // namespace lockstep

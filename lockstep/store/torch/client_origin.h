@@ -14,7 +14,7 @@ std::string host_of_client(const std::string& peer);
 bool is_of_this_host(int fd);
 
 enum class ClientOrigin : uint8_t {
-  kOwn,    ///< Of this process's user or of root; also if the kernel has no such data, or IPv6.
+  kOwn,    ///< Of this process's user or of root; also if the kernel has no such data.
   kOther,  ///< Of another user.
   kGone,   ///< Its end is closed.
 };

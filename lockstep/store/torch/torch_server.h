@@ -30,8 +30,8 @@ struct TorchLimits {
   std::chrono::milliseconds greeting{10'000};
 };
 
-/// On IPv4's loopback it only takes clients of its own user and of root, where `inet_diag` answers.
-/// Serves until destroyed, in one thread with epoll, any number of clients.
+/// On loopback it only takes clients of its own user and of root, where `inet_diag` answers. Serves
+/// until destroyed, in one thread with epoll, any number of clients.
 class TorchStoreServer {
  public:
   /// `listener`: see tcp_listen(). Errors: kIo.

@@ -39,8 +39,9 @@ using testing::torch_hello;
 /// A client that says what it is told to.
 class RawClient {
  public:
-  explicit RawClient(int port, const std::string& hello = torch_hello())
-      : fd_(tcp_connect({"127.0.0.1", port}, soon())) {
+  explicit RawClient(int port, const std::string& hello = torch_hello(),
+                     const std::string& host = "127.0.0.1")
+      : fd_(tcp_connect({host, port}, soon())) {
     say(hello);
   }
   void say(const std::string& bytes) {
@@ -295,34 +296,55 @@ TEST(TorchServer, WhoDoesNotGreetIsDroppedAndWhoDidMayBeSilent) {
   EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 1) << log;
 }
 
-TEST(TorchServer, AClientHasAnOriginUntilItCloses) {
-  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
-  UniqueFd client = tcp_connect({"127.0.0.1", local_port(listener.get())}, soon());
-  const UniqueFd fd = tcp_accept(listener.get(), soon());
-  EXPECT_TRUE(is_of_this_host(fd.get()));
-  EXPECT_EQ(client_origin(fd.get()), ClientOrigin::kOwn);
-  client.reset();
-  EXPECT_EQ(client_origin(fd.get()), ClientOrigin::kGone);
+/// IPv4's loopback, and IPv6's if this host has one.
+std::vector<std::string> loopbacks() {
+  std::vector<std::string> hosts = {"127.0.0.1"};
+  try {
+    tcp_listen("::1", 0);
+    hosts.emplace_back("::1");
+  } catch (const Error&) {
+  }
+  return hosts;
 }
 
-TEST(TorchServer, OnOneHostAnotherUserIsNotTakenAsRoot) {
-  if (::geteuid() != 0) GTEST_SKIP() << "root may become another user; scripts/test.sh sees to it";
-  TorchStoreServer server(tcp_listen("127.0.0.1", 0));
+TEST(TorchServer, AClientHasAnOriginUntilItCloses) {
+  for (const std::string& host : loopbacks()) {
+    const UniqueFd listener = tcp_listen(host, 0);
+    UniqueFd client = tcp_connect({host, local_port(listener.get())}, soon());
+    const UniqueFd fd = tcp_accept(listener.get(), soon());
+    EXPECT_TRUE(is_of_this_host(fd.get())) << host;
+    EXPECT_EQ(client_origin(fd.get()), ClientOrigin::kOwn) << host;
+    client.reset();
+    EXPECT_EQ(client_origin(fd.get()), ClientOrigin::kGone) << host;
+  }
+}
+
+/// The child's exit status: 1 if the server at `host` takes it as a client of another user.
+int status_of_other_user(const std::string& host, int port) {
   const pid_t child = ::fork();
   if (child == 0) {
     constexpr uid_t kOther = 12345;
     if (::setresuid(kOther, kOther, kOther) != 0) ::_exit(2);
     bool taken = false;
     try {
-      taken = RawClient(server.port()).lives("");
+      taken = RawClient(port, torch_hello(), host).lives("");
     } catch (const Error&) {  // not even its greeting
     }
     ::_exit(taken ? 1 : 0);
   }
   int status = -1;
   ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(RawClient(server.port()).lives("")) << "this user's is taken";
+  return status;
+}
+
+TEST(TorchServer, OnOneHostAnotherUserIsNotTakenAsRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "root may become another user; scripts/test.sh sees to it";
+  for (const std::string& host : loopbacks()) {
+    TorchStoreServer server(tcp_listen(host, 0));
+    EXPECT_EQ(status_of_other_user(host, server.port()), 0) << host;
+    EXPECT_TRUE(RawClient(server.port(), torch_hello(), host).lives(""))
+        << host << ": this user's is taken";
+  }
 }
 
 TEST(TorchServer, ItsEndClosesItsConnections) {
