@@ -16,14 +16,14 @@
 
 #include "apps/lockstep/log_folders.h"
 #include "apps/lockstep/ranks_here.h"
+#include "apps/lockstep/record_writers.h"
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
-#include "lockstep/base/namespaces.h"
 #include "lockstep/base/options.h"
 #include "lockstep/base/proc.h"
-#include "lockstep/comm/flight/process_state.h"
+#include "lockstep/base/text.h"
 #include "lockstep/comm/flight/record.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/flight/stack.h"
@@ -59,6 +59,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 struct Found {
   std::vector<FlightRecord> records;
   std::vector<std::string> failures;
+  std::vector<int> unseen;  ///< Ranks of this host that may be alive or dead: see RecordWriters.
 
   /// Adds the record at `path`; returns it, or null if there is none.
   FlightRecord* load(const fs::path& path, const std::string& what) {
@@ -72,16 +73,6 @@ struct Found {
     }
   }
 };
-
-/// Whether the process that wrote the file still has it open. Its number alone could by now belong
-/// to another process, and processes of other hosts are invisible.
-bool still_open(const FlightRecord& record, const fs::path& path) {
-  for (const auto& descriptor : entries_of(fmt::format("/proc/{}/fd", record.pid))) {
-    std::error_code failure;
-    if (fs::equivalent(descriptor, path, failure)) return true;
-  }
-  return false;
-}
 
 /// The parent of each visible process.
 std::map<int, int> parents() {
@@ -105,42 +96,13 @@ bool descends(int pid, int ancestor, const std::map<int, int>& parents) {
   return false;
 }
 
-/// The numbers here of processes that number themselves otherwise, as in a container.
-class Numbers {
- public:
-  explicit Numbers(const std::map<int, int>& processes) : processes_(processes) {}
-
-  /// Of the process that wrote the record; 0: it has ended.
-  int here(const FlightRecord& record) {
-    if (record.pid_space == space_ || record.pid_space == 0 || space_ == 0) return record.pid;
-    if (inside_.empty()) {
-      for (const auto& [pid, parent] : processes_) {
-        const OwnNumber own = own_number(pid);
-        inside_[{own.space, own.pid}] = pid;
-      }
-    }
-    const auto found = inside_.find({record.pid_space, record.pid});
-    return found == inside_.end() ? 0 : found->second;
-  }
-
- private:
-  const std::map<int, int>& processes_;
-  const uint64_t space_ = pid_space();
-  std::map<std::pair<uint64_t, int>, int> inside_;
-};
-
 void add_records_in(const fs::path& folder, Found& found) {
-  const auto processes = parents();
-  Numbers numbers(processes);
+  RecordWriters writers;
   for (const auto& path : entries_of(folder)) {
     if (path.extension() != kFlightSuffix) continue;
     FlightRecord* const record = found.load(path, path.string());
-    if (record == nullptr) continue;
-    if (record->host != host_name()) continue;
-    const int here = numbers.here(*record);
-    if (here != 0) record->pid = here;
-    record->alive = here != 0 && still_open(*record, path);
-    record->process = here != 0 ? process_state(here) : "dead";
+    if (record == nullptr || record->host != host_name()) continue;
+    if (!writers.look_at(*record, path)) found.unseen.push_back(record->rank);
   }
 }
 
@@ -153,7 +115,7 @@ void add_records_of(const std::set<pid_t>& roots, Found& found) {
     return std::any_of(roots.begin(), roots.end(),
                        [&](pid_t root) { return descends(pid, root, family); });
   };
-  Numbers numbers(family);
+  RecordWriters writers;
   std::set<std::pair<dev_t, ino_t>> seen;
   for (const auto& [each, parent] : family) {
     if (!is_meant(each)) continue;
@@ -167,11 +129,11 @@ void add_records_of(const std::set<pid_t>& roots, Found& found) {
       }
       FlightRecord* const record = found.load(descriptor, fmt::format("process {}", each));
       if (record == nullptr) continue;
-      const int here = numbers.here(*record);
-      if (here != 0) record->pid = here;
-      record->process = here != 0 ? process_state(here) : "dead";
-      record->alive = family.count(here) != 0 && record->process != "dead";
-      if (record->alive && !is_meant(record->pid)) found.records.pop_back();
+      if (!writers.look_at(*record, descriptor)) {
+        found.unseen.push_back(record->rank);
+      } else if (record->alive && !is_meant(record->pid)) {
+        found.records.pop_back();
+      }
     }
   }
 }
@@ -262,12 +224,12 @@ void add_records_for(const std::string& target, Found& found) {
   add_records_of({std::stoi(target)}, found);
 }
 
-/// Adds the stacks of the suspects on this host, one each; the stacks of waiting ranks explain
-/// nothing.
+/// Adds the stacks of the suspects that are visible on this host, one each; the stacks of waiting
+/// ranks explain nothing.
 void add_stacks(std::vector<FlightRecord>& records, int64_t now_ns) {
   const auto ranks = suspects(records, now_ns);
   for (FlightRecord& record : records) {
-    if (record.host != host_name()) continue;
+    if (record.host != host_name() || record.process.empty()) continue;
     if (std::find(ranks.begin(), ranks.end(), record.rank) == ranks.end()) continue;
     record.stack = to_string(stack_of(record.pid, std::chrono::seconds(2)));
   }
@@ -304,6 +266,12 @@ int verb_inspect(const std::vector<std::string>& args) {
   const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   for (const std::string& target : targets) add_records_for(target, found);
   for (const std::string& failure : found.failures) log_warn(failure);
+  if (!found.unseen.empty()) {
+    log_info(
+        fmt::format("{} may be alive or dead: processes of other containers and users are not "
+                    "visible here",
+                    rank_words(found.unseen)));
+  }
   if (found.records.empty()) {
     throw Error(ErrorCode::kNotFound,
                 fmt::format("{}: {}", targets.front(),

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -200,6 +201,30 @@ TEST_F(OtherLaunchers, RanksOfContainersAreListedByTheirNumbersHereAsRoot) {
     EXPECT_EQ(stat[1], std::to_string((each == 0 ? one : two)->pid())) << "unshare started it";
     EXPECT_TRUE(has(table, " " + std::to_string(pid) + "  ")) << table;
   }
+}
+
+TEST_F(OtherLaunchers, InspectInAContainerCallsNoRankOfAnotherDeadAsRoot) {
+  LOCKSTEP_NEED_NAMESPACES();
+  const std::string flight = folder_ / "flight";
+  std::filesystem::create_directory(flight);
+  const Words container = {"/usr/bin/unshare", "--user",       "--map-root-user", "--pid",
+                           "--fork",           "--kill-child", "--mount-proc"};
+  Words recorded = container;
+  recorded.insert(recorded.end(), {"/usr/bin/env", "LOCKSTEP_FLIGHT_DIR=" + flight});
+  const auto one = rank(0, 2, {"skip"}, recorded);
+  const auto two = rank(1, 2, {"skip"}, recorded);
+  ASSERT_TRUE(one->wait_for("holding 1\n")) << one->err();
+  ASSERT_TRUE(two->wait_for("holding 1\n")) << two->err();
+  EXPECT_EQ(said({"inspect", flight}).find("alive or dead"), std::string::npos);
+
+  Words inspect = container;
+  inspect.insert(inspect.end(), {built_program("lockstep"), "inspect", flight});
+  std::string table = said(inspect);
+  const auto deadline = Deadline::after(60s);
+  while (!has(table, "1 behind") && !deadline.passed()) table = said(inspect);
+  EXPECT_TRUE(has(table, "<- 1 behind\n")) << "without a state of the process: " << table;
+  EXPECT_FALSE(has(table, "<- dead") || has(table, "stack of")) << table;
+  EXPECT_TRUE(has(table, "lockstep: ranks 0, 1 may be alive or dead: ")) << table;
 }
 
 TEST_F(OtherLaunchers, WorkersOfAnAgentAreListedOnce) {
