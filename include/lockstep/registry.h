@@ -293,7 +293,8 @@ struct RecipeEvents {
   std::function<void(const StepFacts& step)> on_step{};
   std::function<void(int64_t epoch, double loss)> on_epoch{};
   std::function<void(const EvalResult& result)> on_evaluation{};
-  /// The last event, after the last checkpoint. Not after an error.
+  /// The last event: after the last checkpoint, and before the log announces the end of the run.
+  /// Not after an error.
   std::function<void()> on_end{};
   std::function<void(const std::string& why)> on_error{};
 };

@@ -160,6 +160,7 @@ StopReason Trainer::fit() {
   for (auto& callback : callbacks_) callback->on_end(*this);
   if (stop_ == StopReason::kSigterm) ask_whether_job_goes_on();
   for (auto& callback : callbacks_) callback->on_close(*this);
+  for (auto& callback : callbacks_) callback->on_closed(*this);
   return stop_;
 }
 

@@ -66,6 +66,8 @@ class Callback {
   virtual void on_end(Trainer&) {}  ///< Not after an error.
   /// After all have ended: waits for pending work and reports it.
   virtual void on_close(Trainer&) {}
+  /// After all have closed without an error: announces the end.
+  virtual void on_closed(Trainer&) {}
 };
 
 /// The inputs of a trainer; the caller owns them and keeps them until fit() returns.

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "lockstep/base/file.h"
 #include "lockstep/model.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
@@ -111,6 +112,19 @@ TEST_F(RecipeTest, TheEndIsTheLastEvent) {
   given.events.on_end = [&] { told += "end"; };
   EXPECT_EQ(train(given, World::join()), 0);
   EXPECT_EQ(told, "evaluation end");
+}
+
+TEST_F(RecipeTest, TheLogAnnouncesTheEndAfterTheLastEvent) {
+  const auto log = [this] { return read_file(out() / "log_0.txt"); };
+  auto given = recipe();
+  given.events.on_end = [&] {
+    EXPECT_TRUE(fs::exists(out() / "latest/model.safetensors"));
+    throw Error(ErrorCode::kIo, "no room for a report");
+  };
+  EXPECT_STREQ(error_of([&] { train(given, World::join()); }).what(), "no room for a report");
+  EXPECT_EQ(log().find("Training completed!"), std::string::npos) << log();
+  EXPECT_EQ(train(recipe(), World::join()), 0);
+  EXPECT_NE(log().find("Training completed!"), std::string::npos) << log();
 }
 
 TEST_F(RecipeTest, FrozenLayersStayAndGroupsHaveTheirRates) {

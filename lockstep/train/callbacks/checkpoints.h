@@ -60,6 +60,7 @@ class Checkpoints final : public Callback {
   void on_epoch(Trainer& trainer, const EpochReport& report) override;
   void on_end(Trainer& trainer) override;
   void on_close(Trainer& trainer) override;
+  void on_closed(Trainer& trainer) override;
 
  private:
   /// Files of weights to write with a checkpoint.
@@ -101,7 +102,6 @@ class Checkpoints final : public Callback {
                   const Reasons& reasons);
   void say_notes(Trainer& trainer);
   static std::string best_is_saved(const TrainingState& state);
-  void report_end(Trainer& trainer);
   std::string top_table(Trainer& trainer) const;
 
   TrainingLog& log_;

@@ -43,10 +43,10 @@ void Checkpoints::on_close(Trainer& trainer) {
     });
   }
   say_notes(trainer);
-  if (trainer.rank() == 0) report_end(trainer);
 }
 
-void Checkpoints::report_end(Trainer& trainer) {
+void Checkpoints::on_closed(Trainer& trainer) {
+  if (trainer.rank() != 0) return;
   const auto& state = trainer.state();
   if (trainer.stop_reason() == StopReason::kMembership) {
     log_.info(kTrainLogger,

@@ -27,7 +27,8 @@ class EventCallback final : public Callback {
   void on_evaluation(Trainer&, const EvalResult& result) override {
     tell(events_.on_evaluation, result);
   }
-  /// At the close: the end of a run may evaluate once more, and on_end is the last event.
+  /// At the close: the end of a run may evaluate once more, and on_end is the last event. An error
+  /// of it comes before the end is announced.
   void on_close(Trainer&) override { tell(events_.on_end); }
   /// An error of on_error itself is a warning: the run's is that which came first.
   void failed(const std::string& why) {
