@@ -2,14 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <map>
+#include <set>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
+
+/// After this time rank 0 logs for whom it waits, once.
+constexpr auto kLogsWaitAfter = std::chrono::seconds(5);
+
+constexpr const char* kReports = "places/report/";
+
+std::string report_of(int rank) {
+  return fmt::format("{}{}", kReports, rank);
+}
 
 /// Whether the launcher's local ranks of these ranks are 0, 1, 2, ... in some order.
 bool is_numbered(const std::vector<PlaceReport>& reports, const std::vector<int>& ranks) {
@@ -46,11 +58,41 @@ RankPlace parse_place(const std::string& text) {
   return {number(0), number(1), number(2), number(3)};
 }
 
+/// None also if the store does not answer: a caller that has another error keeps that.
+std::vector<int> ranks_without_report(Store& store, int size) {
+  try {
+    const auto list = store.list(kReports, Deadline::after(std::chrono::seconds(2)));
+    const std::set<std::string> present(list.begin(), list.end());
+    std::vector<int> absent;
+    for (int rank = 0; rank < size; ++rank) {
+      if (!present.contains(report_of(rank))) absent.push_back(rank);
+    }
+    return absent;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+void await_reports(Store& store, int size, Deadline deadline) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < size; ++rank) keys.push_back(report_of(rank));
+  const auto patience = deadline.at_most(kLogsWaitAfter);
+  try {
+    return store.wait(keys, patience);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout || !patience.passed() || deadline.passed()) throw;
+  }
+  const auto absent = ranks_without_report(store, size);
+  if (!absent.empty()) log_info(fmt::format("waits for {} to come", rank_words(absent)));
+  store.wait(keys, deadline);
+}
+
 /// Rank 0 reads all reports, and writes each rank's place.
 void publish_places(Store& store, int size, Deadline deadline) {
+  await_reports(store, size, deadline);
   std::vector<PlaceReport> reports;
   for (int rank = 0; rank < size; ++rank)
-    reports.push_back(parse_report(store.get(fmt::format("places/report/{}", rank), deadline)));
+    reports.push_back(parse_report(store.get(report_of(rank), deadline)));
   const auto places = assign_places(reports);
   for (int rank = 0; rank < size; ++rank) {
     const RankPlace& place = places[static_cast<size_t>(rank)];
@@ -58,6 +100,22 @@ void publish_places(Store& store, int size, Deadline deadline) {
               fmt::format("{} {} {} {}", place.local_rank, place.local_size, place.node_rank,
                           place.num_nodes),
               deadline);
+  }
+}
+
+RankPlace agreed_place(Store& store, const std::string& host_id, const Identity& id,
+                       Deadline deadline) {
+  store.set(report_of(id.rank), fmt::format("{} {}", id.local_rank, host_id), deadline);
+  try {
+    if (id.rank == 0) publish_places(store, id.size, deadline);
+    return parse_place(store.get(place_key(id.rank), deadline));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout) throw;
+    const auto absent = ranks_without_report(store, id.size);
+    if (absent.empty()) throw;
+    throw Error(ErrorCode::kTimeout,
+                fmt::format("joining the job, on rank {}: {} of {} did not come in time", id.rank,
+                            rank_words(absent), id.size));
   }
 }
 
@@ -90,10 +148,7 @@ bool has_unknown_place(const Identity& id) {
 }
 
 void find_place(Store& store, const std::string& host_id, Identity* id, Deadline deadline) {
-  store.set(fmt::format("places/report/{}", id->rank),
-            fmt::format("{} {}", id->local_rank, host_id), deadline);
-  if (id->rank == 0) publish_places(store, id->size, deadline);
-  const RankPlace place = parse_place(store.get(place_key(id->rank), deadline));
+  const RankPlace place = agreed_place(store, host_id, *id, deadline);
   id->local_rank = place.local_rank;
   id->local_size = place.local_size;
   id->node_rank = place.node_rank;

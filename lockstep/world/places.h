@@ -30,8 +30,9 @@ std::vector<RankPlace> assign_places(const std::vector<PlaceReport>& reports);
 /// Whether find_place() must be called. The same on all ranks of a job.
 bool has_unknown_place(const Identity& id);
 
-/// Replaces kUnknownNumber values in `id`. All ranks call it, or none. Cost: rank 0 reads a line of
-/// each; two round trips for the others. Errors: kTimeout naming a missing rank.
+/// Replaces kUnknownNumber values in `id`. All ranks call it, or none. Rank 0 logs after a few
+/// seconds for which ranks it waits. Cost: rank 0 reads a line of each; two round trips for the
+/// others. Errors: kTimeout naming the missing ranks.
 void find_place(Store& store, const std::string& host_id, Identity* id, Deadline deadline);
 
 }  // namespace lockstep

@@ -205,16 +205,19 @@ TEST(Join, RanksThatAreBoundToCpusOfTheirOwnShareThemWithNobody) {
   EXPECT_TRUE(has(ranks[0]->err(), said)) << ranks[0]->err();
 }
 
+Variables of_mindspore(const char* role, const std::string& node, int port) {
+  return {{"MS_ROLE", role},
+          {"MS_WORKER_NUM", "2"},
+          {"MS_NODE_ID", node},
+          {"MS_SCHED_HOST", "127.0.0.1"},
+          {"MS_SCHED_PORT", std::to_string(port)}};
+}
+
 TEST(Join, MindSporesSchedulerStaysUntilTheRanksAreDone) {
   const HeldPort port;
   const auto process = [&](const char* role, const char* node) {
-    Variables variables = {{"MS_ROLE", role},
-                           {"MS_WORKER_NUM", "2"},
-                           {"MS_SCHED_HOST", "127.0.0.1"},
-                           {"MS_SCHED_PORT", std::to_string(port.number())}};
-    if (*node != '\0') variables["MS_NODE_ID"] = node;
     return std::make_unique<Launched>(std::vector<std::string>{built_program("world_worker")},
-                                      variables);
+                                      of_mindspore(role, node, port.number()));
   };
   const auto scheduler = process("MS_SCHED", "");
   const auto first = process("MS_WORKER", "0");
@@ -225,6 +228,16 @@ TEST(Join, MindSporesSchedulerStaysUntilTheRanksAreDone) {
   EXPECT_EQ(second->wait(), 0) << second->err();
   EXPECT_EQ(scheduler->wait(), 0) << scheduler->err();
   EXPECT_EQ(scheduler->out(), "") << "it is no rank";
+}
+
+TEST(Join, RankZeroSaysForWhomItWaits) {
+  const HeldPort port;
+  const std::vector<std::string> program = {built_program("world_worker")};
+  Launched early(program, of_mindspore("MS_WORKER", "0", port.number()));
+  EXPECT_TRUE(early.wait_for("lockstep: waits for rank 1 to come\n")) << early.err();
+  Launched late(program, of_mindspore("MS_WORKER", "1", port.number()));
+  EXPECT_EQ(early.wait(), 0) << early.err();
+  EXPECT_EQ(late.wait(), 0) << late.err();
 }
 
 TEST(Join, EnvShowsWhatArgumentsWouldDo) {

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
 
 #include "lockstep/base/literals.h"
+#include "lockstep/error.h"
 #include "lockstep/store/memory/memory_store.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep {
 namespace {
@@ -46,6 +49,21 @@ TEST(Places, AreFoundThroughTheStore) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(describe(ids[2]), "rank 2 of 5, local rank 2 of 3, node 0 of 2");
   EXPECT_EQ(describe(ids[4]), "rank 4 of 5, local rank 1 of 2, node 1 of 2");
+}
+
+TEST(Places, AMissingRankIsNamed) {
+  for (const int rank : {0, 2}) {
+    const auto store = make_memory_store();
+    Identity id;
+    id.rank = rank;
+    id.size = 3;
+    id.local_size = id.num_nodes = id.node_rank = id.local_rank = kUnknownNumber;
+    const Error error = error_of([&] { find_place(*store, "a", &id, Deadline::after(0s)); });
+    EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+    EXPECT_EQ(std::string(error.what()),
+              rank == 0 ? "joining the job, on rank 0: ranks 1, 2 of 3 did not come in time"
+                        : "joining the job, on rank 2: ranks 0, 1 of 3 did not come in time");
+  }
 }
 
 }  // namespace
