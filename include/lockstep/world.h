@@ -67,7 +67,10 @@ struct World {
   ///
   /// In MindSpore's scheduler (MS_ROLE=MS_SCHED), which is no rank, it never returns. It waits
   /// until the ranks are done, then ends the process with success, as MindSpore's own init() does.
-  static World join(Deadline deadline = Deadline::after(std::chrono::seconds(300)));
+  /// If no rank comes before the deadline, that is kTimeout there, too.
+  static World join(Deadline deadline);
+  /// The same within 300 s, or within the limit of the launcher: MS_TOPO_TIMEOUT of MindSpore's.
+  static World join();
 
   /// The same for a program that gets its rank by its own flags:
   /// World::join({.rank = 1, .world_size = 2, .master_addr = "10.0.0.1", .master_port = 29500}).

@@ -1,6 +1,7 @@
 #pragma once
 // The rank of a process, decided from its environment alone.
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,8 @@ struct Identity {
   /// Address for other ranks (LOCKSTEP_ADDRESS); empty: detect it.
   std::string address;
   std::optional<int> device;  ///< DEVICE_ID, if the launcher assigns one.
+  /// How long the ranks have to meet, if the launcher has a limit.
+  std::optional<std::chrono::seconds> patience;
 };
 
 /// "rank 1 of 4, local rank 1 of 2, node 0 of 2".

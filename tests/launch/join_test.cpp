@@ -240,6 +240,39 @@ TEST(Join, RankZeroSaysForWhomItWaits) {
   EXPECT_EQ(late.wait(), 0) << late.err();
 }
 
+TEST(Join, MindSporesSchedulerSaysForWhomItWaits) {
+  const HeldPort port;
+  const std::vector<std::string> program = {built_program("world_worker")};
+  Launched scheduler(program, of_mindspore("MS_SCHED", "", port.number()));
+  EXPECT_TRUE(scheduler.wait_for(fmt::format(
+      "lockstep: MindSpore's scheduler waits for rank 0 to serve the store at 127.0.0.1:{}: ",
+      port.number())))
+      << scheduler.err();
+  Launched first(program, of_mindspore("MS_WORKER", "0", port.number()));
+  Launched second(program, of_mindspore("MS_WORKER", "1", port.number()));
+  EXPECT_EQ(first.wait(), 0) << first.err();
+  EXPECT_EQ(second.wait(), 0) << second.err();
+  EXPECT_EQ(scheduler.wait(), 0) << scheduler.err();
+}
+
+// The usual limit is longer than wait() waits.
+TEST(Join, UnderMindSporesLaunchersTheirLimitCounts) {
+  const auto process = [](const char* role, const HeldPort& port) {
+    auto variables = of_mindspore(role, "0", port.number());
+    variables["MS_TOPO_TIMEOUT"] = "3";
+    return std::make_unique<Launched>(
+        std::vector<std::string>{built_program("world_worker"), "as_allowed"}, variables);
+  };
+  const HeldPort first_port;
+  const HeldPort second_port;
+  const auto scheduler = process("MS_SCHED", first_port);
+  const auto rank = process("MS_WORKER", second_port);
+  EXPECT_GT(scheduler->wait(), 0);
+  EXPECT_TRUE(has(scheduler->err(), "but rank 0 does not serve at")) << scheduler->err();
+  EXPECT_GT(rank->wait(), 0);
+  EXPECT_TRUE(has(rank->err(), "on rank 0: rank 1 of 2 did not come in time")) << rank->err();
+}
+
 TEST(Join, EnvShowsWhatArgumentsWouldDo) {
   Launched env({"env", "--rank", "1", "--world_size=2", "--master_addr", "127.0.0.1",
                 "--master_port", "4000"});

@@ -9,9 +9,11 @@
 
 namespace {
 
-/// Arguments: none, or rank, size and the port where they meet on this host.
+/// Arguments: none; one, to wait as long as the launcher allows; or rank, size and the port where
+/// they meet on this host.
 lockstep::World join(int argc, char** argv) {
   using namespace lockstep;
+  if (argc == 2) return World::join();
   if (argc < 4) return World::join(Deadline::after(60s));
   return World::join({.rank = std::atoi(argv[1]),
                       .world_size = std::atoi(argv[2]),

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
+#include <optional>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/error.h"
@@ -106,6 +108,14 @@ bool is_scheduler(const Reader& read) {
   return role == "MS_SCHED";
 }
 
+/// MS_TOPO_TIMEOUT, which msrun sets from its --cluster_time_out; negative: without a limit.
+std::optional<std::chrono::seconds> patience_of(const Reader& read) {
+  constexpr int kLongest = 1'000'000;  // s; as good as none
+  const auto seconds = read.maybe_number("MS_TOPO_TIMEOUT", -(1 << 30), 1 << 30);
+  if (!seconds) return std::nullopt;
+  return std::chrono::seconds(*seconds < 0 ? kLongest : std::min(*seconds, kLongest));
+}
+
 void take_scheduler_place(const Reader& read, const std::string& because, Identity* id) {
   id->master.host = read.need("MS_SCHED_HOST", because);
   id->master.port = read.need_number("MS_SCHED_PORT", because, 1, 65535);
@@ -116,6 +126,7 @@ void take_scheduler_place(const Reader& read, const std::string& because, Identi
 std::optional<Identity> read_mindspore(const Reader& read) {
   Identity id;
   id.scheduler = is_scheduler(read);
+  id.patience = patience_of(read);
   id.job_id = "mindspore";
   const std::string because = id.scheduler ? "MS_ROLE=MS_SCHED" : "MS_ROLE=MS_WORKER";
   id.size = read.need_number("MS_WORKER_NUM", because, 1, kMaxRanks);

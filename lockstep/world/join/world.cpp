@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "lockstep/base/addresses.h"
@@ -37,6 +38,10 @@ constexpr std::chrono::milliseconds kAwaitEvery{20};
 constexpr std::chrono::milliseconds kLookEvery{250};
 /// A rank 0 too busy to accept one connection is still there.
 constexpr int kVainLooks = 4;
+/// After this time the scheduler logs for whom it waits, once.
+constexpr std::chrono::seconds kSilentAtFirst{5};
+/// For the ranks to meet, if neither the program nor the launcher has a limit.
+constexpr std::chrono::seconds kPatience{300};
 
 bool somebody_is_at(const Endpoint& place) {
   return somebody_listens(place, Deadline::after(std::chrono::seconds(2)));
@@ -44,9 +49,19 @@ bool somebody_is_at(const Endpoint& place) {
 
 /// For MindSpore's scheduler, the process that its launchers start besides the ranks. Waits until a
 /// server has listened at `place` and does so no more. Holds no connection, so that rank 0 does not
-/// wait for it. Errors: kTimeout if nobody listens there before `deadline`.
+/// wait for it. A job may be over before this process begins, which then waits until the deadline.
+/// Errors: kTimeout if nobody listens there before `deadline`.
 void stay_for_ranks(const Endpoint& place, Deadline deadline) {
+  const auto patience = Deadline::after(kSilentAtFirst);
+  bool reported = false;
   while (!somebody_is_at(place)) {
+    if (!reported && patience.passed()) {
+      log_info(
+          fmt::format("MindSpore's scheduler waits for rank 0 to serve the store at {}: rank 0 "
+                      "has not come yet, or the job is over already",
+                      to_string(place)));
+      reported = true;
+    }
     if (deadline.passed()) {
       throw Error(ErrorCode::kTimeout,
                   fmt::format("MindSpore's scheduler waits for the ranks, but rank 0 does not "
@@ -207,18 +222,29 @@ World join_as(Identity id, const Environment& environment, Deadline deadline) {
   return world;
 }
 
-}  // namespace
-
-World World::join(Deadline deadline) {
-  if (const auto& given = assigned_world()) return *given;
-  const Environment environment = with_pmi_port(this_environment(), deadline);
+/// `given`: the program's limit, which comes before the launcher's.
+World join_within(std::optional<Deadline> given) {
+  if (const auto& assigned = assigned_world()) return *assigned;
+  const Deadline usual = given.value_or(Deadline::after(kPatience));
+  const Environment environment = with_pmi_port(this_environment(), usual);
   refuse_unforked(environment);
   const Identity id = decided(decide(inputs_from(environment)));
+  const Deadline deadline = !given && id.patience ? Deadline::after(*id.patience) : usual;
   if (id.scheduler) {
     stay_for_ranks(id.master, deadline);
     std::exit(0);
   }
   return join_as(id, environment, deadline);
+}
+
+}  // namespace
+
+World World::join(Deadline deadline) {
+  return join_within(deadline);
+}
+
+World World::join() {
+  return join_within(std::nullopt);
 }
 
 World World::join(const RankArguments& arguments, Deadline deadline) {

@@ -1,6 +1,7 @@
 // Every way to start a process, by the variables that it then finds.
 #include <gtest/gtest.h>
 
+#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 #include "lockstep/world/torch_store.h"
 #include "tests/world/detect/environments.h"
@@ -381,6 +382,21 @@ TEST(LauncherProbes, TellTheRankWithTheHelpOfFiles) {
   }
   const auto partial = decide(inputs_of("RANK_TABLE_FILE=/one_server RANK_ID=1", kFiles));
   EXPECT_EQ(partial.identity.device, 5);
+}
+
+TEST(LauncherProbes, OfMindSporeHaveALimitForTheRanksToMeet) {
+  const auto patience = [](const std::string& role, const std::string& limit) {
+    const Decision decision = decide(inputs_of(
+        "MS_ROLE=" + role +
+        " MS_WORKER_NUM=2 MS_NODE_ID=1 MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=8118 " + limit));
+    EXPECT_EQ(decision.problem, "");
+    return decision.identity.patience;
+  };
+  for (const char* role : {"MS_WORKER", "MS_SCHED"}) {
+    EXPECT_FALSE(patience(role, "")) << role;
+    EXPECT_EQ(patience(role, "MS_TOPO_TIMEOUT=600").value_or(0s), 600s) << role;
+    EXPECT_GT(patience(role, "MS_TOPO_TIMEOUT=-1").value_or(0s), 24h) << role;
+  }
 }
 
 TEST(LauncherProbes, WhereMungeDoesNotAnswerIsSaidWithWhatElseWouldDo) {
