@@ -137,7 +137,15 @@ class TrainingStep {
   /// get gradients, and only its buffers keep their new values. It is called once for each of the
   /// rank's virtual ranks with its samples. libtorch's generator is seeded before each, so that
   /// noise drawn in it does not depend on the number of ranks.
-  /// Errors: kInvalidArgument for another name, or another result of `loss`.
+  ///
+  /// The loss of a later call may depend on the weights after an earlier one. So a loss is examined
+  /// in its own call, and an earlier call's update stays. A loss that is not finite on any rank
+  /// ends the run on all of them, before its gradients reach the weights. The weights in memory are
+  /// then those between two calls, the same on all ranks. No checkpoint is made of them: a run that
+  /// resumes begins this step, or an earlier one, anew.
+  ///
+  /// Errors: kInvalidArgument for another name, or another result of `loss`; kDiverged, which names
+  /// the part and the ranks.
   virtual void optimize(const std::string& part, const Loss& loss) = 0;
 };
 

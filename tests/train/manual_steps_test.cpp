@@ -326,6 +326,37 @@ TEST_F(ManualRecipe, ABadLossIsNotedBeforeItsUpdate) {
   for (size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(after[i].equal(before[i])) << i;
 }
 
+TEST_F(ManualRecipe, APartBeforeABadLossKeepsItsUpdateInMemoryAlone) {
+  auto given = recipe();
+  std::shared_ptr<Two> two;
+  given.network = [&](int64_t) { return two = std::make_shared<Two>(); };
+  const auto values = [&] {
+    std::vector<at::Tensor> copies;
+    for (const auto& parameter : two->parameters()) copies.push_back(parameter.detach().clone());
+    return copies;
+  };
+  std::vector<at::Tensor> after_epoch, before;
+  given.training_step = [&](TrainingStep& step) {
+    const bool bad = step.number() == 5;  // an epoch has four
+    if (step.number() == 4) after_epoch = values();
+    if (bad) before = values();
+    step.optimize("left", [&](const Batch& batch) { return two->left(batch.images).mean(); });
+    step.optimize("right", [&](const Batch& batch) {
+      const auto loss = two->right(batch.images).mean();
+      return bad ? loss * std::nan("") : loss;
+    });
+  };
+  EXPECT_NE(refusal(given).find("epoch: 2 step: 2. Invalid loss of 'right', terminating training"),
+            std::string::npos);
+  const auto after = values();
+  ASSERT_EQ(after.size(), 4U);
+  for (const size_t left : {0U, 1U}) EXPECT_FALSE(after[left].equal(before[left])) << left;
+  for (const size_t right : {2U, 3U}) EXPECT_TRUE(after[right].equal(before[right])) << right;
+  const auto kept = saved("model");
+  EXPECT_TRUE(kept.at("left.weight").equal(after_epoch[0]));
+  EXPECT_TRUE(kept.at("right.weight").equal(after_epoch[2]));
+}
+
 TEST_F(ManualRecipe, MistakesAreOneLine) {
   auto given = recipe();
   given.optimizers.clear();
