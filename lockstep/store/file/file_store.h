@@ -24,8 +24,7 @@ namespace lockstep {
 ///  * A leased key ends with its holder's process if the file system reports locks: on one host,
 ///    and on NFS. A host that lost power keeps its locks until the server forgets it.
 ///  * Clients notice others' silence only during calls, and count it from the first of them. Only
-///    set_with_lease() is a heartbeat. A forked child keeps its parent's keys until it calls exec
-///    or ends.
+///    set_with_lease() is a heartbeat.
 ///  * A process that is stopped within a change (SIGSTOP) blocks the others: kTimeout.
 /// Errors: kInvalidArgument (something else is in the folder; names it), kMismatch (another job's
 /// secret, another version), kCorrupt (the journal is damaged), kTimeout, kIo.
