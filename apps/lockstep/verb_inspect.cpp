@@ -28,7 +28,6 @@
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/flight/stack.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/other_jobs.h"
 #include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"

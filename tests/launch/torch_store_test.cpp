@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/launch/rendezvous/torch_store_port.h"
+#include "lockstep/launch/rendezvous/workers_store.h"
 #include "tests/launch/launched.h"
 #include "tests/store/torch/torch_bytes.h"
 #include "tests/support/held_port.h"

@@ -12,8 +12,8 @@
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/job/rendezvous_conf.h"
-#include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_table.h"
+#include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
 
 namespace lockstep {

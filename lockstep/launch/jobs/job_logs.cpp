@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -5,19 +6,24 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/options.h"
 #include "lockstep/base/text.h"
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/jobs/held_agent.h"
 #include "lockstep/launch/jobs/job_control.h"
-#include "lockstep/launch/jobs/log_reader.h"
 #include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
 #include "lockstep/launch/process/line_prefix.h"
+#include "lockstep/launch/process/line_splitter.h"
 
 namespace lockstep {
 namespace {
@@ -67,6 +73,63 @@ std::vector<int> local_ranks_of(const JobEntry& job, const std::vector<int>& wan
     if (any) ranks.push_back(local);
   }
   return ranks;
+}
+
+/// The files that a job's workers have written so far.
+///
+/// Reads ATTEMPT_FOLDER/LOCAL_RANK/{stdout,stderr}.log from where it stopped before.
+class LogReader {
+ public:
+  explicit LogReader(std::string attempt_folder) : folder_(std::move(attempt_folder)) {}
+
+  struct Line {
+    int local_rank = 0;
+    int stream = 1;
+    std::string text;
+  };
+
+  using TakeLine = std::function<void(const Line& line)>;
+  /// Passes the lines added since the last call to `take`: rank by rank, stdout first. `last`: also
+  /// a line without a newline. Needs little memory for files of any length.
+  void read(const std::vector<int>& local_ranks, bool last, const TakeLine& take);
+
+  const std::string& folder() const { return folder_; }
+
+ private:
+  struct File {
+    UniqueFd fd;
+    LineSplitter splitter;
+  };
+  void read_file(int local_rank, int stream, bool last, const TakeLine& take);
+
+  std::string folder_;
+  std::map<std::pair<int, int>, File> files_;
+};
+
+void LogReader::read(const std::vector<int>& local_ranks, bool last, const TakeLine& take) {
+  for (const int local_rank : local_ranks) {
+    for (const int stream : {1, 2}) read_file(local_rank, stream, last, take);
+  }
+}
+
+void LogReader::read_file(int local_rank, int stream, bool last, const TakeLine& take) {
+  File& file = files_[{local_rank, stream}];
+  if (!file.fd) {
+    const auto path =
+        fmt::format("{}/{}/{}.log", folder_, local_rank, stream == 1 ? "stdout" : "stderr");
+    file.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.fd) return;  // this stream has no file, or none yet
+  }
+  std::string buffer(64 << 10, '\0');
+  for (ssize_t got = 0; (got = ::read(file.fd.get(), buffer.data(), buffer.size())) > 0;) {
+    for (auto& text :
+         file.splitter.feed(std::string_view(buffer).substr(0, static_cast<size_t>(got)))) {
+      take({local_rank, stream, std::move(text)});
+    }
+  }
+  if (!last) return;
+  std::string rest = file.splitter.finish();
+  if (!rest.empty()) take({local_rank, stream, std::move(rest)});
 }
 
 class Follower {

@@ -127,6 +127,17 @@ std::vector<JobEntry> past_jobs(const std::string& folder) {
   return jobs;
 }
 
+std::vector<JobEntry> jobs_that_are_over(const std::vector<JobEntry>& running) {
+  auto jobs = past_jobs(past_jobs_folder(this_environment()));
+  std::erase_if(jobs, [&](const JobEntry& job) {
+    return std::any_of(running.begin(), running.end(), [&](const JobEntry& each) {
+      return each.pid == job.pid && each.began == job.began;
+    });
+  });
+  for (JobEntry& job : jobs) job.over = true;
+  return jobs;
+}
+
 std::vector<JobEntry> find_past_job(const std::vector<JobEntry>& past, const std::string& name) {
   if (name.empty()) return {};
   auto newest = std::find_if(past.begin(), past.end(),

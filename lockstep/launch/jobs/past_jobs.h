@@ -25,6 +25,9 @@ std::string why_not_remembered(const std::string& folder);
 /// Past runs without files, or with files that still exist; the newest first.
 std::vector<JobEntry> past_jobs(const std::string& folder);
 
+/// This user's past agents with files, without those of `running`; the newest first.
+std::vector<JobEntry> jobs_that_are_over(const std::vector<JobEntry>& running);
+
 /// The agents of the newest run that `name` means (by its id, else by a prefix); empty: none.
 std::vector<JobEntry> find_past_job(const std::vector<JobEntry>& past, const std::string& name);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -11,8 +12,12 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
+#include "lockstep/base/children.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
@@ -198,6 +203,35 @@ std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,
     return std::tie(a.began, a.pid) < std::tie(b.began, b.pid);
   });
   return jobs;
+}
+
+bool HeldAgent::ended(int wait_ms) const {
+  pollfd item{pidfd.get(), POLLIN, 0};
+  return !pidfd || ::poll(&item, 1, wait_ms) > 0;
+}
+
+std::vector<JobEntry> running_jobs(WithoutProc without_proc) {
+  auto jobs = list_jobs(registry_folders(this_environment()), without_proc);
+  for (JobEntry& job : jobs) {
+    job.progress = progress_of(read_progress_memory(job.steps));
+    job.stopped = is_stopped(job.pid);
+  }
+  return jobs;
+}
+
+std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs) {
+  std::vector<HeldAgent> agents;
+  for (JobEntry& job : jobs) {
+    UniqueFd pidfd = try_open_pidfd(job.pid);
+    agents.push_back({std::move(job), std::move(pidfd)});
+  }
+  // List again: an agent that is still alive is the process that was opened.
+  const auto alive = running_jobs();
+  std::erase_if(agents, [&](const HeldAgent& agent) {
+    return std::none_of(alive.begin(), alive.end(),
+                        [&](const JobEntry& job) { return job.pid == agent.job.pid; });
+  });
+  return agents;
 }
 
 bool is_exactly_named(const std::vector<JobEntry>& jobs, const std::string& name) {

@@ -61,6 +61,20 @@ enum class WithoutProc { kNone, kAllThatHoldTheirLocks };
 std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,
                                 WithoutProc without_proc = WithoutProc::kNone);
 
+/// An agent of this host, held by a pidfd, so that a reused pid cannot be mistaken for one.
+struct HeldAgent {
+  JobEntry job;
+  UniqueFd pidfd;
+  /// Waits at most `wait_ms` for its end.
+  bool ended(int wait_ms) const;
+};
+
+/// This user's agents on this host, the oldest first, with their workers' reports.
+std::vector<JobEntry> running_jobs(WithoutProc without_proc = WithoutProc::kNone);
+
+/// The agents of `jobs` that are still alive.
+std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs);
+
 /// One of `jobs` has `name` as its run's id or as its pid.
 bool is_exactly_named(const std::vector<JobEntry>& jobs, const std::string& name);
 /// The same, or `name` is a prefix of a run's id.

@@ -15,7 +15,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/launch/job/restart_policy.h"
 #include "lockstep/launch/rendezvous/membership_client.h"
-#include "lockstep/launch/rendezvous/torch_store_port.h"
+#include "lockstep/launch/rendezvous/workers_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/identity.h"

@@ -3,27 +3,119 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/counted.h"
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/proc.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/job/failure.h"
+#include "lockstep/launch/job/start_messages.h"
 #include "lockstep/launch/process/console.h"
+#include "lockstep/launch/process/line_splitter.h"
 #include "lockstep/launch/process/signals.h"
+#include "lockstep/launch/process/subprocess.h"
 #include "lockstep/launch/start/host_slots.h"
 #include "lockstep/launch/start/remote_agent.h"
-#include "lockstep/launch/start/started_host.h"
 #include "lockstep/world/secret.h"
 
 namespace lockstep {
 namespace {
+
+std::vector<std::string> agent_words(const std::string& host, const std::string& self,
+                                     const std::string& rsh) {
+  if (is_this_host(host)) return {self, "run", kStartedWord};
+  return remote_words(rsh, host, shell_quoted(self) + " run " + kStartedWord);
+}
+
+/// The agent that the starter runs on one host: messages to it, and its lines.
+class StartedHost {
+ public:
+  /// Starts an agent on the host `name`, by `rsh` if that is another host. `self`: path of this
+  /// program, there too. Errors: kNotFound (no such program here), kIo.
+  StartedHost(const std::string& name, const std::string& self, const std::string& rsh);
+
+  const std::string& name() const { return name_; }
+  bool hello_received = false;
+
+  /// Sends a line; if that fails, the agent's end shows the reason.
+  void send(const std::string& line);
+  void close_in() { agent_->close_in(); }
+  void kill_group() const { agent_->kill_group(); }
+
+  /// Descriptors that may still have output.
+  std::vector<int> open_outputs() const;
+  using TakeLine = std::function<void(int stream, const std::string& line)>;
+  /// Passes on the available output of stream 1 or 2, at most 64 KiB.
+  void read(int stream, const TakeLine& take);
+
+  /// Both streams have ended, but the process may still run.
+  bool is_ending() const { return !open_[0] && !open_[1] && !status_; }
+  /// True once: when it has ended after its streams.
+  bool poll_end();
+  const std::optional<int>& status() const { return status_; }
+
+ private:
+  std::string name_;
+  std::unique_ptr<Subprocess> agent_;
+  LineSplitter lines_[2] = {LineSplitter{kMaxStarterLine}, LineSplitter{kMaxStarterLine}};
+  bool open_[2] = {true, true};
+  std::optional<int> status_;
+};
+
+StartedHost::StartedHost(const std::string& name, const std::string& self, const std::string& rsh)
+    : name_(name), agent_(std::make_unique<Subprocess>(agent_words(name, self, rsh))) {}
+
+void StartedHost::send(const std::string& line) {
+  if (status_) return;
+  try {
+    send_all(agent_->in(), line.data(), line.size(), Deadline::after(10s), name_);
+  } catch (const Error&) {
+    agent_->close_in();
+  }
+}
+
+std::vector<int> StartedHost::open_outputs() const {
+  std::vector<int> fds;
+  if (open_[0]) fds.push_back(agent_->out());
+  if (open_[1]) fds.push_back(agent_->err());
+  return fds;
+}
+
+void StartedHost::read(int stream, const TakeLine& take) {
+  bool& open = open_[stream - 1];
+  LineSplitter& splitter = lines_[stream - 1];
+  if (!open) return;
+  static std::array<char, 64 << 10> buffer;
+  const ssize_t got =
+      ::read(stream == 1 ? agent_->out() : agent_->err(), buffer.data(), buffer.size());
+  open = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+  auto lines = splitter.feed({buffer.data(), got > 0 ? static_cast<size_t>(got) : 0});
+  if (!open) {
+    if (std::string last = splitter.finish(); !last.empty()) lines.push_back(std::move(last));
+  }
+  for (const std::string& line : lines) take(stream, line);
+}
+
+bool StartedHost::poll_end() {
+  if (!is_ending()) return false;
+  status_ = agent_->poll_end();
+  return status_.has_value();
+}
 
 std::vector<std::string> names_of(const std::vector<StartedHost>& hosts) {
   std::vector<std::string> names;
