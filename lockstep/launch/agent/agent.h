@@ -3,8 +3,10 @@
 // generation. When one worker fails, it ends all. agent_state.h decides; this class acts, in one
 // thread that sleeps in epoll_wait.
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/deadline.h"
 #include "lockstep/launch/agent/agent_state.h"
@@ -35,6 +37,15 @@ class Agent {
   int run();
 
  private:
+  /// Poller tags besides those of workers (worker_group.h).
+  enum AgentTag : uint64_t {
+    kSignals = 16ULL << 32,
+    kStatus = 17ULL << 32,
+    kConsole = 18ULL << 32,
+    kFirstConnection = 19ULL << 32,
+    kFirstTorchConnection = 20ULL << 32,
+  };
+
   void start_watchdog();
   void load_while_waiting();
   int run(const JobAssignment& assignment);
