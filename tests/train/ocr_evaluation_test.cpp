@@ -13,8 +13,7 @@
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/evaluate.h"
-#include "lockstep/train/task/detection.h"
-#include "lockstep/train/task/recognition.h"
+#include "lockstep/train/task/ocr_tasks.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep {

@@ -8,8 +8,7 @@
 #include "lockstep/data/ocr_batch.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
-#include "lockstep/train/task/detection.h"
-#include "lockstep/train/task/recognition.h"
+#include "lockstep/train/task/ocr_tasks.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {

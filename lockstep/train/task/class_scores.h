@@ -1,16 +1,35 @@
 #pragma once
-// The scores of all evaluated samples, for metrics that need their order.
+// The scores of all evaluated samples, and the figures of a class that need their order.
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lockstep/process_group.h"
 #include "lockstep/train.h"
-#include "lockstep/train/task/ranking.h"
 
 namespace lockstep {
+
+/// A sample's score for a class and whether it has the class, in one number: sorting them sorts by
+/// score. A score that is no number is below all others.
+using RankedSample = uint64_t;
+RankedSample ranked_sample(float score, bool present);
+
+struct RankFigures {
+  /// Area under the ROC curve: the share of pairs, one sample with the class and one without, whose
+  /// first has the higher score; equal scores count half. NaN without a pair.
+  double auc = 0;
+  /// Average precision: the sum over the thresholds of precision times the gain of recall. NaN if
+  /// no sample has the class.
+  double average_precision = 0;
+};
+
+/// `sorted`: ascending. Both figures are those of scikit-learn. They depend on the samples alone,
+/// and pairs are counted in whole numbers.
+RankFigures rank_figures(std::span<const RankedSample> sorted);
 
 /// Collects this rank's samples, and ranks those of all ranks, one class after the other. Scores
 /// are log-probabilities of softmax, or of classes by themselves their logits. Memory: 4 bytes for

@@ -1,23 +1,32 @@
 #include "lockstep/train/task/task_parts.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "lockstep/base/hash.h"
+#include "lockstep/checkpoint_folder.h"
 #include "lockstep/error.h"
+#include "lockstep/model.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
+#include "lockstep/train/config/weights.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/ocr_data.h"
 #include "lockstep/train/picture_data.h"
+#include "lockstep/train/setup.h"
 #include "lockstep/train/task/class_losses.h"
 #include "lockstep/train/task/class_metrics.h"
 #include "lockstep/train/task/class_scores.h"
 #include "lockstep/train/task/classification.h"
-#include "lockstep/train/task/detection.h"
-#include "lockstep/train/task/recognition.h"
-#include "lockstep/train/task/teacher.h"
+#include "lockstep/train/task/ocr_tasks.h"
+#include "lockstep/weights.h"
 
 namespace lockstep {
 namespace {
@@ -71,6 +80,54 @@ void check_distinct(std::vector<std::string> names) {
   if (twice == names.end()) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("metric.name: two metrics have a figure '{}'", *twice));
+}
+
+/// Its statistics decide about its outputs, too. Counts of batches do not, and some formats lack
+/// them.
+uint64_t digest_with_buffers(const torch::nn::Module& module) {
+  Hash hash;
+  for (const auto& [name, tensor] : module_tensors(module)) {
+    if (name.ends_with("num_batches_tracked")) continue;
+    const auto values = tensor.detach().contiguous();
+    hash.update(name.data(), name.size());
+    hash.update(values.data_ptr(), values.nbytes());
+  }
+  return first_64_bits(hash.hex());
+}
+
+/// A trained network whose outputs another one learns. It only computes: in evaluation mode, in
+/// float32, without gradients. It is no part of the network that trains, so neither data parallel
+/// nor checkpoints see it. One thread.
+class Teacher {
+ public:
+  /// `config`: with its weights as `pretrained`, a file or a checkpoint. Errors: those of
+  /// make_model() and load_weights(); kNotFound if the weights are not there.
+  explicit Teacher(const ModelConfig& config);
+
+  /// The first eight bytes of the SHA-256 over names and values of its parameters and buffers.
+  /// Cost: about 1 ms per MB, once.
+  uint64_t digest() const { return digest_; }
+
+  /// Its first output for a batch's inputs, on their device; it moves there with the first batch.
+  at::Tensor operator()(const std::vector<at::Tensor>& inputs);
+
+ private:
+  std::shared_ptr<Model> model_;
+  uint64_t digest_ = 0;
+};
+
+Teacher::Teacher(const ModelConfig& config) : model_(make_model(without_pretrained(config), 0)) {
+  load_weights(weights_in(require_weights(config.pretrained), /*averaged=*/true), *model_);
+  model_->eval();
+  for (auto& parameter : model_->parameters()) parameter.set_requires_grad(false);
+  digest_ = digest_with_buffers(*model_);
+}
+
+at::Tensor Teacher::operator()(const std::vector<at::Tensor>& inputs) {
+  const at::NoGradGuard no_grad;
+  const at::Device device = inputs.front().device();
+  if (model_->device() != device) model_->to(device);
+  return model_->compute(inputs).front();
 }
 
 /// The loss with the teacher's part.

@@ -1,4 +1,4 @@
-#include "lockstep/train/task/ranking.h"
+#include "lockstep/train/task/class_scores.h"
 
 #include <gtest/gtest.h>
 
