@@ -7,7 +7,7 @@
 
 #include "lockstep/ocr/data/lmdb_file.h"
 #include "lockstep/ocr/data/ocr_dataset.h"
-#include "lockstep/ocr/data/options.h"
+#include "lockstep/ocr/options.h"
 
 namespace lockstep::ocr {
 

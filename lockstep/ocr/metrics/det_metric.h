@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "lockstep/ocr/metrics/options.h"
+#include "lockstep/ocr/options.h"
 #include "lockstep/ocr/sample.h"
 
 namespace lockstep::ocr {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/ocr/metrics/options.h"
+#include "lockstep/ocr/options.h"
 #include "lockstep/ocr/text/dictionary.h"
 
 namespace lockstep::ocr {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "lockstep/ocr/postprocess/options.h"
+#include "lockstep/ocr/options.h"
 #include "lockstep/ocr/sample.h"
 
 namespace lockstep::ocr {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "lockstep/ocr/text/options.h"
+#include "lockstep/ocr/options.h"
 
 namespace lockstep::ocr {
 

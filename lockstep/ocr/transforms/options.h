@@ -8,7 +8,7 @@
 #include <optional>
 #include <variant>
 
-#include "lockstep/ocr/text/options.h"
+#include "lockstep/ocr/options.h"
 
 namespace lockstep::ocr {
 

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "lockstep/models/loss/loss.h"
-#include "lockstep/ocr/metrics/options.h"
 #include "lockstep/ocr/metrics/rec_metric.h"
-#include "lockstep/ocr/postprocess/options.h"
+#include "lockstep/ocr/options.h"
 #include "lockstep/ocr/text/dictionary.h"
 #include "lockstep/train/task/task.h"
 
