@@ -5,7 +5,6 @@
 #include <string>
 
 #include "lockstep/ocr/draw/annotate.h"
-#include "lockstep/predict/classifier.h"
 #include "lockstep/predict/network.h"
 
 namespace lockstep {
