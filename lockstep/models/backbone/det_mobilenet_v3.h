@@ -1,11 +1,32 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 
 #include "lockstep/models/model.h"
 #include "lockstep/models/spec/model_spec.h"
 
 namespace lockstep {
+
+// The blocks of MobileNetV3; det_mobilenet_v3_enhance.cpp has them too.
+
+/// A line of the paper's tables 1 and 2.
+struct MobileBlock {
+  int64_t kernel;
+  int64_t expanded;
+  int64_t out;
+  bool squeezes;
+  bool hard_swish;
+  int64_t stride;
+};
+
+/// The blocks of "large", or those of "small" for any other name.
+std::span<const MobileBlock> mobile_blocks(const std::string& architecture);
+
+/// The multiple of 8 nearest to `channels`, at most a tenth below it.
+int64_t round_to_8(double channels);
 
 /// MobileNetV3 as a backbone of text detection.
 /// The network is a list `features`: a stem (places 0 convolution, 1 norm, 2 activation) and the

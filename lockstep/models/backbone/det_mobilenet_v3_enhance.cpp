@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lockstep/error.h"
-#include "lockstep/models/backbone/mobile_block.h"
+#include "lockstep/models/backbone/det_mobilenet_v3.h"
 #include "lockstep/models/layers.h"
 
 namespace lockstep {

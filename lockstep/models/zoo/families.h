@@ -1,14 +1,11 @@
 #pragma once
-// The networks of each family, for the list in zoo.cpp.
+// The networks of each family, for the list in zoo.cpp, which has those of residual blocks itself.
 
 #include <vector>
 
 #include "lockstep/models/zoo/zoo.h"
 
 namespace lockstep {
-
-/// resnet18, 34, 50 and 101, resnext50_32x4d, wide_resnet50_2; see backbone/resnet.h.
-std::vector<ZooNetwork> residual_networks();
 
 /// mobilenet_v3_large and mobilenet_v3_small.
 /// Source: Howard et al., "Searching for MobileNetV3", ICCV 2019, tables 1 and 2.
