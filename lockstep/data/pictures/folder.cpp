@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/data/pictures/classes.h"
+#include "lockstep/data/pictures/index.h"
 #include "lockstep/data/pictures/listing.h"
 #include "lockstep/data/pictures/parallel.h"
 #include "lockstep/error.h"

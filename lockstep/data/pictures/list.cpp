@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "lockstep/base/file.h"
-#include "lockstep/data/pictures/classes.h"
+#include "lockstep/data/pictures/index.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

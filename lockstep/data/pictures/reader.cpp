@@ -5,7 +5,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
 #include "lockstep/data/pictures/own_step.h"
-#include "lockstep/data/pictures/shard_file.h"
+#include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

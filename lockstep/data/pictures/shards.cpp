@@ -14,7 +14,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/data/pictures/listing.h"
 #include "lockstep/data/pictures/parallel.h"
-#include "lockstep/data/pictures/shard_file.h"
+#include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

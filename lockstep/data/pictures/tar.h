@@ -2,9 +2,13 @@
 // The members of a tar archive by their place in it, without reading their contents.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
+
+#include "lockstep/base/unique_fd.h"
+#include "lockstep/data/pictures/shard_samples.h"
 
 namespace lockstep {
 
@@ -37,5 +41,25 @@ void for_each_tar_member(const TarBytes& archive,
 /// The name in the header that ends at offset `begin`, for messages. It lacks the rest of a name of
 /// more than 100 bytes in GNU's and PAX's form. Empty if there is no header.
 std::string tar_name_before(const TarBytes& archive, uint64_t begin);
+
+/// An archive on disk, of which parts are read.
+/// Any number of threads may read it.
+class ShardFile {
+ public:
+  /// Errors: kNotFound, kIo.
+  explicit ShardFile(std::filesystem::path path);
+
+  const std::filesystem::path& path() const { return path_; }
+  const ShardState& state() const { return state_; }
+  /// Up to `count` bytes from offset `at`. Errors: kIo.
+  size_t read(uint64_t at, char* to, size_t count) const;
+  /// Valid as long as this object.
+  TarBytes tar() const;
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd fd_;
+  ShardState state_;
+};
 
 }  // namespace lockstep
