@@ -1,6 +1,8 @@
 #include "lockstep/train/program/command_line.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
+#include <torch/torch.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +22,6 @@
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/program/plugin.h"
 #include "lockstep/train/run.h"
-#include "lockstep/train/warm_up.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep {
@@ -178,6 +179,36 @@ int run_in_any_generation(int argc, char** argv) {
     if (exit_status(error) != 2 || !is_later_generation(this_environment())) throw;
     throw Error(ErrorCode::kUnavailable, error.what());
   }
+}
+
+/// Sets OpenMP's threads alone: torch::set_num_threads() would start those of another pool at once.
+void set_openmp_threads(int count) {
+  using Set = void (*)(int);
+  if (const auto set = reinterpret_cast<Set>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
+    set(count);
+  }
+}
+
+/// Runs a small computation, forward and backward, so that libraries are loaded and set up for
+/// later ones. This also holds in processes forked from this one (start_fork_server()). Starts no
+/// threads and draws no random numbers. Cost: some ten milliseconds, once.
+void warm_up() {
+  namespace fn = torch::nn::functional;
+  // A process with a second thread cannot be forked.
+  const int threads = torch::get_num_threads();
+  set_openmp_threads(1);
+  const auto images = torch::ones({2, 3, 8, 8});
+  const auto kernel = torch::ones({4, 3, 3, 3}, torch::requires_grad());
+  const auto scale = torch::ones({4}, torch::requires_grad());
+  const auto head = torch::ones({10, 4}, torch::requires_grad());
+  auto x = torch::conv2d(images, kernel, {}, 1, 1);
+  x = torch::batch_norm(x, scale, scale, {}, {}, true, 0.1, 1e-5, false);
+  x = fn::adaptive_avg_pool2d(torch::relu(x), fn::AdaptiveAvgPool2dFuncOptions(1)).flatten(1);
+  const auto logits = torch::linear(x, head);
+  torch::cross_entropy_loss(logits, torch::zeros({2}, torch::kLong)).backward();
+  torch::NoGradGuard no_grad;
+  head.sub_(head.grad(), 0.1);
+  set_openmp_threads(threads);
 }
 
 }  // namespace
