@@ -202,11 +202,11 @@ class ProcessGroup {
   Work reduce(void* data, int64_t count, DType dtype, ReduceOp op, int root,
               const CollectiveOptions& options = {}, CallSite site = CallSite::here());
 
-  // The next five only move data. Within a host a small piece (16 KiB per rank in all) costs two
-  // barriers. A large piece is read in place if all inputs are memory of one allocate(), else
-  // copied once in between. Between hosts each piece goes straight from rank to rank. Every byte is
+  // The next five only move data. Within a host a small block (16 KiB per rank in all) costs two
+  // barriers. A large block is read in place if all inputs are memory of one allocate(), else
+  // copied once in between. Between hosts each block goes straight from rank to rank. Every byte is
   // sent once, or, by all_gatherv, once to each rank on other hosts. `in` and `out` must not
-  // overlap, except that a rank's own piece may lie at its place in the larger of the two.
+  // overlap, except that a rank's own block may lie at its place in the larger of the two.
 
   /// in: count elements; out, on root only: size() * count, in rank order.
   Work gather(const void* in, void* out, int64_t count, DType dtype, int root,

@@ -5,26 +5,26 @@
 namespace lockstep {
 namespace {
 
-int64_t reach(const std::vector<Piece>& pieces) {
+int64_t reach(const std::vector<ExchangeBlock>& blocks) {
   int64_t end = 0;
-  for (const auto& piece : pieces) {
-    if (piece.count > 0) end = std::max(end, piece.end());
+  for (const auto& block : blocks) {
+    if (block.count > 0) end = std::max(end, block.end());
   }
   return end;
 }
 
-/// Contiguous pieces.
-std::vector<Piece> packed(std::span<const int64_t> counts) {
-  std::vector<Piece> pieces;
+/// Contiguous blocks.
+std::vector<ExchangeBlock> packed(std::span<const int64_t> counts) {
+  std::vector<ExchangeBlock> blocks;
   int64_t offset = 0;
   for (const int64_t count : counts) {
-    pieces.push_back({offset, count});
+    blocks.push_back({offset, count});
     offset += count;
   }
-  return pieces;
+  return blocks;
 }
 
-std::vector<Piece> equal(int size, int64_t count) {
+std::vector<ExchangeBlock> equal(int size, int64_t count) {
   return packed(std::vector<int64_t>(static_cast<size_t>(size), count));
 }
 
@@ -80,12 +80,12 @@ Exchange all_to_all_exchange(int /*rank*/, int size, int64_t count, DType dtype)
 }
 
 Exchange all_gatherv_exchange(int rank, std::span<const int64_t> counts, DType dtype) {
-  const Piece own{0, counts[static_cast<size_t>(rank)]};
+  const ExchangeBlock own{0, counts[static_cast<size_t>(rank)]};
   return {ExchangeKind::kAllGatherv,
           dtype,
           0,
           0,
-          std::vector<Piece>(counts.size(), own),
+          std::vector<ExchangeBlock>(counts.size(), own),
           packed(counts)};
 }
 
@@ -103,35 +103,35 @@ Exchange among(const Exchange& exchange, std::span<const int> ranks) {
   return part;
 }
 
-OutStream::OutStream(std::span<const Piece> sends, int self) {
-  std::vector<Piece> wanted;
+OutStream::OutStream(std::span<const ExchangeBlock> sends, int self) {
+  std::vector<ExchangeBlock> wanted;
   for (int rank = 0; rank < static_cast<int>(sends.size()); ++rank) {
-    const auto& piece = sends[static_cast<size_t>(rank)];
-    if (rank != self && piece.count > 0) wanted.push_back(piece);
+    const auto& block = sends[static_cast<size_t>(rank)];
+    if (rank != self && block.count > 0) wanted.push_back(block);
   }
   std::sort(wanted.begin(), wanted.end(),
-            [](const Piece& a, const Piece& b) { return a.offset < b.offset; });
-  for (const auto& piece : wanted) {
-    if (ranges_.empty() || piece.offset > ranges_.back().end()) {
-      ranges_.push_back(piece);
+            [](const ExchangeBlock& a, const ExchangeBlock& b) { return a.offset < b.offset; });
+  for (const auto& block : wanted) {
+    if (ranges_.empty() || block.offset > ranges_.back().end()) {
+      ranges_.push_back(block);
     } else {
-      ranges_.back().count = std::max(ranges_.back().end(), piece.end()) - ranges_.back().offset;
+      ranges_.back().count = std::max(ranges_.back().end(), block.end()) - ranges_.back().offset;
     }
   }
   for (const auto& range : ranges_) size_ += range.count;
 }
 
-int64_t OutStream::position_of(const Piece& piece) const {
+int64_t OutStream::position_of(const ExchangeBlock& block) const {
   int64_t position = 0;
   for (const auto& range : ranges_) {
-    if (piece.offset < range.end()) return position + piece.offset - range.offset;
+    if (block.offset < range.end()) return position + block.offset - range.offset;
     position += range.count;
   }
   return position;
 }
 
-std::vector<Piece> OutStream::parts(int64_t begin, int64_t end) const {
-  std::vector<Piece> parts;
+std::vector<ExchangeBlock> OutStream::parts(int64_t begin, int64_t end) const {
+  std::vector<ExchangeBlock> parts;
   int64_t position = 0;
   for (const auto& range : ranges_) {
     const int64_t from = std::max(begin, position);

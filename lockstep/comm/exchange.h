@@ -1,6 +1,6 @@
 #pragma once
-// Collectives that only move data, each described as one exchange: pieces that a rank sends to
-// every other, and places of received pieces. Pure functions; a back end carries out any Exchange.
+// Collectives that only move data, each described as one exchange: blocks that a rank sends to
+// every other, and places of received blocks. Pure functions; a back end carries out any Exchange.
 
 #include <cstdint>
 #include <span>
@@ -15,29 +15,30 @@ enum class ExchangeKind : uint8_t { kGather, kScatter, kAllToAll, kAllGatherv, k
 /// "all_to_allv".
 std::string_view to_string(ExchangeKind kind);
 
-/// `count` elements, starting at element `offset`.
-struct Piece {
+/// The part of a buffer for one rank, or from it: `count` elements, starting at element `offset`.
+/// MPI calls it a block, and the offset its displacement.
+struct ExchangeBlock {
   int64_t offset = 0;
   int64_t count = 0;
   int64_t end() const { return offset + count; }
-  bool operator==(const Piece&) const = default;
+  bool operator==(const ExchangeBlock&) const = default;
 };
 
-/// One rank's part in an exchange. Pieces to several receivers may share elements; received pieces
+/// One rank's part in an exchange. Blocks to several receivers may share elements; received blocks
 /// never overlap.
 struct Exchange {
   ExchangeKind kind = ExchangeKind::kAllToAllv;
   DType dtype = DType::kUint8;
-  int64_t count = 0;            ///< Elements of every piece of the even kinds; 0 for the uneven.
-  int root = 0;                 ///< Of gather and scatter; 0 for the others.
-  std::vector<Piece> sends;     ///< By rank: the piece of the input for that rank.
-  std::vector<Piece> receives;  ///< By rank: the place in the output for its piece.
+  int64_t count = 0;  ///< Elements of every block of the even kinds; 0 for the uneven.
+  int root = 0;       ///< Of gather and scatter; 0 for the others.
+  std::vector<ExchangeBlock> sends;     ///< By rank: the block of the input for that rank.
+  std::vector<ExchangeBlock> receives;  ///< By rank: the place in the output for its block.
 
   /// True if all ranks know all counts once they agree on kind, count and root.
   bool even() const {
     return kind != ExchangeKind::kAllGatherv && kind != ExchangeKind::kAllToAllv;
   }
-  /// Elements of the input (output) up to the end of the last piece.
+  /// Elements of the input (output) up to the end of the last block.
   int64_t in_count() const;
   int64_t out_count() const;
   int64_t bytes() const { return (in_count() + out_count()) * size_of(dtype); }
@@ -62,16 +63,16 @@ Exchange among(const Exchange& exchange, std::span<const int> ranks);
 /// in the order of the input. Numbers are elements.
 class OutStream {
  public:
-  OutStream(std::span<const Piece> sends, int self);
+  OutStream(std::span<const ExchangeBlock> sends, int self);
 
   int64_t size() const { return size_; }
-  /// Position in the stream at which a piece for another rank begins.
-  int64_t position_of(const Piece& piece) const;
+  /// Position in the stream at which a block for another rank begins.
+  int64_t position_of(const ExchangeBlock& block) const;
   /// The parts of the input that form [begin, end) of the stream.
-  std::vector<Piece> parts(int64_t begin, int64_t end) const;
+  std::vector<ExchangeBlock> parts(int64_t begin, int64_t end) const;
 
  private:
-  std::vector<Piece> ranges_;  // sorted, apart
+  std::vector<ExchangeBlock> ranges_;  // sorted, apart
   int64_t size_ = 0;
 };
 

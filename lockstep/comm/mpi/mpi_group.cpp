@@ -207,9 +207,9 @@ void MpiGroup::exchange(const Exchange& exchange, const void* in, void* out,
   }
   const int64_t size = size_of(exchange.dtype);
   const bool at_root = spec_.rank == exchange.root;
-  const Piece& own_in = exchange.sends[static_cast<size_t>(spec_.rank)];
-  const Piece& own_out = exchange.receives[static_cast<size_t>(spec_.rank)];
-  // Copies this rank's piece to its place, so that MPI may work "in place".
+  const ExchangeBlock& own_in = exchange.sends[static_cast<size_t>(spec_.rank)];
+  const ExchangeBlock& own_out = exchange.receives[static_cast<size_t>(spec_.rank)];
+  // Copies this rank's block to its place, so that MPI may work "in place".
   const auto place_own = [&] {
     if (own_in.count == 0) return;
     copy_bytes(static_cast<std::byte*>(out) + own_out.offset * size,

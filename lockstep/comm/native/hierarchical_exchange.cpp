@@ -20,7 +20,7 @@ void HierarchicalGroup::exchange(const Exchange& exchange, const void* in, void*
   });
 }
 
-/// If counts may differ, even an empty piece is a frame: a difference then shows at once. If they
+/// If counts may differ, even an empty block is a frame: a difference then shows at once. If they
 /// cannot differ, the hosts' first ranks exchange one all the same, so that hosts with different
 /// calls learn of each other.
 void HierarchicalGroup::exchange_with_others(const Exchange& exchange, const OpHeader& header,
@@ -38,8 +38,8 @@ void HierarchicalGroup::exchange_with_others(const Exchange& exchange, const OpH
     const int peer = (spec_.rank + i) % plan_.size;
     if (plan_.topology.host_of[static_cast<size_t>(peer)] == plan_.host) continue;
     const bool always = !exchange.even() || (plan_.local == 0 && local_of(peer) == 0);
-    const Piece& mine = exchange.sends[static_cast<size_t>(peer)];
-    const Piece& theirs = exchange.receives[static_cast<size_t>(peer)];
+    const ExchangeBlock& mine = exchange.sends[static_cast<size_t>(peer)];
+    const ExchangeBlock& theirs = exchange.receives[static_cast<size_t>(peer)];
     if (always || mine.count > 0) {
       outs.push_back({peer, frame(numbering.next_out(peer), mine.count * size),
                       mine.count > 0 ? in + mine.offset * size : nullptr});

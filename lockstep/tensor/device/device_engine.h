@@ -42,7 +42,7 @@ class DeviceEngine {
   virtual void broadcast(const at::Tensor& bytes, int root, const EngineCall& call) = 0;
   /// in: n bytes; out: size() * n.
   virtual void all_gather(const at::Tensor& in, const at::Tensor& out, const EngineCall& call) = 0;
-  /// By rank: the piece for it, and the place of its piece. Pieces may be empty.
+  /// By rank: the block for it, and the place of its block. Blocks may be empty.
   virtual void all_to_all(std::span<const at::Tensor> sends, std::span<const at::Tensor> receives,
                           const EngineCall& call) = 0;
   /// Ends operations in progress, as far as the library can; after an error. Any thread.

@@ -265,8 +265,8 @@ void DeviceGroup::require_equal_headers(const Waiting& waiting) {
 void DeviceGroup::require_equal_counts(const Exchange& exchange, const Waiting& waiting) {
   const auto size = static_cast<size_t>(spec_.size);
   std::vector<int64_t> own;
-  for (const auto& piece : exchange.sends) own.push_back(piece.count);
-  for (const auto& piece : exchange.receives) own.push_back(piece.count);
+  for (const auto& block : exchange.sends) own.push_back(block.count);
+  for (const auto& block : exchange.receives) own.push_back(block.count);
   std::vector<int64_t> all(own.size() * size);
   Waiting in_host = waiting;
   in_host.on_device = false;
@@ -346,16 +346,16 @@ void DeviceGroup::exchange(const Exchange& exchange, const void* in, void* out,
     if (!exchange.even()) require_equal_counts(exchange, waiting);
     const at::Tensor whole_in = bytes(in, exchange.in_count(), exchange.dtype);
     const at::Tensor whole_out = bytes(out, exchange.out_count(), exchange.dtype);
-    const auto pieces = [&](const at::Tensor& whole, const std::vector<Piece>& places) {
+    const auto blocks = [&](const at::Tensor& whole, const std::vector<ExchangeBlock>& places) {
       const int64_t size = size_of(exchange.dtype);
       std::vector<at::Tensor> cut;
-      for (const Piece& piece : places) {
-        const int64_t from = piece.count > 0 ? piece.offset * size : 0;
-        cut.push_back(whole.narrow(0, from, piece.count * size));
+      for (const ExchangeBlock& block : places) {
+        const int64_t from = block.count > 0 ? block.offset * size : 0;
+        cut.push_back(whole.narrow(0, from, block.count * size));
       }
       return cut;
     };
-    engine_->all_to_all(pieces(whole_in, exchange.sends), pieces(whole_out, exchange.receives),
+    engine_->all_to_all(blocks(whole_in, exchange.sends), blocks(whole_out, exchange.receives),
                         call(waiting));
   });
 }

@@ -19,8 +19,8 @@ ExchangeCall::ExchangeCall(const StagedCall& call, const Exchange& exchange, con
 
 void ExchangeCall::hand_in() {
   for (int rank = 0; rank < call_.size; ++rank) {
-    const Piece& piece = exchange_.sends[static_cast<size_t>(rank)];
-    row(call_.rank)[rank] = {piece.offset, piece.count, stream_.position_of(piece), stream_.size()};
+    const ExchangeBlock& block = exchange_.sends[static_cast<size_t>(rank)];
+    row(call_.rank)[rank] = {block.offset, block.count, stream_.position_of(block), stream_.size()};
   }
   if (small_) stage(0);
 }
@@ -61,13 +61,13 @@ void ExchangeCall::run(const std::vector<std::byte*>& inputs) {
 /// Copies this rank's stream of `round` to its staging area.
 void ExchangeCall::stage(int64_t round) {
   std::byte* to = call_.control.staging(call_.rank).in[round & 1];
-  for (const Piece& part : stream_.parts(round * chunk_, (round + 1) * chunk_)) {
+  for (const ExchangeBlock& part : stream_.parts(round * chunk_, (round + 1) * chunk_)) {
     copy_bytes(to, in_ + part.offset * size_, part.count * size_);
     to += part.count * size_;
   }
 }
 
-/// Copies the pieces for this rank from every rank's stream of `round`.
+/// Copies the blocks for this rank from every rank's stream of `round`.
 void ExchangeCall::take(int64_t round) {
   const int64_t begin = round * chunk_;
   for (int step = 1; step < call_.size; ++step) {
@@ -83,9 +83,9 @@ void ExchangeCall::take(int64_t round) {
 }
 
 void ExchangeCall::copy_own() {
-  const Piece& piece = exchange_.sends[static_cast<size_t>(call_.rank)];
-  if (piece.count == 0) return;
-  copy_bytes(place_of(call_.rank), in_ + piece.offset * size_, piece.count * size_);
+  const ExchangeBlock& block = exchange_.sends[static_cast<size_t>(call_.rank)];
+  if (block.count == 0) return;
+  copy_bytes(place_of(call_.rank), in_ + block.offset * size_, block.count * size_);
 }
 
 }  // namespace lockstep::shm

@@ -9,7 +9,7 @@
 
 namespace lockstep::shm {
 
-/// One rank's part, in three steps. The table of pieces, and a stream of at most kSmallStreamBytes,
+/// One rank's part, in three steps. The table of blocks, and a stream of at most kSmallStreamBytes,
 /// are written before the ranks meet at the operation's header. So a small exchange costs one
 /// barrier more. Larger ones are copied from their place if all inputs can be reached; else they
 /// pass through the staging areas in chunks.
@@ -21,7 +21,7 @@ class ExchangeCall {
   /// operation that does so ends with a barrier.
   void hand_in();
 
-  /// Different counts of a sender and of this rank for one piece.
+  /// Different counts of a sender and of this rank for one block.
   struct Disagreement {
     int sender;
     int64_t sent;
@@ -34,7 +34,7 @@ class ExchangeCall {
 
  private:
   static constexpr int64_t kSmallStreamBytes = 16 << 10;
-  /// A piece that a rank sends to another one, in elements. A row of entries lies in its staging
+  /// A block that a rank sends to another one, in elements. A row of entries lies in its staging
   /// area.
   struct Entry {
     int64_t offset;
