@@ -3,6 +3,7 @@
 // leads if that becomes its role. Everything but stop() runs in the thread that calls run().
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,8 @@ class MembershipClient {
   struct Moved {
     Endpoint where;
   };
+  /// Time to find the new leader after the last one's loss is noticed.
+  static constexpr std::chrono::milliseconds kWayLimit{1000};
 
   void take_part();
   bool over() const { return saw_end_ || stopping_; }
