@@ -8,11 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <functional>
 #include <thread>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/unique_fd.h"
 #include "tests/store/helpers.h"
 #include "tests/support/temp_folder.h"
 
@@ -89,6 +91,27 @@ TEST_F(FileStoreTest, AKilledHoldersKeyIsGoneLongBeforeItsTime) {
   holder.end(SIGKILL);
   wait_until_erased(*store, "k");
   EXPECT_EQ(files().size(), 2u);  // the journal, and this client
+}
+
+TEST_F(FileStoreTest, AForkedChildDoesNotKeepItsParentsKey) {
+  const auto store = join();
+  std::array<int, 2> ends{};  // the child lives until this test has closed its end
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const UniqueFd out(ends[0]);
+  UniqueFd in(ends[1]);
+  ClientProcess holder(folder_, [&](Store& own) {
+    own.set_with_lease("k", "v", 1h, soon());
+    if (::fork() == 0) {
+      in.reset();
+      char byte = 0;
+      ::_exit(::read(out.get(), &byte, 1) == 0 ? 0 : 1);
+    }
+    own.set("forked", "", soon());
+    own.get("never", Deadline::after(1h));
+  });
+  store->get("forked", soon());
+  holder.end(SIGKILL);
+  wait_until_erased(*store, "k");
 }
 
 TEST_F(FileStoreTest, AStoppedHoldersKeyIsGoneAfterItsTime) {
