@@ -79,6 +79,8 @@ function(lockstep_layer name)
     if(links_torch AND group STREQUAL "core")
       set(group torch)  # the layers without libtorch can be installed alone
     endif()
+  elseif(LOCKSTEP_WITH_TORCH)
+    lockstep_note_torch(lockstep_${name} ${ARG_DEPS})
   endif()
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS_${group} lockstep_${name})
 endfunction()

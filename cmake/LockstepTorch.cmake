@@ -45,21 +45,27 @@ if(CMAKE_UNITY_BUILD)
     <torch/optim/sgd.h> <torch/types.h> <torch/utils.h>)
 endif()
 
-# Adds them to `target` if it links libtorch, directly or through a layer.
-function(lockstep_read_torch_headers target)
-  get_target_property(libraries ${target} LINK_LIBRARIES)
-  foreach(library ${libraries})
+# Notes at `target` that it links libtorch if one of these libraries does.
+function(lockstep_note_torch target)
+  foreach(library ${ARGN})
     if(NOT TARGET ${library})
       continue()
     endif()
     get_target_property(links_torch ${library} LOCKSTEP_LINKS_TORCH)
     if(links_torch)
       set_target_properties(${target} PROPERTIES LOCKSTEP_LINKS_TORCH ON)
-      if(TARGET lockstep_torch_headers)
-        target_precompile_headers(${target} REUSE_FROM lockstep_torch_headers)
-        target_compile_options(${target} PRIVATE -fPIC)  # as the headers; programs have -fPIE
-      endif()
       return()
     endif()
   endforeach()
+endfunction()
+
+# Adds the headers to `target` if it links libtorch, directly or through a layer.
+function(lockstep_read_torch_headers target)
+  get_target_property(libraries ${target} LINK_LIBRARIES)
+  lockstep_note_torch(${target} ${libraries})
+  get_target_property(links_torch ${target} LOCKSTEP_LINKS_TORCH)
+  if(links_torch AND TARGET lockstep_torch_headers)
+    target_precompile_headers(${target} REUSE_FROM lockstep_torch_headers)
+    target_compile_options(${target} PRIVATE -fPIC)  # as the headers; programs have -fPIE
+  endif()
 endfunction()
