@@ -249,6 +249,7 @@ TEST(Join, MindSporesSchedulerSaysForWhomItWaits) {
       port.number())))
       << scheduler.err();
   Launched first(program, of_mindspore("MS_WORKER", "0", port.number()));
+  EXPECT_TRUE(scheduler.wait_for("it stays until they are done")) << "before all is over";
   Launched second(program, of_mindspore("MS_WORKER", "1", port.number()));
   EXPECT_EQ(first.wait(), 0) << first.err();
   EXPECT_EQ(second.wait(), 0) << second.err();
