@@ -94,15 +94,19 @@ std::span<const Backend> backends() {
 }
 
 bool sums_in_one_order(const std::string& name) {
+  return sums_in_one_order(name, backends());
+}
+
+bool sums_in_one_order(const std::string& name, std::span<const Backend> choices) {
   const auto asked_for = [&](const Backend& backend) {
-    if (name == "auto") return backend.for_devices || &backend == &table().front();
+    if (name == "auto") return backend.for_devices || &backend == &choices.front();
     return backend.name == name;
   };
   const auto in_any_order = [&](const Backend& backend) {
     return asked_for(backend) && !backend.one_order;
   };
-  return std::any_of(table().begin(), table().end(), asked_for) &&
-         std::none_of(table().begin(), table().end(), in_any_order);
+  return std::any_of(choices.begin(), choices.end(), asked_for) &&
+         std::none_of(choices.begin(), choices.end(), in_any_order);
 }
 
 bool register_backend(const Backend& backend) {

@@ -37,6 +37,8 @@ std::span<const Backend> backends();
 /// Backend::one_order of the back end named `name`, or of all that "auto" may take. False if there
 /// is none of that name.
 bool sums_in_one_order(const std::string& name);
+/// The same of other back ends than those of backends().
+bool sums_in_one_order(const std::string& name, std::span<const Backend> choices);
 
 /// Adds one at the end of the table. For other layers, before main(): a static initializer can call
 /// it for its result.

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/env.h"
 #include "lockstep/comm/backends.h"
@@ -67,6 +68,24 @@ TEST(Backends, TheTableHasWhichOnesSumInOneOrder) {
   EXPECT_TRUE(sums_in_one_order("native"));
   EXPECT_FALSE(sums_in_one_order("mpi"));
   EXPECT_FALSE(sums_in_one_order("nativ"));
+}
+
+TEST(Backends, AutoSumsInOneOrderIfEachThatItMayTakeDoes) {
+  const auto table = [](bool of_first, bool of_devices) {
+    std::vector<Backend> rows(3);
+    rows[0].name = "first";
+    rows[0].one_order = of_first;
+    rows[1].name = "second";  // "auto" takes it only if the first one cannot run
+    rows[2].name = "devices";
+    rows[2].for_devices = true;
+    rows[2].one_order = of_devices;
+    return rows;
+  };
+  EXPECT_TRUE(sums_in_one_order("auto", table(true, true)));
+  EXPECT_FALSE(sums_in_one_order("auto", table(true, false)));
+  EXPECT_FALSE(sums_in_one_order("auto", table(false, true)));
+  EXPECT_TRUE(sums_in_one_order("first", table(true, false)));
+  EXPECT_FALSE(sums_in_one_order("second", table(true, true)));
 }
 
 TEST(DoctorBackends, PrintsATable) {
