@@ -2,7 +2,9 @@
 // Labelled images as the tensors of a batch: of small images in memory, of pictures in files, and
 // mixed ones.
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
@@ -15,10 +17,21 @@ namespace lockstep {
 /// Makes pictures from files; see pictures/reader.h.
 class PictureReader;
 
+/// For registered transforms among the steps of images in memory.
+struct ImageFaults {
+  std::string data = "the data set";  ///< For errors, such as "data/cifar10: image 17: ...".
+  BadSample bad = BadSample::kReplaced;
+  uint64_t seed = 0;  ///< Of replacements.
+};
+
 /// Batches of `data`, transformed; the one target is the labels, (N) int64. Errors:
 /// kInvalidArgument (the transform is for another image shape).
+///
+/// An image that a registered transform refuses is treated as an unusable picture: see
+/// picture_batches(). Errors of a batch: kCorrupt if an image and its ten replacements are
+/// unusable; TransformFailed, naming the image.
 std::unique_ptr<const BatchMaker> image_batches(std::shared_ptr<const ImageDataset> data,
-                                                ImageTransform transform);
+                                                ImageTransform transform, ImageFaults faults = {});
 
 /// Batches of `reader`'s pictures: images (N, 3, H, W) float32; the one target is the labels, (N)
 /// int64.

@@ -66,11 +66,17 @@ struct AxisMap {
   int64_t step = 1;
 };
 
+/// An image so far: what its pixels are of the bytes.
 struct Window {
   AxisMap rows;
   AxisMap columns;
-  int64_t width;  // so far; a flip needs it
+  int64_t height;
+  int64_t width;
 };
+
+Window whole(const ImageShape& shape) {
+  return {{}, {}, shape.height, shape.width};
+}
 
 void draw(const RandomCrop& crop, const ImageShape& input, Philox& random, Window& window) {
   const auto place = [&](int64_t extent) {
@@ -79,7 +85,7 @@ void draw(const RandomCrop& crop, const ImageShape& input, Philox& random, Windo
   };
   window.rows.origin += window.rows.step * place(input.height);
   window.columns.origin += window.columns.step * place(input.width);
-  window.width = crop.size;
+  window.height = window.width = crop.size;
 }
 
 void draw(const RandomHorizontalFlip& flip, const ImageShape&, Philox& random, Window& window) {
@@ -90,6 +96,42 @@ void draw(const RandomHorizontalFlip& flip, const ImageShape&, Philox& random, W
 
 void draw(const Resize&, const ImageShape&, Philox&, Window&) {}
 void draw(const Normalize&, const ImageShape&, Philox&, Window&) {}
+void draw(const OwnTransform&, const ImageShape&, Philox&, Window&) {}  // see shown()
+
+/// Bytes in (C, H, W) order.
+struct Planes {
+  std::span<const uint8_t> bytes;
+  ImageShape shape;
+};
+
+/// The pixels in the window, as a picture; those outside the image are black.
+Picture shown(const Planes& image, const Window& window) {
+  const auto [channels, height, width] = image.shape;
+  Picture picture(static_cast<int>(window.width), static_cast<int>(window.height));
+  uint8_t* out = picture.bytes().data();
+  for (int64_t y = 0; y < window.height; ++y) {
+    const int64_t row = window.rows.origin + window.rows.step * y;
+    for (int64_t x = 0; x < window.width; ++x, out += 3) {
+      const int64_t column = window.columns.origin + window.columns.step * x;
+      if (row < 0 || row >= height || column < 0 || column >= width) continue;
+      for (int64_t c = 0; c < 3; ++c) {
+        const int64_t plane = channels == 1 ? 0 : c;
+        out[c] = image.bytes[static_cast<size_t>((plane * height + row) * width + column)];
+      }
+    }
+  }
+  return picture;
+}
+
+std::vector<uint8_t> planes_of(const Picture& picture) {
+  const auto bytes = picture.bytes();
+  const size_t pixels = bytes.size() / 3;
+  std::vector<uint8_t> planes(bytes.size());
+  for (size_t i = 0; i < pixels; ++i) {
+    for (size_t c = 0; c < 3; ++c) planes[c * pixels + i] = bytes[3 * i + c];
+  }
+  return planes;
+}
 
 /// The positions i in [0, size) that fall inside an input axis of `extent`: [first, last).
 std::pair<int64_t, int64_t> inside(const AxisMap& map, int64_t extent, int64_t size) {
@@ -109,6 +151,28 @@ void copy_row(const uint8_t* row, const AxisMap& map, std::pair<int64_t, int64_t
   }
 }
 
+/// The floats of the pixels in the window, a plane for each table; a grey image's one plane serves
+/// each. The window may be larger than the image.
+void write_window(const Planes& image, const Window& window, const ByteTables& tables, float* out) {
+  const auto [channels, height, width] = image.shape;
+  const auto columns = inside(window.columns, width, window.width);
+  const uint8_t* plane = image.bytes.data();
+  float* row = out;
+  for (const auto& table : tables) {
+    for (int64_t y = 0; y < window.height; ++y, row += window.width) {
+      const int64_t from = window.rows.origin + window.rows.step * y;
+      if (from < 0 || from >= height) {
+        std::fill_n(row, window.width, table[0]);
+        continue;
+      }
+      std::fill(row, row + columns.first, table[0]);
+      copy_row(plane + from * width, window.columns, columns, table, row);
+      std::fill(row + columns.second, row + window.width, table[0]);
+    }
+    if (channels > 1) plane += height * width;
+  }
+}
+
 void check_order(const std::vector<Transform>& steps) {
   size_t crops = 0;
   size_t resizes = 0;
@@ -124,6 +188,17 @@ void check_order(const std::vector<Transform>& steps) {
     }
   }
   if (crops > 1) refuse("transform_pipeline: RandomCrop may stand in it once");
+}
+
+void check_own(const std::vector<Transform>& steps, int64_t channels) {
+  if (channels == 3) return;
+  for (const auto& step : steps) {
+    if (const auto* own = std::get_if<OwnTransform>(&step)) {
+      refuse(
+          fmt::format("{}: a transform of one's own needs a network's input of 3 channels, not {}",
+                      own->name, channels));
+    }
+  }
 }
 
 void check_crop(const RandomCrop& crop, const ImageShape& input) {
@@ -249,6 +324,7 @@ ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, u
     refuse(fmt::format("images of {} channels cannot become {}", input.channels, channels));
   }
   if (channels != 0) sampled_.channels = output_.channels = channels;
+  check_own(steps_, output_.channels);
   for (const auto& step : steps_) {
     if (const auto* crop = std::get_if<RandomCrop>(&step)) {
       check_crop(*crop, input);
@@ -274,29 +350,29 @@ void ImageTransform::apply(std::span<const uint8_t> image, int64_t epoch, int64_
   resize_planes(small, sampled_, output_, out.data());
 }
 
+bool ImageTransform::has_own() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const Transform& step) {
+    return std::holds_alternative<OwnTransform>(step);
+  });
+}
+
 void ImageTransform::sample(std::span<const uint8_t> image, int64_t epoch, int64_t index,
                             float* out) const {
   Philox random(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index));
-  Window window{{}, {}, input_.width};
+  Planes source{image, input_};
+  std::vector<uint8_t> changed;  // what a registered transform has made; then the source
+  Window window = whole(input_);
   for (const auto& step : steps_) {
-    std::visit([&](const auto& what) { draw(what, input_, random, window); }, step);
+    std::visit([&](const auto& what) { draw(what, source.shape, random, window); }, step);
+    const auto* own = std::get_if<OwnTransform>(&step);
+    if (own == nullptr) continue;
+    Picture picture = shown(source, window);
+    apply_in_size(*own, picture, random);
+    changed = planes_of(picture);
+    source = {changed, {3, window.height, window.width}};
+    window = whole(source.shape);
   }
-  const auto columns = inside(window.columns, input_.width, sampled_.width);
-  const uint8_t* plane = image.data();
-  float* row = out;
-  for (const auto& table : tables_) {
-    for (int64_t y = 0; y < sampled_.height; ++y, row += sampled_.width) {
-      const int64_t from = window.rows.origin + window.rows.step * y;
-      if (from < 0 || from >= input_.height) {
-        std::fill_n(row, sampled_.width, table[0]);
-        continue;
-      }
-      std::fill(row, row + columns.first, table[0]);
-      copy_row(plane + from * input_.width, window.columns, columns, table, row);
-      std::fill(row + columns.second, row + sampled_.width, table[0]);
-    }
-    if (input_.channels > 1) plane += input_.height * input_.width;  // else it is each channel's
-  }
+  write_window(source, window, tables_, out);
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/philox.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/own_transform.h"
 #include "lockstep/data/transform_args.h"
 
 namespace lockstep {
@@ -40,7 +41,8 @@ struct Normalize {
   std::vector<double> std = {0.2470, 0.2435, 0.2616};
 };
 
-using Transform = std::variant<RandomCrop, RandomHorizontalFlip, Resize, Normalize>;
+/// OwnTransform keeps the size, and makes three channels of a grey image's one.
+using Transform = std::variant<RandomCrop, RandomHorizontalFlip, Resize, Normalize, OwnTransform>;
 
 /// RandomCrop {size, padding}, RandomHorizontalFlip {prob}, Resize {size: one number or [height,
 /// width]}, Normalize {mean, std} and MindOCR's NormalizeImage {mean, std}, whose numbers are for
@@ -73,7 +75,8 @@ class ImageTransform {
  public:
   /// Errors: kInvalidArgument if a step cannot follow another, a crop is larger than the padded
   /// image, or a list has not one number per channel. Normalize is the last step; there is at most
-  /// one RandomCrop and one Resize, and no random step after Resize.
+  /// one RandomCrop and one Resize, and no random or registered step after Resize. A registered one
+  /// needs an output of three channels.
   ///
   /// `channels`: of the output; a grey image may become three equal ones. 0: those of the input.
   ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed,
@@ -81,8 +84,11 @@ class ImageTransform {
 
   ImageShape input() const { return input_; }
   ImageShape output() const { return output_; }
+  /// A registered transform is among the steps.
+  bool has_own() const;
 
-  /// image: (C, H, W) of input(), out: (C, H', W') of output(). Cost: about a nanosecond per value.
+  /// image: (C, H, W) of input(), out: (C, H', W') of output(). Cost: about a nanosecond per value;
+  /// each registered transform adds a copy there and back. Errors: those of apply_in_size().
   void apply(std::span<const uint8_t> image, int64_t epoch, int64_t index,
              std::span<float> out) const;
 

@@ -35,21 +35,18 @@ auto build_steps(const DatasetConfig& dataset, Step (*make)(const TransformConfi
   }
 }
 
+template <typename Step>
+Step own_step(const OwnPart<PictureTransform>& own) {
+  // A copy of the variant itself is uninitialised in the eyes of g++ 12.
+  return std::visit([&](const auto& make) { return OwnTransform{own.name, make}; }, own.make);
+}
+
 Transform small_image_step(const TransformConfig& item) {
-  if (item.own) {
-    throw Error(ErrorCode::kInvalidArgument,
-                item.name + " is for pictures in files, and this network is of small images");
-  }
-  return make_transform({item.name, item.args});
+  return item.own ? own_step<Transform>(*item.own) : make_transform({item.name, item.args});
 }
 
 PictureStep picture_step(const TransformConfig& item) {
-  if (item.own) {
-    // A copy of the variant itself is uninitialised in the eyes of g++ 12.
-    const auto own = [&](const auto& make) { return OwnPictureStep{item.own->name, make}; };
-    return std::visit(own, item.own->make);
-  }
-  return make_picture_step({item.name, item.args});
+  return item.own ? own_step<PictureStep>(*item.own) : make_picture_step({item.name, item.args});
 }
 
 }  // namespace
@@ -230,6 +227,17 @@ std::shared_ptr<const ImageDataset> load_images(const Config& config,
   return data;
 }
 
+std::unique_ptr<const BatchMaker> make_image_batches(const Config& config, bool training,
+                                                     std::shared_ptr<const ImageDataset> data) {
+  const DatasetConfig& dataset = training ? config.train.dataset : config.eval->dataset;
+  const int64_t seed = config.system.seed;
+  auto transform = make_image_transform(dataset, data->shape(), seed);
+  return image_batches(
+      std::move(data), std::move(transform),
+      {dataset.data_dirs.front().string(), training ? BadSample::kReplaced : BadSample::kLeftOut,
+       static_cast<uint64_t>(seed)});
+}
+
 int64_t count_images(const DatasetConfig& config) {
   return small_images_of(config).count(config.data_dirs.front(), split_of(config));
 }
@@ -306,7 +314,7 @@ std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool 
     const auto data = load_images(config, dataset);
     parts.samples = samples_used(dataset, data->size());
     parts.classes = small_images_of(dataset).class_names(dataset.data_dirs.front());
-    maker = image_batches(data, make_image_transform(dataset, data->shape(), config.system.seed));
+    maker = make_image_batches(config, training, data);
   }
   const auto& given = std::get<ClassNames>(config.postprocess).label_list;
   if (!given.empty()) parts.classes = given;

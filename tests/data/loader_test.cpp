@@ -4,9 +4,11 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
 
 #include "lockstep/data/batches.h"
 #include "lockstep/error.h"
@@ -194,6 +196,65 @@ TEST(Loader, RefusesWhatIsOutOfRange) {
   EXPECT_THROW(loader.start(0, {-1}), Error);
   auto data = std::make_shared<FakeImages>(4);
   EXPECT_THROW(image_batches(data, ImageTransform({}, {3, 8, 8}, 0)), Error);
+}
+
+/// Images of FakeImages; those whose pixels are multiples of four are refused, and 99 is a fault.
+std::unique_ptr<const BatchMaker> picky_batches(BadSample bad) {
+  const OwnTransform picky{"Picky", [](Picture& picture) {
+                             const int byte = picture.bytes()[0];
+                             if (byte == 99) throw std::out_of_range("no such row");
+                             if (byte % 4 != 0) return;
+                             throw Error(ErrorCode::kInvalidArgument, "a multiple of four");
+                           }};
+  const auto data = std::make_shared<FakeImages>(100);
+  return image_batches(data, ImageTransform({picky}, data->shape(), 11), {"there", bad, 11});
+}
+
+TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsReplacedInTraining) {
+  const std::vector<int64_t> order = {5, 8, 6, 12};
+  const auto batch = picky_batches(BadSample::kReplaced)->make({0, order, 3});
+  EXPECT_EQ(batch.valid, 3);
+  ASSERT_EQ(batch.faults.size(), 2U);
+  EXPECT_EQ(batch.faults[0].find("sample 8 cannot be used: there: image 8: Picky: a multiple of "
+                                 "four; sample "),
+            0U)
+      << batch.faults[0];
+  EXPECT_NE(batch.faults[0].find(") stands in its place"), std::string::npos) << batch.faults[0];
+  ASSERT_EQ(batch.images.size(0), 4);
+  EXPECT_EQ(batch.targets[0][0].item<int64_t>(), 5);
+  EXPECT_EQ(batch.targets[0][2].item<int64_t>(), 6);
+  for (const int64_t row : {0, 1, 2, 3}) {
+    const auto byte = std::lround(batch.images[row][0][0][0].item<float>() * 255);
+    EXPECT_NE(byte % 4, 0) << row;
+    EXPECT_EQ(batch.targets[0][row].item<int64_t>(), byte % 10) << row;
+  }
+}
+
+TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsLeftOutInEvaluation) {
+  const auto maker = picky_batches(BadSample::kLeftOut);
+  const std::vector<int64_t> order = {8, 5, 6, 7};
+  const auto batch = maker->make({0, order, 3});
+  EXPECT_EQ(batch.valid, 2);
+  EXPECT_EQ(batch.faults,
+            std::vector<std::string>{
+                "sample 8 cannot be used: there: image 8: Picky: a multiple of four"});
+  ASSERT_EQ(batch.images.sizes(), at::IntArrayRef({2, 3, 4, 4}));
+  EXPECT_EQ(batch.targets[0][0].item<int64_t>(), 5);
+  EXPECT_EQ(batch.targets[0][1].item<int64_t>(), 6);
+  const std::vector<int64_t> unusable = {4, 8};
+  EXPECT_EQ(maker->make({0, unusable, 2}).images.size(0), 0);
+}
+
+TEST(ImageBatches, AFaultOfAnOwnTransformNamesTheImage) {
+  const std::vector<int64_t> order = {5, 99};
+  for (const auto bad : {BadSample::kReplaced, BadSample::kLeftOut}) {
+    try {
+      picky_batches(bad)->make({0, order, 2});
+      ADD_FAILURE() << "no failure";
+    } catch (const TransformFailed& failure) {
+      EXPECT_STREQ(failure.what(), "there: image 99: the transform Picky failed: no such row");
+    }
+  }
 }
 
 }  // namespace

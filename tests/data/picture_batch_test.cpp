@@ -104,11 +104,11 @@ TEST_F(PictureBatches, AreTheSameWhateverTheRanks) {
 }
 
 TEST_F(PictureBatches, OwnTransformsAreTheSameWhateverTheThreads) {
-  const OwnPictureStep noise{"Noise", [](Picture& picture, RandomNumbers& random) {
-                               for (uint8_t& byte : picture.bytes()) {
-                                 byte = static_cast<uint8_t>(byte ^ random.below(8));
-                               }
-                             }};
+  const OwnTransform noise{"Noise", [](Picture& picture, RandomNumbers& random) {
+                             for (uint8_t& byte : picture.bytes()) {
+                               byte = static_cast<uint8_t>(byte ^ random.below(8));
+                             }
+                           }};
   const auto made_with = [&](int threads, const std::vector<PictureStep>& steps) {
     auto made =
         loader({.batch_size = 4, .threads = threads, .prefetch = 5}, BadSample::kReplaced, steps);

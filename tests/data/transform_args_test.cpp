@@ -56,7 +56,7 @@ struct NumbersOf {
     numbers.insert(numbers.end(), erasing.value.begin(), erasing.value.end());
     return numbers;
   }
-  Numbers operator()(const OwnPictureStep&) const { return {}; }
+  Numbers operator()(const OwnTransform&) const { return {}; }
 };
 
 Numbers small_image_numbers(const TransformSpec& spec) {

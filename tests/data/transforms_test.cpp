@@ -250,5 +250,101 @@ TEST(ImageTransform, RefusesStepsThatDoNotFit) {
   EXPECT_EQ(make({RandomCrop{40, 4}}), "no error");
 }
 
+OwnTransform own(PictureTransform transform) {
+  return {"Mine", std::move(transform)};
+}
+
+void make_negative(Picture& picture) {
+  for (uint8_t& byte : picture.bytes()) byte = static_cast<uint8_t>(255 - byte);
+}
+
+std::vector<uint8_t> negative_of(std::vector<uint8_t> image) {
+  for (uint8_t& byte : image) byte = static_cast<uint8_t>(255 - byte);
+  return image;
+}
+
+TEST(OwnTransform, ChangesAnImageInItsPlace) {
+  const auto image = test_image(kCifar);
+  const auto negative = own(make_negative), nothing = own([](Picture&) {});
+  const auto steps_with = [](const OwnTransform& one, const OwnTransform& other) {
+    return std::vector<Transform>{one, RandomCrop{}, other, RandomHorizontalFlip{}, Normalize{}};
+  };
+  const ImageTransform built_in({RandomCrop{}, RandomHorizontalFlip{}, Normalize{}}, kCifar, 7);
+  const ImageTransform before(steps_with(negative, nothing), kCifar, 7);
+  const ImageTransform twice(steps_with(negative, negative), kCifar, 7);
+  const ImageTransform neither(steps_with(nothing, nothing), kCifar, 7);
+  EXPECT_TRUE(before.has_own());
+  EXPECT_FALSE(built_in.has_own());
+  int padded = 0;
+  for (int64_t index = 0; index < 20; ++index) {
+    const auto expected = transformed(built_in, image, 3, index);
+    EXPECT_EQ(transformed(neither, image, 3, index), expected);
+    EXPECT_EQ(transformed(before, image, 3, index),
+              transformed(built_in, negative_of(image), 3, index));
+    padded += transformed(twice, image, 3, index) != expected ? 1 : 0;
+  }
+  EXPECT_GT(padded, 10) << "the second one sees the padding of the crop";
+}
+
+TEST(OwnTransform, SeesAnImageByColumnAndRow) {
+  const ImageShape shape{3, 2, 3};
+  const auto image = test_image(shape);
+  const auto mark = own([&](Picture& picture) {
+    EXPECT_EQ(picture.width(), 3);
+    EXPECT_EQ(picture.height(), 2);
+    EXPECT_EQ(picture.pixel(2, 1)[0], image[5]);
+    EXPECT_EQ(picture.pixel(0, 1)[2], image[15]);
+    picture.pixel(1, 0)[1] = 9;
+  });
+  auto expected = image;
+  expected[7] = 9;
+  EXPECT_EQ(transformed(ImageTransform({mark}, shape, 1), image), as_floats(expected));
+  const ImageTransform small({mark, Resize{4, 5}}, shape, 1);
+  EXPECT_EQ(transformed(small, image),
+            transformed(ImageTransform({Resize{4, 5}}, shape, 1), expected));
+}
+
+TEST(OwnTransform, DrawsTheWordsOfItsImageInTurn) {
+  uint32_t word = 0;
+  const auto draws = own([&](Picture&, RandomNumbers& random) { word = random.next(); });
+  const ImageTransform transform({RandomCrop{}, draws, RandomHorizontalFlip{}}, kCifar, 7);
+  transformed(transform, test_image(kCifar), 3, 11);
+  Philox expected(7, 3, 11);
+  expected.next();
+  expected.next();  // row and column of the crop
+  EXPECT_EQ(word, expected.next());
+}
+
+TEST(OwnTransform, GivesAGreyImageThreeChannels) {
+  const ImageShape grey{1, 2, 2};
+  const auto redden = own([](Picture& picture) {
+    EXPECT_EQ(picture.pixel(1, 1)[2], 4);
+    picture.pixel(0, 0)[0] = 255;
+  });
+  EXPECT_EQ(transformed(ImageTransform({redden}, grey, 1, 3), {1, 2, 3, 4}),
+            as_floats({255, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}));
+  for (const int64_t channels : {0, 1}) {
+    EXPECT_EQ(error_of([&] { ImageTransform({redden}, grey, 1, channels); }),
+              "Mine: a transform of one's own needs a network's input of 3 channels, not 1");
+  }
+}
+
+TEST(OwnTransform, KeepsTheSizeOfASmallImage) {
+  const auto halve =
+      own([](Picture& picture) { picture = Picture(picture.width() / 2, picture.height() / 2); });
+  try {
+    transformed(ImageTransform({halve}, kCifar, 1), test_image(kCifar));
+    ADD_FAILURE() << "no failure";
+  } catch (const TransformFailed& failure) {
+    EXPECT_STREQ(failure.what(),
+                 "the transform Mine made 16 x 16 pixels of 32 x 32: only pictures in files of a "
+                 "classifier may change their size");
+  }
+  EXPECT_NE(error_of([&] {
+              ImageTransform({Resize{8, 8}, halve}, kCifar, 1);
+            }).find("behind Resize only Normalize may follow"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,8 +1,10 @@
-// A network and a data set of one's own, for the tests of `lockstep predict` and `lockstep export`:
-// a shared library for --plugin, and a program.
+// A network, a data set and transforms of one's own, for the tests of `lockstep predict` and
+// `lockstep export`: a shared library for --plugin, and a program.
 
 #include <lockstep/train.h>
 #include <torch/torch.h>
+
+#include <stdexcept>
 
 namespace {
 
@@ -49,6 +51,24 @@ const lockstep::DatasetPart kBlackPictures("black_pictures", "without a file",
                                                return std::make_unique<const BlackPictures>();
                                              };
                                            });
+
+const lockstep::TransformPart kLandscape(
+    "Landscape", "refuses upright pictures", [](lockstep::Section&) {
+      return [](lockstep::Picture& picture) {
+        if (picture.width() >= picture.height()) return;
+        throw lockstep::Error(lockstep::ErrorCode::kInvalidArgument, "it is upright");
+      };
+    });
+
+const lockstep::TransformPart kFailing("Failing", "fails always", [](lockstep::Section&) {
+  return [](lockstep::Picture&) { throw std::out_of_range("no such row"); };
+});
+
+const lockstep::TransformPart kBlack("Black", "leaves nothing", [](lockstep::Section&) {
+  return [](lockstep::Picture& picture) {
+    for (uint8_t& byte : picture.bytes()) byte = 0;
+  };
+});
 
 }  // namespace
 

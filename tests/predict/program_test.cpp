@@ -291,6 +291,42 @@ TEST_F(PredictProgram, ADataSetOfAPluginNeedsTheTransformsOfPredict) {
             "the network's input of a picture\n");
 }
 
+TEST_F(PredictProgram, AnOwnTransformMayRefuseAPicture) {
+  const auto with = [](const std::string& item) {
+    return plugin() +
+           "-c own_data.yaml --cls own.safetensors --input pictures --output refused "
+           "-o 'predict.dataset.transform_pipeline=[{" +
+           item + ": }, {Resize: {size: [8, 8]}}, {NormalizeImage: }]'";
+  };
+  ASSERT_EQ(predict(with("Landscape")), 0) << text_of("stderr.txt");
+  const std::string said = text_of("stderr.txt");
+  EXPECT_EQ(count_in(said, "pictures/b.jpg: Landscape: it is upright\n"), 1U) << said;
+  EXPECT_EQ(count_in(said, "2 pictures in refused/cls_results.txt; 2 could not be used"), 1U)
+      << said;
+  EXPECT_EQ(count_in(text_of("refused/cls_results.txt"), "a.png\t"), 2U);
+  EXPECT_EQ(predict(with("Failing")), 1);
+  const std::string failure = text_of("stderr.txt");
+  EXPECT_EQ(count_in(failure, "lockstep predict: error: pictures/"), 1U) << failure;
+  EXPECT_EQ(count_in(failure, ": the transform Failing failed: no such row\n"), 1U) << failure;
+}
+
+TEST_F(PredictProgram, AnOwnTransformIsForANetworkOfSmallImagesToo) {
+  const auto with = [](const std::string& item) {
+    return plugin() +
+           "-c own.yaml --cls own.safetensors --input pictures/a.png --output small "
+           "-o 'eval.dataset.transform_pipeline=[{" +
+           item + ": }, {NormalizeImage: {mean: [0, 0, 0], std: [1, 1, 1]}}]'";
+  };
+  ASSERT_EQ(predict(with("Black")), 0) << text_of("stderr.txt");
+  EXPECT_EQ(count_in(text_of("small/cls_results.txt"),  // the bias alone: softmax of 0, 2, 1
+                     "\"ring\", \"class\": 1, \"probability\": 0.665241}"),
+            1U)
+      << text_of("small/cls_results.txt");
+  EXPECT_EQ(predict(with("Failing")), 1);
+  EXPECT_EQ(text_of("stderr.txt"),
+            "lockstep predict: error: pictures/a.png: the transform Failing failed: no such row\n");
+}
+
 TEST_F(PredictProgram, SaysWhatAnOwnNetworkLacks) {
   const std::string args = "-c own.yaml --cls own.safetensors --input pictures/a.png --output no ";
   const auto refusal = [&](const std::string& words) {

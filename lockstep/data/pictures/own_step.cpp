@@ -3,22 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "lockstep/error.h"
 
 namespace lockstep {
 namespace {
-
-/// The words of a sample's stream, in the turn of its steps.
-class StreamOfSample final : public RandomNumbers {
- public:
-  explicit StreamOfSample(Philox& random) : random_(random) {}
-  uint32_t next() override { return random_.next(); }
-
- private:
-  Philox& random_;
-};
 
 /// `matrix` may be part of a larger one, whose rows have gaps between them.
 Picture picture_of(const cv::Mat& matrix) {
@@ -40,29 +29,12 @@ cv::Mat matrix_of(const Picture& picture) {
   return matrix;
 }
 
-void call(const PictureTransform& transform, Picture& picture, Philox& random) {
-  if (const auto* plain = std::get_if<PlainTransform>(&transform)) return (*plain)(picture);
-  StreamOfSample numbers(random);
-  std::get<RandomTransform>(transform)(picture, numbers);
-}
-
 }  // namespace
 
-cv::Mat apply_own_step(const OwnPictureStep& step, const cv::Mat& picture, Philox& random) {
+cv::Mat apply_own_step(const OwnTransform& step, const cv::Mat& picture, Philox& random) {
   Picture changed = picture_of(picture);
-  try {
-    call(step.transform, changed, random);
-  } catch (const Error& error) {  // whatever its code: the picture is unusable
-    throw Error(ErrorCode::kCorrupt, fmt::format("{}: {}", step.name, error.what()));
-  } catch (const std::exception& error) {
-    throw TransformFailed(fmt::format("the transform {} failed: {}", step.name, error.what()));
-  } catch (...) {
-    throw TransformFailed(
-        fmt::format("the transform {} failed: its exception is no std::exception", step.name));
-  }
-  const auto size = static_cast<size_t>(changed.width()) * static_cast<size_t>(changed.height());
-  if (changed.bytes().size() == 3 * size) return matrix_of(changed);
-  throw TransformFailed(fmt::format("the transform {} has moved its picture away", step.name));
+  apply_own_transform(step, changed, random);
+  return matrix_of(changed);
 }
 
 }  // namespace lockstep

@@ -1,23 +1,15 @@
 #pragma once
-// A registered transform as a step of a pipeline.
+// A registered transform as a step of a pipeline of OpenCV's matrices.
 
 #include <opencv2/core.hpp>
-#include <stdexcept>
 
 #include "lockstep/base/philox.h"
-#include "lockstep/data/pictures/steps.h"
+#include "lockstep/data/own_transform.h"
 
 namespace lockstep {
 
-/// A registered transform has a fault, whatever the picture. No sample replaces another: training
-/// ends, or the evaluation.
-struct TransformFailed : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-/// What the step makes of `picture`, 8-bit RGB, which stays as it is. Errors: kCorrupt for an
-/// Error of the transform, with the transform's name in front; TransformFailed for any other
-/// exception, and for a transform that moved its picture away.
-cv::Mat apply_own_step(const OwnPictureStep& step, const cv::Mat& picture, Philox& random);
+/// What the step makes of `picture`, 8-bit RGB, which stays as it is. Errors: those of
+/// apply_own_transform(); kCorrupt for a picture that is too large.
+cv::Mat apply_own_step(const OwnTransform& step, const cv::Mat& picture, Philox& random);
 
 }  // namespace lockstep

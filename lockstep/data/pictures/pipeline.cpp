@@ -213,7 +213,7 @@ class Applied {
     made_.erased = draw_part({erasing.scale, ratio, false}, pixels().size(), random_);
   }
 
-  void operator()(const OwnPictureStep& own) { pixels() = apply_own_step(own, pixels(), random_); }
+  void operator()(const OwnTransform& own) { pixels() = apply_own_step(own, pixels(), random_); }
 
  private:
   /// Of the picture as it is; decoded now if it is not yet.

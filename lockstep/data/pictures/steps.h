@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/data/own_transform.h"
 #include "lockstep/data/transforms.h"
-#include "lockstep/picture.h"
 
 namespace lockstep {
 
@@ -84,15 +84,9 @@ struct RandomErasing {
   std::array<float, 3> value{};                 ///< Of each channel.
 };
 
-/// A registered one; see picture.h. Draws what it likes.
-struct OwnPictureStep {
-  std::string name;
-  PictureTransform transform;
-};
-
 using PictureStep = std::variant<ResizePicture, CenterCrop, RandomCrop, RandomResizedCrop,
                                  RandomHorizontalFlip, RandomVerticalFlip, ColorJitter, RandAugment,
-                                 TrivialAugmentWide, Normalize, RandomErasing, OwnPictureStep>;
+                                 TrivialAugmentWide, Normalize, RandomErasing, OwnTransform>;
 
 /// Resize {size: one number, of the shorter side, or [height, width]}, CenterCrop {size},
 /// RandomCrop {size, padding}, RandomResizedCrop {size, scale, ratio}, RandomHorizontalFlip and

@@ -34,7 +34,7 @@ namespace lockstep {
 /// One item of a classifier's transform_pipeline: those of lockstep/data/transforms.h for
 /// small images, of lockstep/data/pictures/steps.h for pictures in files. ToCHWImage is accepted
 /// and left out: images are in that order anyway. MixUp and CutMix, of lockstep/data/mixing.h, are
-/// for either, in training.
+/// for either, in training. Registered ones are for either, too.
 struct TransformConfig {
   std::string name;
   std::map<std::string, std::vector<double>> args;  ///< A single number is a list of one.

@@ -60,7 +60,7 @@ std::vector<ListedKind> all_kinds() {
           {"losses", "loss.name", listed(losses()), of_tasks(&Task::losses)},
           {"metrics", "metric.name", listed(metrics()), of_tasks(&Task::metrics)},
           {"datasets", "train.dataset.type", listed(datasets()), of_tasks(&Task::datasets)},
-          {"transforms", "an item of transform_pipeline, of pictures in files",
+          {"transforms", "an item of transform_pipeline; built-in ones: of pictures in files",
            listed(transforms(), built_in_transforms()), small_image_transform_names(),
            "for small images"},
           {"optimizers", "optimizer.opt", listed(optimizers(), built_in_optimizers())},

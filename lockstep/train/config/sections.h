@@ -3,6 +3,7 @@
 
 #include "lockstep/registry.h"
 #include "lockstep/train/config/config.h"
+#include "lockstep/train/config/own_parts.h"
 
 namespace lockstep {
 
@@ -50,9 +51,13 @@ void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSetting
                       DataUse use);
 LoaderConfig read_loader(Section section, DataUse use);
 /// The transform_pipeline of a classifier's data set: of small images, or of pictures in files.
-/// Random transforms are for training alone, and registered ones for pictures in files.
+/// Random transforms are for training alone.
 std::vector<TransformConfig> read_small_image_pipeline(Section& section, bool training);
 std::vector<TransformConfig> read_picture_pipeline(Section& section, bool training);
+/// The registered transform of an item `name: {settings}` of a pipeline, with its settings read;
+/// none if none has this name. Errors: no transform has it, or several have.
+std::optional<OwnPart<PictureTransform>> read_own_transform(
+    Section& item, const std::string& name, const std::vector<std::string>& built_in);
 /// The transform_pipeline of a text data set.
 std::vector<ocr::Transform> read_ocr_pipeline(Section& section, DataUse use);
 /// Checks output_columns and the lists of indices into them, against the inputs of loss or metric

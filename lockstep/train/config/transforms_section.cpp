@@ -42,9 +42,6 @@ const KnownTransforms& picture_transforms() {
   return known;
 }
 
-/// Small images take no registered transforms.
-const Registry<PictureTransform> kNoTransforms;
-
 std::vector<std::string> names_in(const KnownTransforms& known) {
   std::vector<std::string> names;
   for (const auto& transform : known) names.push_back(transform.first);
@@ -80,39 +77,8 @@ TransformConfig read_transform(Section item, const std::string& name, const Know
   return config;
 }
 
-/// The same of a registered one.
-TransformConfig read_own_transform(Section item, const NamedPart<PictureTransform>& part) {
-  const std::string where = item.where(part.name);
-  Section args = item.section(part.name);
-  TransformConfig config{part.name, {}, where};
-  config.own = OwnPart<PictureTransform>{part.name, part.read(args)};
-  args.finish();
-  const auto is_empty = [](const auto& function) { return function == nullptr; };
-  if (std::visit(is_empty, config.own->make)) item.fail(part.name, "made no function");
-  return config;
-}
-
-/// Errors: no transform has this name, or two have it.
-void check_name(Section& item, const std::string& name, std::vector<std::string> built_in,
-                const Registry<PictureTransform>& own) {
-  const bool built_in_has_it = std::count(built_in.begin(), built_in.end(), name) > 0;
-  const auto names = joined_names(std::move(built_in), own);
-  const auto is_known = [&](const auto& known) {
-    return std::find(known.begin(), known.end(), name) != known.end();
-  };
-  if (!is_known(names) && is_known(joined_names({}, transforms()))) {
-    item.fail(name, "is for pictures in files: ImageFolderDataset, ImageListDataset, WebDataset");
-  }
-  item.expect(names);
-  if (built_in_has_it && find_named(own.parts(), name) != nullptr) {
-    item.fail(name, "is the name of a built-in transform, too: give your own another name");
-  }
-  refuse_twice(item, name, name, names);
-}
-
 std::vector<TransformConfig> read_pipeline(Section& section, bool training,
-                                           const KnownTransforms& known,
-                                           const Registry<PictureTransform>& own) {
+                                           const KnownTransforms& known) {
   Node* node = section.any("transform_pipeline");
   if (node == nullptr || !section.has("transform_pipeline")) return {};
   if (node->kind != Node::Kind::kList) section.fail("transform_pipeline", "must be a list");
@@ -123,10 +89,10 @@ std::vector<TransformConfig> read_pipeline(Section& section, bool training,
       section.fail("transform_pipeline", "must hold items of the form 'Name: {arguments}'");
     }
     const std::string name = node_of_item.entries[0].key;
-    check_name(item, name, names_in(known), own);
-    const auto* part = find_named(own.parts(), name);
-    auto transform =
-        part ? read_own_transform(item, *part) : read_transform(item, name, known.at(name));
+    const std::string where = item.where(name);
+    auto own = read_own_transform(item, name, names_in(known));
+    auto transform = own ? TransformConfig{name, {}, where, std::move(own)}
+                         : read_transform(item, name, known.at(name));
     if (!training && is_random(transform)) item.fail(name, "is random, evaluation is not");
     if (name != "ToCHWImage") pipeline.push_back(std::move(transform));
   }
@@ -144,12 +110,30 @@ ListedPart listed_transform(const std::string& name, const std::string& about,
 
 }  // namespace
 
+std::optional<OwnPart<PictureTransform>> read_own_transform(
+    Section& item, const std::string& name, const std::vector<std::string>& built_in) {
+  const auto names = joined_names(built_in, transforms());
+  item.expect(names);
+  const auto* part = find_named(transforms().parts(), name);
+  if (part == nullptr) return std::nullopt;
+  if (std::find(built_in.begin(), built_in.end(), name) != built_in.end()) {
+    item.fail(name, "is the name of a built-in transform, too: give your own another name");
+  }
+  refuse_twice(item, name, name, names);
+  Section args = item.section(name);
+  OwnPart<PictureTransform> own{name, part->read(args)};
+  args.finish();
+  const auto is_empty = [](const auto& function) { return function == nullptr; };
+  if (std::visit(is_empty, own.make)) item.fail(name, "made no function");
+  return own;
+}
+
 std::vector<TransformConfig> read_small_image_pipeline(Section& section, bool training) {
-  return read_pipeline(section, training, small_image_transforms(), kNoTransforms);
+  return read_pipeline(section, training, small_image_transforms());
 }
 
 std::vector<TransformConfig> read_picture_pipeline(Section& section, bool training) {
-  return read_pipeline(section, training, picture_transforms(), transforms());
+  return read_pipeline(section, training, picture_transforms());
 }
 
 std::vector<ListedPart> built_in_transforms() {

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-OwnPictureStep own_step(PictureTransform transform) {
+OwnTransform own_step(PictureTransform transform) {
   return {"Mine", std::move(transform)};
 }
 
@@ -41,7 +41,7 @@ std::string failure_of(std::vector<PictureStep> steps) {
 }
 
 TEST(OwnStep, ChangesThePictureInItsPlace) {
-  const OwnPictureStep negative = own_step(make_negative);
+  const OwnTransform negative = own_step(make_negative);
   const cv::Mat drawn = drawn_picture(20, 15);
   const CenterCrop crop{{6, 4}};
   auto expected = bytes_of(made_by({crop}, drawn));

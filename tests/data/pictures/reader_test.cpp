@@ -150,12 +150,12 @@ TEST(PictureReader, NamesThePictureThatAnOwnTransformRefusesOrFailsAt) {
   for (const int width : {4, 5, 6}) {
     write_picture(dir / fmt::format("a/{}.png", width), drawn_picture(width, 4));
   }
-  const OwnPictureStep picky{"Picky", [](Picture& picture) {
-                               if (picture.width() == 5) {
-                                 throw Error(ErrorCode::kInvalidArgument, "it is odd");
-                               }
-                               if (picture.width() == 6) throw std::out_of_range("no such row");
-                             }};
+  const OwnTransform picky{"Picky", [](Picture& picture) {
+                             if (picture.width() == 5) {
+                               throw Error(ErrorCode::kInvalidArgument, "it is odd");
+                             }
+                             if (picture.width() == 6) throw std::out_of_range("no such row");
+                           }};
   const PictureReader reader(std::make_shared<PictureIndex>(index_folder(dir.path())),
                              PicturePipeline({picky}, 5), BadSample::kLeftOut, 5);
   const auto read = reader.read(0, std::vector<int64_t>{0, 1});

@@ -107,27 +107,29 @@ TEST(OwnTransforms, RandomOnesAreForTraining) {
                  "eval.dataset.transform_pipeline.RandomGrain is random, evaluation is not");
 }
 
-TEST(OwnTransforms, AreForPicturesInFiles) {
-  try {
-    read_own_pictures({"train.dataset={data_dir: d, transform_pipeline: [{RandomGrain: }]}"});
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("train.dataset.transform_pipeline.RandomGrain is for pictures in files: "
-                        "ImageFolderDataset, ImageListDataset, WebDataset"),
-              std::string::npos)
-        << error.what();
+TEST(OwnTransforms, AreForSmallImagesToo) {
+  const auto config =
+      read_own_pictures({"train.dataset={data_dir: d, transform_pipeline: [{RandomGrain: }]}",
+                         "eval.dataset={transform_pipeline: [{RandomlyNamed: }]}"});
+  EXPECT_EQ(config.train.dataset.type, "Cifar10Dataset");
+  ASSERT_EQ(config.train.dataset.transforms.size(), 1u);
+  EXPECT_TRUE(config.train.dataset.transforms[0].own);
+  EXPECT_TRUE(config.eval->dataset.transforms.at(0).own);
+  for (const std::string item : {"RandomGrian", "ColorJitter"}) {
+    const auto set = "train.dataset={data_dir: d, transform_pipeline: [{" + item + ": }]}";
+    EXPECT_THROW(read_own_pictures({set}), Error) << item;
   }
 }
 
 TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
   const auto text = list_parts("transforms");
-  EXPECT_EQ(text.find("transforms (an item of transform_pipeline, of pictures in files):\n"
-                      "  Resize: brings the picture to a size\n"
-                      "    size: one number is of the shorter side; bilinear, with antialias; a "
-                      "whole number, or [height, width]; required\n"
-                      "  CenterCrop: "),
-            0U)
+  EXPECT_EQ(
+      text.find("transforms (an item of transform_pipeline; built-in ones: of pictures in files):\n"
+                "  Resize: brings the picture to a size\n"
+                "    size: one number is of the shorter side; bilinear, with antialias; a "
+                "whole number, or [height, width]; required\n"
+                "  CenterCrop: "),
+      0U)
       << text;
   EXPECT_NE(text.find("  MixUp: the weighted mean of each image of a batch and the next one\n"
                       "    alpha: of the beta distribution of the shares; a number; default 1\n"),

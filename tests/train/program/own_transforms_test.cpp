@@ -42,6 +42,48 @@ TEST_F(OwnTransformsProgram, NeitherRanksNorWorkersShow) {
   EXPECT_NE(steps_of("less"), steps) << "the setting counts";
 }
 
+/// The same of small images, which the folder "data" has.
+class OwnTransformsOfRecords : public OwnTransformsProgram {
+ protected:
+  void SetUp() override { PicturesProgram::SetUp(); }
+};
+
+TEST_F(OwnTransformsOfRecords, NeitherRanksNorWorkersNorFilesShow) {
+  const std::string args = with("RandomCrop: }, {RandomSpeckle: {most: 60}");
+  const auto one = train(args + "train.ckpt_save_dir=one");
+  ASSERT_EQ(one.status, 0) << one.err;
+  const auto steps = steps_of("one");
+  EXPECT_EQ(steps.size(), 3u);
+  const auto ranks = train(args + "train.ckpt_save_dir=ranks train.loader.num_workers=3", 2);
+  ASSERT_EQ(ranks.status, 0) << ranks.err;
+  EXPECT_EQ(steps_of("ranks"), steps);
+  const auto less =
+      train(with("RandomCrop: }, {RandomSpeckle: {most: 1}") + "train.ckpt_save_dir=less");
+  ASSERT_EQ(less.status, 0) << less.err;
+  EXPECT_NE(steps_of("less"), steps) << "the setting counts";
+  write_list(Split::kTrain, "train");
+  const std::string list =
+      "    type: ImageListDataset\n    data_dir: png\n    label_file: train.csv\n";
+  configure(list, list);
+  const auto files = train(args + "train.ckpt_save_dir=files");
+  ASSERT_EQ(files.status, 0) << files.err;
+  EXPECT_EQ(steps_of("files"), steps) << "PNG files of the same pixels";
+}
+
+TEST_F(OwnTransformsOfRecords, FaultsNameTheImage) {
+  const auto picky = train(with("Picky: ") + "train.ckpt_save_dir=picky");
+  ASSERT_EQ(picky.status, 0) << picky.err;
+  EXPECT_NE(picky.out.find(" cannot be used: data: image "), std::string::npos) << picky.out;
+  EXPECT_NE(picky.out.find(": Picky: its first byte is a multiple; sample "), std::string::npos)
+      << picky.out;
+  const auto broken = train(with("Broken: ") + "train.ckpt_save_dir=broken");
+  EXPECT_EQ(broken.status, 1) << broken.out;
+  EXPECT_NE(broken.err.find("lockstep train: error: data: image "), std::string::npos)
+      << broken.err;
+  EXPECT_NE(broken.err.find(": the transform Broken failed: no such row"), std::string::npos)
+      << broken.err;
+}
+
 TEST_F(OwnTransformsProgram, AreChecked) {
   const auto good = train(with("RandomSpeckle: ", "--check"));
   EXPECT_EQ(good.status, 0) << good.err;

@@ -1,0 +1,27 @@
+#pragma once
+// A registered transform of pictures at work; see picture.h.
+
+#include <string>
+
+#include "lockstep/base/philox.h"
+#include "lockstep/base/transform_failed.h"
+#include "lockstep/picture.h"
+
+namespace lockstep {
+
+/// A registered transform with its settings read. Draws what it likes.
+struct OwnTransform {
+  std::string name;
+  PictureTransform transform;
+};
+
+/// Changes `picture`; `random` is the stream of its sample. Errors: kCorrupt for an Error of the
+/// transform, with the transform's name in front; TransformFailed for any other exception, and for
+/// a transform that moved its picture away.
+void apply_own_transform(const OwnTransform& own, Picture& picture, Philox& random);
+
+/// The same for a transform that must keep the picture's size. Errors: TransformFailed, too, if it
+/// does not.
+void apply_in_size(const OwnTransform& own, Picture& picture, Philox& random);
+
+}  // namespace lockstep
