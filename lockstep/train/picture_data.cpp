@@ -12,6 +12,7 @@
 #include "lockstep/data/pictures/shards.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
+#include "lockstep/train/try_transforms.h"
 
 namespace lockstep {
 namespace {
@@ -248,15 +249,20 @@ CheckedData check_images(const Config& config) {
   CheckedData data;
   data.image_elements =
       make_image_transform(config.train.dataset, images.shape, config.system.seed).output().numel();
+  int64_t eval_count = 0;
   if (config.eval) {
     check_same_kind(config);
     make_image_transform(config.eval->dataset, images.shape, config.system.seed);
-    count_images(config.eval->dataset);
+    eval_count = count_images(config.eval->dataset);
   }
   const int64_t count = count_images(config.train.dataset);
   const int64_t official = images.official_count(split_of(config.train.dataset));
   data.samples = samples_used(config.train.dataset, count > 0 ? count : official);
   if (count == 0) data.note = ", the official number: the data are not there yet";
+  data.warnings = try_own_transforms(config, {count > 0, eval_count > 0}, [&](bool training) {
+    const auto& dataset = training ? config.train.dataset : config.eval->dataset;
+    return make_image_batches(config, training, load_images(config, dataset));
+  });
   return data;
 }
 
@@ -283,13 +289,16 @@ CheckedData check_pictures(const Config& config) {
   const auto pictures = count_if_there([&] { return count(true); }, why);
   data.samples = pictures.value_or(config.train.loader.batch_size);
   if (!pictures) data.note = fmt::format(", a guess, because: {}", why);
+  bool evaluates = false;
   if (config.eval) {
     make_picture_pipeline(config.eval->dataset, seed);
     check_same_kind(config);
-    if (pictures && !count_if_there([&] { return count(false); }, why)) {
-      data.note += fmt::format("; to evaluate: {}", why);
-    }
+    evaluates = pictures && count_if_there([&] { return count(false); }, why).has_value();
+    if (pictures && !evaluates) data.note += fmt::format("; to evaluate: {}", why);
   }
+  data.warnings = try_own_transforms(config, {pictures.has_value(), evaluates}, [&](bool training) {
+    return make_picture_batches(config, training, make_picture_index(config, training));
+  });
   return data;
 }
 

@@ -52,6 +52,7 @@ int run_check(const Config& config, World world) {
   if (world.rank != 0) return 0;
   for (const auto& line : missing_weights(config)) log_warn(line);
   for (const auto& line : task_parts(config).missing_files(config, true)) log_warn(line);
+  for (const auto& line : data.warnings) log_warn(line);
   if (!resumed.warning.empty()) log_warn(resumed.warning);
   RunSummary summary;
   summary.parameters = count_parameters(*model, true);

@@ -47,6 +47,7 @@ struct CheckedData {
   int64_t samples = 0;
   std::string note{};  ///< Printed behind the number of samples.
   int64_t image_elements = 0;
+  std::vector<std::string> warnings{};
 };
 
 /// One rank's source of samples.

@@ -3,6 +3,7 @@
 #include <lockstep/registry.h>
 
 #include <algorithm>
+#include <atomic>
 #include <stdexcept>
 
 namespace {
@@ -32,6 +33,22 @@ const TransformPart kPicky("Picky", "refuses some pictures", [](Section&) {
 
 const TransformPart kBroken("Broken", "fails always", [](Section&) {
   return [](Picture&) { throw std::out_of_range("no such row"); };
+});
+
+const TransformPart kRefusing("Refusing", "refuses every picture", [](Section&) {
+  return [](Picture&) {
+    throw lockstep::Error(lockstep::ErrorCode::kInvalidArgument, "it never fits");
+  };
+});
+
+const TransformPart kHalving("Halving", "halves the size", [](Section&) {
+  return [](Picture& picture) { picture = Picture(picture.width() / 2, picture.height() / 2); };
+});
+
+std::atomic<uint8_t> calls{0};
+
+const TransformPart kCounting("Counting", "depends on the calls before", [](Section&) {
+  return [](Picture& picture) { picture.bytes()[0] = ++calls; };
 });
 
 }  // namespace

@@ -104,6 +104,50 @@ TEST_F(OwnTransformsProgram, AreChecked) {
   EXPECT_NE(name.find("did you mean 'RandomSpeckle'?"), std::string::npos) << name;
 }
 
+/// The one line of an error of --check.
+std::string refusal(const Outcome& checked) {
+  EXPECT_EQ(checked.status, 2) << checked.out;
+  EXPECT_EQ(text_count(checked.err, "\n"), 1) << checked.err;
+  return checked.err;
+}
+
+TEST_F(OwnTransformsProgram, AreTriedOnOnePicture) {
+  const std::string key = "train.dataset.transform_pipeline: ";
+  const auto broken = refusal(train(with("Broken: ", "--check")));
+  EXPECT_NE(broken.find(key + "kinds/kind"), std::string::npos) << broken;
+  EXPECT_NE(broken.find(".png: the transform Broken failed: no such row"), std::string::npos)
+      << broken;
+  const auto refusing = refusal(train(with("Refusing: ", "--check")));
+  EXPECT_NE(refusing.find(key + "sample 0 cannot be used: kinds/kind"), std::string::npos)
+      << refusing;
+  EXPECT_NE(refusing.find(".png: Refusing: it never fits; nor could 10 others"), std::string::npos)
+      << refusing;
+  const auto counting = refusal(train(with("RandomSpeckle: }, {Counting: ", "--check")));
+  EXPECT_NE(counting.find(key + "sample 0 is another picture when it is made again: "
+                                "RandomSpeckle, Counting must depend on"),
+            std::string::npos)
+      << counting;
+  const auto in_eval = with("RandomSpeckle: ", "--check") + "eval.dataset.transform_pipeline=";
+  const auto eval = refusal(train(in_eval + "\"[{Broken: }, {NormalizeImage: }]\""));
+  EXPECT_NE(eval.find("eval.dataset.transform_pipeline: kinds/kind"), std::string::npos) << eval;
+  const auto unusable = train(in_eval + "\"[{Refusing: }, {NormalizeImage: }]\"");
+  EXPECT_EQ(unusable.status, 0) << "another evaluation may have usable ones";
+  EXPECT_EQ(text_count(unusable.err, ".png: Refusing: it never fits\n"), 1) << unusable.err;
+  const auto missing = train(with("Broken: ", "--check") + "train.dataset.data_dir=nowhere");
+  EXPECT_EQ(missing.status, 0) << "there is no picture to try: " << missing.err;
+}
+
+TEST_F(OwnTransformsOfRecords, AreTriedOnOneImage) {
+  const std::string key = "train.dataset.transform_pipeline: data: image 0: ";
+  const auto broken = refusal(train(with("Broken: ", "--check")));
+  EXPECT_NE(broken.find(key + "the transform Broken failed: no such row"), std::string::npos)
+      << broken;
+  const auto halving = refusal(train(with("Halving: ", "--check")));
+  EXPECT_NE(halving.find(key + "the transform Halving made 16 x 16 pixels of 32 x 32: only "),
+            std::string::npos)
+      << halving;
+}
+
 TEST_F(OwnTransformsProgram, FaultsNameThePicture) {
   const auto picky = train(with("Picky: ") + "train.ckpt_save_dir=picky");
   ASSERT_EQ(picky.status, 0) << picky.err;

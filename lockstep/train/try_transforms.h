@@ -1,0 +1,30 @@
+#pragma once
+// For --check: a fault of a transform of one's own shows before training.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/batch.h"
+#include "lockstep/train/config/config.h"
+
+namespace lockstep {
+
+/// The sections whose data are there.
+struct TriedSections {
+  bool train = false;
+  bool eval = false;
+};
+/// Makes the data of section `train` or `eval`.
+using MakeBatches = std::function<std::unique_ptr<const BatchMaker>(bool training)>;
+
+/// Of each section whose transform_pipeline has a registered transform: makes the first sample,
+/// twice. Returns a line for each that is unusable.
+///
+/// Errors begin with the place and the key: kInvalidArgument if a transform fails, or if the two
+/// differ; those of the batch.
+std::vector<std::string> try_own_transforms(const Config& config, TriedSections sections,
+                                            const MakeBatches& make);
+
+}  // namespace lockstep
