@@ -37,6 +37,8 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -107,5 +109,35 @@ class RandomNumbers {
 using PlainTransform = std::function<void(Picture& picture)>;
 using RandomTransform = std::function<void(Picture& picture, RandomNumbers& random)>;
 using PictureTransform = std::variant<PlainTransform, RandomTransform>;
+
+/// `function` as one of the two, for TransformPart. Functions that could not work do not compile.
+template <typename Function>
+PictureTransform picture_transform(Function function) {
+  constexpr bool takes_one = std::is_invocable_v<Function&, Picture&>;
+  constexpr bool takes_two = std::is_invocable_v<Function&, Picture&, RandomNumbers&>;
+  constexpr bool copies = std::is_invocable_v<Function&, Picture> ||
+                          std::is_invocable_v<Function&, Picture, RandomNumbers&>;
+  constexpr bool stays = std::is_invocable_v<const Function&, Picture&> ||
+                         std::is_invocable_v<const Function&, Picture&, RandomNumbers&>;
+  static_assert(takes_one || takes_two,
+                "a transform must take (lockstep::Picture&), or (lockstep::Picture&, "
+                "lockstep::RandomNumbers&)");
+  static_assert(!copies,
+                "a transform must take its picture as lockstep::Picture&, not as a copy or const: "
+                "it changes that picture");
+  static_assert(stays || !(takes_one || takes_two),
+                "a transform must not be mutable: several threads call it at the same time");
+  if constexpr (takes_one) {
+    static_assert(std::is_void_v<std::invoke_result_t<Function&, Picture&>>,
+                  "a transform must return nothing: it changes the picture that it gets");
+  } else if constexpr (takes_two) {
+    static_assert(std::is_void_v<std::invoke_result_t<Function&, Picture&, RandomNumbers&>>,
+                  "a transform must return nothing: it changes the picture that it gets");
+  }
+  return PictureTransform(std::move(function));
+}
+inline PictureTransform picture_transform(PictureTransform function) {
+  return function;
+}
 
 }  // namespace lockstep

@@ -351,11 +351,20 @@ using NetworkPart = RegisteredPart<NetworkMaker, networks>;
 using LossPart = RegisteredPart<LossFunction, losses>;
 using MetricPart = RegisteredPart<MetricMaker, metrics>;
 using DatasetPart = RegisteredPart<DatasetMaker, datasets>;
-/// `Name: {settings}` in transform_pipeline: see picture.h. A built-in name is an error once a file
-/// has it.
-using TransformPart = RegisteredPart<PictureTransform, transforms>;
 using OptimizerPart = RegisteredPart<OptimizerOfGroups, optimizers>;
 using SchedulePart = RegisteredPart<Schedule, schedules>;
 using CallbackPart = RegisteredPart<CallbackMaker, callbacks>;
+
+/// `Name: {settings}` in transform_pipeline: see picture.h. A built-in name is an error once a file
+/// has it. `read`: a function of (Section&) that returns a function of a picture; the latter's form
+/// is checked when it is compiled.
+struct TransformPart : RegisteredPart<PictureTransform, transforms> {
+  template <typename Read>
+  TransformPart(std::string name, std::string about, Read read)
+      : RegisteredPart(std::move(name), std::move(about),
+                       [read = std::move(read)](Section& settings) mutable -> PictureTransform {
+                         return picture_transform(read(settings));
+                       }) {}
+};
 
 }  // namespace lockstep
