@@ -285,7 +285,9 @@ MadePicture PicturePipeline::apply(const cv::Mat& picture, int64_t epoch, int64_
 MadePicture PicturePipeline::apply(const Undecoded& picture, int64_t epoch, int64_t index) const {
   Applied applied(picture, reduced_,
                   Philox(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index)));
-  for (const auto& step : steps_) std::visit(applied, step);
+  for (const auto& step : steps_) {
+    run_transform(picture_step_name(step), [&] { std::visit(applied, step); });
+  }
   MadePicture made = applied.take();
   if (output_ && made.pixels.size() != *output_) refuse_size(made.pixels.size(), *output_);
   return made;

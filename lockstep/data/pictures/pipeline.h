@@ -42,8 +42,8 @@ class PicturePipeline {
   std::optional<cv::Size> output() const { return output_; }
 
   /// `picture`: 8-bit RGB. Errors: kInvalidArgument if RandomCrop is larger than the padded
-  /// picture; those of apply_own_step(); TransformFailed if a registered step changed a size that
-  /// none behind it fixes.
+  /// picture; those of apply_own_step(); TransformFailed, with the step's name, for any other
+  /// exception of a step, and if a registered one changed a size that none behind it fixes.
   MadePicture apply(const cv::Mat& picture, int64_t epoch, int64_t index) const;
   /// The same of a picture that is not decoded yet.
   MadePicture apply(const Undecoded& picture, int64_t epoch, int64_t index) const;

@@ -196,6 +196,23 @@ std::string picture_step_about(const std::string& name) {
   return found == std::end(kStepMakers) ? "" : found->about;
 }
 
+std::string_view picture_step_name(const PictureStep& step) {
+  if (const auto* own = std::get_if<OwnTransform>(&step)) return own->name;
+  constexpr std::array<std::string_view, std::variant_size_v<PictureStep> - 1> kInOrder = {
+      "Resize",
+      "CenterCrop",
+      "RandomCrop",
+      "RandomResizedCrop",
+      "RandomHorizontalFlip",
+      "RandomVerticalFlip",
+      "ColorJitter",
+      "RandAugment",
+      "TrivialAugmentWide",
+      "Normalize",
+      "RandomErasing"};
+  return kInOrder.at(step.index());
+}
+
 PictureStep make_picture_step(const TransformSpec& spec) {
   for (const auto& maker : kStepMakers) {
     if (spec.name != maker.name) continue;

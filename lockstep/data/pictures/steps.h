@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -100,6 +101,8 @@ const std::vector<std::string>& picture_step_names();
 TransformArguments picture_step_arguments();
 /// What one of them does, in a line.
 std::string picture_step_about(const std::string& name);
+/// The name of a step; Normalize for NormalizeImage, too.
+std::string_view picture_step_name(const PictureStep& step);
 
 /// The step that `spec` describes; missing arguments have their defaults. Errors: kInvalidArgument
 /// for an unknown name or argument (with the nearest known one) and for impossible values.

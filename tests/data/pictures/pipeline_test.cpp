@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <stdexcept>
 
 #include "lockstep/data/pictures/resample.h"
 #include "tests/data/pictures/drawn.h"
@@ -281,6 +282,27 @@ TEST(PictureSteps, JitterOfOneNumberIsARangeAroundNoChange) {
   EXPECT_EQ(jitter.contrast, std::pair(0.0, 3.0));
   EXPECT_EQ(jitter.saturation, std::pair(0.5, 0.9));
   EXPECT_EQ(jitter.hue, std::pair(-0.1, 0.1));
+}
+
+TEST(PicturePipeline, AnExceptionThatIsNoErrorHasTheStepsName) {
+  const PicturePipeline pipeline({CenterCrop{{2, 2}}, RandomHorizontalFlip{1}}, 7);
+  const Undecoded short_of_memory = [](const ocr::ChoosePart&) -> cv::Mat {
+    throw std::length_error("no room");
+  };
+  try {
+    pipeline.apply(short_of_memory, 0, 0);
+    ADD_FAILURE() << "no failure";
+  } catch (const TransformFailed& failure) {
+    EXPECT_STREQ(failure.what(), "the transform CenterCrop failed: no room");
+  }
+}
+
+TEST(PictureSteps, HaveTheNamesOfTheConfiguration) {
+  for (const auto& name : picture_step_names()) {
+    const bool sized = name.ends_with("Crop") || name == "Resize";
+    const auto step = make_picture_step({name, sized ? Args{{"size", {4}}} : Args{}});
+    EXPECT_EQ(picture_step_name(step), name == "NormalizeImage" ? "Normalize" : name);
+  }
 }
 
 }  // namespace
