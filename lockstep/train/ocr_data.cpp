@@ -10,6 +10,7 @@
 #include "lockstep/ocr/data/order.h"
 #include "lockstep/ocr/data/synth_text_dataset.h"
 #include "lockstep/ocr/transforms/pipeline.h"
+#include "lockstep/train/try_transforms.h"
 
 namespace lockstep {
 namespace {
@@ -137,18 +138,24 @@ std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool tr
 }
 
 CheckedData check_ocr_data(const Config& config, int64_t planes) {
-  const auto count = [&](const DatasetConfig& dataset, bool training) {
-    return make_ocr_samples(dataset, config.system.seed, training)->size();
+  const int64_t seed = config.system.seed;
+  const auto samples_of = [&](bool training) {
+    return make_ocr_samples(training ? config.train.dataset : config.eval->dataset, seed, training);
   };
   CheckedData data;
   data.image_elements = planes * pixels_of(config.train.dataset.pipeline);
   std::string why;
-  const auto samples = count_if_there([&] { return count(config.train.dataset, true); }, why);
+  const auto samples = count_if_there([&] { return samples_of(true)->size(); }, why);
   data.samples = samples.value_or(config.train.loader.batch_size);
   if (!samples) data.note = fmt::format(", a guess, because: {}", why);
-  if (config.eval && !count_if_there([&] { return count(config.eval->dataset, false); }, why)) {
-    data.note += fmt::format("; to evaluate: {}", why);
+  bool evaluates = false;
+  if (config.eval) {
+    evaluates = count_if_there([&] { return samples_of(false)->size(); }, why).has_value();
+    if (!evaluates) data.note += fmt::format("; to evaluate: {}", why);
   }
+  data.warnings = try_own_transforms(config, {samples.has_value(), evaluates}, [&](bool training) {
+    return ocr_batches(samples_of(training), OcrColumns::kGroundTruth, static_cast<uint64_t>(seed));
+  });
   return data;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <utility>
+#include <variant>
 
 #include "lockstep/base/transform_failed.h"
 #include "lockstep/error.h"
@@ -15,7 +16,7 @@ namespace {
 /// The registered transforms of a pipeline.
 struct OwnSteps {
   std::vector<std::string> names;
-  std::string where;  ///< Of the first one.
+  std::string where;  ///< Of the first one; of text: of the data set.
 };
 
 OwnSteps own_steps(const DatasetConfig& dataset) {
@@ -24,6 +25,12 @@ OwnSteps own_steps(const DatasetConfig& dataset) {
     if (!item.own) continue;
     if (own.names.empty()) own.where = item.where;
     own.names.push_back(item.name);
+  }
+  for (const auto& step : dataset.pipeline) {
+    const auto* pixels = std::get_if<ocr::OwnPixels>(&step);
+    if (pixels == nullptr) continue;
+    own.where = dataset.where;
+    own.names.push_back(pixels->name);
   }
   return own;
 }

@@ -99,6 +99,67 @@ TEST_F(TextTraining, ARecogniserHasTheSameBitsOnOneTwoAndFourRanks) {
   }
 }
 
+TEST_F(TextTraining, OwnTransformsOfADetectorShowNeitherRanksNorWorkers) {
+  const auto with = [](const std::string& item, int workers) {
+    return fmt::format(
+        "model.neck.out_channels=32 train.loader.num_workers={} train.ckpt_save_dir=out_{}_{} "
+        "train.dataset.transform_pipeline='[{{DecodeImage: {{img_mode: RGB}}}}, {{{}}}, "
+        "{{DetLabelEncode: }}, {{RandomCropWithBBox: {{crop_size: [64, 64], p: 1.0}}}}, "
+        "{{ValidatePolygons: }}, {{ShrinkBinaryMap: {{min_text_size: 3}}}}, {{BorderMap: }}, "
+        "{{NormalizeImage: }}, {{ToCHWImage: }}]' --plugin {}/lockstep_own_transforms.so",
+        workers, item.size(), workers, item, bin_dir());
+  };
+  const std::string config = "det/dbnet/db_r18_synth.yaml";
+  const auto one = train(config, 1, with("RandomSpeckle: {most: 60}", 1));
+  EXPECT_EQ(one.weights.size(), 16u);
+  const auto two = train(config, 2, with("RandomSpeckle: {most: 60}", 3));
+  EXPECT_EQ(two.weights, one.weights);
+  EXPECT_EQ(two.figures, one.figures);
+  const auto less = train(config, 1, with("RandomSpeckle: {most: 1}", 1));
+  EXPECT_NE(less.weights, one.weights) << "the setting counts";
+}
+
+TEST_F(TextTraining, OwnTransformsOfARecogniserShowNeitherRanksNorWorkers) {
+  const auto with = [](const std::string& item, int workers) {
+    return fmt::format(
+        "model.neck.hidden_size=16 train.loader.num_workers={} train.ckpt_save_dir=out_{}_{} "
+        "train.dataset.transform_pipeline='[{{DecodeImage: }}, {{RecCTCLabelEncode: }}, {{{}}}, "
+        "{{RecResizeImg: {{image_shape: [32, 100], padding: False}}}}, {{NormalizeImage: "
+        "{{bgr_to_rgb: True, mean: [127, 127, 127], std: [127, 127, 127]}}}}, {{ToCHWImage: }}]' "
+        "--plugin {}/lockstep_own_transforms.so",
+        workers, item.size(), workers, item, bin_dir());
+  };
+  const std::string config = "rec/crnn/crnn_vgg7_synth.yaml";
+  const auto one = train(config, 1, with("RandomSpeckle: {most: 60}", 1));
+  EXPECT_EQ(one.weights.size(), 16u);
+  const auto two = train(config, 2, with("RandomSpeckle: {most: 60}", 3));
+  EXPECT_EQ(two.weights, one.weights);
+  EXPECT_EQ(two.figures, one.figures);
+  const auto less = train(config, 1, with("RandomSpeckle: {most: 1}", 1));
+  EXPECT_NE(less.weights, one.weights) << "the setting counts";
+}
+
+TEST_F(TextTraining, OwnTransformsAreTriedBeforeTraining) {
+  const auto checked = [&](const std::string& item) {
+    return shell(fmt::format(
+        "! lockstep train --check -c {} --plugin {}/lockstep_own_transforms.so -o "
+        "train.dataset.dataset_root=data eval.dataset.dataset_root=data "
+        "train.dataset.transform_pipeline='[{{DecodeImage: }}, {{RecCTCLabelEncode: }}, {{{}: }}, "
+        "{{RecResizeImg: {{image_shape: [32, 100]}}}}, {{NormalizeImage: }}, {{ToCHWImage: }}]'",
+        (source_dir() / "configs/rec/crnn/crnn_vgg7_synth.yaml").string(), bin_dir(), item));
+  };
+  const auto broken = checked("Broken");
+  EXPECT_TRUE(std::regex_match(
+      broken, std::regex("lockstep train: error: [^\n]*: train\\.dataset\\.transform_pipeline: "
+                         "[^\n]*word_[0-9]*\\.[a-z]*\\): the transform Broken failed: no such "
+                         "row\n")))
+      << broken;
+  const auto halving = checked("Halving");
+  EXPECT_NE(halving.find(": only pictures in files of a classifier may change their size\n"),
+            std::string::npos)
+      << halving;
+}
+
 /// Converts the scenes of a MindOCR label file to SynthText's format.
 void write_synth_text(const fs::path& label_file, const fs::path& mat) {
   std::vector<matvar_t*> names, words, boxes;

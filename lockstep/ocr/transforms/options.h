@@ -5,9 +5,13 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
+#include <string>
 #include <variant>
 
+#include "lockstep/base/philox.h"
 #include "lockstep/ocr/options.h"
 
 namespace lockstep::ocr {
@@ -124,10 +128,19 @@ struct Rotate90IfVertical {
   bool counterclockwise = true;
 };
 
+/// A transform of a program's own. It keeps the picture's size, so that regions stay where they
+/// are.
+struct OwnPixels {
+  std::string name;
+  bool bgr = true;  ///< The order of the picture's channels.
+  /// Changes 8-bit RGB pixels, row by row from the top: 3 * width * height bytes.
+  std::function<void(std::span<uint8_t> pixels, int width, int height, Philox& draws)> change;
+};
+
 using Transform =
     std::variant<DecodeImage, NormalizeImage, ToCHWImage, RandomScale, RandomColorAdjust,
                  RandomRotate, RandomHorizontalFlip, DetLabelEncode, RandomCropWithBBox,
                  ValidatePolygons, ShrinkBinaryMap, BorderMap, DetResize, RecCTCLabelEncode,
-                 RecResizeImg, RecResizeNormForInfer, Rotate90IfVertical>;
+                 RecResizeImg, RecResizeNormForInfer, Rotate90IfVertical, OwnPixels>;
 
 }  // namespace lockstep::ocr

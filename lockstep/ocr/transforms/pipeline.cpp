@@ -1,9 +1,11 @@
 #include "lockstep/ocr/transforms/pipeline.h"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <type_traits>
 
+#include "lockstep/base/transform_failed.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/data/regions.h"
 #include "lockstep/ocr/text/dictionary.h"
@@ -13,6 +15,7 @@
 #include "lockstep/ocr/transforms/det_resize.h"
 #include "lockstep/ocr/transforms/det_targets.h"
 #include "lockstep/ocr/transforms/normalize.h"
+#include "lockstep/ocr/transforms/own_pixels.h"
 #include "lockstep/ocr/transforms/rec_image.h"
 
 namespace lockstep::ocr {
@@ -79,6 +82,16 @@ std::vector<WarpOptions> warps_from(const std::vector<Transform>& transforms, si
   return warps;
 }
 
+/// "RandomRotate, RandomCropWithBBox": the names of `count` transforms from `begin` on.
+std::string names_of(const std::vector<Transform>& transforms, size_t begin, size_t count) {
+  std::string names;
+  for (size_t i = begin; i < begin + count; ++i) {
+    if (i > begin) names += ", ";
+    names += transform_name(transforms[i]);
+  }
+  return names;
+}
+
 template <typename T>
 const T* transform_at(const std::vector<Transform>& transforms, size_t place) {
   return place < transforms.size() ? std::get_if<T>(&transforms[place]) : nullptr;
@@ -91,6 +104,17 @@ std::string describe(const Sample& sample) {
   return sample.label_source + " (" + sample.source + ")";
 }
 
+std::string_view transform_name(const Transform& transform) {
+  if (const auto* own = std::get_if<OwnPixels>(&transform)) return own->name;
+  constexpr std::array<std::string_view, std::variant_size_v<Transform> - 1> kInOrder = {
+      "DecodeImage",        "NormalizeImage",    "ToCHWImage",           "RandomScale",
+      "RandomColorAdjust",  "RandomRotate",      "RandomHorizontalFlip", "DetLabelEncode",
+      "RandomCropWithBBox", "ValidatePolygons",  "ShrinkBinaryMap",      "BorderMap",
+      "DetResize",          "RecCTCLabelEncode", "RecResizeImg",         "RecResizeNormForInfer",
+      "Rotate90IfVertical"};
+  return kInOrder.at(transform.index());
+}
+
 Pipeline::Pipeline(const std::vector<Transform>& transforms, uint64_t seed, bool training)
     : seed_(seed), training_(training) {
   for (size_t place = 0; place < transforms.size();) place += add_step(transforms, place);
@@ -100,9 +124,10 @@ size_t Pipeline::add_step(const std::vector<Transform>& transforms, size_t place
   const auto warps = warps_from(transforms, place);
   const auto* crop = transform_at<RandomCropWithBBox>(transforms, place + warps.size());
   if (crop != nullptr && !warps.empty()) {
-    steps_.emplace_back([warps, o = *crop, place](Sample& sample, const SampleDraws& draws) {
+    const auto warp = [warps, o = *crop, place](Sample& sample, const SampleDraws& draws) {
       warp_and_crop(warps, o, place, draws, sample);
-    });
+    };
+    steps_.push_back({names_of(transforms, place, warps.size() + 1), warp});
     return warps.size() + 1;
   }
   const auto* resize = transform_at<RecResizeImg>(transforms, place);
@@ -110,23 +135,25 @@ size_t Pipeline::add_step(const std::vector<Transform>& transforms, size_t place
   const auto* normalize = transform_at<NormalizeImage>(transforms, place + num_resizes);
   const auto* to_chw = transform_at<ToCHWImage>(transforms, place + num_resizes + 1);
   if (normalize == nullptr || to_chw == nullptr) {
-    steps_.push_back(make_step(transforms[place], place));
+    steps_.push_back({names_of(transforms, place, 1), make_step(transforms[place], place)});
     return 1;
   }
+  const auto name = names_of(transforms, place, num_resizes + 2);
   if (resize != nullptr) {
-    steps_.emplace_back([o = *resize, norm = *normalize](Sample& sample, const SampleDraws&) {
-      rec_resize_to_planar(o, norm, sample);
-    });
+    steps_.push_back({name, [o = *resize, norm = *normalize](Sample& sample, const SampleDraws&) {
+                        rec_resize_to_planar(o, norm, sample);
+                      }});
   } else {
-    steps_.emplace_back(
-        [o = *normalize](Sample& sample, const SampleDraws&) { normalize_to_planar(o, sample); });
+    steps_.push_back({name, [o = *normalize](Sample& sample, const SampleDraws&) {
+                        normalize_to_planar(o, sample);
+                      }});
   }
   return num_resizes + 2;
 }
 
-Pipeline::Step Pipeline::make_step(const Transform& transform, size_t place) const {
+Pipeline::CarryOut Pipeline::make_step(const Transform& transform, size_t place) const {
   return std::visit(
-      [this, place](const auto& options) -> Step {
+      [this, place](const auto& options) -> CarryOut {
         using Options = std::decay_t<decltype(options)>;
         if constexpr (std::is_same_v<Options, RecCTCLabelEncode>) {
           return [dictionary = std::make_shared<const Dictionary>(options.characters),
@@ -141,6 +168,11 @@ Pipeline::Step Pipeline::make_step(const Transform& transform, size_t place) con
           return [options, place](Sample& sample, const SampleDraws& draws) {
             Philox stream = draws.at(place);
             adjust_colour(options, sample, stream);
+          };
+        } else if constexpr (std::is_same_v<Options, OwnPixels>) {
+          return [options, place](Sample& sample, const SampleDraws& draws) {
+            Philox stream = draws.at(place);
+            change_pixels(options, sample, stream);
           };
         } else if constexpr (std::is_constructible_v<WarpOptions, Options>) {
           return [options, place](Sample& sample, const SampleDraws& draws) {
@@ -160,11 +192,19 @@ Pipeline::Step Pipeline::make_step(const Transform& transform, size_t place) con
 void Pipeline::apply(Sample& sample, int64_t epoch, int64_t index) const {
   const SampleDraws draws{seed_, epoch, index};
   try {
-    for (const auto& step : steps_) step(sample, draws);
+    for (const auto& step : steps_) {
+      run_transform(step.name, [&] {
+        try {
+          step.carry_out(sample, draws);
+        } catch (const cv::Exception& error) {  // from an image that passed all checks
+          throw Error(ErrorCode::kCorrupt, step.name + ": OpenCV: " + error.err);
+        }
+      });
+    }
   } catch (const Error& error) {
     throw Error(error.code(), describe(sample) + ": " + error.what());
-  } catch (const cv::Exception& error) {  // from an image that passed all checks
-    throw Error(ErrorCode::kCorrupt, describe(sample) + ": OpenCV: " + error.err);
+  } catch (const TransformFailed& error) {
+    throw TransformFailed(describe(sample) + ": " + error.what());
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/ocr/sample.h"
@@ -23,15 +24,20 @@ class Pipeline {
 
   /// Carries out all transforms on a sample loaded by an OcrDataset. Errors: kNotFound, kIo,
   /// kCorrupt, kInvalidArgument, beginning with describe() of the sample; the sample is then
-  /// invalid.
+  /// invalid. TransformFailed, with the transform's name behind that, for any other exception of
+  /// one.
   void apply(Sample& sample, int64_t epoch, int64_t index) const;
 
  private:
-  using Step = std::function<void(Sample&, const SampleDraws&)>;
+  using CarryOut = std::function<void(Sample&, const SampleDraws&)>;
+  struct Step {
+    std::string name;
+    CarryOut carry_out;
+  };
 
   /// Adds a step for the transform at `place`, or for several at once. Returns their number.
   size_t add_step(const std::vector<Transform>& transforms, size_t place);
-  Step make_step(const Transform& transform, size_t place) const;
+  CarryOut make_step(const Transform& transform, size_t place) const;
 
   std::vector<Step> steps_;
   uint64_t seed_;
@@ -40,5 +46,8 @@ class Pipeline {
 
 /// "det_gt.txt:17 (img_1.jpg)", or its known parts: the beginning of messages about a sample.
 std::string describe(const Sample& sample);
+
+/// As a configuration names it; DetResize for GridResize and ScalePadImage, too.
+std::string_view transform_name(const Transform& transform);
 
 }  // namespace lockstep::ocr

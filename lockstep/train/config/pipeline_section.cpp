@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
+#include <variant>
 
+#include "lockstep/data/own_transform.h"
 #include "lockstep/train/config/sections.h"
 
 namespace lockstep {
@@ -304,18 +307,72 @@ std::vector<Transform> read_iaa_augment(Section& args) {
   return items;
 }
 
+const std::vector<std::string>& known_names() {
+  static const auto names = [] {
+    std::vector<std::string> all = {kImgaug};
+    for (const auto& [name, reader] : kReaders) all.push_back(name);
+    return all;
+  }();
+  return names;
+}
+
+[[noreturn]] void refuse_random(const Section& item, const std::string& name) {
+  item.fail(name, "is random, and this pipeline may not be");
+}
+
+/// A built-in transform.
 std::vector<Transform> read_item(Section item, const std::string& name, DataUse use) {
-  for (const auto& [known, reader] : kReaders) item.any(known);
-  item.any(kImgaug);
-  item.finish();
   if (use != DataUse::kTrain && (name.starts_with("Random") || name == kImgaug)) {
-    item.fail(name, "is random, and this pipeline may not be");
+    refuse_random(item, name);
   }
   Section args = item.section(name);
   auto items =
       name == kImgaug ? read_iaa_augment(args) : std::vector<Transform>{kReaders.at(name)(args)};
   args.finish();
   return items;
+}
+
+/// The picture after the items so far.
+struct PictureSoFar {
+  bool bgr = true;
+  std::string floats_by{};  ///< The item that made other numbers than bytes of its pixels.
+
+  void follow(const Transform& item, const std::string& name) {
+    const auto* decode = std::get_if<ocr::DecodeImage>(&item);
+    if (decode != nullptr) bgr = decode->img_mode == ocr::ImageMode::kBgr;
+    if (decode != nullptr && decode->to_float32) floats_by = "to_float32 of DecodeImage";
+    if (std::holds_alternative<ocr::NormalizeImage>(item) ||
+        std::holds_alternative<ocr::RecResizeNormForInfer>(item) ||
+        std::holds_alternative<ocr::ToCHWImage>(item)) {
+      floats_by = name;
+    }
+  }
+};
+
+/// A registered transform for pictures of text.
+ocr::OwnPixels own_pixels(const OwnPart<PictureTransform>& part, bool bgr) {
+  // A copy of the variant itself is uninitialised in the eyes of g++ 12.
+  const auto with_name = [&](const auto& make) { return OwnTransform{part.name, make}; };
+  return {part.name, bgr,
+          [own = std::visit(with_name, part.make)](std::span<uint8_t> pixels, int width, int height,
+                                                   Philox& draws) {
+            Picture picture(width, height);
+            std::copy(pixels.begin(), pixels.end(), picture.bytes().begin());
+            apply_in_size(own, picture, draws);
+            std::copy(picture.bytes().begin(), picture.bytes().end(), pixels.begin());
+          }};
+}
+
+ocr::OwnPixels checked_own(const Section& item, const OwnPart<PictureTransform>& part,
+                           const PictureSoFar& picture, DataUse use) {
+  if (use != DataUse::kTrain && std::holds_alternative<RandomTransform>(part.make)) {
+    refuse_random(item, part.name);
+  }
+  if (!picture.floats_by.empty()) {
+    item.fail(part.name,
+              fmt::format("must stand before {}: it changes pixels of 8 bits", picture.floats_by));
+  }
+  return own_pixels(part, picture.bgr);
 }
 
 }  // namespace
@@ -326,12 +383,19 @@ std::vector<Transform> read_ocr_pipeline(Section& section, DataUse use) {
   if (!section.has(key)) section.missing(key, "is missing: a list of transforms");
   if (node->kind != Node::Kind::kList) section.fail(key, "must be a list");
   std::vector<Transform> pipeline;
+  PictureSoFar picture;
   for (Node& node_of_item : node->items) {
     Section item(node_of_item, section.name_of(key), section.settings());
     if (node_of_item.entries.size() != 1) {
       section.fail(key, "must hold items of the form 'Name: {arguments}'");
     }
-    for (auto& one : read_item(item, node_of_item.entries[0].key, use)) {
+    const std::string name = node_of_item.entries[0].key;
+    if (const auto own = read_own_transform(item, name, known_names())) {
+      pipeline.emplace_back(checked_own(item, *own, picture, use));
+      continue;
+    }
+    for (auto& one : read_item(item, name, use)) {
+      picture.follow(one, name);
       pipeline.push_back(std::move(one));
     }
   }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "lockstep/base/philox.h"
+#include "lockstep/base/transform_failed.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/config/overrides.h"
@@ -26,6 +30,10 @@ const TransformPart kBuiltInName("CenterCrop", "another one",
                                  [](Section&) { return [](Picture&) {}; });
 const TransformPart kNothing("Nothing", "has no function",
                              [](Section&) { return PictureTransform(PlainTransform()); });
+
+const TransformPart kShrinking("Shrinking", "leaves one pixel", [](Section&) {
+  return [](Picture& picture) { picture = Picture(1, 1); };
+});
 
 constexpr auto kOwnPictures = R"(model:
   type: cls
@@ -119,6 +127,90 @@ TEST(OwnTransforms, AreForSmallImagesToo) {
     const auto set = "train.dataset={data_dir: d, transform_pipeline: [{" + item + ": }]}";
     EXPECT_THROW(read_own_pictures({set}), Error) << item;
   }
+}
+
+constexpr auto kOwnDetector = R"(model:
+  type: det
+  backbone: {name: det_resnet18, pretrained: False}
+  neck: {name: DBFPN}
+  head: {name: DBHead}
+train:
+  ckpt_save_dir: out
+  dataset:
+    type: DetDataset
+    data_dir: images
+    label_file: gt.txt
+    transform_pipeline:
+      - DecodeImage: {img_mode: RGB}
+      - DetLabelEncode:
+      - RandomGrain: {most: 5}
+      - RandomCropWithBBox: {p: 1.0}
+      - ShrinkBinaryMap:
+      - BorderMap:
+      - NormalizeImage:
+      - ToCHWImage:
+  loader: {batch_size: 2}
+eval:
+  dataset:
+    type: DetDataset
+    data_dir: images
+    label_file: gt.txt
+    transform_pipeline: [{DecodeImage: }, {RandomlyNamed: }, {Shrinking: }, {DetLabelEncode: },
+                         {DetResize: }, {NormalizeImage: }, {ToCHWImage: }]
+  loader: {batch_size: 1}
+)";
+
+Config read_own_detector(const std::vector<std::string>& overrides = {}) {
+  Node tree = parse_yaml(kOwnDetector, "d.yaml");
+  apply_overrides(tree, overrides);
+  return read_config(std::move(tree));
+}
+
+TEST(OwnTransforms, AreForPicturesOfTextToo) {
+  const auto config = read_own_detector();
+  const auto& grain = std::get<ocr::OwnPixels>(config.train.dataset.pipeline.at(2));
+  EXPECT_EQ(grain.name, "RandomGrain");
+  EXPECT_FALSE(grain.bgr);
+  std::vector<uint8_t> pixels(12, 200);
+  Philox draws(1, 2, 3), same(1, 2, 3);
+  grain.change(pixels, 2, 2, draws);
+  EXPECT_EQ(pixels[0], same.below(5));
+  EXPECT_EQ(std::count(pixels.begin(), pixels.end(), 200), 11);
+  EXPECT_TRUE(std::get<ocr::OwnPixels>(config.eval->dataset.pipeline.at(1)).bgr)
+      << "as DecodeImage makes it unless told";
+  const auto& shrinking = std::get<ocr::OwnPixels>(config.eval->dataset.pipeline.at(2));
+  try {
+    shrinking.change(pixels, 2, 2, draws);
+    ADD_FAILURE() << "no failure";
+  } catch (const TransformFailed& failure) {
+    EXPECT_STREQ(failure.what(),
+                 "the transform Shrinking made 1 x 1 pixels of 2 x 2: only pictures in files of a "
+                 "classifier may change their size");
+  }
+}
+
+TEST(OwnTransforms, OfTextAreRefusedInOneLine) {
+  const auto refused = [](const std::string& section, const std::string& items) -> std::string {
+    try {
+      read_own_detector({section + ".dataset.transform_pipeline=[{DecodeImage: }, " + items + "]"});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "no error";
+  };
+  const auto expect = [&](const std::string& said, const std::string& part) {
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  };
+  expect(
+      refused("train", "{NormalizeImage: }, {RandomGrain: }"),
+      "train.dataset.transform_pipeline.RandomGrain must stand before NormalizeImage: it changes "
+      "pixels of 8 bits");
+  expect(refused("eval", "{RandomGrain: }"),
+         "eval.dataset.transform_pipeline.RandomGrain is random, and this pipeline may not be");
+  expect(refused("train", "{RandomGrian: }"), "RandomGrian', did you mean 'RandomGrain'?");
+  expect(refused("train", "{RandomGrain: {most: 999}}"),
+         "RandomGrain.most must be a whole number from 1 to 255, not '999'");
 }
 
 TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
