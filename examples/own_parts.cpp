@@ -1,5 +1,5 @@
 // A data set, a network, a loss and a metric of one's own under the command line of
-// `lockstep train`; examples/own_parts.yaml names them. And a transform, for pictures in files.
+// `lockstep train`; examples/own_parts.yaml names them. And a transform of pictures.
 //
 // Points of the plane lie on two spirals: which of the two? As a shared library, this file works
 // with the ready program, too: lockstep train --plugin libown_parts_plugin.so.

@@ -1,5 +1,5 @@
 #pragma once
-// A picture on its way to a classifier, for transforms of one's own.
+// A picture on its way to a network, for transforms of one's own.
 //
 // Use:
 //   const lockstep::TransformPart kNegative("Negative", "dark for light", [](lockstep::Section&) {
@@ -9,27 +9,32 @@
 //   });
 //
 // A transform registers as other parts do (registry.h), and the transform_pipeline of a file names
-// it among the built-in ones: `- Negative:`. It is for pictures in files: ImageFolderDataset,
-// ImageListDataset and WebDataset, and PredictDataset for what was trained on these.
+// it among the built-in ones: `- Negative:`. It is for all built-in data sets, of pictures in
+// files, of small images and of text (`det`, `rec`), and for PredictDataset.
 //
 // The function gets the picture of one sample, decoded, after the items before it and before those
-// behind it. All of them come before the conversion to floats, so before Normalize.
+// behind it. It must stand before the conversion to floats, so before Normalize or NormalizeImage,
+// and of small images before Resize, too. A grey small image has three equal channels here; a
+// network's input of one channel takes no transforms of one's own.
 //
 // Threads: the loader's threads call one function at the same time, each with a picture of its own.
-// So it must not change what it captures, nor anything else that is shared: no `mutable` lambda.
+// So it must not change what it captures, nor anything else that is shared. A `mutable` lambda does
+// not compile, nor one that takes a copy of its picture, or returns something.
 //
 // Randomness: the second parameter makes a transform random. Its numbers depend on system.seed, the
 // epoch and the sample alone, so neither ranks nor threads nor a resume show. A function without it
 // must give the same result for the same picture. A random transform is an error in `eval` and
 // `predict`, as built-in ones are.
 //
-// Size: a function may change it. If one of Resize [height, width], CenterCrop, RandomCrop and
-// RandomResizedCrop stands before, another one must then stand behind. `predict` and `export` need
-// one of them in any case.
+// Size: a function must keep it, so that regions of text stay in their places. Only pictures in
+// files of a classifier may change it. If Resize [height, width], CenterCrop, RandomCrop or
+// RandomResizedCrop stands before, another one of these must then stand behind. `predict` and
+// `export` need one of them in any case.
 //
 // Errors: an Error means that this picture is unusable, as if its file were damaged. A line of the
 // log has the file and the text; in training another sample replaces it, in evaluation it is left
-// out. Any other exception is a fault of the function. It ends the run, and names the file, too.
+// out. Any other exception is a fault of the function, and so is another size. It ends the run, and
+// names the file, too. `lockstep train --check` makes one sample, to find faults before.
 
 #include <cstddef>
 #include <cstdint>
