@@ -198,21 +198,21 @@ TEST(Loader, RefusesWhatIsOutOfRange) {
   EXPECT_THROW(image_batches(data, ImageTransform({}, {3, 8, 8}, 0)), Error);
 }
 
-/// Images of FakeImages; those whose pixels are multiples of four are refused, and 99 is a fault.
-std::unique_ptr<const BatchMaker> picky_batches(BadSample bad) {
+/// `size` images of FakeImages. Multiples of four are refused; 99 is a fault of the transform.
+std::unique_ptr<const BatchMaker> picky_batches(BadSample bad, int64_t size) {
   const OwnTransform picky{"Picky", [](Picture& picture) {
                              const int byte = picture.bytes()[0];
                              if (byte == 99) throw std::out_of_range("no such row");
                              if (byte % 4 != 0) return;
                              throw Error(ErrorCode::kInvalidArgument, "a multiple of four");
                            }};
-  const auto data = std::make_shared<FakeImages>(100);
+  const auto data = std::make_shared<FakeImages>(size);
   return image_batches(data, ImageTransform({picky}, data->shape(), 11), {"there", bad, 11});
 }
 
 TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsReplacedInTraining) {
   const std::vector<int64_t> order = {5, 8, 6, 12};
-  const auto batch = picky_batches(BadSample::kReplaced)->make({0, order, 3});
+  const auto batch = picky_batches(BadSample::kReplaced, 99)->make({0, order, 3});
   EXPECT_EQ(batch.valid, 3);
   ASSERT_EQ(batch.faults.size(), 2U);
   EXPECT_EQ(batch.faults[0].find("sample 8 cannot be used: there: image 8: Picky: a multiple of "
@@ -231,7 +231,7 @@ TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsReplacedInTraining) {
 }
 
 TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsLeftOutInEvaluation) {
-  const auto maker = picky_batches(BadSample::kLeftOut);
+  const auto maker = picky_batches(BadSample::kLeftOut, 99);
   const std::vector<int64_t> order = {8, 5, 6, 7};
   const auto batch = maker->make({0, order, 3});
   EXPECT_EQ(batch.valid, 2);
@@ -249,7 +249,7 @@ TEST(ImageBatches, AFaultOfAnOwnTransformNamesTheImage) {
   const std::vector<int64_t> order = {5, 99};
   for (const auto bad : {BadSample::kReplaced, BadSample::kLeftOut}) {
     try {
-      picky_batches(bad)->make({0, order, 2});
+      picky_batches(bad, 100)->make({0, order, 2});
       ADD_FAILURE() << "no failure";
     } catch (const TransformFailed& failure) {
       EXPECT_STREQ(failure.what(), "there: image 99: the transform Picky failed: no such row");
