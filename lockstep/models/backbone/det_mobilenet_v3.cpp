@@ -38,7 +38,7 @@ constexpr MobileBlock kSmall[] = {
     {5, 576, 96, true, true, 1}, {5, 576, 96, true, true, 1},
 };
 
-nn::Conv2d pointwise(int64_t in, int64_t out, bool bias = false) {
+nn::Conv2d conv_1x1(int64_t in, int64_t out, bool bias = false) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, 1).bias(bias));
 }
 
@@ -80,7 +80,7 @@ void add_squeeze(nn::Sequential& layers, int64_t channels, bool v2) {
   if (!v2) {
     const int64_t reduced = round_to_8(static_cast<double>(channels) / 4);
     layers->push_back(std::make_shared<SqueezeExcite<nn::Conv2d>>(
-        pointwise(channels, reduced, /*bias=*/true), pointwise(reduced, channels, /*bias=*/true)));
+        conv_1x1(channels, reduced, /*bias=*/true), conv_1x1(reduced, channels, /*bias=*/true)));
   } else {
     const int64_t reduced = channels / 4;
     layers->push_back(std::make_shared<SqueezeExcite<nn::Linear>>(nn::Linear(channels, reduced),
@@ -96,7 +96,7 @@ class DetInvertedResidual final : public Model {
       : adds_(block.stride == 1 && in == out),
         layers_(register_module("layers", nn::Sequential())) {
     if (in != expanded || spec.always_expand) {
-      layers_->push_back(pointwise(in, expanded));
+      layers_->push_back(conv_1x1(in, expanded));
       layers_->push_back(nn::BatchNorm2d(expanded));
       add_activation(layers_, block.hard_swish);
     }
@@ -108,7 +108,7 @@ class DetInvertedResidual final : public Model {
     layers_->push_back(nn::BatchNorm2d(expanded));
     add_activation(layers_, block.hard_swish);
     if (block.squeezes) add_squeeze(layers_, expanded, spec.squeeze_v2);
-    layers_->push_back(pointwise(expanded, out));
+    layers_->push_back(conv_1x1(expanded, out));
     layers_->push_back(nn::BatchNorm2d(out));
   }
 
@@ -151,7 +151,7 @@ class DetMobileNetV3 final : public FeatureBackbone {
                                                                  out, block, spec));
       widths_.push_back(channels = out);
     }
-    add_stem(pointwise(channels, channels * 6));
+    add_stem(conv_1x1(channels, channels * 6));
     take(spec.out_stages);
   }
 
