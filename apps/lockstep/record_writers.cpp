@@ -1,9 +1,11 @@
 #include "apps/lockstep/record_writers.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <system_error>
 
@@ -20,6 +22,10 @@ constexpr uint64_t kFirstSpace = 0xEFFFFFFC;
 /// Whether process `pid` lives and has the file open; nothing if this user may not know. The number
 /// alone could by now belong to another process.
 std::optional<bool> has_open(int pid, const fs::path& path) {
+  // Of other users' processes /proc may show nothing at all (hidepid).
+  if (::kill(pid, 0) != 0 && errno == EPERM &&
+      ::access(fmt::format("/proc/{}", pid).c_str(), F_OK) != 0)
+    return std::nullopt;
   if (process_state(pid) == "dead") return false;
   std::error_code failure;
   fs::directory_iterator it(fmt::format("/proc/{}/fd", pid), failure);
@@ -35,10 +41,12 @@ std::optional<bool> has_open(int pid, const fs::path& path) {
 
 bool RecordWriters::look_at(FlightRecord& record, const fs::path& path) {
   const auto here = number_here(record, path);
-  if (!here) return false;
-  const std::optional<bool> lives = *here == 0 ? false : has_open(*here, path);
+  std::optional<bool> lives;
+  if (here) lives = *here == 0 ? false : has_open(*here, path);
   // Without a numbering the number is a guess, which only the open file confirms.
-  if (!lives || (!*lives && record.pid_space == 0)) return false;
+  if (lives && !*lives && record.pid_space == 0) lives.reset();
+  if (!lives && record.exit_code >= 0) lives = false;  // the record has its end
+  if (!lives) return false;
   if (*lives) record.pid = *here;
   record.process = *lives ? process_state(*here) : "dead";
   record.alive = record.process != "dead";

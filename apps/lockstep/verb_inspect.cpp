@@ -58,7 +58,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 struct Found {
   std::vector<FlightRecord> records;
   std::vector<std::string> failures;
-  std::vector<int> unseen;  ///< Ranks of this host that may be alive or dead: see RecordWriters.
+  std::set<int> unseen;  ///< Ranks of this host that may be alive or dead: see RecordWriters.
 
   /// Adds the record at `path`; returns it, or null if there is none.
   FlightRecord* load(const fs::path& path, const std::string& what) {
@@ -101,7 +101,7 @@ void add_records_in(const fs::path& folder, Found& found) {
     if (path.extension() != kFlightSuffix) continue;
     FlightRecord* const record = found.load(path, path.string());
     if (record == nullptr || record->host != host_name()) continue;
-    if (!writers.look_at(*record, path)) found.unseen.push_back(record->rank);
+    if (!writers.look_at(*record, path)) found.unseen.insert(record->rank);
   }
 }
 
@@ -129,7 +129,7 @@ void add_records_of(const std::set<pid_t>& roots, Found& found) {
       FlightRecord* const record = found.load(descriptor, fmt::format("process {}", each));
       if (record == nullptr) continue;
       if (!writers.look_at(*record, descriptor)) {
-        found.unseen.push_back(record->rank);
+        found.unseen.insert(record->rank);
       } else if (record->alive && !is_meant(record->pid)) {
         found.records.pop_back();
       }
@@ -269,7 +269,7 @@ int verb_inspect(const std::vector<std::string>& args) {
     log_info(
         fmt::format("{} may be alive or dead: processes of other containers and users are not "
                     "visible here",
-                    rank_words(found.unseen)));
+                    rank_words({found.unseen.begin(), found.unseen.end()})));
   }
   if (found.records.empty()) {
     throw Error(ErrorCode::kNotFound,

@@ -1,6 +1,7 @@
 #include "lockstep/progress.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -43,6 +44,16 @@ class Writing {
   bool begun_ = false;
 };
 
+/// When the work of this process began that the slot shows; 0: it shows none of this process. What
+/// else the slot shows is of a process that ended within its work, such as a killed program that
+/// ran in this worker before.
+std::atomic<int64_t> own_work_ns = 0;
+
+/// While the slot is marked.
+bool shows_own_work(const StepSlot& slot) {
+  return slot.work[0] != 0 && slot.work_ns == own_work_ns;
+}
+
 /// Ends the work that began at `begun_ns`, if the slot still shows it. False while another thread
 /// writes the slot.
 bool try_end_work(StepSlot* slot, int64_t begun_ns) {
@@ -50,6 +61,7 @@ bool try_end_work(StepSlot* slot, int64_t begun_ns) {
   if (!writing) return false;
   if (slot->work[0] == 0 || slot->work_ns != begun_ns) return true;  // such as a parent's, forked
   slot->work[0] = 0;
+  own_work_ns = 0;
   // A step that another thread reported meanwhile has taken its part of the time already.
   if (slot->stepped_ns != 0) slot->stepped_ns += now_ns() - std::max(begun_ns, slot->stepped_ns);
   return true;
@@ -88,7 +100,7 @@ void expect_steps() {
   if (slot == nullptr) return;
   slot->mark.store(kExpectsSteps, std::memory_order_relaxed);
   const Writing writing(slot);
-  if (writing) slot->work[0] = 0;  // of a program that ran in this worker before, and was killed
+  if (writing && !shows_own_work(*slot)) slot->work[0] = 0;
 }
 
 void report_step() {
@@ -116,8 +128,9 @@ ReportedWork::ReportedWork(std::string_view what) {
   StepSlot* slot = slot_for_reports();
   if (slot == nullptr || what.empty()) return;
   const Writing writing(slot);
-  if (!writing || slot->work[0] != 0) return;
+  if (!writing || shows_own_work(*slot)) return;
   begun_ns_ = slot->work_ns = now_ns();
+  own_work_ns = begun_ns_;
   slot->work[what.copy(slot->work, sizeof slot->work - 1)] = 0;
 }
 

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string_view>
 #include <thread>
 
 #include "lockstep/world/step_memory.h"
@@ -42,6 +43,28 @@ TEST(ReportedWork, OfTwoThreadsTheFirstIsShown) {
   const int64_t stepped_ns = slot->stepped_ns;
   std::thread([&] { second.reset(); }).join();
   EXPECT_EQ(slot->stepped_ns, stepped_ns) << "the time of both was left out already";
+}
+
+// As of a program that was killed within its work, and ran in the same worker before.
+TEST(ReportedWork, WorkOfAnotherProcessGivesWay) {
+  report_step({.step = 1});
+  StepSlot* const slot = slot_for_reports();
+  ASSERT_NE(slot, nullptr);
+  const auto leave = [&] {
+    slot->work[std::string_view("left").copy(slot->work, sizeof slot->work - 1)] = 0;
+    slot->work_ns = 1;
+  };
+  leave();
+  {
+    const ReportedWork own("upload");
+    EXPECT_STREQ(slot->work, "upload");
+    expect_steps();
+    EXPECT_STREQ(slot->work, "upload") << "it goes on";
+  }
+  EXPECT_STREQ(slot->work, "");
+  leave();
+  expect_steps();
+  EXPECT_STREQ(slot->work, "");
 }
 
 // A report is lost while another thread writes one.
