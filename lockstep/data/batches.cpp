@@ -83,9 +83,9 @@ class ImageBatches final : public BatchMaker {
       write_named(rows.epoch, index, row);
       return index;
     };
-    auto images =
-        make_usable<int64_t>(wanted.samples, size(), faults_.bad, faults_.seed, rows.epoch,
-                             make_row, [&](int64_t index) { return name(index); });
+    const int64_t among = faults_.among > 0 ? faults_.among : size();
+    auto images = make_usable<int64_t>(wanted.samples, among, faults_.bad, faults_.seed, rows.epoch,
+                                       make_row, [&](int64_t index) { return name(index); });
     made.faults = std::move(images.faults);
     if (!evaluates) return made;
     made.valid = std::ssize(images.samples);

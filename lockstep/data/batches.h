@@ -22,6 +22,7 @@ struct ImageFaults {
   std::string data = "the data set";  ///< For errors, such as "data/cifar10: image 17: ...".
   BadSample bad = BadSample::kReplaced;
   uint64_t seed = 0;  ///< Of replacements.
+  int64_t among = 0;  ///< Replacements are of the first so many images; 0: of all.
 };
 
 /// Batches of `data`, transformed; the one target is the labels, (N) int64. Errors:

@@ -233,10 +233,11 @@ std::unique_ptr<const BatchMaker> make_image_batches(const Config& config, bool 
   const DatasetConfig& dataset = training ? config.train.dataset : config.eval->dataset;
   const int64_t seed = config.system.seed;
   auto transform = make_image_transform(dataset, data->shape(), seed);
+  const int64_t used = samples_used(dataset, data->size());
   return image_batches(
       std::move(data), std::move(transform),
       {dataset.data_dirs.front().string(), training ? BadSample::kReplaced : BadSample::kLeftOut,
-       static_cast<uint64_t>(seed)});
+       static_cast<uint64_t>(seed), used});
 }
 
 int64_t count_images(const DatasetConfig& config) {

@@ -199,7 +199,7 @@ TEST(Loader, RefusesWhatIsOutOfRange) {
 }
 
 /// `size` images of FakeImages. Multiples of four are refused; 99 is a fault of the transform.
-std::unique_ptr<const BatchMaker> picky_batches(BadSample bad, int64_t size) {
+std::unique_ptr<const BatchMaker> picky_batches(BadSample bad, int64_t size, int64_t among = 0) {
   const OwnTransform picky{"Picky", [](Picture& picture) {
                              const int byte = picture.bytes()[0];
                              if (byte == 99) throw std::out_of_range("no such row");
@@ -207,7 +207,7 @@ std::unique_ptr<const BatchMaker> picky_batches(BadSample bad, int64_t size) {
                              throw Error(ErrorCode::kInvalidArgument, "a multiple of four");
                            }};
   const auto data = std::make_shared<FakeImages>(size);
-  return image_batches(data, ImageTransform({picky}, data->shape(), 11), {"there", bad, 11});
+  return image_batches(data, ImageTransform({picky}, data->shape(), 11), {"there", bad, 11, among});
 }
 
 TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsReplacedInTraining) {
@@ -227,6 +227,15 @@ TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsReplacedInTraining) {
     const auto byte = std::lround(batch.images[row][0][0][0].item<float>() * 255);
     EXPECT_NE(byte % 4, 0) << row;
     EXPECT_EQ(batch.targets[0][row].item<int64_t>(), byte % 10) << row;
+  }
+}
+
+TEST(ImageBatches, ReplacementsAreOfTheImagesThatAreUsed) {
+  const std::vector<int64_t> refused = {0, 4, 0, 4, 0, 4, 0, 4};
+  const auto batch = picky_batches(BadSample::kReplaced, 99, 6)->make({0, refused, 8});
+  EXPECT_EQ(batch.faults.size(), 8U);
+  for (int64_t row = 0; row < 8; ++row) {
+    EXPECT_LT(std::lround(batch.images[row][0][0][0].item<float>() * 255), 6) << row;
   }
 }
 

@@ -39,11 +39,16 @@ void check_steps(const std::vector<PictureStep>& steps) {
 }
 
 /// Only a registered step changes a size without a word to SizeAfter.
-[[noreturn]] void refuse_size(cv::Size made, cv::Size expected) {
+[[noreturn]] void refuse_size(const std::vector<PictureStep>& steps, cv::Size made,
+                              cv::Size expected) {
+  std::vector<std::string> own;
+  for (const auto& step : steps) {
+    if (const auto* found = std::get_if<OwnTransform>(&step)) own.push_back(found->name);
+  }
   throw TransformFailed(fmt::format(
-      "transform_pipeline: a transform of one's own changed the size, so the result has {} x {} "
-      "pixels, not {} x {}: behind it Resize [height, width] or CenterCrop is needed",
-      made.width, made.height, expected.width, expected.height));
+      "transform_pipeline: {} changed the size, so the result has {} x {} pixels, not {} x {}: "
+      "behind it Resize [height, width] or CenterCrop is needed",
+      fmt::join(own, " or "), made.width, made.height, expected.width, expected.height));
 }
 
 cv::Size cv_size(const PictureSize& size) {
@@ -289,7 +294,7 @@ MadePicture PicturePipeline::apply(const Undecoded& picture, int64_t epoch, int6
     run_transform(picture_step_name(step), [&] { std::visit(applied, step); });
   }
   MadePicture made = applied.take();
-  if (output_ && made.pixels.size() != *output_) refuse_size(made.pixels.size(), *output_);
+  if (output_ && made.pixels.size() != *output_) refuse_size(steps_, made.pixels.size(), *output_);
   return made;
 }
 

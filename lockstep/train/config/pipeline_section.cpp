@@ -332,6 +332,8 @@ std::vector<Transform> read_item(Section item, const std::string& name, DataUse 
   return items;
 }
 
+constexpr std::string_view kToFloat = "to_float32";
+
 /// The picture after the items so far.
 struct PictureSoFar {
   bool bgr = true;
@@ -340,7 +342,7 @@ struct PictureSoFar {
   void follow(const Transform& item, const std::string& name) {
     const auto* decode = std::get_if<ocr::DecodeImage>(&item);
     if (decode != nullptr) bgr = decode->img_mode == ocr::ImageMode::kBgr;
-    if (decode != nullptr && decode->to_float32) floats_by = "to_float32 of DecodeImage";
+    if (decode != nullptr && decode->to_float32) floats_by = kToFloat;
     if (std::holds_alternative<ocr::NormalizeImage>(item) ||
         std::holds_alternative<ocr::RecResizeNormForInfer>(item) ||
         std::holds_alternative<ocr::ToCHWImage>(item)) {
@@ -367,6 +369,9 @@ ocr::OwnPixels checked_own(const Section& item, const OwnPart<PictureTransform>&
                            const PictureSoFar& picture, DataUse use) {
   if (use != DataUse::kTrain && std::holds_alternative<RandomTransform>(part.make)) {
     refuse_random(item, part.name);
+  }
+  if (picture.floats_by == kToFloat) {
+    item.fail(part.name, "changes pixels of 8 bits: it needs DecodeImage without to_float32");
   }
   if (!picture.floats_by.empty()) {
     item.fail(part.name,

@@ -93,8 +93,8 @@ TEST(OwnStep, MayChangeTheSize) {
   EXPECT_EQ(made_by({exact, half, CenterCrop{{9, 9}}}, drawn_picture(20, 15)).size(),
             cv::Size(9, 9));
   EXPECT_EQ(failure_of({exact, half}),
-            "transform_pipeline: a transform of one's own changed the size, so the result has 4 x "
-            "3 pixels, not 8 x 6: behind it Resize [height, width] or CenterCrop is needed");
+            "transform_pipeline: Mine changed the size, so the result has 4 x 3 pixels, not 8 x "
+            "6: behind it Resize [height, width] or CenterCrop is needed");
 }
 
 TEST(OwnStep, ErrorsHaveItsName) {

@@ -206,6 +206,8 @@ TEST(OwnTransforms, OfTextAreRefusedInOneLine) {
       refused("train", "{NormalizeImage: }, {RandomGrain: }"),
       "train.dataset.transform_pipeline.RandomGrain must stand before NormalizeImage: it changes "
       "pixels of 8 bits");
+  expect(refused("train", "{DecodeImage: {to_float32: True}}, {RandomGrain: }"),
+         "RandomGrain changes pixels of 8 bits: it needs DecodeImage without to_float32");
   expect(refused("eval", "{RandomGrain: }"),
          "eval.dataset.transform_pipeline.RandomGrain is random, and this pipeline may not be");
   expect(refused("train", "{RandomGrian: }"), "RandomGrian', did you mean 'RandomGrain'?");
