@@ -25,6 +25,9 @@ foreach(folder ${TORCH_INCLUDE_DIRS})
       $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/fmt_of_system>)
   endif()
 endforeach()
+# First of all libraries. PyPI's libtorch exports parts of std::filesystem, of another libstdc++: behind
+# it, a program's remove_all() would be libtorch 2.11's, which calls a null pointer.
+target_link_options(lockstep_torch INTERFACE "SHELL:-Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state")
 target_link_libraries(lockstep_torch INTERFACE ${TORCH_LIBRARIES})
 set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS_torch lockstep_torch)
 
