@@ -94,7 +94,8 @@ function(lockstep_torch_of_python python result)
 endfunction()
 
 # libtorch's own configuration takes the folder above nvcc for the toolkit, which is wrong where nvcc
-# in PATH is a script. Its own search serves where this finds nothing.
+# in PATH is a script. Its own search serves where this finds nothing. That of CMake for the compiler
+# leaves out PATH, because packages are not searched there.
 function(lockstep_find_cuda_toolkit)
   if(CUDA_TOOLKIT_ROOT_DIR)
     return()
@@ -108,10 +109,13 @@ function(lockstep_find_cuda_toolkit)
       list(APPEND folders ${CMAKE_MATCH_1})
     endif()
   endif()
+  if(nvcc AND "$ENV{CUDACXX}" STREQUAL "")
+    set(CMAKE_CUDA_COMPILER ${nvcc} CACHE FILEPATH "The compiler that libtorch's configuration asks for")
+  endif()
   foreach(folder ${folders} /usr/local/cuda)
     if(EXISTS ${folder}/include/cuda_runtime.h)
       set(CUDA_TOOLKIT_ROOT_DIR ${folder} CACHE PATH "The CUDA toolkit, for a libtorch with CUDA")
-      return()
+      break()
     endif()
   endforeach()
 endfunction()

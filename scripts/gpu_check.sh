@@ -6,7 +6,8 @@
 #   1. the core, the GPU checks, the test of NCCL, the example trainer and the step benchmark;
 #   2. gpu_checks: two ranks on one GPU by way of the host, NCCL, streams under load, data parallel
 #      training, memory, mixed precision; the first of these under compute-sanitizer, where it runs;
-#   3. the step of ResNet-50 and of a transformer of 25 million weights beside PyTorch's.
+#   3. the step of ResNet-50 and of a transformer of 25 million weights beside PyTorch's: without
+#      communication, and with data parallel of one and two ranks.
 # The end is FOLDER/gpu_check.json and a table. Exit code: 0; 1 if the build or a check failed; 2 after
 # the build if there is no GPU.
 set -uo pipefail
@@ -85,14 +86,14 @@ if command -v compute-sanitizer >/dev/null && [ "$(left 100)" -ge 100 ]; then
     "$bin/gpu_checks" host_collectives
 fi
 
-peer() { # MODEL RANKS MODE
+peer() { # MODEL MODE RANKS
   "$python" - "$@" "$(left 60)" <<'PY' >>"$out/results.jsonl" 2>>"$out/peers.log"
 import json, os, socket, subprocess, sys
-model, ranks, mode, limit = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+model, mode, ranks, limit = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
-started = [subprocess.Popen([sys.executable, "bench/peers/ddp_step.py", model, mode, "30", "10", "cuda:0"],
+started = [subprocess.Popen([sys.executable, "bench/peers/ddp_step.py", model, mode, "60", "20", "cuda:0"],
                             env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks),
                                  "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)},
                             stdout=subprocess.PIPE, text=True) for rank in range(ranks)]
@@ -110,9 +111,10 @@ print(json.dumps({"peer": "PyTorch", "model": model, "ranks": ranks, "mode": mod
 PY
 }
 for model in resnet50 transformer25m; do
-  for ranks in 1 2; do
-    checks "step_${model}_$ranks" "$bin/bench_gpu_step" $model $ranks 30 10
-    peer $model $ranks "$([ $ranks = 1 ] && echo independent || echo ddp)" || status=1
+  for run in "independent 1" "ddp 1" "ddp 2"; do
+    read -r mode ranks <<<"$run"
+    checks "step_${model}_${mode}_$ranks" "$bin/bench_gpu_step" $model "$mode" "$ranks" 60 20
+    peer $model "$mode" "$ranks" || status=1
   done
 done
 "$python" scripts/gpu_report.py "$out" "$build_s" $((SECONDS - begin)) "$limit_s" || status=1

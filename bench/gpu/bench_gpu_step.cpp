@@ -1,5 +1,6 @@
-// bench_gpu_step MODEL RANKS STEPS WARM: the time of a training step with DistributedDataParallel
-// on CUDA device 0, which all ranks share. Prints one JSON object.
+// bench_gpu_step MODEL MODE RANKS STEPS WARM: the time of a training step on CUDA device 0, which
+// all ranks share. MODE: `ddp` trains with DistributedDataParallel, `independent` without
+// communication. Prints one JSON object.
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/randint.h>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "bench/gpu/nets.h"
 #include "lockstep/lockstep.h"
@@ -21,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void measure(const std::string& name, int steps, int warm) {
+void measure(const std::string& name, const std::string& mode, int steps, int warm) {
   auto world = lockstep::World::join();
   world.device = 0;
   auto group = lockstep::ProcessGroup::create(world);
@@ -29,7 +31,8 @@ void measure(const std::string& name, int steps, int warm) {
   const auto model = lockstep::bench::make_gpu_model(name);
   const c10::Device device(at::kCUDA, 0);
   model.net->to(device);
-  lockstep::DistributedDataParallel ddp(model.net, group);
+  std::optional<lockstep::DistributedDataParallel<std::shared_ptr<lockstep::bench::Net>>> ddp;
+  if (mode == "ddp") ddp.emplace(model.net, group);
   torch::optim::SGD optimizer(model.net->parameters(),
                               torch::optim::SGDOptions(0.01).momentum(0.9));
   const at::Tensor input = at::randn(model.input).to(device);
@@ -39,8 +42,9 @@ void measure(const std::string& name, int steps, int warm) {
     if (step == 0) group.barrier();
     torch::cuda::synchronize();
     const auto begin = Clock::now();
-    ddp.zero_grad();
-    at::cross_entropy_loss(ddp(input), labels).backward();
+    ddp ? ddp->zero_grad() : optimizer.zero_grad();
+    const at::Tensor output = ddp ? (*ddp)(input) : model.net->forward(input);
+    at::cross_entropy_loss(output, labels).backward();
     optimizer.step();
     torch::cuda::synchronize();
     const std::chrono::duration<double, std::milli> took = Clock::now() - begin;
@@ -50,6 +54,7 @@ void measure(const std::string& name, int steps, int warm) {
   if (world.rank != 0) return;
   std::sort(times.begin(), times.end());
   std::printf("%s\n", nlohmann::json{{"model", name},
+                                     {"mode", mode},
                                      {"ranks", world.size},
                                      {"backend", group.backend()},
                                      {"batch", model.input[0]},
@@ -62,13 +67,13 @@ void measure(const std::string& name, int steps, int warm) {
 }
 
 int body(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: bench_gpu_step MODEL RANKS STEPS WARM\n");
+  const std::string name = argc == 6 ? argv[1] : "", mode = argc == 6 ? argv[2] : "";
+  if (mode != "ddp" && mode != "independent") {
+    std::fprintf(stderr, "usage: bench_gpu_step MODEL ddp|independent RANKS STEPS WARM\n");
     return 2;
   }
-  const std::string name = argv[1];
-  const int steps = std::max(1, std::atoi(argv[3])), warm = std::atoi(argv[4]);
-  lockstep::spawn(std::atoi(argv[2]), [&](int) { measure(name, steps, warm); });
+  const int steps = std::max(1, std::atoi(argv[4])), warm = std::atoi(argv[5]);
+  lockstep::spawn(std::atoi(argv[3]), [&](int) { measure(name, mode, steps, warm); });
   return 0;
 }
 

@@ -6,7 +6,8 @@ MODEL: resnet50 (CIFAR stem, batch 32), mlp3m (batch 64), mlp50m (batch 16) or t
 layers, batch 8 of 32 tokens); they are those of `lockstep bench ddp`, which does the same steps.
 MODE: `independent` trains without communication; `ddp` has the defaults; `ddp:view` keeps
 gradients in the buckets, `ddp:static` also promises an unchanging graph, `ddp:whole` has one bucket.
-DEVICE: cpu (default), or cuda:0, which all ranks share, with batches eight times as large.
+DEVICE: cpu (default), or cuda:0, which all ranks share, with batches eight times as large. There a
+rank that is alone takes NCCL.
 Prints one line; step_med_ms is the median step in milliseconds.
 """
 
@@ -107,7 +108,8 @@ def main():
         shape = (8 * shape[0], *shape[1:])
     model = make().to(device)
     # Independent ranks form a group too, to begin together.
-    torch.distributed.init_process_group("gloo")
+    alone = os.environ["WORLD_SIZE"] == "1"
+    torch.distributed.init_process_group("nccl" if alone and device.type == "cuda" else "gloo")
     if mode != "independent":
         model = nn.parallel.DistributedDataParallel(model, **SETTINGS[mode])
     optimizer = torch.optim.SGD(model.parameters(), 0.01, 0.9)

@@ -53,17 +53,33 @@ code=0
 PATH=$work/tools:$PATH PYTHON=$work/tools/python GPU_CHECK_LIMIT_S=2 "$source/scripts/gpu_check.sh" "$work/out" >"$work/said" 2>&1 || code=$?
 [ $code = 1 ] && grep -q "the build was not done after [0-9]* s: GPU_CHECK_LIMIT_S=N allows more than 2 s" "$work/said" || fail "$code $(cat "$work/said")"
 
+# CUDA's compiler in PATH is found, although packages are not searched there.
+mkdir -p "$work/cuda/include"
+touch "$work/cuda/include/cuda_runtime.h"
+cat >"$work/find.cmake" <<CMAKE
+cmake_minimum_required(VERSION 3.25)
+set(CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH OFF)
+include($source/cmake/LockstepFindTorch.cmake)
+lockstep_find_cuda_toolkit()
+message("\${CMAKE_CUDA_COMPILER} \${CUDA_TOOLKIT_ROOT_DIR}")
+CMAKE
+env -u CUDACXX CUDA_HOME="$work/cuda" PATH="$work/tools:/usr/bin:/bin" /usr/bin/cmake -P "$work/find.cmake" >"$work/said" 2>&1 || fail "$(cat "$work/said")"
+grep -qx "$work/tools/nvcc $work/cuda" "$work/said" || fail "$(cat "$work/said")"
+
 cat >"$work/out/results.jsonl" <<'JSON'
 {"check": "memory", "ok": true, "seconds": 1.5, "note": "0 KiB"}
-{"model": "resnet50", "ranks": 1, "backend": "native", "step_ms_p50": 30.0}
-{"peer": "PyTorch", "model": "resnet50", "ranks": 1, "step_ms_p50": 40.0}
-{"model": "resnet50", "ranks": 2, "backend": "native", "step_ms_p50": 60.0}
-{"model": "transformer25m", "ranks": 1, "backend": "native", "step_ms_p50": 10.0}
-{"model": "transformer25m", "ranks": 2, "backend": "native", "step_ms_p50": 20.0}
+{"model": "resnet50", "mode": "independent", "ranks": 1, "backend": "c10d:nccl", "step_ms_p50": 25.0}
+{"model": "resnet50", "mode": "ddp", "ranks": 1, "backend": "c10d:nccl", "step_ms_p50": 30.0}
+{"peer": "PyTorch", "model": "resnet50", "mode": "independent", "ranks": 1, "step_ms_p50": 20.0}
+{"peer": "PyTorch", "model": "resnet50", "mode": "ddp", "ranks": 1, "step_ms_p50": 40.0}
+{"model": "resnet50", "mode": "ddp", "ranks": 2, "backend": "native", "step_ms_p50": 60.0}
+{"model": "transformer25m", "mode": "independent", "ranks": 1, "backend": "c10d:nccl", "step_ms_p50": 9.0}
+{"model": "transformer25m", "mode": "ddp", "ranks": 1, "backend": "c10d:nccl", "step_ms_p50": 10.0}
+{"model": "transformer25m", "mode": "ddp", "ranks": 2, "backend": "native", "step_ms_p50": 20.0}
 JSON
 report() { /usr/bin/python3 -S "$source/scripts/gpu_report.py" "$work/out" 100 200 "$1" >"$work/said" 2>&1; }
 report 535 || fail "$(cat "$work/said")"
-grep -qE '^resnet50 +1 +native +30\.00 ms +40\.00 ms +0\.75$' "$work/said" || fail "$(cat "$work/said")"
+grep -qE '^resnet50 +ddp +1 +c10d:nccl +30\.00 ms +40\.00 ms +0\.75$' "$work/said" || fail "$(cat "$work/said")"
 ! report 150 || fail "200 s are within 150 s"
 sed -i 's/"ok": true/"ok": false/' "$work/out/results.jsonl"
 ! report 535 || fail "a check that failed is no failure"

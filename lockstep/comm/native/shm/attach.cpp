@@ -46,7 +46,8 @@ Mapping open_control(const GroupSpec& spec, const std::string& where) {
   if (!remote) throw Error(ErrorCode::kUnavailable, where);
   const UniqueFd fd = open_memory(*remote);
   Mapping mapping(fd.get(), Control::control_bytes(spec.size));
-  const auto& head = Control(mapping.data(), spec.size).head();
+  const Control control(mapping.data(), spec.size);
+  const auto& head = control.head();
   if (head.magic != Head::kMagic || head.num_ranks != spec.size) {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("the shared memory of {} is not of this group", spec.rank_name(0)));
