@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "lockstep/comm/backends.h"
@@ -17,6 +18,30 @@ namespace {
 
 using ::c10d::ProcessGroupNCCL;
 
+/// Its end is that of the communicators. libtorch would end them, too, but warns of it.
+class OwnedNccl {
+ public:
+  explicit OwnedNccl(c10::intrusive_ptr<ProcessGroupNCCL> nccl) : nccl_(std::move(nccl)) {}
+  ~OwnedNccl() {
+    if (aborted_) return;
+    try {
+      nccl_->shutdown();
+    } catch (const std::exception&) {  // a device that failed; the calls have reported it
+    }
+  }
+  OwnedNccl(const OwnedNccl&) = delete;
+  OwnedNccl& operator=(const OwnedNccl&) = delete;
+
+  void abort() {
+    aborted_ = true;
+    nccl_->abort();
+  }
+
+ private:
+  const c10::intrusive_ptr<ProcessGroupNCCL> nccl_;
+  std::atomic<bool> aborted_ = false;
+};
+
 std::unique_ptr<DeviceEngine> make_engine(const GroupSpec& spec) {
   const auto options = ProcessGroupNCCL::Options::create();
   // Lockstep's timeout comes first; after its own, c10d's watchdog would end the process.
@@ -24,7 +49,8 @@ std::unique_ptr<DeviceEngine> make_engine(const GroupSpec& spec) {
   const auto ours = spec.store ? spec.store : make_memory_store();
   auto store = c10::make_intrusive<StoreForC10d>(ours, spec.name + "/nccl/", spec.timeout);
   auto nccl = c10::make_intrusive<ProcessGroupNCCL>(store, spec.rank, spec.size, options);
-  return make_c10d_device_engine("NCCL", nccl, spec.size, {}, [nccl] { nccl->abort(); });
+  const auto owned = std::make_shared<OwnedNccl>(nccl);
+  return make_c10d_device_engine("NCCL", nccl, spec.size, {}, [owned] { owned->abort(); });
 }
 
 /// NCCL has no 16-bit integers.
