@@ -100,7 +100,7 @@ int write_recipe(int argc, char** argv) {
   }
   const FolderFacts facts = look_at_folder(without_slash(folder));
   const RecipeChoice choice = choose_recipe(facts, request.network);
-  const fs::path results = output.parent_path() / output.stem();
+  const fs::path results = results_of(output, without_slash(folder));
   if (!output.parent_path().empty()) make_folder(output.parent_path());
   write_file_atomically(output, recipe_yaml(facts, choice, results));
   fmt::print("{}", summary_of(facts, choice, output));

@@ -131,6 +131,15 @@ std::string network_title(const RecipeChoice& choice) {
   return choice.network.empty() ? "ResNet-18" : choice.network;
 }
 
+std::filesystem::path results_of(const std::filesystem::path& recipe,
+                                 const std::filesystem::path& pictures) {
+  const auto beside = recipe.parent_path() / recipe.stem();
+  const auto from_pictures = std::filesystem::weakly_canonical(beside).lexically_relative(
+      std::filesystem::weakly_canonical(pictures));
+  const bool within = !from_pictures.empty() && *from_pictures.begin() != "..";
+  return within ? "runs" / recipe.stem() : beside;
+}
+
 std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,
                         const fs::path& results) {
   std::vector<std::string> names;

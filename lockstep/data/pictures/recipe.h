@@ -41,6 +41,11 @@ RecipeChoice choose_recipe(const FolderFacts& facts, const std::string& network 
 /// "ResNet-18", or the network's name.
 std::string network_title(const RecipeChoice& choice);
 
+/// The folder of a recipe's results: named after the file, beside it. It is in runs/ if that would
+/// be `pictures` or a folder in it: the next run would take its checkpoints for classes.
+std::filesystem::path results_of(const std::filesystem::path& recipe,
+                                 const std::filesystem::path& pictures);
+
 /// The text of a configuration, with its results in `results`.
 std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,
                         const std::filesystem::path& results);

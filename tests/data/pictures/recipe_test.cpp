@@ -110,6 +110,20 @@ TEST(Recipe, TakesANetworkByName) {
   EXPECT_NE(vit.find("opt: adamw"), std::string::npos);
 }
 
+TEST(Recipe, KeepsResultsOutOfThePictures) {
+  const TempFolder dir;
+  const auto photos = dir / "photos";
+  std::filesystem::create_directory(photos);
+  std::filesystem::create_directory_symlink(photos, dir / "link");
+  EXPECT_EQ(results_of("runs/photos.yaml", "photos"), "runs/photos");
+  EXPECT_EQ(results_of("photos.yaml", "photos"), "runs/photos");
+  EXPECT_EQ(results_of("photos.yaml", "photos_of_cats"), "photos");
+  EXPECT_EQ(results_of(dir / "photos.yaml", photos), "runs/photos");
+  EXPECT_EQ(results_of(dir / "photos.yaml", dir / "link"), "runs/photos");
+  EXPECT_EQ(results_of(photos / "a.yaml", photos), "runs/a");
+  EXPECT_EQ(results_of(dir / "a.yaml", photos), dir / "a");
+}
+
 TEST(Recipe, NeedsAPictureThatCanBeRead) {
   const TempFolder dir;
   std::filesystem::create_directory(dir / "a");
