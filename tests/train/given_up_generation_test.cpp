@@ -103,12 +103,27 @@ TEST(Results, AGenerationThatWasGivenUpReplacesNoRows) {
 
 constexpr int64_t kTakenOver = 12;
 
-/// After that step another generation takes over the folder; this one does not notice at once.
+/// The last step in the event files of `dir`, or 0.
+int64_t last_event(const fs::path& dir) {
+  int64_t last = 0;
+  for (const auto& entry : fs::directory_iterator(dir / "tensorboard")) {
+    for (const auto& event : testing::EventReader::read(read_file(entry.path()))) {
+      last = std::max(last, event.step);
+    }
+  }
+  return last;
+}
+
+/// After that step another generation takes over the folder; this one does not notice at once. By
+/// then the thread that writes events has written some.
 class TakenOverUnnoticed final : public Callback {
  public:
   explicit TakenOverUnnoticed(fs::path dir) : dir_(std::move(dir)) {}
   void on_step(Trainer& trainer, const StepReport&) override {
-    if (trainer.state().step == kTakenOver) WriterFence(dir_, "job", 2);
+    if (trainer.state().step != kTakenOver) return;
+    const auto deadline = Deadline::after(30s);
+    while (last_event(dir_) == 0 && !deadline.passed()) std::this_thread::sleep_for(1ms);
+    WriterFence(dir_, "job", 2);
   }
 
  private:
@@ -131,15 +146,9 @@ TEST(Results, AGenerationThatWasGivenUpGivesTensorBoardNothing) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kMismatch) << error.what();
   }
-  int files = 0;
-  int64_t last = 0;
-  for (const auto& entry : fs::directory_iterator(dir / "tensorboard")) {
-    ++files;
-    for (const auto& event : testing::EventReader::read(read_file(entry.path()))) {
-      last = std::max(last, event.step);
-    }
-  }
-  EXPECT_EQ(files, 1);
+  const auto entries = fs::directory_iterator(dir / "tensorboard");
+  const int64_t last = last_event(dir.path());
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
   EXPECT_GE(last, 1) << "nothing was written before, either";
   EXPECT_LE(last, kTakenOver) << "written by a generation that was given up";
 }
