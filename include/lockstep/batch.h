@@ -26,7 +26,8 @@ using Tensors = std::vector<at::Tensor>;
 struct OcrGroundTruth;  // internal
 
 struct Batch {
-  /// The network's first input: N rows, contiguous, on the CPU. Images are float32.
+  /// The network's first input: N rows, contiguous, on the CPU. Images are float32, or bytes: see
+  /// byte_values.
   at::Tensor images;
   Tensors targets;  ///< Targets of the loss: columns of N rows each.
   /// Leading rows that count; the others are padding, so that all ranks have equally many batches.
@@ -38,6 +39,10 @@ struct Batch {
   /// A line for each part that was left out of a used sample.
   std::vector<std::string> remarks{};
   Tensors more_inputs{};  ///< Of the network, after `images`: N rows each. See Model::compute().
+  /// The number that each byte of a channel stands for: (C, 256) float32. If it is defined, images
+  /// are (N, H, W, C) uint8, and inputs_on() makes floats of them: a quarter of the bytes travels
+  /// to a device. The trainer asks for it; tasks, losses and steps get floats.
+  at::Tensor byte_values{};
 
   /// images, then more_inputs.
   Tensors inputs() const {
@@ -45,13 +50,13 @@ struct Batch {
     all.insert(all.end(), more_inputs.begin(), more_inputs.end());
     return all;
   }
-  /// Copies inputs and targets to `device`; tensors already there stay.
-  void move_to(at::Device device) {
-    images = images.to(device);
-    for (auto* columns : {&targets, &more_inputs}) {
-      for (auto& column : *columns) column = column.to(device);
-    }
-  }
+  /// The same on `device`; tensors already there stay. From page-locked memory the copy goes on
+  /// beside the caller, in the device's current stream.
+  Tensors inputs_on(at::Device device) const;
+  /// Moves inputs and targets to `device`, likewise.
+  void move_to(at::Device device);
+  /// Moves inputs and targets to page-locked memory, from which CUDA copies without a halt.
+  void pin();
 };
 
 /// The samples of a batch.

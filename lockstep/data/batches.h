@@ -34,6 +34,9 @@ struct ImageFaults {
 std::unique_ptr<const BatchMaker> image_batches(std::shared_ptr<const ImageDataset> data,
                                                 ImageTransform transform, ImageFaults faults = {});
 
+/// Bytes are a quarter of the memory. Floats are made of them by Batch::move_to().
+enum class PixelForm : uint8_t { kFloats, kBytes };
+
 /// Batches of `reader`'s pictures: images (N, 3, H, W) float32; the one target is the labels, (N)
 /// int64.
 ///
@@ -45,7 +48,11 @@ std::unique_ptr<const BatchMaker> image_batches(std::shared_ptr<const ImageDatas
 /// parallel. It also keeps freed memory from the system (keep_freed_memory()). Errors of a batch:
 /// those of PictureReader::read(); kInvalidArgument naming two pictures of different sizes, if no
 /// transform fixes the size.
-std::unique_ptr<const BatchMaker> picture_batches(PictureReader reader, BadSample bad);
+///
+/// With PixelForm::kBytes images are bytes, with Batch::byte_values. Errors: kInvalidArgument if
+/// the pipeline has steps on floats.
+std::unique_ptr<const BatchMaker> picture_batches(PictureReader reader, BadSample bad,
+                                                  PixelForm form = PixelForm::kFloats);
 
 struct MixedOptions {
   Mixing mixing;

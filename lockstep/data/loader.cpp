@@ -1,6 +1,6 @@
 #include "lockstep/data/loader.h"
 
-#include <ATen/ops/empty.h>
+#include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,12 +17,6 @@ void require(bool met, const std::string& what) {
 }
 
 }  // namespace
-
-at::Tensor indices_of(const BatchRows& rows) {
-  auto indices = at::empty({std::ssize(rows.samples)}, at::kLong);
-  std::copy(rows.samples.begin(), rows.samples.end(), indices.data_ptr<int64_t>());
-  return indices;
-}
 
 Loader::Loader(std::unique_ptr<const BatchMaker> maker, const LoaderOptions& options)
     : maker_(std::move(maker)), options_(options), batches_(options.threads, options.prefetch) {
@@ -77,10 +71,15 @@ std::optional<Batch> Loader::next() {
 Batch Loader::make_batch(const EpochSamples& samples, int64_t batch) const {
   const int64_t begin = batch * options_.batch_size;
   const int64_t rows = std::min(options_.batch_size, std::ssize(samples.order) - begin);
-  return maker_->make(
+  Batch made = maker_->make(
       {samples.epoch,
        std::span(samples.order).subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
        std::clamp<int64_t>(samples.num_counted - begin, 0, rows)});
+  if (options_.device.is_cuda()) {
+    const c10::DeviceGuard guard(options_.device);  // this thread's device is still the first
+    made.pin();
+  }
+  return made;
 }
 
 }  // namespace lockstep

@@ -19,6 +19,7 @@ struct LoaderOptions {
   int threads = 1;                    ///< 1 makes over 100,000 CIFAR-10 images a second.
   int64_t prefetch = 4;               ///< Most batches made ahead; limits memory.
   std::chrono::seconds timeout{600};  ///< For one batch.
+  c10::Device device = at::kCPU;      ///< Batches for CUDA are made in page-locked memory.
 };
 
 /// The number of batches of `batch_size` for `num_samples`.

@@ -34,8 +34,7 @@ std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& ta
     for (const auto& line : batch->faults) hooks.fault(line);
     sums.back() += static_cast<double>(batch->faults.size());
     if (batch->images.size(0) > 0) {
-      auto inputs = batch->inputs();
-      for (auto& input : inputs) input = input.to(device);
+      const auto inputs = batch->inputs_on(device);
       auto outputs =
           forward_at(level, inputs, [&](const Tensors& given) { return model.compute(given); });
       for (auto& output : outputs) output = output.cpu();

@@ -6,7 +6,6 @@
 #include <variant>
 
 #include "lockstep/base/hash.h"
-#include "lockstep/data/batches.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/list.h"
 #include "lockstep/data/pictures/shards.h"
@@ -212,13 +211,16 @@ std::shared_ptr<const PictureIndex> make_picture_index(const Config& config, boo
 }
 
 std::unique_ptr<const BatchMaker> make_picture_batches(const Config& config, bool training,
+                                                       PixelForm form,
                                                        std::shared_ptr<const PictureIndex> index) {
   const DatasetConfig& dataset = training ? config.train.dataset : config.eval->dataset;
   const int64_t seed = config.system.seed;
   const BadSample bad = training ? BadSample::kReplaced : BadSample::kLeftOut;
-  return picture_batches(PictureReader(std::move(index), make_picture_pipeline(dataset, seed), bad,
-                                       static_cast<uint64_t>(seed)),
-                         bad);
+  auto pipeline = make_picture_pipeline(dataset, seed);
+  if (!pipeline.ends_with_bytes() || make_mixing(dataset).any()) form = PixelForm::kFloats;
+  return picture_batches(
+      PictureReader(std::move(index), std::move(pipeline), bad, static_cast<uint64_t>(seed)), bad,
+      form);
 }
 
 std::shared_ptr<const ImageDataset> load_images(const Config& config,
@@ -298,7 +300,8 @@ CheckedData check_pictures(const Config& config) {
     if (pictures && !evaluates) data.note += fmt::format("; to evaluate: {}", why);
   }
   data.warnings = try_own_transforms(config, {pictures.has_value(), evaluates}, [&](bool training) {
-    return make_picture_batches(config, training, make_picture_index(config, training));
+    return make_picture_batches(config, training, PixelForm::kFloats,
+                                make_picture_index(config, training));
   });
   return data;
 }
@@ -306,7 +309,7 @@ CheckedData check_pictures(const Config& config) {
 }  // namespace
 
 std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool training,
-                                                     DataParts& parts) {
+                                                     PixelForm form, DataParts& parts) {
   if (!training) check_same_kind(config);
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
   std::unique_ptr<const BatchMaker> maker;
@@ -319,7 +322,7 @@ std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool 
     parts.warnings = index->warnings();
     parts.digest = index->digest();
     parts.classes = index->classes().names;
-    maker = make_picture_batches(config, training, index);
+    maker = make_picture_batches(config, training, form, index);
   } else {
     const auto data = load_images(config, dataset);
     parts.samples = samples_used(dataset, data->size());

@@ -1,6 +1,7 @@
 #pragma once
 // A classifier's data, as configured: a registered data set, pictures in files or small images.
 
+#include "lockstep/data/batches.h"
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/data/small_images.h"
 #include "lockstep/data/transforms.h"
@@ -22,7 +23,7 @@ std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool tr
 
 /// See TaskParts.
 std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool training,
-                                                     DataParts& parts);
+                                                     PixelForm form, DataParts& parts);
 CheckedData check_class_data(const Config& config);
 /// Of small images: see SmallImages::missing.
 std::vector<std::string> missing_class_files(const Config& config, bool with_eval);

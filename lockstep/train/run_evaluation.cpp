@@ -102,7 +102,7 @@ int run_evaluation(const Config& config, World world) {
   model->to(device);
   cast_module(*model, level, low_precision(device.type()));
   const auto virtual_ranks = virtual_ranks_of(config, world);
-  auto data = make_data(config, virtual_ranks, false, workers_of(world));
+  auto data = make_data(config, virtual_ranks, false, workers_of(world), device);
   check_same_samples({}, {data.samplers.front().dataset_size(), data.digest}, group);
   make_folder(config.train.ckpt_save_dir);
   TrainingLog log({config.train.ckpt_save_dir / fmt::format("log_eval_{}.txt", world.rank),

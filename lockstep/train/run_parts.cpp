@@ -49,8 +49,10 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   make_optimizers(parts, config, weights, extras);
   parts.task = make_task(config);
   const int workers = workers_of(world);
-  parts.train = make_data(config, virtual_ranks, true, workers);
-  if (config.system.val_while_train) parts.eval = make_data(config, virtual_ranks, false, workers);
+  parts.train = make_data(config, virtual_ranks, true, workers, device);
+  if (config.system.val_while_train) {
+    parts.eval = make_data(config, virtual_ranks, false, workers, device);
+  }
   parts.resumed = resume(config, own_results, weights, *parts.optimizer, parts.optimized);
   if (parts.masters) parts.masters->publish_all();
   if (config.train.ema) {

@@ -111,14 +111,16 @@ int workers_of(const World& world) {
 }
 
 DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks, bool training,
-                    int max_workers) {
+                    int max_workers, c10::Device device) {
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
   const auto& loader = training ? config.train.loader : config.eval->loader;
   const int64_t seed = config.system.seed;
   auto options = loader_options(loader, training ? virtual_ranks.count : 1, max_workers);
   options.timeout = read_limit(config);
+  options.device = device;
   DataParts parts;
-  auto maker = task_parts(config).make_batches(config, training, parts);
+  const auto form = device.is_cuda() ? PixelForm::kBytes : PixelForm::kFloats;
+  auto maker = task_parts(config).make_batches(config, training, form, parts);
   if (const Mixing mixing = make_mixing(dataset); mixing.any()) {
     maker = mixed_batches(std::move(maker), {.mixing = mixing,
                                              .seed = static_cast<uint64_t>(seed),

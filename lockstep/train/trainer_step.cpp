@@ -32,6 +32,7 @@ Batch part_of(const Batch& batch, int index, int count) {
   Batch part{own(batch.images), {}, rows};
   for (const auto& column : batch.targets) part.targets.push_back(own(column));
   for (const auto& column : batch.more_inputs) part.more_inputs.push_back(own(column));
+  part.byte_values = batch.byte_values;
   return part;
 }
 

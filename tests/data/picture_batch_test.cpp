@@ -32,10 +32,13 @@ class PictureBatches : public ::testing::Test {
                 std::vector<PictureStep> steps = {RandomResizedCrop{{8, 6}}, RandomHorizontalFlip{},
                                                   ColorJitter{{0.5, 1.5}}, Normalize{},
                                                   RandomErasing{}}) const {
+    return Loader(batches(bad, std::move(steps)), options);
+  }
+  std::unique_ptr<const BatchMaker> batches(BadSample bad, std::vector<PictureStep> steps,
+                                            PixelForm form = PixelForm::kFloats) const {
     const auto index = std::make_shared<PictureIndex>(index_folder(dir_.path()));
-    return Loader(
-        picture_batches(PictureReader(index, PicturePipeline(std::move(steps), 11), bad, 11), bad),
-        options);
+    return picture_batches(PictureReader(index, PicturePipeline(std::move(steps), 11), bad, 11),
+                           bad, form);
   }
 
   TempFolder dir_;
@@ -83,6 +86,31 @@ TEST_F(PictureBatches, AreTheSameWhateverTheThreads) {
   one.start(3, backwards(24));
   many.start(3, backwards(24));
   expect_same(rest_of(one), rest_of(many));
+}
+
+TEST_F(PictureBatches, AsBytesBecomeTheSameFloats) {
+  const std::vector<PictureStep> steps = {RandomResizedCrop{{8, 6}}, ColorJitter{{0.5, 1.5}},
+                                          Normalize{{0.1, 0.2, 0.3}, {0.4, 0.5, 0.6}}};
+  fs::resize_file(path(5), 50);
+  const auto order = backwards(24);
+  for (const BadSample bad : {BadSample::kReplaced, BadSample::kLeftOut}) {
+    const Batch floats = batches(bad, steps)->make({1, order, 20});
+    Batch bytes = batches(bad, steps, PixelForm::kBytes)->make({1, order, 20});
+    EXPECT_EQ(bytes.images.sizes(), at::IntArrayRef({floats.images.size(0), 6, 8, 3}));
+    EXPECT_EQ(bytes.images.scalar_type(), at::kByte);
+    EXPECT_TRUE(at::equal(bytes.inputs_on(at::kCPU).front(), floats.images));
+    bytes.move_to(at::kCPU);
+    EXPECT_TRUE(at::equal(bytes.images, floats.images) && bytes.images.is_contiguous());
+    EXPECT_FALSE(bytes.byte_values.defined());
+    expect_same({bytes}, {floats});
+  }
+}
+
+TEST_F(PictureBatches, AsBytesNeedAPipelineWithoutStepsOnFloats) {
+  const Error error = error_of([&] {
+    batches(BadSample::kReplaced, {Normalize{}, RandomErasing{}}, PixelForm::kBytes);
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(PictureBatches, AreTheSameWhateverTheRanks) {

@@ -277,7 +277,10 @@ PicturePipeline::PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, 
   for (const auto& step : steps_) {
     output_ = std::visit(SizeAfter{output_}, step);
     if (const auto* found = std::get_if<Normalize>(&step)) normalize = found;
-    if (const auto* found = std::get_if<RandomErasing>(&step)) erasing_ = *found;
+    if (const auto* found = std::get_if<RandomErasing>(&step)) {
+      erases_ = true;
+      erasing_ = *found;
+    }
   }
   tables_ = byte_tables(normalize, 3);
 }

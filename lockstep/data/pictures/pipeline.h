@@ -48,6 +48,11 @@ class PicturePipeline {
   /// The same of a picture that is not decoded yet.
   MadePicture apply(const Undecoded& picture, int64_t epoch, int64_t index) const;
 
+  /// Whether a result's pixels are all of it: no step erases a part of the floats.
+  bool ends_with_bytes() const { return !erases_; }
+  /// The float that each byte of a channel stands for.
+  const ByteTables& tables() const { return tables_; }
+
   /// Writes the floats of a result, (3, H, W).
   void write(const MadePicture& made, float* planes) const;
 
@@ -57,6 +62,7 @@ class PicturePipeline {
   bool reduced_;
   std::optional<cv::Size> output_;
   ByteTables tables_;
+  bool erases_ = false;
   RandomErasing erasing_;
 };
 

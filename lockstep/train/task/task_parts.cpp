@@ -197,7 +197,7 @@ TaskParts ocr_parts(std::unique_ptr<Task> (*make)(const Config&, bool),
                     std::string (*evaluation_lines)(const Config&)) {
   return {.make = make,
           .make_batches =
-              [](const Config& config, bool training, DataParts& data) {
+              [](const Config& config, bool training, PixelForm, DataParts& data) {
                 return make_ocr_batches(config, training, kColumns, data);
               },
           .check_data = [](const Config& config) { return check_ocr_data(config, kPlanes); },

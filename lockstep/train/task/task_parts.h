@@ -11,6 +11,7 @@
 namespace lockstep {
 
 class Task;
+enum class PixelForm : uint8_t;
 struct CheckedData;
 struct DataParts;
 
@@ -18,9 +19,10 @@ struct DataParts;
 struct TaskParts {
   /// Loss and metrics. `trains`: not for an evaluation alone.
   std::unique_ptr<Task> (*make)(const Config& config, bool trains);
-  /// The data of section `train` or `eval`. `data` gets what is known about them.
+  /// The data of section `train` or `eval`. `data` gets what is known about them. `form`: pictures
+  /// may come so, if their pipeline allows it.
   std::unique_ptr<const BatchMaker> (*make_batches)(const Config& config, bool training,
-                                                    DataParts& data);
+                                                    PixelForm form, DataParts& data);
   CheckedData (*check_data)(const Config& config);  ///< For --check.
   /// One line for each section with missing files; `eval` too, if requested and present.
   std::vector<std::string> (*missing_files)(const Config& config, bool with_eval);

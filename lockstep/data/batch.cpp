@@ -1,0 +1,54 @@
+#include "lockstep/batch.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+/// A copy from pageable memory waits all the same; one to the CPU has to.
+at::Tensor moved(const at::Tensor& tensor, at::Device device) {
+  return tensor.to(tensor.options().device(device), /*non_blocking=*/!device.is_cpu());
+}
+
+/// (N, C, H, W): `values`, (C, 256), at the bytes (N, H, W, C). Looked up, so that the bits are the
+/// same on every device.
+at::Tensor looked_up(const at::Tensor& bytes, const at::Tensor& values) {
+  const auto rows =
+      at::arange(values.size(0), values.options().dtype(at::kLong)).mul_(values.size(1));
+  return values.take(bytes.to(at::kLong).add_(rows)).permute({0, 3, 1, 2}).contiguous();
+}
+
+}  // namespace
+
+Tensors Batch::inputs_on(at::Device device) const {
+  Tensors all = inputs();
+  for (auto& input : all) input = moved(input, device);
+  if (byte_values.defined()) all.front() = looked_up(all.front(), moved(byte_values, device));
+  return all;
+}
+
+void Batch::move_to(at::Device device) {
+  auto all = inputs_on(device);
+  byte_values = at::Tensor();
+  images = all.front();
+  more_inputs.assign(all.begin() + 1, all.end());
+  for (auto& column : targets) column = moved(column, device);
+}
+
+void Batch::pin() {
+  images = images.pin_memory();
+  for (auto* columns : {&targets, &more_inputs}) {
+    for (auto& column : *columns) column = column.pin_memory();
+  }
+}
+
+at::Tensor indices_of(const BatchRows& rows) {
+  auto indices = at::empty({std::ssize(rows.samples)}, at::kLong);
+  std::copy(rows.samples.begin(), rows.samples.end(), indices.data_ptr<int64_t>());
+  return indices;
+}
+
+}  // namespace lockstep
