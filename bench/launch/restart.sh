@@ -6,6 +6,8 @@
 #   bench/launch/restart.sh [BUILD_DIR]        (default build/release)
 #
 # TORCH     version of PyTorch, as for make; TORCHRUN  another command of torchrun
+# TORCHFT   a Python with torchft (tests/clients/requirements.txt): the next step of the replica that is
+#           left, by its defaults and with a heartbeat of 0.5 s, and the batches that are lost
 # ROUNDS    of all launchers (5)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"
@@ -29,10 +31,19 @@ for ((round = 1; round <= ROUNDS; round++)); do
   timed lockstep_loaded env LOCKSTEP_WARM_START=0 $run
   TMPDIR=$results timed torchrun $torchrun --nnodes=1 --nproc_per_node=2 --max_restarts 1 --no_python "$worker"
   TMPDIR=$results timed torchrun_0.1s $torchrun --nnodes=1 --nproc_per_node=2 --max_restarts 1 --monitor_interval 0.1 --no_python "$worker"
+  [ -n "${TORCHFT:-}" ] || continue
+  for setting in "torchft" "torchft_0.5s 500"; do
+    read -r name heartbeat <<<"$setting"
+    timed $name "$TORCHFT" "$peers/torchft_restart.py" $heartbeat
+    sed -n 's/^lost //p' "$results/output" >>"$results/$name.lost"
+  done
 done
 
 printf '%-16s %12s %12s\n' "kill to step" "min ms" "median ms"
-for name in lockstep lockstep_loaded torchrun torchrun_0.1s; do
+for name in lockstep lockstep_loaded torchrun torchrun_0.1s ${TORCHFT:+torchft torchft_0.5s}; do
   sort -n "$results/$name.ms" |
     awk -v name="$name" '{v[NR] = $1} END {printf "%-16s %12.1f %12.1f\n", name, v[1], v[int((NR + 1) / 2)]}'
+done
+for lost in "$results"/*.lost; do
+  [ ! -e "$lost" ] || echo "$(basename "$lost" .lost): batches that the replica that is left lost, by round: $(tr '\n' ' ' <"$lost")"
 done
