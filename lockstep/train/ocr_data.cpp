@@ -139,23 +139,25 @@ std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool tr
 
 CheckedData check_ocr_data(const Config& config, int64_t planes) {
   const int64_t seed = config.system.seed;
-  const auto samples_of = [&](bool training) {
-    return make_ocr_samples(training ? config.train.dataset : config.eval->dataset, seed, training);
+  const auto samples_of = [seed](const Config& of, bool training) {
+    return make_ocr_samples(training ? of.train.dataset : of.eval->dataset, seed, training);
   };
   CheckedData data;
   data.image_elements = planes * pixels_of(config.train.dataset.pipeline);
   std::string why;
-  const auto samples = count_if_there([&] { return samples_of(true)->size(); }, why);
+  const auto samples = count_if_there([&] { return samples_of(config, true)->size(); }, why);
   data.samples = samples.value_or(config.train.loader.batch_size);
   if (!samples) data.note = fmt::format(", a guess, because: {}", why);
   bool evaluates = false;
   if (config.eval) {
-    evaluates = count_if_there([&] { return samples_of(false)->size(); }, why).has_value();
+    evaluates = count_if_there([&] { return samples_of(config, false)->size(); }, why).has_value();
     if (!evaluates) data.note += fmt::format("; to evaluate: {}", why);
   }
-  data.warnings = try_own_transforms(config, {samples.has_value(), evaluates}, [&](bool training) {
-    return ocr_batches(samples_of(training), OcrColumns::kGroundTruth, static_cast<uint64_t>(seed));
-  });
+  const auto make = [&](const Config& tried, bool training) {
+    return ocr_batches(samples_of(tried, training), OcrColumns::kGroundTruth,
+                       static_cast<uint64_t>(seed));
+  };
+  data.warnings = try_own_transforms(config, {samples.has_value(), evaluates}, make);
   return data;
 }
 

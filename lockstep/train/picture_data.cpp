@@ -262,10 +262,11 @@ CheckedData check_images(const Config& config) {
   const int64_t official = images.official_count(split_of(config.train.dataset));
   data.samples = samples_used(config.train.dataset, count > 0 ? count : official);
   if (count == 0) data.note = ", the official number: the data are not there yet";
-  data.warnings = try_own_transforms(config, {count > 0, eval_count > 0}, [&](bool training) {
-    const auto& dataset = training ? config.train.dataset : config.eval->dataset;
-    return make_image_batches(config, training, load_images(config, dataset));
-  });
+  const auto make = [](const Config& tried, bool training) {
+    const auto& dataset = training ? tried.train.dataset : tried.eval->dataset;
+    return make_image_batches(tried, training, load_images(tried, dataset));
+  };
+  data.warnings = try_own_transforms(config, {count > 0, eval_count > 0}, make);
   return data;
 }
 
@@ -299,10 +300,11 @@ CheckedData check_pictures(const Config& config) {
     evaluates = pictures && count_if_there([&] { return count(false); }, why).has_value();
     if (pictures && !evaluates) data.note += fmt::format("; to evaluate: {}", why);
   }
-  data.warnings = try_own_transforms(config, {pictures.has_value(), evaluates}, [&](bool training) {
-    return make_picture_batches(config, training, PixelForm::kFloats,
-                                make_picture_index(config, training));
-  });
+  const auto make = [](const Config& tried, bool training) {
+    return make_picture_batches(tried, training, PixelForm::kFloats,
+                                make_picture_index(tried, training));
+  };
+  data.warnings = try_own_transforms(config, {pictures.has_value(), evaluates}, make);
   return data;
 }
 

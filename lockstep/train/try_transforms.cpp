@@ -35,34 +35,46 @@ OwnSteps own_steps(const DatasetConfig& dataset) {
   return own;
 }
 
-/// Errors of `body` begin with `key`.
-template <typename Body>
-auto at_key(const std::string& key, const Body& body) {
+Batch first_sample(const BatchMaker& maker) {
+  const int64_t first = 0;
+  return maker.make({0, {&first, 1}, 1});
+}
+
+/// Sample 0 is unusable without registered transforms, too.
+bool data_are_unusable(Config config, bool training, const MakeBatches& make) {
+  auto& dataset = training ? config.train.dataset : config.eval->dataset;
+  std::erase_if(dataset.transforms, [](const auto& item) { return item.own.has_value(); });
+  std::erase_if(dataset.pipeline,
+                [](const auto& step) { return std::holds_alternative<ocr::OwnPixels>(step); });
   try {
-    return body();
-  } catch (const TransformFailed& error) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", key, error.what()));
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", key, error.what()));
+    return !first_sample(*make(config, training)).faults.empty();
+  } catch (const Error&) {
+    return true;
   }
 }
 
 std::vector<std::string> try_section(const Config& config, bool training, const MakeBatches& make) {
-  const auto own = own_steps(training ? config.train.dataset : config.eval->dataset);
+  const auto& dataset = training ? config.train.dataset : config.eval->dataset;
+  const auto own = own_steps(dataset);
   if (own.names.empty()) return {};
-  const auto key =
-      fmt::format("{}: {}.dataset.transform_pipeline", own.where, training ? "train" : "eval");
-  const auto maker = make(training);
-  const int64_t first = 0;
-  return at_key(key, [&] {
-    const BatchRows rows{0, {&first, 1}, 1};
-    Batch once = maker->make(rows);
-    if (at::equal(once.images, maker->make(rows).images)) return std::move(once.faults);
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("sample 0 is another picture when it is made again: {} must depend on "
-                            "the picture and the random numbers that it gets alone",
-                            fmt::join(own.names, ", ")));
-  });
+  const std::string key = training ? "train.dataset" : "eval.dataset";
+  const auto pipeline = fmt::format("{}: {}.transform_pipeline: ", own.where, key);
+  const auto maker = make(config, training);
+  try {
+    Batch once = first_sample(*maker);
+    if (at::equal(once.images, first_sample(*maker).images)) return std::move(once.faults);
+  } catch (const TransformFailed& error) {
+    throw Error(ErrorCode::kInvalidArgument, pipeline + error.what());
+  } catch (const Error& error) {
+    const auto place = data_are_unusable(config, training, make)
+                           ? fmt::format("{}: {}: ", dataset.where, key)
+                           : pipeline;
+    throw Error(error.code(), place + error.what());
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}sample 0 is another picture when it is made again: {} must depend on "
+                          "the picture and the random numbers that it gets alone",
+                          pipeline, fmt::join(own.names, ", ")));
 }
 
 }  // namespace

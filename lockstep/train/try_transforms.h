@@ -16,14 +16,16 @@ struct TriedSections {
   bool train = false;
   bool eval = false;
 };
-/// Makes the data of section `train` or `eval`.
-using MakeBatches = std::function<std::unique_ptr<const BatchMaker>(bool training)>;
+/// Makes the data of section `train` or `eval` of a configuration.
+using MakeBatches =
+    std::function<std::unique_ptr<const BatchMaker>(const Config& config, bool training)>;
 
 /// Of each section whose transform_pipeline has a registered transform: makes the first sample,
 /// twice. Returns a line for each that is unusable.
 ///
-/// Errors begin with the place and the key: kInvalidArgument if a transform fails, or if the two
-/// differ; those of the batch.
+/// Errors begin with the place and the key of the pipeline: kInvalidArgument if a transform fails,
+/// or if the two differ; those of the batch. The latter begin with those of the data set if the
+/// sample is unusable without registered transforms, too: a missing picture, a damaged one.
 std::vector<std::string> try_own_transforms(const Config& config, TriedSections sections,
                                             const MakeBatches& make);
 

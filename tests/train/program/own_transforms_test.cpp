@@ -138,6 +138,20 @@ TEST_F(OwnTransformsProgram, AreTriedOnOnePicture) {
   EXPECT_EQ(missing.status, 0) << "there is no picture to try: " << missing.err;
 }
 
+TEST_F(OwnTransformsOfRecords, AreNotBlamedForMissingPictures) {
+  std::string list = "path,label\n";
+  for (int i = 0; i < 1000; ++i) list += fmt::format("{:03}.png,0\n", i);
+  write_file_atomically(folder_ / "few.csv", std::string_view(list));
+  write_record(Cifar10::load(folder_ / "data", Split::kTrain), 0, folder_ / "few/500.png");
+  const std::string few =
+      "    type: ImageListDataset\n    data_dir: few\n    label_file: few.csv\n";
+  configure(few, few);
+  const auto missing = refusal(train(with("RandomSpeckle: ", "--check")));
+  EXPECT_NE(missing.find(": train.dataset: sample 0 cannot be used: "), std::string::npos)
+      << missing;
+  EXPECT_NE(missing.find("few/000.png"), std::string::npos) << missing;
+}
+
 TEST_F(OwnTransformsOfRecords, AreTriedOnOneImage) {
   const std::string key = "train.dataset.transform_pipeline: data: image 0: ";
   const auto broken = refusal(train(with("Broken: ", "--check")));
