@@ -137,7 +137,7 @@ std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool tr
                      static_cast<uint64_t>(seed));
 }
 
-CheckedData check_ocr_data(const Config& config, int64_t planes) {
+CheckedData check_ocr_data(const Config& config, OcrColumns columns, int64_t planes) {
   const int64_t seed = config.system.seed;
   const auto samples_of = [seed](const Config& of, bool training) {
     return make_ocr_samples(training ? of.train.dataset : of.eval->dataset, seed, training);
@@ -154,7 +154,7 @@ CheckedData check_ocr_data(const Config& config, int64_t planes) {
     if (!evaluates) data.note += fmt::format("; to evaluate: {}", why);
   }
   const auto make = [&](const Config& tried, bool training) {
-    return ocr_batches(samples_of(tried, training), OcrColumns::kGroundTruth,
+    return ocr_batches(samples_of(tried, training), training ? columns : OcrColumns::kGroundTruth,
                        static_cast<uint64_t>(seed));
   };
   data.warnings = try_own_transforms(config, {samples.has_value(), evaluates}, make);

@@ -12,7 +12,7 @@ namespace lockstep {
 /// Errors: kInvalidArgument, kNotFound, kCorrupt, naming file and line.
 std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool training,
                                                    OcrColumns columns, DataParts& parts);
-/// `planes`: numbers for each pixel of a sample.
-CheckedData check_ocr_data(const Config& config, int64_t planes);
+/// `columns`: as above. `planes`: numbers for each pixel of a sample.
+CheckedData check_ocr_data(const Config& config, OcrColumns columns, int64_t planes);
 
 }  // namespace lockstep

@@ -21,7 +21,8 @@ using MakeBatches =
     std::function<std::unique_ptr<const BatchMaker>(const Config& config, bool training)>;
 
 /// Of each section whose transform_pipeline has a registered transform: makes the first sample,
-/// twice. Returns a line for each that is unusable.
+/// twice. Returns a line for each that is unusable. In training ten others may replace it; without
+/// a usable one the batch is an error.
 ///
 /// Errors begin with the place and the key of the pipeline: kInvalidArgument if a transform fails,
 /// or if the two differ; those of the batch. The latter begin with those of the data set if the

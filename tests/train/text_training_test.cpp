@@ -154,6 +154,14 @@ TEST_F(TextTraining, OwnTransformsAreTriedBeforeTraining) {
                          "[^\n]*word_[0-9]*\\.[a-z]*\\): the transform Broken failed: no such "
                          "row\n")))
       << broken;
+  const auto refusing = checked("Refusing");
+  EXPECT_TRUE(std::regex_match(
+      refusing,
+      std::regex(
+          "lockstep train: error: [^\n]*: train\\.dataset\\.transform_pipeline: sample 0 "
+          "cannot be used: [^\n]*word_[0-9]*\\.[a-z]*\\): Refusing: it never fits; nor could "
+          "10 others, drawn in its place\n")))
+      << refusing;
   const auto halving = checked("Halving");
   EXPECT_NE(halving.find(": only pictures in files of a classifier may change their size\n"),
             std::string::npos)

@@ -195,17 +195,18 @@ std::string recognition_lines(const Config& config) {
 template <OcrColumns kColumns, int64_t kPlanes>
 TaskParts ocr_parts(std::unique_ptr<Task> (*make)(const Config&, bool),
                     std::string (*evaluation_lines)(const Config&)) {
-  return {.make = make,
-          .make_batches =
-              [](const Config& config, bool training, PixelForm, DataParts& data) {
-                return make_ocr_batches(config, training, kColumns, data);
-              },
-          .check_data = [](const Config& config) { return check_ocr_data(config, kPlanes); },
-          // They are missed when they are read.
-          .missing_files = [](const Config&, bool) { return std::vector<std::string>(); },
-          // MindOCR shows the root alone.
-          .data_root = [](const Config& config) { return config.train.dataset.dataset_root; },
-          .evaluation_lines = evaluation_lines};
+  return {
+      .make = make,
+      .make_batches =
+          [](const Config& config, bool training, PixelForm, DataParts& data) {
+            return make_ocr_batches(config, training, kColumns, data);
+          },
+      .check_data = [](const Config& config) { return check_ocr_data(config, kColumns, kPlanes); },
+      // They are missed when they are read.
+      .missing_files = [](const Config&, bool) { return std::vector<std::string>(); },
+      // MindOCR shows the root alone.
+      .data_root = [](const Config& config) { return config.train.dataset.dataset_root; },
+      .evaluation_lines = evaluation_lines};
 }
 
 }  // namespace
