@@ -143,6 +143,11 @@ bool same_shape(const cv::Mat& a, const cv::Mat& b) {
   return a.size == b.size;
 }
 
+bool is_of_picture(const Error& error) {
+  return error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kNotFound ||
+         error.code() == ErrorCode::kInvalidArgument;
+}
+
 ocr::Sample load_picture(const ocr::Pipeline& pipeline, const std::filesystem::path& picture) {
   ocr::Sample sample;
   sample.source = picture.string();
@@ -223,29 +228,45 @@ std::vector<ocr::RecognizedText> Recogniser::operator()(const Samples& pictures)
   return read(images_of(pictures));
 }
 
-std::vector<ocr::RecognizedText> Recogniser::operator()(const std::vector<cv::Mat>& crops,
-                                                        ocr::ImageMode mode) {
-  std::vector<ocr::RecognizedText> texts;
+std::vector<Recogniser::ReadCrop> Recogniser::operator()(const std::vector<cv::Mat>& crops,
+                                                         ocr::ImageMode mode,
+                                                         const std::string& picture) {
+  std::vector<ReadCrop> results(crops.size());
+  std::vector<size_t> places;  // of the inputs
   std::vector<cv::Mat> inputs;
   const auto flush = [&] {
     if (inputs.empty()) return;
-    auto some = read(inputs);
-    std::move(some.begin(), some.end(), std::back_inserter(texts));
+    auto texts = read(inputs);
+    for (size_t i = 0; i < texts.size(); ++i) results[places[i]].text = std::move(texts[i]);
+    places.clear();
     inputs.clear();
   };
-  for (const cv::Mat& crop : crops) {
-    ocr::Sample sample;
-    sample.source = "crop";
-    sample.image = converted(crop, mode, mode_);
-    sample.raw_size = crop.size();
-    of_crops_.apply(sample, 0, 0);
-    if (inputs.size() == batch_ || (!inputs.empty() && !same_shape(inputs.back(), sample.image))) {
-      flush();
+  for (size_t i = 0; i < crops.size(); ++i) {
+    cv::Mat input;
+    try {
+      input = input_of(crops[i], mode, fmt::format("{}: region {}", picture, i + 1));
+    } catch (const Error& error) {
+      if (!is_of_picture(error)) throw;
+      results[i].fault = error.what();
+      continue;
     }
-    inputs.push_back(sample.image);
+    const bool full = inputs.size() == batch_;
+    if (full || (!inputs.empty() && !same_shape(inputs.back(), input))) flush();
+    places.push_back(i);
+    inputs.push_back(input);
   }
   flush();
-  return texts;
+  return results;
+}
+
+cv::Mat Recogniser::input_of(const cv::Mat& crop, ocr::ImageMode mode,
+                             const std::string& name) const {
+  ocr::Sample sample;
+  sample.source = name;
+  sample.image = converted(crop, mode, mode_);
+  sample.raw_size = crop.size();
+  of_crops_.apply(sample, 0, 0);
+  return sample.image;
 }
 
 std::vector<ocr::RecognizedText> Recogniser::read(const std::vector<cv::Mat>& inputs) {

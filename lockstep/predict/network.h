@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "lockstep/amp_policy.h"
 #include "lockstep/data/pictures/pipeline.h"
 #include "lockstep/data/transforms.h"
+#include "lockstep/error.h"
 #include "lockstep/models/model.h"
 #include "lockstep/ocr/postprocess/ctc_path.h"
 #include "lockstep/ocr/postprocess/db.h"
@@ -40,6 +42,9 @@ using Samples = std::vector<ocr::Sample>;
 
 /// Whether two loaded pictures can go through a network together.
 bool same_shape(const cv::Mat& a, const cv::Mat& b);
+
+/// An error of a picture, or of a part of it. Not a full disk or a defect, which end the run.
+bool is_of_picture(const Error& error);
 
 /// Reads a picture's file. Errors: those of a bad picture, naming it; they concern it alone.
 ocr::Sample load_picture(const ocr::Pipeline& pipeline, const std::filesystem::path& picture);
@@ -78,14 +83,21 @@ class Recogniser {
   /// The text of each picture.
   std::vector<ocr::RecognizedText> operator()(const Samples& pictures);
 
-  /// The texts of crops with channels in `mode`, in their order. Crops of equal shape after
-  /// resizing are computed together, loader.batch_size at a time.
-  std::vector<ocr::RecognizedText> operator()(const std::vector<cv::Mat>& crops,
-                                              ocr::ImageMode mode);
+  /// A region of a picture, cut out.
+  struct ReadCrop {
+    std::optional<ocr::RecognizedText> text{};
+    std::string fault{};  ///< Of an unusable one: it has no text.
+  };
+  /// The crops of `picture`, whose name is in front of each fault, with channels in `mode`, in
+  /// their order. Those of equal shape after resizing are computed together, loader.batch_size at a
+  /// time. Errors: TransformFailed, naming the picture.
+  std::vector<ReadCrop> operator()(const std::vector<cv::Mat>& crops, ocr::ImageMode mode,
+                                   const std::string& picture);
 
   size_t batch() const { return batch_; }  ///< loader.batch_size
 
  private:
+  cv::Mat input_of(const cv::Mat& crop, ocr::ImageMode mode, const std::string& name) const;
   std::vector<ocr::RecognizedText> read(const std::vector<cv::Mat>& inputs);
 
   Network network_;

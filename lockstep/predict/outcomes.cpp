@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 
 #include "lockstep/error.h"
 
@@ -16,6 +17,21 @@ constexpr auto kRequest = std::chrono::minutes(5);  // far above any request to 
 
 std::string key_of(size_t picture) {
   return "predict/" + std::to_string(picture);
+}
+
+/// "+LINE" or "-REASON", and each fault behind a zero byte, which no text has.
+std::string packed(const Outcome& outcome) {
+  std::string value = (outcome.good ? "+" : "-") + outcome.text;
+  for (const auto& fault : outcome.faults) value += '\0' + fault;
+  return value;
+}
+
+Outcome unpacked(const std::string& value) {
+  Outcome outcome{value.starts_with('+'), ""};
+  std::istringstream parts(value.substr(1));
+  std::getline(parts, outcome.text, '\0');
+  for (std::string fault; std::getline(parts, fault, '\0');) outcome.faults.push_back(fault);
+  return outcome;
 }
 
 std::string text_of(const std::string& label) {
@@ -45,8 +61,7 @@ Outcomes::Outcomes(const World& world, size_t pictures, std::function<void(const
 
 void Outcomes::add(size_t picture, Outcome outcome) {
   if (world_.rank != 0) {
-    world_.store->set(key_of(picture), (outcome.good ? "+" : "-") + outcome.text,
-                      Deadline::after(kRequest));
+    world_.store->set(key_of(picture), packed(outcome), Deadline::after(kRequest));
     return;
   }
   keep(picture, std::move(outcome));
@@ -55,7 +70,7 @@ void Outcomes::add(size_t picture, Outcome outcome) {
 
 void Outcomes::take(size_t picture, const std::string& value) {
   world_.store->erase(key_of(picture), Deadline::after(kRequest));
-  keep(picture, {value.starts_with('+'), value.substr(1)});
+  keep(picture, unpacked(value));
 }
 
 void Outcomes::keep(size_t picture, Outcome outcome) {

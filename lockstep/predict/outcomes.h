@@ -13,7 +13,8 @@ namespace lockstep {
 
 struct Outcome {
   bool good = false;
-  std::string text;  ///< The picture's line, or the reason why there is none.
+  std::string text;                   ///< The picture's line, or the reason why there is none.
+  std::vector<std::string> faults{};  ///< A line for each region of it that is unusable.
 };
 
 /// Rank i % size handles picture i. One thread.

@@ -99,40 +99,40 @@ size_t Predictor::batch() const {
   return detector_ ? detector_->batch() : recogniser_->batch();
 }
 
-std::vector<std::string> Predictor::operator()(const Samples& pictures,
-                                               const std::vector<std::string>& names) {
+std::vector<Outcome> Predictor::operator()(const Samples& pictures,
+                                           const std::vector<std::string>& names) {
   if (classifier_) return classify(pictures, names);
   if (!detector_) return read_words(pictures);
-  std::vector<std::string> lines;
+  std::vector<Outcome> outcomes;
   const auto found = (*detector_)(pictures);
   for (size_t i = 0; i < pictures.size(); ++i) {
-    lines.push_back(recogniser_ ? read_regions(pictures[i], names[i], found[i])
-                                : list_regions(pictures[i], names[i], found[i]));
+    outcomes.push_back(recogniser_ ? read_regions(pictures[i], names[i], found[i])
+                                   : Outcome{true, list_regions(pictures[i], names[i], found[i])});
   }
-  return lines;
+  return outcomes;
 }
 
-std::vector<std::string> Predictor::classify(const Samples& pictures,
-                                             const std::vector<std::string>& names) {
+std::vector<Outcome> Predictor::classify(const Samples& pictures,
+                                         const std::vector<std::string>& names) {
   const auto found = (*classifier_)(pictures);
-  std::vector<std::string> lines;
+  std::vector<Outcome> outcomes;
   for (size_t i = 0; i < found.size(); ++i) {
-    lines.push_back(found[i].line);
+    outcomes.push_back({true, found[i].line});
     if (!plan_.draw) continue;
     const cv::Mat picture = readable(pictures[i].original);
     draw(names[i] + "_cls_res.png", picture, ocr::ImageMode::kRgb,
          {{frame_of(picture.size()), found[i].caption}});
   }
-  return lines;
+  return outcomes;
 }
 
-std::vector<std::string> Predictor::read_words(const Samples& pictures) {
+std::vector<Outcome> Predictor::read_words(const Samples& pictures) {
   const auto texts = (*recogniser_)(pictures);
-  std::vector<std::string> lines;
+  std::vector<Outcome> outcomes;
   for (size_t i = 0; i < texts.size(); ++i) {
-    lines.push_back(ocr::recognition_line(file_of(pictures[i]), texts[i].text));
+    outcomes.push_back({true, ocr::recognition_line(file_of(pictures[i]), texts[i].text)});
   }
-  return lines;
+  return outcomes;
 }
 
 std::string Predictor::list_regions(const ocr::Sample& picture, const std::string& name,
@@ -144,21 +144,25 @@ std::string Predictor::list_regions(const ocr::Sample& picture, const std::strin
   return ocr::detection_line(file_of(picture), regions);
 }
 
-std::string Predictor::read_regions(const ocr::Sample& picture, const std::string& name,
-                                    const Regions& found) {
+Outcome Predictor::read_regions(const ocr::Sample& picture, const std::string& name,
+                                const Regions& found) {
   const auto regions = ocr::checked_regions(found, picture.original.size());
   std::vector<cv::Mat> crops;
   for (const auto& one : regions) crops.push_back(ocr::crop_text_region(picture.original, one));
-  const auto texts = (*recogniser_)(crops, detector_->mode());
+  const auto results = (*recogniser_)(crops, detector_->mode(), picture.source);
+  Outcome outcome{true, ""};
   std::vector<ocr::ReadRegion> read;
   std::vector<ocr::Annotation> shown;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i].confidence < plan_.drop_score) continue;
-    read.push_back({regions[i], texts[i].text});
-    shown.push_back({regions[i], texts[i].text});
+  for (size_t i = 0; i < results.size(); ++i) {
+    const auto& [text, fault] = results[i];
+    if (!text) outcome.faults.push_back(fault);
+    if (!text || text->confidence < plan_.drop_score) continue;
+    read.push_back({regions[i], text->text});
+    shown.push_back({regions[i], text->text});
   }
   draw(name + "_res.png", picture.original, detector_->mode(), shown);
-  return ocr::system_line(file_of(picture), read);
+  outcome.text = ocr::system_line(file_of(picture), read);
+  return outcome;
 }
 
 void Predictor::draw(const std::string& file, const cv::Mat& picture, ocr::ImageMode mode,

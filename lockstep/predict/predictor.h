@@ -6,6 +6,7 @@
 
 #include "lockstep/ocr/draw/annotate.h"
 #include "lockstep/predict/network.h"
+#include "lockstep/predict/outcomes.h"
 
 namespace lockstep {
 
@@ -24,21 +25,20 @@ class Predictor {
   /// Number of pictures that go through the first network at once: loader.batch_size.
   size_t batch() const;
 
-  /// The result file's line for each of `pictures`, which are of equal shape. With plan.draw and a
-  /// detector or classifier it also draws a copy of each, into plan.output under its name with
+  /// The result file's line for each of `pictures`, which are of equal shape. A region that the
+  /// recogniser cannot use is left out, and is a fault of its picture's outcome. With plan.draw and
+  /// a detector or classifier it also draws a copy of each, into plan.output under its name with
   /// "_det_res.png", "_res.png" or "_cls_res.png" appended. Errors: kIo for a copy.
-  std::vector<std::string> operator()(const Samples& pictures,
-                                      const std::vector<std::string>& names);
+  std::vector<Outcome> operator()(const Samples& pictures, const std::vector<std::string>& names);
 
  private:
   ocr::Sample load_whole(const std::filesystem::path& picture) const;
   using Regions = std::vector<ocr::DetectedRegion>;
-  std::vector<std::string> classify(const Samples& pictures, const std::vector<std::string>& names);
-  std::vector<std::string> read_words(const Samples& pictures);
+  std::vector<Outcome> classify(const Samples& pictures, const std::vector<std::string>& names);
+  std::vector<Outcome> read_words(const Samples& pictures);
   std::string list_regions(const ocr::Sample& picture, const std::string& name,
                            const Regions& found);
-  std::string read_regions(const ocr::Sample& picture, const std::string& name,
-                           const Regions& found);
+  Outcome read_regions(const ocr::Sample& picture, const std::string& name, const Regions& found);
   void draw(const std::string& file, const cv::Mat& picture, ocr::ImageMode mode,
             const std::vector<ocr::Annotation>& shown);
 

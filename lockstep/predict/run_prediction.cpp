@@ -42,10 +42,7 @@ Loaded load(const Predictor& predictor, size_t number, const fs::path& picture) 
   try {
     return {number, predictor.load(picture), ""};
   } catch (const Error& error) {
-    const bool of_picture = error.code() == ErrorCode::kCorrupt ||
-                            error.code() == ErrorCode::kNotFound ||
-                            error.code() == ErrorCode::kInvalidArgument;
-    if (!of_picture) throw;
+    if (!is_of_picture(error)) throw;
     return {number, {}, error.what()};
   }
 }
@@ -58,10 +55,8 @@ class Meter {
     state_.num_steps = static_cast<int64_t>(pictures);
   }
   void count(const Outcome& outcome) {
-    if (!outcome.good) {
-      line_.clear();
-      log_warn(outcome.text);
-    }
+    if (!outcome.good) warn(outcome.text);
+    for (const auto& fault : outcome.faults) warn(fault);
     ++state_.step;
     const auto elapsed = Clock::now() - begun_;
     state_.images_per_s =
@@ -72,6 +67,11 @@ class Meter {
   void finish() { line_.finish(); }
 
  private:
+  void warn(const std::string& fault) {
+    line_.clear();
+    log_warn(fault);
+  }
+
   ProgressLine line_;
   Progress state_;
   Clock::time_point begun_ = Clock::now();
@@ -127,6 +127,7 @@ class ResultFiles {
   void add(const Outcome& outcome) {
     const fs::path& picture = pictures_[good_ + bad_];
     ++(outcome.good ? good_ : bad_);
+    bad_regions_ += outcome.faults.size();
     if (!outcome.good) return;
     lines_.add(outcome.text);
     if (!table_) return;
@@ -141,12 +142,19 @@ class ResultFiles {
     }
     lines_.finish();
     if (table_) table_->finish();
-    log_info(fmt::format("{} picture{} in {}{}", good_, good_ == 1 ? "" : "s",
-                         lines_.path().string(),
-                         bad_ == 0 ? "" : fmt::format("; {} could not be used", bad_)));
+    log_info(summary());
   }
 
  private:
+  std::string summary() const {
+    auto text =
+        fmt::format("{} picture{} in {}", good_, good_ == 1 ? "" : "s", lines_.path().string());
+    if (bad_ > 0) text += fmt::format("; {} could not be used", bad_);
+    if (bad_regions_ == 0) return text;
+    return text + fmt::format("; {} region{} could not be used", bad_regions_,
+                              bad_regions_ == 1 ? "" : "s");
+  }
+
   /// "sub/a.png"; of an input that is one picture its name.
   std::string below_input(const fs::path& picture) const {
     if (picture == input_) return picture.filename().string();
@@ -160,6 +168,7 @@ class ResultFiles {
   size_t columns_ = 0;
   size_t good_ = 0;
   size_t bad_ = 0;
+  size_t bad_regions_ = 0;
 };
 
 /// Collects pictures for the first network, until the batch is full or another shape comes.
@@ -180,10 +189,8 @@ class PictureBatch {
     if (samples_.empty()) return;
     std::vector<std::string> names;
     for (const size_t number : numbers_) names.push_back(names_[number]);
-    auto lines = predictor_(samples_, names);
-    for (size_t i = 0; i < lines.size(); ++i) {
-      outcomes_.add(numbers_[i], {true, std::move(lines[i])});
-    }
+    auto found = predictor_(samples_, names);
+    for (size_t i = 0; i < found.size(); ++i) outcomes_.add(numbers_[i], std::move(found[i]));
     numbers_.clear();
     samples_.clear();
   }

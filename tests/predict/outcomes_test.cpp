@@ -18,7 +18,10 @@ World world_of(int rank, int size, const std::shared_ptr<Store>& store) {
 struct Heard {
   std::vector<std::string> texts;
   std::function<void(const Outcome&)> listener() {
-    return [this](const Outcome& one) { texts.push_back((one.good ? "" : "bad ") + one.text); };
+    return [this](const Outcome& one) {
+      texts.push_back((one.good ? "" : "bad ") + one.text);
+      for (const auto& fault : one.faults) texts.push_back("fault " + fault);
+    };
   }
 };
 
@@ -49,6 +52,23 @@ TEST(Outcomes, ComeToRankZeroInThePicturesOrderAsSoonAsTheyCan) {
   first.finish();
   EXPECT_EQ(heard.texts, (Texts{"p0", "p1", "bad why", "p3", "p4", "", "p6"}));
   EXPECT_FALSE(store->try_get("predict/1", Deadline::after(std::chrono::seconds(5))));
+}
+
+TEST(Outcomes, ComeWithTheFaultsOfTheirRegions) {
+  const auto store = make_memory_store();
+  const World zero = world_of(0, 2, store);
+  const World one = world_of(1, 2, store);
+  Heard heard;
+  Outcomes first(zero, 4, heard.listener());
+  Outcomes second(one, 4, [](const Outcome&) { ADD_FAILURE(); });
+  second.add(1, {true, "p1", {"why", "in two\nlines"}});
+  second.add(3, {true, "", {"all"}});
+  first.add(0, {true, "p0", {"here"}});
+  first.add(2, {false, "p2"});
+  second.finish();
+  first.finish();
+  EXPECT_EQ(heard.texts, (Texts{"p0", "fault here", "p1", "fault why", "fault in two\nlines",
+                                "bad p2", "", "fault all"}));
 }
 
 TEST(Outcomes, MoreRanksThanPictures) {

@@ -310,6 +310,35 @@ TEST_F(PredictProgram, AnOwnTransformMayRefuseAPicture) {
   EXPECT_EQ(count_in(failure, ": the transform Failing failed: no such row\n"), 1U) << failure;
 }
 
+TEST_F(PredictProgram, AnOwnTransformMayRefuseARegion) {
+  fs::create_directories(*folder_ / "regions");
+  save("regions/a.png", 80, 48);
+  save("regions/b.png", 60, 80);  // not so high that its region is turned
+  const auto with = [](const std::string& item) {
+    const std::string resize = "      - RecResizeNormForInfer";
+    const std::string yaml = std::regex_replace(testing::rec_yaml(), std::regex(resize),
+                                                "      - " + item + ":\n" + resize);
+    write_file_atomically(*folder_ / "own_rec.yaml", std::string_view(yaml));
+    return plugin() +
+           "-c det.yaml --det det.ckpt --rec own_rec.yaml rec.ckpt --input regions --output read";
+  };
+  for (const int ranks : {1, 2}) {  // the second reads b.png
+    ASSERT_EQ(predict(with("Landscape"), ranks), 0) << text_of("stderr.txt");
+    EXPECT_EQ(text_of("read/system_results.txt"),
+              "a.png\t[{\"transcription\": \"q\", \"points\": [[0, 0], [79, 0], [79, 47], [0, "
+              "47]]}]\nb.png\t[]\n");
+    const std::string said = text_of("stderr.txt");
+    EXPECT_EQ(count_in(said, "regions/b.png: region 1: Landscape: it is upright\n"), 1U) << said;
+    EXPECT_EQ(count_in(said, "2 pictures in read/system_results.txt; 1 region could not be used"),
+              1U)
+        << said;
+  }
+  EXPECT_EQ(predict(with("Failing")), 1);
+  EXPECT_EQ(text_of("stderr.txt"),
+            "lockstep predict: error: regions/a.png: region 1: the transform Failing failed: no "
+            "such row\n");
+}
+
 TEST_F(PredictProgram, AnOwnTransformIsForANetworkOfSmallImagesToo) {
   const auto with = [](const std::string& item) {
     return plugin() +
