@@ -22,9 +22,9 @@
 // not compile, nor one that takes a copy of its picture, or returns something.
 //
 // Randomness: the second parameter makes a transform random. Its numbers depend on system.seed, the
-// epoch and the sample alone, so neither ranks nor threads nor a resume show. A function without it
-// must give the same result for the same picture. A random transform is an error in `eval` and
-// `predict`, as built-in ones are.
+// epoch, the sample and the pipeline alone, so neither ranks nor threads nor a resume show. A
+// function without it must give the same result for the same picture. A random transform is an
+// error in `eval` and `predict`, as built-in ones are.
 //
 // Size: a function must keep it, so that regions of text stay in their places. Only pictures in
 // files of a classifier may change it. If Resize [height, width], CenterCrop, RandomCrop or
@@ -90,7 +90,8 @@ class Picture {
   std::vector<uint8_t> bytes_;
 };
 
-/// The random numbers of one sample in one epoch, for all its transforms in turn.
+/// The random numbers of one sample in one epoch. A classifier's transforms draw from them in turn;
+/// of text each transform has numbers of its own, by its place in the pipeline.
 class RandomNumbers {
  public:
   virtual ~RandomNumbers() = default;

@@ -355,9 +355,9 @@ using OptimizerPart = RegisteredPart<OptimizerOfGroups, optimizers>;
 using SchedulePart = RegisteredPart<Schedule, schedules>;
 using CallbackPart = RegisteredPart<CallbackMaker, callbacks>;
 
-/// `Name: {settings}` in transform_pipeline: see picture.h. A built-in name is an error once a file
-/// has it. `read`: a function of (Section&) that returns a function of a picture; the latter's form
-/// is checked when it is compiled.
+/// `Name: {settings}` in transform_pipeline: see picture.h. The name of a built-in transform, of
+/// any kind of data, is an error once a file has it. `read`: a function of (Section&) that returns
+/// a function of a picture; the latter's form is checked when it is compiled.
 struct TransformPart : RegisteredPart<PictureTransform, transforms> {
   template <typename Read>
   TransformPart(std::string name, std::string about, Read read)

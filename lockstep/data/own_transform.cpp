@@ -9,10 +9,10 @@
 namespace lockstep {
 namespace {
 
-/// The words of a sample's stream, in the turn of its steps.
-class StreamOfSample final : public RandomNumbers {
+/// The next words of a stream.
+class StreamNumbers final : public RandomNumbers {
  public:
-  explicit StreamOfSample(Philox& random) : random_(random) {}
+  explicit StreamNumbers(Philox& random) : random_(random) {}
   uint32_t next() override { return random_.next(); }
 
  private:
@@ -21,7 +21,7 @@ class StreamOfSample final : public RandomNumbers {
 
 void call_own(const PictureTransform& transform, Picture& picture, Philox& random) {
   if (const auto* plain = std::get_if<PlainTransform>(&transform)) return (*plain)(picture);
-  StreamOfSample numbers(random);
+  StreamNumbers numbers(random);
   std::get<RandomTransform>(transform)(picture, numbers);
 }
 

@@ -15,9 +15,9 @@ struct OwnTransform {
   PictureTransform transform;
 };
 
-/// Changes `picture`; `random` is the stream of its sample. Errors: kCorrupt for an Error of the
-/// transform, with the transform's name in front; TransformFailed for any other exception, and for
-/// a transform that moved its picture away.
+/// Changes `picture`; `random` is the stream from which it draws. Errors: kCorrupt for an Error of
+/// the transform, with the transform's name in front; TransformFailed for any other exception, and
+/// for a transform that moved its picture away.
 void apply_own_transform(const OwnTransform& own, Picture& picture, Philox& random);
 
 /// The same for a transform that must keep the picture's size. Errors: TransformFailed, too, if it

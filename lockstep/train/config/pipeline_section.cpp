@@ -307,15 +307,6 @@ std::vector<Transform> read_iaa_augment(Section& args) {
   return items;
 }
 
-const std::vector<std::string>& known_names() {
-  static const auto names = [] {
-    std::vector<std::string> all = {kImgaug};
-    for (const auto& [name, reader] : kReaders) all.push_back(name);
-    return all;
-  }();
-  return names;
-}
-
 [[noreturn]] void refuse_random(const Section& item, const std::string& name) {
   item.fail(name, "is random, and this pipeline may not be");
 }
@@ -382,6 +373,15 @@ ocr::OwnPixels checked_own(const Section& item, const OwnPart<PictureTransform>&
 
 }  // namespace
 
+const std::vector<std::string>& text_transform_names() {
+  static const auto names = [] {
+    std::vector<std::string> all = {kImgaug};
+    for (const auto& [name, reader] : kReaders) all.push_back(name);
+    return all;
+  }();
+  return names;
+}
+
 std::vector<Transform> read_ocr_pipeline(Section& section, DataUse use) {
   const std::string key = "transform_pipeline";
   Node* node = section.any(key);
@@ -395,7 +395,7 @@ std::vector<Transform> read_ocr_pipeline(Section& section, DataUse use) {
       section.fail(key, "must hold items of the form 'Name: {arguments}'");
     }
     const std::string name = node_of_item.entries[0].key;
-    if (const auto own = read_own_transform(item, name, known_names())) {
+    if (const auto own = read_own_transform(item, name, text_transform_names())) {
       pipeline.emplace_back(checked_own(item, *own, picture, use));
       continue;
     }

@@ -54,8 +54,11 @@ LoaderConfig read_loader(Section section, DataUse use);
 /// Random transforms are for training alone.
 std::vector<TransformConfig> read_small_image_pipeline(Section& section, bool training);
 std::vector<TransformConfig> read_picture_pipeline(Section& section, bool training);
+/// The names of the built-in transforms of text.
+const std::vector<std::string>& text_transform_names();
 /// The registered transform of an item `name: {settings}` of a pipeline, with its settings read;
-/// none if none has this name. Errors: no transform has it, or several have.
+/// none if none has this name. `built_in`: the names of this kind of pipeline. Errors: no transform
+/// has it, or several have; a registered one with the name of a built-in one of any kind.
 std::optional<OwnPart<PictureTransform>> read_own_transform(
     Section& item, const std::string& name, const std::vector<std::string>& built_in);
 /// The transform_pipeline of a text data set.

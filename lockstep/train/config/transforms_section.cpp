@@ -99,6 +99,13 @@ std::vector<TransformConfig> read_pipeline(Section& section, bool training,
   return pipeline;
 }
 
+/// Of any kind of data.
+bool is_built_in_transform(const std::string& name) {
+  const auto& of_text = text_transform_names();
+  return small_image_transforms().contains(name) || picture_transforms().contains(name) ||
+         std::find(of_text.begin(), of_text.end(), name) != of_text.end();
+}
+
 ListedPart listed_transform(const std::string& name, const std::string& about,
                             const std::vector<TransformArgument>& arguments) {
   ListedPart part{name, about, {}};
@@ -116,7 +123,7 @@ std::optional<OwnPart<PictureTransform>> read_own_transform(
   item.expect(names);
   const auto* part = find_named(transforms().parts(), name);
   if (part == nullptr) return std::nullopt;
-  if (std::find(built_in.begin(), built_in.end(), name) != built_in.end()) {
+  if (is_built_in_transform(name)) {
     item.fail(name, "is the name of a built-in transform, too: give your own another name");
   }
   refuse_twice(item, name, name, names);

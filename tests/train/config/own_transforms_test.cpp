@@ -28,6 +28,8 @@ const TransformPart kMark("RandomlyNamed", "a mark, always", [](Section&) {
 });
 const TransformPart kBuiltInName("CenterCrop", "another one",
                                  [](Section&) { return [](Picture&) {}; });
+const TransformPart kNameOfText("ValidatePolygons", "another one",
+                                [](Section&) { return [](Picture&) {}; });
 const TransformPart kNothing("Nothing", "has no function",
                              [](Section&) { return PictureTransform(PlainTransform()); });
 
@@ -103,6 +105,12 @@ TEST(OwnTransforms, MistakesNameTheNearest) {
   expect_refused(
       "train", "{CenterCrop: {size: 3}}",
       "train.dataset.transform_pipeline.CenterCrop is the name of a built-in transform, too");
+}
+
+TEST(OwnTransforms, MayNotHaveTheNameOfABuiltInOneOfText) {
+  expect_refused(
+      "train", "{ValidatePolygons: }",
+      "train.dataset.transform_pipeline.ValidatePolygons is the name of a built-in transform, too");
 }
 
 TEST(OwnTransforms, AMakerWithoutAFunctionIsRefused) {
@@ -211,6 +219,8 @@ TEST(OwnTransforms, OfTextAreRefusedInOneLine) {
   expect(refused("eval", "{RandomGrain: }"),
          "eval.dataset.transform_pipeline.RandomGrain is random, and this pipeline may not be");
   expect(refused("train", "{RandomGrian: }"), "RandomGrian', did you mean 'RandomGrain'?");
+  expect(refused("train", "{CenterCrop: }"),
+         "train.dataset.transform_pipeline.CenterCrop is the name of a built-in transform, too");
   expect(refused("train", "{RandomGrain: {most: 999}}"),
          "RandomGrain.most must be a whole number from 1 to 255, not '999'");
 }
