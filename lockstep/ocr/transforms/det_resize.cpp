@@ -131,9 +131,10 @@ cv::Size resized_size(const DetResize& options, cv::Size size) {
 void det_resize(const DetResize& options, bool training, Sample& sample) {
   const cv::Size from = sample.image.size(), to = resized_size(options, from);
   if (int64_t{to.width} * to.height > kMaxImagePixels) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("DetResize: {} x {} pixels would become {} x {}; allowed: {} in all",
-                            from.width, from.height, to.width, to.height, kMaxImagePixels));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: {} x {} pixels would become {} x {}; allowed: {} in all", options.name,
+                    from.width, from.height, to.width, to.height, kMaxImagePixels));
   }
   cv::Mat resized;
   cv::resize(sample.image, resized, to, 0, 0, opencv_flag(options.interpolation));

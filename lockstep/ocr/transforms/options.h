@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "lockstep/base/philox.h"
@@ -56,10 +57,12 @@ struct RandomRotate {
   std::array<int, 2> degrees = {-10, 10};  ///< Whole degrees, the upper one excluded.
   bool expand_canvas = true;
   double p = 1.0;
+  std::string_view name = "RandomRotate";  ///< As the configuration has it, for errors.
 };
 
 struct RandomHorizontalFlip {
   double p = 0.5;
+  std::string_view name = "RandomHorizontalFlip";  ///< The same.
 };
 
 struct DetLabelEncode {};
@@ -99,6 +102,7 @@ struct DetResize {
   bool force_divisable = true;
   int divisor = 32;
   Interpolation interpolation = Interpolation::kLinear;
+  std::string_view name = "DetResize";  ///< As the configuration has it, for errors.
 };
 
 struct RecCTCLabelEncode {

@@ -105,14 +105,18 @@ std::string describe(const Sample& sample) {
 }
 
 std::string_view transform_name(const Transform& transform) {
-  if (const auto* own = std::get_if<OwnPixels>(&transform)) return own->name;
   constexpr std::array<std::string_view, std::variant_size_v<Transform> - 1> kInOrder = {
       "DecodeImage",        "NormalizeImage",    "ToCHWImage",           "RandomScale",
       "RandomColorAdjust",  "RandomRotate",      "RandomHorizontalFlip", "DetLabelEncode",
       "RandomCropWithBBox", "ValidatePolygons",  "ShrinkBinaryMap",      "BorderMap",
       "DetResize",          "RecCTCLabelEncode", "RecResizeImg",         "RecResizeNormForInfer",
       "Rotate90IfVertical"};
-  return kInOrder.at(transform.index());
+  return std::visit(
+      [&](const auto& options) -> std::string_view {
+        if constexpr (requires { options.name; }) return options.name;
+        return kInOrder.at(transform.index());
+      },
+      transform);
 }
 
 Pipeline::Pipeline(const std::vector<Transform>& transforms, uint64_t seed, bool training)

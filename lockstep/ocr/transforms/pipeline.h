@@ -47,7 +47,7 @@ class Pipeline {
 /// "det_gt.txt:17 (img_1.jpg)", or its known parts: the beginning of messages about a sample.
 std::string describe(const Sample& sample);
 
-/// As a configuration names it; DetResize for GridResize and ScalePadImage, too.
+/// As the configuration names it: also "GridResize", or "IaaAugment.Affine" for a part of an item.
 std::string_view transform_name(const Transform& transform);
 
 }  // namespace lockstep::ocr

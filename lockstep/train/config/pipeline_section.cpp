@@ -191,6 +191,7 @@ Transform read_det_resize(Section& args) {
 /// MindOCR 0.1: DetResize with the division alone.
 Transform read_grid_resize(Section& args) {
   ocr::DetResize item;
+  item.name = "GridResize";
   item.limit_type = ocr::DetResize::Limit::kNone;
   args.read("factor", item.divisor, {1, kMaxSide}, "sides are multiples of it");
   return item;
@@ -199,6 +200,7 @@ Transform read_grid_resize(Section& args) {
 /// MindOCR 0.1: the largest size within the target, exact to the pixel; black below and beside it.
 Transform read_scale_pad(Section& args) {
   ocr::DetResize item;
+  item.name = "ScalePadImage";
   args.require("target_size", "is missing: [height, width]");
   args.read("target_size", item.target_size, {1, kMaxSide}, "rows, columns");
   item.limit_type = ocr::DetResize::Limit::kNone;
@@ -292,12 +294,13 @@ std::vector<Transform> read_iaa_augment(Section& args) {
       affine.fail("rotate", "must be [lowest, above the highest]");
     }
     turn.expand_canvas = false;
+    turn.name = "IaaAugment.Affine";
     affine.finish();
     items.push_back(turn);
   }
   if (args.has("Fliplr")) {
     Section flip = args.section("Fliplr");
-    ocr::RandomHorizontalFlip item{1};
+    ocr::RandomHorizontalFlip item{1, "IaaAugment.Fliplr"};
     read_p(flip, item.p);
     items.push_back(item);
     flip.finish();

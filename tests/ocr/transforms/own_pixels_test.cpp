@@ -96,11 +96,34 @@ TEST(Pipeline, AnExceptionNamesSampleAndTransform) {
             0U);
 }
 
+TEST(Pipeline, ErrorsHaveTheNamesOfTheConfiguration) {
+  const RandomRotate turn{.degrees = {9, 10}, .expand_canvas = false, .name = "IaaAugment.Affine"};
+  const RandomHorizontalFlip flip{.p = 1, .name = "IaaAugment.Fliplr"};
+  const auto turned = [](const std::vector<Transform>& transforms) {
+    Sample sample = scene();
+    sample.image = cv::Mat(8, 8, CV_32SC3, cv::Scalar::all(1));  // OpenCV turns no such picture
+    return error_of(ErrorCode::kCorrupt,
+                    [&] { Pipeline(transforms, 9, true).apply(sample, 3, 5); });
+  };
+  EXPECT_EQ(turned({turn}).find("scene.jpg: IaaAugment.Affine: OpenCV: "), 0U);
+  EXPECT_EQ(turned({turn, flip, RandomCropWithBBox{}})
+                .find("scene.jpg: IaaAugment.Affine, IaaAugment.Fliplr, RandomCropWithBBox: "),
+            0U);
+  const DetResize grid{
+      .target_size = std::array{65536, 65536}, .keep_ratio = false, .name = "GridResize"};
+  const auto enlarged = error_of(ErrorCode::kInvalidArgument, [&] {
+    made_by({DecodeImage{}, grid});
+  });
+  EXPECT_EQ(enlarged.find("scene.jpg: GridResize: 320 x 240 pixels would become "), 0U) << enlarged;
+}
+
 TEST(Pipeline, TransformsHaveTheNamesOfTheConfiguration) {
   EXPECT_EQ(transform_name(DecodeImage{}), "DecodeImage");
   EXPECT_EQ(transform_name(RandomColorAdjust{}), "RandomColorAdjust");
   EXPECT_EQ(transform_name(RandomCropWithBBox{}), "RandomCropWithBBox");
   EXPECT_EQ(transform_name(DetResize{}), "DetResize");
+  EXPECT_EQ(transform_name(RandomRotate{}), "RandomRotate");
+  EXPECT_EQ(transform_name(RandomHorizontalFlip{}), "RandomHorizontalFlip");
   EXPECT_EQ(transform_name(RecCTCLabelEncode{}), "RecCTCLabelEncode");
   EXPECT_EQ(transform_name(Rotate90IfVertical{}), "Rotate90IfVertical");
   EXPECT_EQ(transform_name(OwnPixels{.name = "Mine", .change = {}}), "Mine");

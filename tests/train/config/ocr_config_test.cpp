@@ -169,13 +169,19 @@ TEST(OcrConfig, WhatMindocrWroteOtherwiseInItsFirstReleases) {
   EXPECT_EQ(turn.degrees, (std::array{-10, 10}));
   EXPECT_FALSE(turn.expand_canvas);
   EXPECT_EQ(turn.p, 1);
-  EXPECT_EQ(std::get<ocr::RandomHorizontalFlip>(pipeline.at(3)).p, 0.5);
+  EXPECT_EQ(turn.name, "IaaAugment.Affine");
+  const auto& flip = std::get<ocr::RandomHorizontalFlip>(pipeline.at(3));
+  EXPECT_EQ(flip.p, 0.5);
+  EXPECT_EQ(flip.name, "IaaAugment.Fliplr");
   const auto& grid = std::get<ocr::DetResize>(pipeline.at(4));
   EXPECT_EQ(grid.divisor, 16);
   EXPECT_EQ(grid.limit_type, ocr::DetResize::Limit::kNone);
+  EXPECT_EQ(grid.name, "GridResize");
+  EXPECT_EQ(std::get<ocr::DetResize>(pipeline.at(5)).name, "DetResize");
   const auto& scaled = std::get<ocr::DetResize>(pipeline.at(6));
   EXPECT_TRUE(scaled.exact && scaled.padding && !scaled.force_divisable);
   EXPECT_EQ(scaled.target_size, (std::array{96, 128}));
+  EXPECT_EQ(scaled.name, "ScalePadImage");
   EXPECT_NE(fault(text.c_str(), {"train.dataset.num_columns_to_net=2"})
                 .find("the networks here take the image alone"),
             std::string::npos);
