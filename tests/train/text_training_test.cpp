@@ -64,6 +64,29 @@ class TextTraining : public ::testing::Test {
     return {find("Weights: ([0-9a-f]{16}) on"), find("Performance: (\\{.*\\}), eval time")};
   }
 
+  /// Trains with a transform of a shared library: its setting shows, ranks and workers do not.
+  /// `pipeline`: the items of `train`, with OWN in the place of that transform.
+  void expect_setting_alone_shows(const std::string& config, const std::string& network,
+                                  const std::string& pipeline) {
+    const auto ending = [&](int most, int ranks, int workers) {
+      std::string items = pipeline;
+      items.replace(items.find("OWN"), 3, fmt::format("{{RandomSpeckle: {{most: {}}}}}", most));
+      return train(config, ranks,
+                   fmt::format("{} train.loader.num_workers={} train.ckpt_save_dir=out_{}_{}_{} "
+                               "train.dataset.transform_pipeline='[{}]' "
+                               "--plugin {}/lockstep_own_transforms.so",
+                               network, workers, most, ranks, workers, items, bin_dir()));
+    };
+    const auto expected = ending(60, 1, 1);
+    EXPECT_EQ(expected.weights.size(), 16u);
+    for (const int ranks : {1, 2}) {
+      const auto other = ending(60, ranks, 3);
+      EXPECT_EQ(other.weights, expected.weights) << ranks << " ranks, 3 workers each";
+      EXPECT_EQ(other.figures, expected.figures) << ranks << " ranks, 3 workers each";
+    }
+    EXPECT_NE(ending(1, 1, 1).weights, expected.weights) << "the setting counts";
+  }
+
   TempFolder folder_;
 };
 
@@ -100,43 +123,19 @@ TEST_F(TextTraining, ARecogniserHasTheSameBitsOnOneTwoAndFourRanks) {
 }
 
 TEST_F(TextTraining, OwnTransformsOfADetectorShowNeitherRanksNorWorkers) {
-  const auto with = [](const std::string& item, int workers) {
-    return fmt::format(
-        "model.neck.out_channels=32 train.loader.num_workers={} train.ckpt_save_dir=out_{}_{} "
-        "train.dataset.transform_pipeline='[{{DecodeImage: {{img_mode: RGB}}}}, {{{}}}, "
-        "{{DetLabelEncode: }}, {{RandomCropWithBBox: {{crop_size: [64, 64], p: 1.0}}}}, "
-        "{{ValidatePolygons: }}, {{ShrinkBinaryMap: {{min_text_size: 3}}}}, {{BorderMap: }}, "
-        "{{NormalizeImage: }}, {{ToCHWImage: }}]' --plugin {}/lockstep_own_transforms.so",
-        workers, item.size(), workers, item, bin_dir());
-  };
-  const std::string config = "det/dbnet/db_r18_synth.yaml";
-  const auto one = train(config, 1, with("RandomSpeckle: {most: 60}", 1));
-  EXPECT_EQ(one.weights.size(), 16u);
-  const auto two = train(config, 2, with("RandomSpeckle: {most: 60}", 3));
-  EXPECT_EQ(two.weights, one.weights);
-  EXPECT_EQ(two.figures, one.figures);
-  const auto less = train(config, 1, with("RandomSpeckle: {most: 1}", 1));
-  EXPECT_NE(less.weights, one.weights) << "the setting counts";
+  expect_setting_alone_shows(
+      "det/dbnet/db_r18_synth.yaml", "model.neck.out_channels=32",
+      "{DecodeImage: {img_mode: RGB}}, OWN, {DetLabelEncode: }, {RandomCropWithBBox: {crop_size: "
+      "[64, 64], p: 1.0}}, {ValidatePolygons: }, {ShrinkBinaryMap: {min_text_size: 3}}, "
+      "{BorderMap: }, {NormalizeImage: }, {ToCHWImage: }");
 }
 
 TEST_F(TextTraining, OwnTransformsOfARecogniserShowNeitherRanksNorWorkers) {
-  const auto with = [](const std::string& item, int workers) {
-    return fmt::format(
-        "model.neck.hidden_size=16 train.loader.num_workers={} train.ckpt_save_dir=out_{}_{} "
-        "train.dataset.transform_pipeline='[{{DecodeImage: }}, {{RecCTCLabelEncode: }}, {{{}}}, "
-        "{{RecResizeImg: {{image_shape: [32, 100], padding: False}}}}, {{NormalizeImage: "
-        "{{bgr_to_rgb: True, mean: [127, 127, 127], std: [127, 127, 127]}}}}, {{ToCHWImage: }}]' "
-        "--plugin {}/lockstep_own_transforms.so",
-        workers, item.size(), workers, item, bin_dir());
-  };
-  const std::string config = "rec/crnn/crnn_vgg7_synth.yaml";
-  const auto one = train(config, 1, with("RandomSpeckle: {most: 60}", 1));
-  EXPECT_EQ(one.weights.size(), 16u);
-  const auto two = train(config, 2, with("RandomSpeckle: {most: 60}", 3));
-  EXPECT_EQ(two.weights, one.weights);
-  EXPECT_EQ(two.figures, one.figures);
-  const auto less = train(config, 1, with("RandomSpeckle: {most: 1}", 1));
-  EXPECT_NE(less.weights, one.weights) << "the setting counts";
+  expect_setting_alone_shows(
+      "rec/crnn/crnn_vgg7_synth.yaml", "model.neck.hidden_size=16",
+      "{DecodeImage: }, {RecCTCLabelEncode: }, OWN, {RecResizeImg: {image_shape: [32, 100], "
+      "padding: False}}, {NormalizeImage: {bgr_to_rgb: True, mean: [127, 127, 127], std: [127, "
+      "127, 127]}}, {ToCHWImage: }");
 }
 
 TEST_F(TextTraining, OwnTransformsAreTriedBeforeTraining) {

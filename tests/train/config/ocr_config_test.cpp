@@ -2,82 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/error.h"
-#include "lockstep/train/config/config.h"
-#include "lockstep/train/config/overrides.h"
-#include "lockstep/train/config/yaml_reader.h"
+#include "tests/train/config/configs.h"
 
 namespace lockstep {
 namespace {
 
-constexpr auto kDetector = R"(
-model:
-  type: det
-  backbone: {name: det_resnet18, pretrained: False}
-  neck: {name: DBFPN}
-  head: {name: DBHead}
-train:
-  ckpt_save_dir: out
-  dataset: &data
-    type: DetDataset
-    dataset_root: root
-    data_dir: images
-    label_file: gt.txt
-    transform_pipeline:
-      - DecodeImage: {img_mode: RGB}
-      - DetLabelEncode:
-      - RandomCropWithBBox: {p: 1.0}
-      - ShrinkBinaryMap:
-      - BorderMap:
-      - NormalizeImage:
-      - ToCHWImage:
-    output_columns: [image, binary_map, mask, thresh_map, thresh_mask]
-    net_input_column_index: [0]
-    label_column_index: [1, 2, 3, 4]
-  loader: {batch_size: 2}
-)";
-
-constexpr auto kRecogniser = R"(
-model:
-  type: rec
-  backbone: {name: rec_vgg7}
-  neck: {name: RNNEncoder, hidden_size: 8}
-  head: {name: CTCHead, out_channels: 37}
-loss: {name: CTCLoss, pred_seq_len: 24, max_label_len: 23}
-train:
-  ckpt_save_dir: out
-  dataset:
-    type: LMDBDataset
-    data_dir: [a, b]
-    transform_pipeline:
-      - DecodeImage:
-      - RecCTCLabelEncode: {lower: True}
-      - RecResizeImg: {image_shape: [32, 100], padding: False}
-      - NormalizeImage: {bgr_to_rgb: True, mean: [127, 127, 127], std: [127, 127, 127]}
-      - ToCHWImage:
-    output_columns: [image, text_seq]
-  loader: {batch_size: 2}
-)";
-
-Config read_text(const char* text, const std::vector<std::string>& overrides = {}) {
-  Node tree = parse_yaml(text, "t.yaml");
-  apply_overrides(tree, overrides);
-  return read_config(std::move(tree));
-}
-
-std::string fault(const char* text, const std::vector<std::string>& overrides) {
-  try {
-    read_text(text, overrides);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    return error.what();
-  }
-  return "";
-}
-
 /// The error of one override names it, and contains `what`.
 void expect_fault(const char* text, const std::string& item, const std::string& what) {
-  const std::string error = fault(text, {item});
+  const std::string error = fault_in(text, {item});
   EXPECT_NE(error.find(what), std::string::npos) << item << ": " << error;
   EXPECT_EQ(error.find('\n'), std::string::npos);
 }
@@ -126,9 +58,9 @@ TEST(OcrConfig, ListsOfDataSets) {
   EXPECT_EQ(read_text(kDetector, overrides).train.dataset.sample_ratios,
             (std::vector<double>{0.25, 0.25}));
   overrides.back() = "train.dataset.sample_ratio=[1, 1, 1]";
-  EXPECT_NE(fault(kDetector, overrides).find("a list of 2, one for each data_dir, not of 3"),
+  EXPECT_NE(fault_in(kDetector, overrides).find("a list of 2, one for each data_dir, not of 3"),
             std::string::npos);
-  EXPECT_NE(fault(kDetector, {two[0]}).find("label_file must be as many as data_dir (2), not 1"),
+  EXPECT_NE(fault_in(kDetector, {two[0]}).find("label_file must be as many as data_dir (2), not 1"),
             std::string::npos);
 }
 
@@ -154,7 +86,7 @@ TEST(OcrConfig, WhatMindocrWroteOtherwiseInItsFirstReleases) {
   const size_t begin = text.find("    net_input_column_index");
   text = text.substr(0, begin) + "    num_columns_to_net: 1\n" + text.substr(text.find("  loader"));
   const Config config = read_text(
-      text.c_str(),
+      text,
       {"loss={name: L1BalancedCELoss, bce_scale: 6}", "postprocess={output_polygon: True}",
        "train.dataset.transform_pipeline=[DecodeImage: , DetLabelEncode: , "
        "IaaAugment: {Affine: {rotate: [-10, 10]}, Fliplr: {p: 0.5}}, GridResize: {factor: 16}, "
@@ -182,7 +114,7 @@ TEST(OcrConfig, WhatMindocrWroteOtherwiseInItsFirstReleases) {
   EXPECT_TRUE(scaled.exact && scaled.padding && !scaled.force_divisable);
   EXPECT_EQ(scaled.target_size, (std::array{96, 128}));
   EXPECT_EQ(scaled.name, "ScalePadImage");
-  EXPECT_NE(fault(text.c_str(), {"train.dataset.num_columns_to_net=2"})
+  EXPECT_NE(fault_in(text, {"train.dataset.num_columns_to_net=2"})
                 .find("the networks here take the image alone"),
             std::string::npos);
 }
@@ -206,7 +138,7 @@ TEST(OcrConfig, TheDetectorOfPpOcrV3) {
   EXPECT_TRUE(config.model.neck.shortcut);
   auto other = parts;
   other.push_back("model.backbone.alpha=0.6");
-  EXPECT_NE(fault(kDetector, other).find("must be 0.35, 0.5, 0.75, 1 or 1.25, not 0.6"),
+  EXPECT_NE(fault_in(kDetector, other).find("must be 0.35, 0.5, 0.75, 1 or 1.25, not 0.6"),
             std::string::npos);
 }
 
@@ -241,7 +173,7 @@ TEST(OcrConfig, ColumnsAreWhatTheLossTakes) {
   expect_fault(kDetector, key + "net_input_column_index=[1]", "must give the network [image]");
   expect_fault(kDetector, key + "output_columns=[image]", "label_column_index must be a list");
   expect_fault(kRecogniser, key + "output_columns=[image, label]", "[text_seq], not [label]");
-  EXPECT_EQ(fault(kRecogniser, {key + "output_columns=[image, text_seq, length]"}), "");
+  EXPECT_EQ(fault_in(kRecogniser, {key + "output_columns=[image, text_seq, length]"}), "");
 }
 
 TEST(OcrConfig, SectionsOfARecogniserAgree) {

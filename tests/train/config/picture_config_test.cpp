@@ -2,46 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/error.h"
-#include "lockstep/train/config/config.h"
-#include "lockstep/train/config/overrides.h"
-#include "lockstep/train/config/yaml_reader.h"
+#include "tests/train/config/configs.h"
 
 namespace lockstep {
 namespace {
 
-constexpr auto kPictures = R"(model:
-  type: cls
-  backbone: {name: resnet18}
-  head: {num_classes: 10}
-train:
-  ckpt_save_dir: out
-  dataset:
-    type: ImageFolderDataset
-    dataset_root: root
-    data_dir: photos
-    held_out: 10
-  loader: {batch_size: 32}
-eval:
-  dataset: {type: ImageFolderDataset, held_out: 10}
-  loader: {batch_size: 32}
-)";
-
 Config read_pictures(const std::vector<std::string>& overrides = {}) {
-  Node tree = parse_yaml(kPictures, "a.yaml");
-  apply_overrides(tree, overrides);
-  return read_config(std::move(tree));
+  return read_text(kPictures, overrides);
 }
 
 std::string fault_with(const std::vector<std::string>& overrides) {
-  try {
-    read_pictures(overrides);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
+  return fault_in(kPictures, overrides);
 }
 
 TEST(PictureConfig, AFolderHasItsHeldOutPartInBothSections) {

@@ -2,7 +2,6 @@
 
 #include <lockstep/registry.h>
 
-#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 
@@ -17,10 +16,7 @@ const TransformPart kSpeckle("RandomSpeckle", "noise on each byte", [](Section& 
   int64_t most = 16;
   settings.read("most", most, {1, 255}, "of 255");
   return [=](Picture& picture, RandomNumbers& random) {
-    for (uint8_t& byte : picture.bytes()) {
-      const int64_t noisy = byte + random.below(2 * most + 1) - most;
-      byte = static_cast<uint8_t>(std::clamp<int64_t>(noisy, 0, 255));
-    }
+    for (uint8_t& byte : picture.bytes()) byte ^= static_cast<uint8_t>(random.below(most + 1));
   };
 });
 
