@@ -127,8 +127,6 @@ class DbFpn final : public Neck {
   std::shared_ptr<Neck> fuse_;
 };
 
-constexpr size_t kRseLevels = 4;
-
 at::Tensor nearest(const at::Tensor& x, int64_t dim, int64_t size) {
   if (x.size(dim) == size) return x;
   const auto places = at::tensor(nearest_places(x.size(dim), size), at::kLong).to(x.device());
@@ -175,10 +173,10 @@ class RseFpn final : public Neck {
   }
 
   at::Tensor forward(std::vector<at::Tensor> maps) override {
-    for (size_t i = 0; i < kRseLevels; ++i) maps[i] = apply(*ins_, i, maps[i]);
-    for (size_t i = kRseLevels - 1; i-- > 0;) maps[i] = maps[i] + nearest_as(maps[i + 1], maps[i]);
+    for (size_t i = 0; i < kLevels; ++i) maps[i] = apply(*ins_, i, maps[i]);
+    for (size_t i = kLevels - 1; i-- > 0;) maps[i] = maps[i] + nearest_as(maps[i + 1], maps[i]);
     const at::Tensor finest = maps[0];
-    for (size_t i = 0; i < kRseLevels; ++i) maps[i] = nearest_as(apply(*inp_, i, maps[i]), finest);
+    for (size_t i = 0; i < kLevels; ++i) maps[i] = nearest_as(apply(*inp_, i, maps[i]), finest);
     std::reverse(maps.begin(), maps.end());
     return at::cat(maps, 1);
   }
@@ -223,21 +221,28 @@ class RnnEncoder final : public Neck {
   torch::nn::LSTM lstm_;
 };
 
+/// `multiple`: of the network's out_channels.
+template <typename Fpn>
+std::shared_ptr<Neck> make_fpn(const char* name, int64_t multiple,
+                               const std::vector<int64_t>& in_channels, const NeckSpec& spec) {
+  if (in_channels.size() != kLevels) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} takes 4 feature maps, the backbone gives {} (det_mobilenet_v3: "
+                            "model.backbone.out_stages)",
+                            name, in_channels.size()));
+  }
+  if (spec.out_channels < multiple || spec.out_channels % multiple != 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("model.neck.out_channels is {}; {} takes a multiple of {}",
+                            spec.out_channels, name, multiple));
+  }
+  return std::make_shared<Fpn>(in_channels, spec);
+}
+
 }  // namespace
 
 std::shared_ptr<Neck> make_db_fpn(const std::vector<int64_t>& in_channels, const NeckSpec& spec) {
-  if (in_channels.size() != kLevels) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("DBFPN takes 4 feature maps, the backbone gives {} (det_mobilenet_v3: "
-                            "model.backbone.out_stages)",
-                            in_channels.size()));
-  }
-  if (spec.out_channels < 4 || spec.out_channels % 4 != 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("model.neck.out_channels is {}; DBFPN takes a multiple of 4",
-                            spec.out_channels));
-  }
-  return std::make_shared<DbFpn>(in_channels, spec);
+  return make_fpn<DbFpn>("DBFPN", 4, in_channels, spec);
 }
 
 std::vector<int64_t> nearest_places(int64_t in, int64_t out) {
@@ -250,17 +255,7 @@ std::vector<int64_t> nearest_places(int64_t in, int64_t out) {
 }
 
 std::shared_ptr<Neck> make_rse_fpn(const std::vector<int64_t>& in_channels, const NeckSpec& spec) {
-  if (in_channels.size() != kRseLevels) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("RSEFPN takes 4 feature maps, the backbone gives {}", in_channels.size()));
-  }
-  if (spec.out_channels < 16 || spec.out_channels % 16 != 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("model.neck.out_channels is {}; RSEFPN takes a multiple of 16",
-                            spec.out_channels));
-  }
-  return std::make_shared<RseFpn>(in_channels, spec);
+  return make_fpn<RseFpn>("RSEFPN", 16, in_channels, spec);
 }
 
 std::shared_ptr<Neck> make_rnn_encoder(int64_t in_channels, int64_t hidden_size) {

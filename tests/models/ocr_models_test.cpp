@@ -286,6 +286,13 @@ TEST(OcrModels, RefuseWhatCannotBe) {
   EXPECT_NE(why_not(spec).find("[5, 8, 14, 21]; ascending places from 0 to 20"), std::string::npos);
   spec.backbone.out_stages = {5, 8, 14};
   EXPECT_NE(why_not(spec).find("takes 4 feature maps, the backbone gives 3"), std::string::npos);
+  auto rse = spec;
+  rse.neck.name = "RSEFPN";
+  EXPECT_NE(why_not(rse).find("RSEFPN takes 4 feature maps, the backbone gives 3"),
+            std::string::npos);
+  rse = ppocr_v3();
+  rse.neck.out_channels = 24;
+  EXPECT_EQ(why_not(rse), "model.neck.out_channels is 24; RSEFPN takes a multiple of 16");
   spec.backbone.architecture = "huge";
   EXPECT_NE(why_not(spec).find("architecture is 'huge' (large, small)"), std::string::npos);
 }
