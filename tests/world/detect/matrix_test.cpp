@@ -28,6 +28,11 @@ std::string outcome(const std::string& variables,
   return text;
 }
 
+void expect_outcomes(const std::vector<Started>& cases,
+                     const std::map<std::string, std::string>& files = {}) {
+  for (const Started& c : cases) EXPECT_EQ(outcome(c.variables, files), c.tuple) << c.how;
+}
+
 /// Four tasks on gpu01 and gpu02, started by srun: this is rank 3.
 const char* const kStep =
     "SLURM_JOB_ID=8 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_LOCALID=1 SLURM_NODEID=1 SLURM_NTASKS=4 "
@@ -43,6 +48,7 @@ const char* const kMpirun =
 const char* const kMpirunTwoHosts =
     "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 "
     "OMPI_COMM_WORLD_LOCAL_SIZE=2 ";
+const char* const kJsrun = "JSM_NAMESPACE_RANK=3 JSM_NAMESPACE_SIZE=4 JSM_NAMESPACE_LOCAL_RANK=1 ";
 const char* const kTorchrun =
     "RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=1 GROUP_WORLD_SIZE=2 "
     "MASTER_ADDR=gpu01 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x TORCHELASTIC_RESTART_COUNT=0 ";
@@ -84,10 +90,9 @@ TEST(LauncherProbes, WhereMungeIsNoSecretIsNeeded) {
             " LOCKSTEP_RENDEZVOUS_DIR");
 }
 
-TEST(LauncherProbes, TellTheRank) {
+TEST(LauncherProbes, TellTheRankOfAStep) {
   const std::string secret = kSecret;
-  const Started cases[] = {
-      {"nothing", "PATH=/bin", "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+  expect_outcomes({
       {"srun", secret + kStep, "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
       {"srun -m cyclic", secret + kStep + "SLURM_DISTRIBUTION=cyclic SLURM_GTIDS=1,3",
        "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
@@ -111,9 +116,28 @@ TEST(LauncherProbes, TellTheRank) {
        "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at 10.0.0.7:4000"},
       {"srun --mpi=pmi2", secret + kStep + "PMI_RANK=3 PMI_SIZE=4 PMI_JOBID=8.0",
        "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"srun that knows no secret", std::string(kStep) + "LOCKSTEP_INSECURE=1",
+       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"srun in the shell of srun --pty", secret + kStep + "SLURM_PTY_PORT=32825 SLURM_TASK_PID=98",
+       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+  });
+}
+
+TEST(LauncherProbes, FindNoRankWhereNoneIsGiven) {
+  expect_outcomes({
+      {"nothing", "PATH=/bin", "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
       {"sbatch without srun", kBatch, "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
       {"the shell of salloc", "SLURM_JOB_ID=8 SLURM_JOB_NODELIST=gpu[01-02] SLURM_NNODES=2",
        "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+      {"typed into the shell of srun --pty",
+       std::string(kStep) + "SLURM_PTY_PORT=32825 SLURM_TASK_PID=36 PMI_RANK=3 PMI_SIZE=4",
+       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+  });
+}
+
+TEST(LauncherProbes, TellTheRankOfTorchsNamesWithinAStep) {
+  const std::string secret = kSecret;
+  expect_outcomes({
       {"an agent a node by srun", secret + kStep + kTorchrun,
        "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
       {"an agent of another rank than its step's",
@@ -122,11 +146,22 @@ TEST(LauncherProbes, TellTheRank) {
       {"a script that sets RANK from Slurm",
        secret + kStep + "RANK=3 WORLD_SIZE=4 MASTER_ADDR=gpu01 MASTER_PORT=29500",
        "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
-      {"typed into the shell of srun --pty",
-       std::string(kStep) + "SLURM_PTY_PORT=32825 SLURM_TASK_PID=36 PMI_RANK=3 PMI_SIZE=4",
-       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
-      {"srun in the shell of srun --pty", secret + kStep + "SLURM_PTY_PORT=32825 SLURM_TASK_PID=98",
+      {"one task of srun that starts a loop",
+       std::string(kStep) + "SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 "
+                            "SLURM_STEP_NODELIST=gpu01 SLURM_STEP_TASKS_PER_NODE=1 SLURM_GTIDS=0 "
+                            "RANK=1 WORLD_SIZE=2 "
+                            "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
+       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
+      {"a source named", secret + kStep + "RANK=0 WORLD_SIZE=1 LOCKSTEP_LAUNCHER=slurm",
        "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"no source named", std::string(kStep) + "LOCKSTEP_LAUNCHER=none",
+       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+  });
+}
+
+TEST(LauncherProbes, TellTheRankOfMpi) {
+  const std::string secret = kSecret;
+  expect_outcomes({
       {"mpirun", kMpirun, "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
       {"mpirun in sbatch", std::string(kBatch) + kMpirun,
        "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
@@ -159,6 +194,12 @@ TEST(LauncherProbes, TellTheRank) {
        "MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2 MV2_COMM_WORLD_LOCAL_RANK=1 "
        "MV2_COMM_WORLD_LOCAL_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
        "mpich: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+  });
+}
+
+TEST(LauncherProbes, TellTheRankOfTorchsNames) {
+  const std::string secret = kSecret;
+  expect_outcomes({
       {"a shell loop", "RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
        "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
       {"a pod a rank", secret + "RANK=1 WORLD_SIZE=2 MASTER_ADDR=job-master-0 MASTER_PORT=23456",
@@ -170,20 +211,7 @@ TEST(LauncherProbes, TellTheRank) {
        "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=0 GROUP_WORLD_SIZE=1 "
        "MASTER_ADDR=myhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x",
        "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
-      {"a source named", secret + kStep + "RANK=0 WORLD_SIZE=1 LOCKSTEP_LAUNCHER=slurm",
-       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
-      {"no source named", std::string(kStep) + "LOCKSTEP_LAUNCHER=none",
-       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
-      {"srun that knows no secret", std::string(kStep) + "LOCKSTEP_INSECURE=1",
-       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
-      {"one task of srun that starts a loop",
-       std::string(kStep) + "SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 "
-                            "SLURM_STEP_NODELIST=gpu01 SLURM_STEP_TASKS_PER_NODE=1 SLURM_GTIDS=0 "
-                            "RANK=1 WORLD_SIZE=2 "
-                            "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
-       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
-  };
-  for (const Started& c : cases) EXPECT_EQ(outcome(c.variables), c.tuple) << c.how;
+  });
 }
 
 /// The environment of every task of a step that runs the usual `export RANK=$SLURM_PROCID ...`.
@@ -318,70 +346,99 @@ const std::map<std::string, std::string> kFiles = {
 
 TEST(LauncherProbes, TellTheRankWithTheHelpOfFiles) {
   const std::string secret = kSecret;
-  const std::string jsrun = "JSM_NAMESPACE_RANK=3 JSM_NAMESPACE_SIZE=4 JSM_NAMESPACE_LOCAL_RANK=1 ";
-  const Started cases[] = {
-      {"jsrun", secret + jsrun + "LSB_DJOB_RANKFILE=/hosts LSB_JOBID=5",
-       "lsf: rank 3 of 4, local rank 1 of ?, node ? of ?, at c01:0"},
-      {"jsrun on one host",
-       "JSM_NAMESPACE_RANK=1 JSM_NAMESPACE_SIZE=2 JSM_NAMESPACE_LOCAL_RANK=1 "
-       "LSB_DJOB_RANKFILE=/one_host",
-       "lsf: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
-      {"prterun", secret + "PMIX_RANK=3 PMIX_NAMESPACE=7",
-       "pmix: rank 3 of 4, local rank 1 of 2, node ? of ?, by PMIx"},
-      {"a rank table of half of each host's devices",
-       secret + "RANK_TABLE_FILE=/table RANK_ID=2 RANK_SIZE=4 DEVICE_ID=6 DEVICE_NUM=8",
-       "ascend: rank 2 of 4, local rank 0 of 2, node 1 of 2, at 10.0.0.2:0"},
-      {"a rank table alone", "RANK_TABLE_FILE=/one_server RANK_ID=1",
-       "ascend: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
-      {"a rank table, with a port", "RANK_TABLE_FILE=/one_server RANK_ID=1 MASTER_PORT=4000",
-       "ascend: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
-      {"a loop without a table",
-       "RANK_ID=1 RANK_SIZE=2 DEVICE_ID=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
-       "ascend: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:4000"},
-      {"RANK_ID beside RANK",
-       "RANK_ID=1 RANK_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
-       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
-      {"msrun",
-       "MS_ROLE=MS_WORKER MS_WORKER_NUM=4 MS_NODE_ID=2 MS_SCHED_HOST=127.0.0.1 MS_SCHED_PORT=8118 "
-       "RANK_ID=2 RANK_SIZE=4",
-       "mindspore: rank 2 of 4, local rank ? of ?, node ? of ?, at 127.0.0.1:8118"},
-      {"msrun's scheduler",
-       "MS_ROLE=MS_SCHED MS_WORKER_NUM=4 MS_SCHED_HOST=10.0.0.1 MS_SCHED_PORT=8118",
-       "mindspore: no rank: the scheduler of 4, at 10.0.0.1:8118"},
-      {"a pod with one process",
-       secret + "PET_NNODES=2 PET_NPROC_PER_NODE=1 PET_NODE_RANK=1 PET_MASTER_ADDR=j-0.j "
-                "PET_MASTER_PORT=29400",
-       "kubernetes: rank 1 of 2, local rank 0 of 1, node 1 of 2, at j-0.j:29400"},
-      {"horovodrun",
-       "HOROVOD_RANK=1 HOROVOD_SIZE=2 HOROVOD_LOCAL_RANK=1 HOROVOD_LOCAL_SIZE=2 "
-       "HOROVOD_GLOO_RENDEZVOUS_PORT=1",
-       "horovod: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
-      {"a secret in a file", secret + "LOCKSTEP_SECRET= LOCKSTEP_SECRET_FILE=/hosts " + kStep,
-       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
-      {"no file of a rank table", "RANK_TABLE_FILE=/none RANK_ID=1", "/none does not exist"},
-      {"not all of a rank table", "RANK_TABLE_FILE=/one_server RANK_ID=1 RANK_SIZE=8",
-       "environment: RANK_SIZE=8, but RANK_TABLE_FILE=/one_server has 2 ranks"},
-      {"another device than the table's", "RANK_TABLE_FILE=/one_server RANK_ID=1 DEVICE_ID=4",
-       "environment: DEVICE_ID=4, but RANK_TABLE_FILE=/one_server gives rank 1 device 5"},
-      {"more than the table", "RANK_TABLE_FILE=/one_server RANK_ID=2",
-       "environment: RANK_ID=2 must be below RANK_SIZE=2"},
-      {"an empty list of hosts", jsrun + "LSB_DJOB_RANKFILE=/no_hosts",
-       "LSB_DJOB_RANKFILE=/no_hosts names no host"},
-      {"a pod with several processes", "PET_NNODES=2 PET_NODE_RANK=0",
-       "PET_NPROC_PER_NODE is not 1, so this pod has several ranks: start the program with "
-       "`lockstep run`"},
-      {"MindSpore's scheduler, of unknown place", "MS_ROLE=MS_SCHED MS_WORKER_NUM=4",
-       "environment variable MS_SCHED_HOST is not set, but MS_ROLE=MS_SCHED"},
-      {"another role", "MS_ROLE=MS_PSERVER MS_WORKER_NUM=4",
-       "MS_ROLE=MS_PSERVER: it is MS_WORKER for a rank, or MS_SCHED"},
-  };
-  for (const Started& c : cases) EXPECT_EQ(outcome(c.variables, kFiles), c.tuple) << c.how;
+  expect_outcomes(
+      {
+          {"jsrun", secret + kJsrun + "LSB_DJOB_RANKFILE=/hosts LSB_JOBID=5",
+           "lsf: rank 3 of 4, local rank 1 of ?, node ? of ?, at c01:0"},
+          {"jsrun on one host",
+           "JSM_NAMESPACE_RANK=1 JSM_NAMESPACE_SIZE=2 JSM_NAMESPACE_LOCAL_RANK=1 "
+           "LSB_DJOB_RANKFILE=/one_host",
+           "lsf: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+          {"prterun", secret + "PMIX_RANK=3 PMIX_NAMESPACE=7",
+           "pmix: rank 3 of 4, local rank 1 of 2, node ? of ?, by PMIx"},
+          {"a pod with one process",
+           secret + "PET_NNODES=2 PET_NPROC_PER_NODE=1 PET_NODE_RANK=1 PET_MASTER_ADDR=j-0.j "
+                    "PET_MASTER_PORT=29400",
+           "kubernetes: rank 1 of 2, local rank 0 of 1, node 1 of 2, at j-0.j:29400"},
+          {"horovodrun",
+           "HOROVOD_RANK=1 HOROVOD_SIZE=2 HOROVOD_LOCAL_RANK=1 HOROVOD_LOCAL_SIZE=2 "
+           "HOROVOD_GLOO_RENDEZVOUS_PORT=1",
+           "horovod: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+          {"a secret in a file", secret + "LOCKSTEP_SECRET= LOCKSTEP_SECRET_FILE=/hosts " + kStep,
+           "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      },
+      kFiles);
+}
+
+TEST(LauncherProbes, TellTheRankOfARankTable) {
+  const std::string secret = kSecret;
+  expect_outcomes(
+      {
+          {"a rank table of half of each host's devices",
+           secret + "RANK_TABLE_FILE=/table RANK_ID=2 RANK_SIZE=4 DEVICE_ID=6 DEVICE_NUM=8",
+           "ascend: rank 2 of 4, local rank 0 of 2, node 1 of 2, at 10.0.0.2:0"},
+          {"a rank table alone", "RANK_TABLE_FILE=/one_server RANK_ID=1",
+           "ascend: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+          {"a rank table, with a port", "RANK_TABLE_FILE=/one_server RANK_ID=1 MASTER_PORT=4000",
+           "ascend: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+          {"a loop without a table",
+           "RANK_ID=1 RANK_SIZE=2 DEVICE_ID=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
+           "ascend: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:4000"},
+          {"RANK_ID beside RANK",
+           "RANK_ID=1 RANK_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
+           "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+      },
+      kFiles);
+  const auto partial = decide(inputs_of("RANK_TABLE_FILE=/one_server RANK_ID=1", kFiles));
+  EXPECT_EQ(partial.identity.device, 5);
+}
+
+TEST(LauncherProbes, TellTheRankOfMindSpore) {
+  expect_outcomes(
+      {
+          {"msrun",
+           "MS_ROLE=MS_WORKER MS_WORKER_NUM=4 MS_NODE_ID=2 MS_SCHED_HOST=127.0.0.1 "
+           "MS_SCHED_PORT=8118 RANK_ID=2 RANK_SIZE=4",
+           "mindspore: rank 2 of 4, local rank ? of ?, node ? of ?, at 127.0.0.1:8118"},
+          {"msrun's scheduler",
+           "MS_ROLE=MS_SCHED MS_WORKER_NUM=4 MS_SCHED_HOST=10.0.0.1 MS_SCHED_PORT=8118",
+           "mindspore: no rank: the scheduler of 4, at 10.0.0.1:8118"},
+          {"MindSpore's scheduler, of unknown place", "MS_ROLE=MS_SCHED MS_WORKER_NUM=4",
+           "environment variable MS_SCHED_HOST is not set, but MS_ROLE=MS_SCHED"},
+          {"another role", "MS_ROLE=MS_PSERVER MS_WORKER_NUM=4",
+           "MS_ROLE=MS_PSERVER: it is MS_WORKER for a rank, or MS_SCHED"},
+      },
+      kFiles);
+}
+
+TEST(LauncherProbes, SayWhatIsWrongWithARankTable) {
+  expect_outcomes(
+      {
+          {"no file of a rank table", "RANK_TABLE_FILE=/none RANK_ID=1", "/none does not exist"},
+          {"not all of a rank table", "RANK_TABLE_FILE=/one_server RANK_ID=1 RANK_SIZE=8",
+           "environment: RANK_SIZE=8, but RANK_TABLE_FILE=/one_server has 2 ranks"},
+          {"another device than the table's", "RANK_TABLE_FILE=/one_server RANK_ID=1 DEVICE_ID=4",
+           "environment: DEVICE_ID=4, but RANK_TABLE_FILE=/one_server gives rank 1 device 5"},
+          {"more than the table", "RANK_TABLE_FILE=/one_server RANK_ID=2",
+           "environment: RANK_ID=2 must be below RANK_SIZE=2"},
+      },
+      kFiles);
   for (const char* table : {"/unfinished", "/gap"}) {
     const auto said = outcome(std::string("RANK_ID=0 RANK_TABLE_FILE=") + table, kFiles);
     EXPECT_NE(said.find("lockstep ranktable --check"), std::string::npos) << said;
   }
-  const auto partial = decide(inputs_of("RANK_TABLE_FILE=/one_server RANK_ID=1", kFiles));
-  EXPECT_EQ(partial.identity.device, 5);
+}
+
+TEST(LauncherProbes, SayWhatIsWrongWithAHostOrPod) {
+  expect_outcomes(
+      {
+          {"an empty list of hosts", std::string(kJsrun) + "LSB_DJOB_RANKFILE=/no_hosts",
+           "LSB_DJOB_RANKFILE=/no_hosts names no host"},
+          {"a pod with several processes", "PET_NNODES=2 PET_NODE_RANK=0",
+           "PET_NPROC_PER_NODE is not 1, so this pod has several ranks: start the program with "
+           "`lockstep run`"},
+      },
+      kFiles);
 }
 
 TEST(LauncherProbes, OfMindSporeHaveALimitForTheRanksToMeet) {
