@@ -32,7 +32,7 @@ segments=()
 # The kernel ends a segment with its first process: no teardown is needed.
 end_all() { [ ${#segments[@]} = 0 ] || kill -KILL "${segments[@]}" 2>/dev/null || true; wait; }
 trap 'end_all; exit 130' INT TERM HUP
-[ $# -gt 0 ] || set -- launchers faults
+[ $# -gt 0 ] || set -- launchers faults training
 for folder in "$@"; do
   setpriv --pdeathsig KILL env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 ONLY="${ONLY:-.}" VERBOSE="${VERBOSE:-}" LOCKSTEP_BIN_DIR="${LOCKSTEP_BIN_DIR:-}" \
     "${namespaces[@]}" bash tests/cluster/harness/segment.sh "tests/cluster/$folder"/*.sh &
