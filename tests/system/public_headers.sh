@@ -12,8 +12,31 @@ include=$work/prefix/include
   { echo "other headers are installed than those of include/"; exit 1; }
 mapfile -t torch < <(sed -n 's/^LOCKSTEP_TORCH_INCLUDES:INTERNAL=//p' "$build/CMakeCache.txt" | tr ';' '\n' | grep -vx /usr/include | sed 's/^/-isystem/')
 
-# compile COMPILER TEXT: the compiler's output, without that about libtorch's own headers.
-compile() { "$1" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$include" "${torch[@]}" -x c++ - <<<"$2" 2>&1; }
+options=(-std=c++20 -Wall -Wextra -Werror -I "$include" "${torch[@]}")
+# Most of the time goes into libtorch's header of tensors: each compiler reads it once, for all of ours
+# that include it, themselves or by another of ours.
+precompile() { # COMPILER SUFFIX
+  mkdir "$work/$1"
+  echo '#include <ATen/core/Tensor.h>' >"$work/$1/tensor.h"
+  "$1" "${options[@]}" -x c++-header "$work/$1/tensor.h" -o "$work/$1/tensor.h.$2" >"$work/$1/said" 2>&1 || { cat "$work/$1/said"; return 1; }
+}
+precompile g++ gch &
+precompile clang++-14 pch || { wait; exit 1; }
+wait $! || exit 1
+has_tensors() { # HEADER
+  local other
+  ! grep -qx '#include <ATen/core/Tensor.h>' "$include/lockstep/$1" || return 0
+  for other in $(sed -n 's#^\#include "lockstep/\(.*\)".*#\1#p' "$include/lockstep/$1"); do
+    ! has_tensors "$other" || return 0
+  done
+  return 1
+}
+
+# compile COMPILER TEXT: the compiler's output, without that about libtorch's own headers. $tensors is
+# set for a header that has them.
+compile() {
+  "$1" "${options[@]}" -fsyntax-only ${tensors:+-include "$work/$1/tensor.h"} -x c++ - <<<"$2" 2>&1
+}
 
 # If clang refuses the headers of libtorch that one of ours includes, as version 14 does with some,
 # ours cannot be checked.
@@ -21,7 +44,8 @@ clang_can_read() { [ -z "$1" ] || compile clang++-14 "$1" >/dev/null; }
 
 # check HEADER: "HEADER COMPILER ok", "... left out", or the compiler's output.
 check() {
-  local header=$1 own compiler said
+  local header=$1 own compiler said tensors=
+  ! has_tensors "$header" || tensors=1
   own=$(grep -hoE '^#include <torch/[^>]*>' "$include/lockstep/$header" || true)
   [[ $header != @(lockstep|train).h ]] || own=$(cat "$include"/lockstep/*.h | grep -oE '^#include <torch/[^>]*>')
   for compiler in g++ clang++-14; do
