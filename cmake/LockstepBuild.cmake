@@ -16,6 +16,9 @@ endif()
 
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE)
+  execute_process(COMMAND ${LOCKSTEP_CCACHE} --get-config cache_dir OUTPUT_VARIABLE folder
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  set(LOCKSTEP_CCACHE_FOLDER "${folder}" CACHE INTERNAL "For tests that build, whose home folder is another")
   # Paths relative to the sources, so that one user's clones and worktrees share objects.
   # With this sloppiness ccache uses precompiled headers too: no file uses __TIME__ or such #defines.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}

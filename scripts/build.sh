@@ -19,8 +19,10 @@ start=$SECONDS
 # those that setup.sh installs; others must be given to CMake: cmake --preset PRESET
 # -DCMAKE_PREFIX_PATH=...
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
-# Compilers' output is searched for English words.
-export LC_ALL=C.UTF-8
+# Compilers' output is searched for English words. ccache hashes these variables, so they are the same
+# for everybody.
+export LC_ALL=C.UTF-8 LANG=C.UTF-8
+unset LC_CTYPE LC_MESSAGES
 left_aside=
 for name in CC CXX CFLAGS CXXFLAGS CPPFLAGS LDFLAGS CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH PKG_CONFIG_PATH PKG_CONFIG_LIBDIR \
   CMAKE_PREFIX_PATH CMAKE_INCLUDE_PATH CMAKE_LIBRARY_PATH CMAKE_PROGRAM_PATH; do

@@ -2,8 +2,10 @@
 # Parts of Lockstep are left out. Contradictory options give one line. The core alone configures
 # without the packages of other parts, builds and installs. usage: parts_left_out.sh BUILD SOURCE
 set -euo pipefail
-source=$2
-build=$1/core_alone # kept: the next run compiles only changes
+release=$1 source=$2
+# Kept: the next run compiles only changes. It lies as deep below the sources as a preset's folder: so
+# ccache, which hashes relative paths, has most objects from there.
+build=$source/build/core_alone-$(basename "$release")
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-parts-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
@@ -36,8 +38,17 @@ hidden=()
 for package in Torch yaml-cpp CURL LibArchive MPI; do hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"); done
 off=()
 for part in TORCH LAUNCHER DOCTOR ETCD MPI GLOO NCCL DATA RECIPES; do off+=("-DLOCKSTEP_WITH_$part=OFF"); done
+entry() { sed -n "s/^$1:[A-Z]*=//p" "$release/CMakeCache.txt"; }
+kind=None # compiles fastest
+cache=$(entry LOCKSTEP_CCACHE_FOLDER)
+if [ -w "$cache" ] && [ "$(entry CMAKE_BUILD_TYPE)" = Release ]; then
+  kind=Release
+  export CCACHE_DIR=$cache LANG=C.UTF-8 # which it hashes, as in scripts/build.sh
+fi
+mkdir -p "$build"
 rm -f "$build/CMakeCache.txt"
-folder=$build configure -DCMAKE_BUILD_TYPE=None -DCMAKE_UNITY_BUILD=ON "${hidden[@]}" "${off[@]}" || { cat "$work/log"; exit 1; }
+folder=$build configure -DCMAKE_BUILD_TYPE=$kind -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 "${hidden[@]}" "${off[@]}" ||
+  { cat "$work/log"; exit 1; }
 [ "$(grep -c '^-- part .* OFF: as LOCKSTEP_WITH_' "$work/log")" = 9 ] || { grep '^-- part' "$work/log"; exit 1; }
 nice cmake --build "$build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
