@@ -45,7 +45,7 @@ Tensor flat(const std::vector<Tensor>& tensors) {
   return torch::cat(parts);
 }
 
-nn::Sequential make_net() {
+nn::Sequential make_conv_net() {
   torch::manual_seed(3);
   return nn::Sequential(nn::Conv2d(nn::Conv2dOptions(3, 8, 3).padding(1)), nn::BatchNorm2d(8),
                         nn::ReLU(),
@@ -59,7 +59,7 @@ Tensor input(int step) {
 
 /// Weights, then statistics, after three steps with a loss scale of 1024.
 Tensor three_steps(AmpLevel level) {
-  auto net = make_net();
+  auto net = make_conv_net();
   MasterWeights masters(*net, level, at::kBFloat16);
   const auto weights = masters.module().parameters();
   torch::optim::SGD optimizer(weights, torch::optim::SGDOptions(0.1).momentum(0.9));
@@ -84,7 +84,7 @@ Tensor three_steps(AmpLevel level) {
 TEST(AmpAndPyTorch, ThreeStepsAreTheSame) {
   at::set_num_threads(1);
   const TempFolder folder;
-  const Tensor initial = flat(make_net()->parameters());
+  const Tensor initial = flat(make_conv_net()->parameters());
   write_floats(folder / "initial", initial);
   for (int step = 0; step < 3; ++step) {
     write_floats(folder / ("input" + std::to_string(step)), input(step));
