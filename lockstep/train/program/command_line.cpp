@@ -2,7 +2,8 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <torch/torch.h>
+#include <torch/nn/functional/pooling.h>
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include <algorithm>
