@@ -180,11 +180,13 @@ endfunction()
 # wait. They begin first, and wait side by side.
 # Patterns of tests, as for --gtest_filter:
 #   ALONE            must not run beside other programs: a separate entry, NAME_alone;
+#   WAITS            mostly wait, and the program's others compute: a separate entry, NAME_waits, of
+#                    one core. It begins early;
 #   LEFT_TO_RELEASE  take long; sanitizers run other tests of the same code;
 #   ONE_THREAD       single-threaded, tests and tested code: ThreadSanitizer would find nothing.
 #                    AddressSanitizer runs them. With * its build lacks the program.
 function(lockstep_test name)
-  cmake_parse_arguments(ARG "RUNS_TORCH" "TIMEOUT;CORES;SHARDS" "SOURCES;DEPS;ALONE;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
+  cmake_parse_arguments(ARG "RUNS_TORCH" "TIMEOUT;CORES;SHARDS" "SOURCES;DEPS;ALONE;WAITS;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   lockstep_test_options(${name})
   target_link_libraries(${name} PRIVATE lockstep::test_support ${ARG_DEPS} GTest::gtest_main)
@@ -200,7 +202,7 @@ function(lockstep_test name)
   if(links_torch OR ARG_RUNS_TORCH)
     set(label torch)
   endif()
-  set(left_out ${ARG_ALONE})
+  set(left_out)
   if(LOCKSTEP_SANITIZE)
     list(APPEND left_out ${ARG_LEFT_TO_RELEASE})
   endif()
@@ -212,8 +214,11 @@ function(lockstep_test name)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
-  list(JOIN left_out ":" left_out)
+  list(JOIN left_out ":" nowhere)
   list(JOIN ARG_ALONE ":" alone)
+  list(JOIN ARG_WAITS ":" waits)
+  list(APPEND left_out ${ARG_ALONE} ${ARG_WAITS})
+  list(JOIN left_out ":" left_out)
   if(ARG_SHARDS)
     foreach(shard RANGE 1 ${ARG_SHARDS})
       math(EXPR index "${shard} - 1")
@@ -227,6 +232,10 @@ function(lockstep_test name)
   if(alone)
     lockstep_test_entry(${name}_alone ${name} "${alone}" "${ARG_TIMEOUT}" "${ARG_CORES}")
     set_tests_properties(${name}_alone PROPERTIES RUN_SERIAL ON)
+  endif()
+  if(waits)
+    lockstep_test_entry(${name}_waits ${name} "${waits}-${nowhere}" "${ARG_TIMEOUT}" 1)
+    set_tests_properties(${name}_waits PROPERTIES COST 500 FAIL_REGULAR_EXPRESSION "Running 0 tests")
   endif()
 endfunction()
 
