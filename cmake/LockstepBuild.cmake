@@ -21,9 +21,10 @@ if(LOCKSTEP_CCACHE)
   set(LOCKSTEP_CCACHE_FOLDER "${folder}" CACHE INTERNAL "For tests that build, whose home folder is another")
   # Paths relative to the sources, so that one user's clones and worktrees share objects.
   # With this sloppiness ccache uses precompiled headers too: no file uses __TIME__ or such #defines.
+  # It would hash them for each source, and those of libtorch are 500 MB: it keeps the hashes of files.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
                                   CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
-                                  ${LOCKSTEP_CCACHE})
+                                  CCACHE_INODECACHE=1 ${LOCKSTEP_CCACHE})
   # For __FILE__ too: every GoogleTest test contains its file's name, and a path of the clone would
   # prevent sharing.
   add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
