@@ -29,6 +29,11 @@ if(LOCKSTEP_CCACHE)
   # prevent sharing.
   add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 endif()
+# From 128 MB on g++ collects garbage whenever its memory has doubled: a tenth of its time in a source
+# with libtorch. Less often takes at most 150 MB more.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(--param=ggc-min-expand=200 --param=ggc-min-heapsize=500000)
+endif()
 find_program(LOCKSTEP_MOLD mold)
 if(LOCKSTEP_MOLD)
   add_link_options(-fuse-ld=mold)
