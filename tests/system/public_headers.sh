@@ -12,7 +12,8 @@ include=$work/prefix/include
   { echo "other headers are installed than those of include/"; exit 1; }
 mapfile -t torch < <(sed -n 's/^LOCKSTEP_TORCH_INCLUDES:INTERNAL=//p' "$build/CMakeCache.txt" | tr ';' '\n' | grep -vx /usr/include | sed 's/^/-isystem/')
 
-options=(-std=c++20 -Wall -Wextra -Werror -I "$include" "${torch[@]}")
+# -Wfatal-errors: clang refuses some of libtorch's headers, and need not read the rest.
+options=(-std=c++20 -Wall -Wextra -Werror -Wfatal-errors -I "$include" "${torch[@]}")
 # Most of the time goes into libtorch's header of tensors: each compiler reads it once, for all of ours
 # that include it, themselves or by another of ours.
 precompile() { # COMPILER SUFFIX
