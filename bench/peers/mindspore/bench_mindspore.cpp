@@ -73,7 +73,7 @@ int write_batches(const Words& words) {
   const int64_t count = std::stoll(words[2]);
   const fs::path dir = words[3];
   fs::create_directories(dir);
-  const auto data = make_data(config, {}, /*training=*/true, 1);
+  const auto data = make_data(config, {}, /*training=*/true, 1, at::kCPU);
   start_batches(data, config, count);
   for (int64_t i = 0; i < count; ++i) {
     const auto batch = data.loader->next();
@@ -209,7 +209,7 @@ int time_steps(const Words& words) {
 
 int time_pipeline(const Words& words) {
   const auto config = read_config(words, 2);
-  const auto data = make_data(config, {}, /*training=*/true, /*max_workers=*/64);
+  const auto data = make_data(config, {}, /*training=*/true, /*max_workers=*/64, at::kCPU);
   return answer([&](int64_t count) {
     start_batches(data, config, count + 1);
     auto batch = data.loader->next();  // without the start of the threads
