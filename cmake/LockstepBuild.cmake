@@ -151,14 +151,10 @@ function(lockstep_light target)
 endfunction()
 
 # How tests are compiled, and the headers that most of them include. Tests are short: optimising them
-# would take longer than they run, and longer still with sanitizers. In tests, which are long, UBSan
-# leaves out checks that ASan makes in another way: they take a fifth of the compiler's time.
+# would take longer than they run. In tests, which are long, UBSan leaves out checks that ASan makes in
+# another way: they take a fifth of the compiler's time.
 function(lockstep_test_options target)
-  if(LOCKSTEP_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)
-  else()
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  endif()
+  target_compile_options(${target} PRIVATE -O0)
   if(LOCKSTEP_SANITIZE MATCHES "undefined")
     target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,vptr,object-size)
   endif()
@@ -176,6 +172,12 @@ function(lockstep_read_test_headers)
   target_precompile_headers(lockstep_test_headers PRIVATE
     <gtest/gtest.h> <fmt/format.h> <algorithm> <atomic> <chrono> <filesystem> <fstream> <functional>
     <map> <memory> <mutex> <optional> <set> <sstream> <string> <thread> <vector>)
+  if(LOCKSTEP_WITH_TORCH)
+    # Those of the layers are optimised, and g++ has other macros then.
+    lockstep_precompile_torch_headers(lockstep_torch_test_headers <gtest/gtest.h> <fmt/format.h>)
+    target_link_libraries(lockstep_torch_test_headers PRIVATE fmt::fmt GTest::gtest)
+    lockstep_test_options(lockstep_torch_test_headers)
+  endif()
 endfunction()
 
 # lockstep_test(NAME SOURCES a_test.cpp ... DEPS ... [TIMEOUT s] [CORES n] [SHARDS n] [RUNS_TORCH]
@@ -194,6 +196,7 @@ endfunction()
 function(lockstep_test name)
   cmake_parse_arguments(ARG "RUNS_TORCH" "TIMEOUT;CORES;SHARDS" "SOURCES;DEPS;ALONE;WAITS;LEFT_TO_RELEASE;ONE_THREAD" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES LOCKSTEP_IS_TEST ON)
   lockstep_test_options(${name})
   target_link_libraries(${name} PRIVATE lockstep::test_support ${ARG_DEPS} GTest::gtest_main)
   lockstep_options(${name})
@@ -201,9 +204,7 @@ function(lockstep_test name)
   get_target_property(links_torch ${name} LOCKSTEP_LINKS_TORCH)
   if(TARGET lockstep_test_headers AND NOT links_torch)
     target_precompile_headers(${name} REUSE_FROM lockstep_test_headers)
-    # As the headers; programs have -fPIE. Of precompiled headers g++ 12 also reports what it takes
-    # for overflows in the library's strings.
-    target_compile_options(${name} PRIVATE -fPIC -Wno-array-bounds -Wno-stringop-overflow)
+    target_compile_options(${name} PRIVATE -fPIC)  # as the headers; programs have -fPIE
   endif()
   if(links_torch OR ARG_RUNS_TORCH)
     set(label torch)

@@ -34,18 +34,23 @@ set_property(GLOBAL APPEND PROPERTY LOCKSTEP_LAYERS_torch lockstep_torch)
 # Reading libtorch's headers takes two thirds of the time of a source that includes them. With unity
 # builds they are read once for all; in the debug preset each file has its own includes only.
 define_property(TARGET PROPERTY LOCKSTEP_LINKS_TORCH)
+define_property(TARGET PROPERTY LOCKSTEP_IS_TEST)
 set_target_properties(lockstep_torch PROPERTIES LOCKSTEP_LINKS_TORCH ON)
-if(CMAKE_UNITY_BUILD)
-  set(nothing ${PROJECT_BINARY_DIR}/torch_headers.cpp)
+# `target` has them. The tests have some of their own (LockstepBuild.cmake).
+function(lockstep_precompile_torch_headers target)
+  set(nothing ${PROJECT_BINARY_DIR}/${target}.cpp)
   file(CONFIGURE OUTPUT ${nothing} CONTENT "")
-  add_library(lockstep_torch_headers OBJECT ${nothing})
-  target_link_libraries(lockstep_torch_headers PRIVATE lockstep_torch)
-  target_precompile_headers(lockstep_torch_headers PRIVATE
+  add_library(${target} OBJECT ${nothing})
+  target_link_libraries(${target} PRIVATE lockstep_torch)
+  target_precompile_headers(${target} PRIVATE
     <ATen/Functions.h> <ATen/Parallel.h> <torch/autograd.h> <torch/nn/functional/loss.h>
     <torch/nn/init.h> <torch/nn/module.h> <torch/nn/modules/activation.h>
     <torch/nn/modules/batchnorm.h> <torch/nn/modules/container/sequential.h>
     <torch/nn/modules/conv.h> <torch/nn/modules/linear.h> <torch/optim/adam.h>
-    <torch/optim/sgd.h> <torch/types.h> <torch/utils.h>)
+    <torch/optim/sgd.h> <torch/types.h> <torch/utils.h> ${ARGN})
+endfunction()
+if(CMAKE_UNITY_BUILD)
+  lockstep_precompile_torch_headers(lockstep_torch_headers)
 endif()
 
 # Notes at `target` that it links libtorch if one of these libraries does.
@@ -67,8 +72,13 @@ function(lockstep_read_torch_headers target)
   get_target_property(libraries ${target} LINK_LIBRARIES)
   lockstep_note_torch(${target} ${libraries})
   get_target_property(links_torch ${target} LOCKSTEP_LINKS_TORCH)
-  if(links_torch AND TARGET lockstep_torch_headers)
-    target_precompile_headers(${target} REUSE_FROM lockstep_torch_headers)
+  set(headers lockstep_torch_headers)
+  get_target_property(is_test ${target} LOCKSTEP_IS_TEST)
+  if(is_test)
+    set(headers lockstep_torch_test_headers)
+  endif()
+  if(links_torch AND TARGET ${headers})
+    target_precompile_headers(${target} REUSE_FROM ${headers})
     target_compile_options(${target} PRIVATE -fPIC)  # as the headers; programs have -fPIE
   endif()
 endfunction()
