@@ -63,28 +63,6 @@ function(lockstep_options target)
   endif()
 endfunction()
 
-# What most layers include, read once for those without libtorch. Only with sanitizers, which optimise
-# little, so that much of the time goes into headers. The release build compiles the same layers by
-# their own includes alone, and with all of g++'s warnings.
-function(lockstep_read_layer_headers target)
-  if(NOT LOCKSTEP_SANITIZE OR NOT CMAKE_UNITY_BUILD)
-    return()
-  endif()
-  if(NOT TARGET lockstep_layer_headers)
-    set(nothing ${PROJECT_BINARY_DIR}/layer_headers.cpp)
-    file(CONFIGURE OUTPUT ${nothing} CONTENT "")
-    add_library(lockstep_layer_headers OBJECT ${nothing})
-    target_link_libraries(lockstep_layer_headers PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
-    target_precompile_headers(lockstep_layer_headers PRIVATE
-      <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp> <algorithm> <array> <atomic> <charconv> <chrono>
-      <cmath> <cstring> <deque> <filesystem> <fstream> <functional> <map> <memory> <mutex> <optional> <set>
-      <span> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
-  endif()
-  target_precompile_headers(${target} REUSE_FROM lockstep_layer_headers)
-  # Of precompiled headers g++ 12 also reports what it takes for overflows in the library's strings.
-  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
-endfunction()
-
 # lockstep_layer(NAME SOURCES a.cpp ... DEPS targets ...): the library lockstep::NAME. PUBLIC_HEADERS
 # are those of include/lockstep; HEADERS are internal ones without a source beside them that could be
 # another layer's (cmake/LockstepHeaders.cmake). A layer without SOURCES is headers.
@@ -112,9 +90,6 @@ function(lockstep_layer name)
     target_link_libraries(lockstep_${name} PRIVATE ${ARG_PRIVATE_DEPS})
     lockstep_options(lockstep_${name})
     get_target_property(links_torch lockstep_${name} LOCKSTEP_LINKS_TORCH)
-    if(NOT links_torch)
-      lockstep_read_layer_headers(lockstep_${name})
-    endif()
     if(links_torch AND group STREQUAL "core")
       set(group torch)  # the layers without libtorch can be installed alone
     endif()
