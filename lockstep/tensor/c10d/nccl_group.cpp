@@ -18,14 +18,15 @@ namespace {
 
 using ::c10d::ProcessGroupNCCL;
 
-/// Its end is that of the communicators. libtorch would end them, too, but warns of it.
+/// Its end is that of the communicators, by ncclCommAbort(): each rank by itself, when its calls
+/// have ended. libtorch would do the same, with a warning. ncclCommDestroy() would wait for other
+/// ranks.
 class OwnedNccl {
  public:
   explicit OwnedNccl(c10::intrusive_ptr<ProcessGroupNCCL> nccl) : nccl_(std::move(nccl)) {}
   ~OwnedNccl() {
-    if (aborted_) return;
     try {
-      nccl_->shutdown();
+      abort();
     } catch (const std::exception&) {  // a device that failed; the calls have reported it
     }
   }
@@ -33,8 +34,7 @@ class OwnedNccl {
   OwnedNccl& operator=(const OwnedNccl&) = delete;
 
   void abort() {
-    aborted_ = true;
-    nccl_->abort();
+    if (!aborted_.exchange(true)) nccl_->abort();
   }
 
  private:
