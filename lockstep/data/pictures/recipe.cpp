@@ -131,13 +131,25 @@ std::string network_title(const RecipeChoice& choice) {
   return choice.network.empty() ? "ResNet-18" : choice.network;
 }
 
+namespace {
+
+std::filesystem::path whole(const std::filesystem::path& path) {
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+}
+
+bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  const auto from_folder = whole(path).lexically_relative(whole(folder));
+  return !from_folder.empty() && *from_folder.begin() != "..";
+}
+
+}  // namespace
+
 std::filesystem::path results_of(const std::filesystem::path& recipe,
                                  const std::filesystem::path& pictures) {
-  const auto beside = recipe.parent_path() / recipe.stem();
-  const auto from_pictures = std::filesystem::weakly_canonical(beside).lexically_relative(
-      std::filesystem::weakly_canonical(pictures));
-  const bool within = !from_pictures.empty() && *from_pictures.begin() != "..";
-  return within ? "runs" / recipe.stem() : beside;
+  for (const auto& place : {recipe.parent_path(), std::filesystem::path("runs")}) {
+    if (!lies_in(place / recipe.stem(), pictures)) return place / recipe.stem();
+  }
+  return whole(pictures).parent_path() / "runs" / recipe.stem();
 }
 
 std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,

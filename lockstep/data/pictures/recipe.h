@@ -42,7 +42,8 @@ RecipeChoice choose_recipe(const FolderFacts& facts, const std::string& network 
 std::string network_title(const RecipeChoice& choice);
 
 /// The folder of a recipe's results: named after the file, beside it. It is in runs/ if that would
-/// be `pictures` or a folder in it: the next run would take its checkpoints for classes.
+/// be `pictures` or a folder in it, and in runs/ beside `pictures` if the current folder is. The
+/// next run would take its checkpoints for classes.
 std::filesystem::path results_of(const std::filesystem::path& recipe,
                                  const std::filesystem::path& pictures);
 

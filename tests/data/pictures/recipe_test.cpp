@@ -122,6 +122,11 @@ TEST(Recipe, KeepsResultsOutOfThePictures) {
   EXPECT_EQ(results_of(dir / "photos.yaml", dir / "link"), "runs/photos");
   EXPECT_EQ(results_of(photos / "a.yaml", photos), "runs/a");
   EXPECT_EQ(results_of(dir / "a.yaml", photos), dir / "a");
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(photos);
+  EXPECT_EQ(results_of("runs/photos.yaml", "."), dir / "runs/photos");
+  EXPECT_EQ(results_of("a.yaml", photos), dir / "runs/a");
+  std::filesystem::current_path(before);
 }
 
 TEST(Recipe, NeedsAPictureThatCanBeRead) {
