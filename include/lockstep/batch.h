@@ -41,7 +41,7 @@ struct Batch {
   Tensors more_inputs{};  ///< Of the network, after `images`: N rows each. See Model::compute().
   /// The number that each byte of a channel stands for: (C, 256) float32. If it is defined, images
   /// are (N, H, W, C) uint8, and inputs_on() makes floats of them: a quarter of the bytes travels
-  /// to a device. The trainer asks for it; tasks, losses and steps get floats.
+  /// to a device. The trainer asks for it to train; networks, losses and metrics get floats.
   at::Tensor byte_values{};
 
   /// images, then more_inputs.
@@ -55,7 +55,8 @@ struct Batch {
   Tensors inputs_on(at::Device device) const;
   /// Moves inputs and targets to `device`, likewise.
   void move_to(at::Device device);
-  /// Moves inputs and targets to page-locked memory, from which CUDA copies without a halt.
+  /// Moves the CPU's inputs and targets to page-locked memory, from which CUDA copies without a
+  /// halt. Sparse tensors stay.
   void pin();
 };
 

@@ -8,9 +8,15 @@
 namespace lockstep {
 namespace {
 
-/// A copy from pageable memory waits all the same; one to the CPU has to.
+/// CUDA's copy of pageable memory waits all the same. Other devices' need not.
 at::Tensor moved(const at::Tensor& tensor, at::Device device) {
-  return tensor.to(tensor.options().device(device), /*non_blocking=*/!device.is_cpu());
+  return tensor.to(tensor.options().device(device), /*non_blocking=*/device.is_cuda());
+}
+
+/// An expanded tensor gets memory of its own first.
+at::Tensor pinned(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_cpu() || tensor.layout() != at::kStrided) return tensor;
+  return tensor.contiguous().pin_memory();
 }
 
 /// (N, C, H, W): `values`, (C, 256), at the bytes (N, H, W, C). Looked up, so that the bits are the
@@ -39,9 +45,10 @@ void Batch::move_to(at::Device device) {
 }
 
 void Batch::pin() {
-  images = images.pin_memory();
+  images = pinned(images);
+  byte_values = pinned(byte_values);
   for (auto* columns : {&targets, &more_inputs}) {
-    for (auto& column : *columns) column = column.pin_memory();
+    for (auto& column : *columns) column = pinned(column);
   }
 }
 

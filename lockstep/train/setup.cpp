@@ -119,7 +119,8 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   options.timeout = read_limit(config);
   options.device = device;
   DataParts parts;
-  const auto form = device.is_cuda() ? PixelForm::kBytes : PixelForm::kFloats;
+  const bool as_bytes = training && device.is_cuda();  // metrics get the batch as it is made
+  const auto form = as_bytes ? PixelForm::kBytes : PixelForm::kFloats;
   auto maker = task_parts(config).make_batches(config, training, form, parts);
   if (const Mixing mixing = make_mixing(dataset); mixing.any()) {
     maker = mixed_batches(std::move(maker), {.mixing = mixing,

@@ -64,8 +64,8 @@ struct DataParts {
 /// loader holds those of all the rank's virtual ranks, interleaved (see lay_in_turn()); otherwise
 /// that of one virtual rank. Errors: kNotFound, kCorrupt (the files), kInvalidArgument (labels
 /// beyond the model's classes). `max_workers`: limit of threads, whatever loader.num_workers; a
-/// note reports it. `device`: of the network. For CUDA batches are page-locked, and pictures come
-/// as bytes where their pipeline allows it.
+/// note reports it. `device`: of the network. For CUDA batches are page-locked, and pictures to
+/// train on come as bytes where their pipeline allows it.
 DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks, bool training,
                     int max_workers, c10::Device device);
 

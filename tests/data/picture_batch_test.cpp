@@ -89,20 +89,24 @@ TEST_F(PictureBatches, AreTheSameWhateverTheThreads) {
 }
 
 TEST_F(PictureBatches, AsBytesBecomeTheSameFloats) {
-  const std::vector<PictureStep> steps = {RandomResizedCrop{{8, 6}}, ColorJitter{{0.5, 1.5}},
-                                          Normalize{{0.1, 0.2, 0.3}, {0.4, 0.5, 0.6}}};
+  const Normalize normalize{{0.1, 0.2, 0.3}, {0.4, 0.5, 0.6}};
+  const std::vector<PictureStep> drawn = {RandomResizedCrop{{8, 6}}, ColorJitter{{0.5, 1.5}},
+                                          normalize};
+  const std::vector<PictureStep> cut = {CenterCrop{{8, 6}}, normalize};  // a part of a matrix
   fs::resize_file(path(5), 50);
   const auto order = backwards(24);
-  for (const BadSample bad : {BadSample::kReplaced, BadSample::kLeftOut}) {
-    const Batch floats = batches(bad, steps)->make({1, order, 20});
-    Batch bytes = batches(bad, steps, PixelForm::kBytes)->make({1, order, 20});
-    EXPECT_EQ(bytes.images.sizes(), at::IntArrayRef({floats.images.size(0), 6, 8, 3}));
-    EXPECT_EQ(bytes.images.scalar_type(), at::kByte);
-    EXPECT_TRUE(at::equal(bytes.inputs_on(at::kCPU).front(), floats.images));
-    bytes.move_to(at::kCPU);
-    EXPECT_TRUE(at::equal(bytes.images, floats.images) && bytes.images.is_contiguous());
-    EXPECT_FALSE(bytes.byte_values.defined());
-    expect_same({bytes}, {floats});
+  for (const auto& steps : {drawn, cut}) {
+    for (const BadSample bad : {BadSample::kReplaced, BadSample::kLeftOut}) {
+      const Batch floats = batches(bad, steps)->make({1, order, 20});
+      Batch bytes = batches(bad, steps, PixelForm::kBytes)->make({1, order, 20});
+      EXPECT_EQ(bytes.images.sizes(), at::IntArrayRef({floats.images.size(0), 6, 8, 3}));
+      EXPECT_EQ(bytes.images.scalar_type(), at::kByte);
+      EXPECT_TRUE(at::equal(bytes.inputs_on(at::kCPU).front(), floats.images));
+      bytes.move_to(at::kCPU);
+      EXPECT_TRUE(at::equal(bytes.images, floats.images) && bytes.images.is_contiguous());
+      EXPECT_FALSE(bytes.byte_values.defined());
+      expect_same({bytes}, {floats});
+    }
   }
 }
 

@@ -146,6 +146,47 @@ TEST(TrainerOnADevice, GoesOnFromItsCheckpointAndFromOneOfTheCpu) {
   }
 }
 
+/// The images of TinyData as bytes; see Batch::byte_values.
+class TinyBytes final : public BatchMaker {
+ public:
+  explicit TinyBytes(std::shared_ptr<const ImageDataset> data) : data_(std::move(data)) {
+    const Normalize normalize;
+    for (const auto& table : byte_tables(&normalize, 3)) {
+      rows_.push_back(torch::tensor(std::vector<float>(table.begin(), table.end())));
+    }
+  }
+  int64_t size() const override { return data_->size(); }
+  Batch make(const BatchRows& rows) const override {
+    std::vector<at::Tensor> images, labels;
+    for (const int64_t index : rows.samples) {
+      auto* bytes = const_cast<uint8_t*>(data_->image(index).data());
+      images.push_back(torch::from_blob(bytes, {3, 4, 4}, at::kByte).permute({1, 2, 0}));
+      labels.push_back(torch::tensor(data_->label(index)));
+    }
+    Batch batch{torch::stack(images), {torch::stack(labels)}, rows.num_counted};
+    batch.byte_values = torch::stack(rows_);
+    return batch;
+  }
+
+ private:
+  std::shared_ptr<const ImageDataset> data_;
+  std::vector<at::Tensor> rows_;
+};
+
+TEST(TrainerOnADevice, HasTheBitsOfFloatsFromBytes) {
+  for (const int virtual_ranks : {0, 4}) {  // with 4 a batch is cut into the parts of two
+    Config config = tiny_config();
+    config.parallel.virtual_ranks = virtual_ranks;
+    TinyHooks hooks;
+    const auto floats = run_tiny(2, config, hooks)[0];
+    if (virtual_ranks == 0) hooks.move = move_away;  // virtual ranks are the CPU's
+    hooks.batches = [](auto data) { return std::make_unique<TinyBytes>(std::move(data)); };
+    const auto bytes = run_tiny(2, config, hooks)[0];
+    EXPECT_TRUE(same_weights(floats, bytes)) << virtual_ranks;
+    EXPECT_EQ(floats.losses, bytes.losses) << virtual_ranks;
+  }
+}
+
 /// Compares loss and gradient of an output on the CPU and on a guarded device.
 void expect_same_loss(Loss& loss, const at::Tensor& output,
                       const std::vector<at::Tensor>& targets) {

@@ -171,6 +171,11 @@ struct TinyHooks {
   std::function<std::shared_ptr<const ImageDataset>(int rank)> data = [](int) {
     return std::make_shared<const TinyData>();
   };
+  /// Of the data.
+  std::function<std::unique_ptr<const BatchMaker>(std::shared_ptr<const ImageDataset>)> batches =
+      [](const std::shared_ptr<const ImageDataset>& images) {
+        return image_batches(images, ImageTransform({Normalize{}}, images->shape(), 0));
+      };
   std::chrono::seconds timeout{60};  ///< Of the group.
   std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
   std::function<bool(int rank)> job_goes_on = [](int) { return false; };
@@ -214,7 +219,7 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
     samplers.emplace_back(data->size(), virtual_rank, virtual_ranks.total,
                           SamplerOptions{.shuffle = config.train.loader.shuffle});
   }
-  Loader images(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+  Loader images(hooks.batches(data),
                 {.batch_size = config.train.loader.batch_size * virtual_ranks.count,
                  .drop_remainder = config.train.loader.drop_remainder});
   TinyRun run;
