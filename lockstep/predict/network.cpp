@@ -229,8 +229,8 @@ std::vector<ocr::RecognizedText> Recogniser::operator()(const Samples& pictures)
 }
 
 std::vector<Recogniser::ReadCrop> Recogniser::operator()(const std::vector<cv::Mat>& crops,
-                                                         ocr::ImageMode mode,
-                                                         const std::string& picture) {
+                                                         const std::vector<std::string>& names,
+                                                         ocr::ImageMode mode) {
   std::vector<ReadCrop> results(crops.size());
   std::vector<size_t> places;  // of the inputs
   std::vector<cv::Mat> inputs;
@@ -244,7 +244,7 @@ std::vector<Recogniser::ReadCrop> Recogniser::operator()(const std::vector<cv::M
   for (size_t i = 0; i < crops.size(); ++i) {
     cv::Mat input;
     try {
-      input = input_of(crops[i], mode, fmt::format("{}: region {}", picture, i + 1));
+      input = input_of(crops[i], mode, names[i]);
     } catch (const Error& error) {
       if (!is_of_picture(error)) throw;
       results[i].fault = error.what();

@@ -88,11 +88,11 @@ class Recogniser {
     std::optional<ocr::RecognizedText> text{};
     std::string fault{};  ///< Of an unusable one: it has no text.
   };
-  /// The crops of `picture`, whose name is in front of each fault, with channels in `mode`, in
-  /// their order. Those of equal shape after resizing are computed together, loader.batch_size at a
-  /// time. Errors: TransformFailed, naming the picture.
-  std::vector<ReadCrop> operator()(const std::vector<cv::Mat>& crops, ocr::ImageMode mode,
-                                   const std::string& picture);
+  /// The crops of one picture, with channels in `mode`, in their order. Those of equal shape after
+  /// resizing are computed together, loader.batch_size at a time. `names` are in front of their
+  /// faults. Errors: TransformFailed, with the crop's name.
+  std::vector<ReadCrop> operator()(const std::vector<cv::Mat>& crops,
+                                   const std::vector<std::string>& names, ocr::ImageMode mode);
 
   size_t batch() const { return batch_; }  ///< loader.batch_size
 

@@ -19,9 +19,11 @@ std::string key_of(size_t picture) {
   return "predict/" + std::to_string(picture);
 }
 
-/// "+LINE" or "-REASON", and each fault behind a zero byte, which no text has.
+/// "+LINE" or "-REASON", the usable regions and each fault, with zero bytes between, which no text
+/// has.
 std::string packed(const Outcome& outcome) {
   std::string value = (outcome.good ? "+" : "-") + outcome.text;
+  value += '\0' + std::to_string(outcome.usable_regions);
   for (const auto& fault : outcome.faults) value += '\0' + fault;
   return value;
 }
@@ -30,6 +32,9 @@ Outcome unpacked(const std::string& value) {
   Outcome outcome{value.starts_with('+'), ""};
   std::istringstream parts(value.substr(1));
   std::getline(parts, outcome.text, '\0');
+  std::string usable_regions;
+  std::getline(parts, usable_regions, '\0');
+  outcome.usable_regions = std::stoul(usable_regions);
   for (std::string fault; std::getline(parts, fault, '\0');) outcome.faults.push_back(fault);
   return outcome;
 }

@@ -14,7 +14,8 @@ namespace lockstep {
 struct Outcome {
   bool good = false;
   std::string text;                   ///< The picture's line, or the reason why there is none.
-  std::vector<std::string> faults{};  ///< A line for each region of it that is unusable.
+  size_t usable_regions = 0;          ///< Of those that were to be read.
+  std::vector<std::string> faults{};  ///< A line for each region that is unusable.
 };
 
 /// Rank i % size handles picture i. One thread.

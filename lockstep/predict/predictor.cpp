@@ -148,14 +148,19 @@ Outcome Predictor::read_regions(const ocr::Sample& picture, const std::string& n
                                 const Regions& found) {
   const auto regions = ocr::checked_regions(found, picture.original.size());
   std::vector<cv::Mat> crops;
-  for (const auto& one : regions) crops.push_back(ocr::crop_text_region(picture.original, one));
-  const auto results = (*recogniser_)(crops, detector_->mode(), picture.source);
+  std::vector<std::string> names;
+  for (const auto& one : regions) {
+    crops.push_back(ocr::crop_text_region(picture.original, one));
+    names.push_back(fmt::format("{}: region {}", picture.source, ocr::corners_text(one)));
+  }
+  const auto results = (*recogniser_)(crops, names, detector_->mode());
   Outcome outcome{true, ""};
   std::vector<ocr::ReadRegion> read;
   std::vector<ocr::Annotation> shown;
   for (size_t i = 0; i < results.size(); ++i) {
     const auto& [text, fault] = results[i];
     if (!text) outcome.faults.push_back(fault);
+    if (text) ++outcome.usable_regions;
     if (!text || text->confidence < plan_.drop_score) continue;
     read.push_back({regions[i], text->text});
     shown.push_back({regions[i], text->text});

@@ -128,6 +128,7 @@ class ResultFiles {
     const fs::path& picture = pictures_[good_ + bad_];
     ++(outcome.good ? good_ : bad_);
     bad_regions_ += outcome.faults.size();
+    good_regions_ += outcome.usable_regions;
     if (!outcome.good) return;
     lines_.add(outcome.text);
     if (!table_) return;
@@ -139,6 +140,11 @@ class ResultFiles {
     if (good_ == 0) {
       throw Error(ErrorCode::kCorrupt, fmt::format("none of the {} pictures of {} could be used",
                                                    bad_, input_.string()));
+    }
+    if (bad_regions_ > 0 && good_regions_ == 0) {
+      throw Error(ErrorCode::kCorrupt,
+                  fmt::format("no region of text in {} could be used, of {} that were found",
+                              input_.string(), bad_regions_));
     }
     lines_.finish();
     if (table_) table_->finish();
@@ -168,6 +174,7 @@ class ResultFiles {
   size_t columns_ = 0;
   size_t good_ = 0;
   size_t bad_ = 0;
+  size_t good_regions_ = 0;
   size_t bad_regions_ = 0;
 };
 

@@ -20,6 +20,7 @@ struct Heard {
   std::function<void(const Outcome&)> listener() {
     return [this](const Outcome& one) {
       texts.push_back((one.good ? "" : "bad ") + one.text);
+      if (one.usable_regions > 0) texts.push_back(std::to_string(one.usable_regions) + " regions");
       for (const auto& fault : one.faults) texts.push_back("fault " + fault);
     };
   }
@@ -61,14 +62,14 @@ TEST(Outcomes, ComeWithTheFaultsOfTheirRegions) {
   Heard heard;
   Outcomes first(zero, 4, heard.listener());
   Outcomes second(one, 4, [](const Outcome&) { ADD_FAILURE(); });
-  second.add(1, {true, "p1", {"why", "in two\nlines"}});
-  second.add(3, {true, "", {"all"}});
-  first.add(0, {true, "p0", {"here"}});
+  second.add(1, {true, "p1", 12, {"why", "in two\nlines"}});
+  second.add(3, {true, "", 0, {"all"}});
+  first.add(0, {true, "p0", 1, {"here"}});
   first.add(2, {false, "p2"});
   second.finish();
   first.finish();
-  EXPECT_EQ(heard.texts, (Texts{"p0", "fault here", "p1", "fault why", "fault in two\nlines",
-                                "bad p2", "", "fault all"}));
+  EXPECT_EQ(heard.texts, (Texts{"p0", "1 regions", "fault here", "p1", "12 regions", "fault why",
+                                "fault in two\nlines", "bad p2", "", "fault all"}));
 }
 
 TEST(Outcomes, MoreRanksThanPictures) {

@@ -328,15 +328,26 @@ TEST_F(PredictProgram, AnOwnTransformMayRefuseARegion) {
               "a.png\t[{\"transcription\": \"q\", \"points\": [[0, 0], [79, 0], [79, 47], [0, "
               "47]]}]\nb.png\t[]\n");
     const std::string said = text_of("stderr.txt");
-    EXPECT_EQ(count_in(said, "regions/b.png: region 1: Landscape: it is upright\n"), 1U) << said;
+    EXPECT_EQ(count_in(said,
+                       "regions/b.png: region [[0, 0], [59, 0], [59, 79], [0, 79]]: "
+                       "Landscape: it is upright\n"),
+              1U)
+        << said;
     EXPECT_EQ(count_in(said, "2 pictures in read/system_results.txt; 1 region could not be used"),
               1U)
         << said;
   }
   EXPECT_EQ(predict(with("Failing")), 1);
   EXPECT_EQ(text_of("stderr.txt"),
-            "lockstep predict: error: regions/a.png: region 1: the transform Failing failed: no "
-            "such row\n");
+            "lockstep predict: error: regions/a.png: region [[0, 0], [79, 0], [79, 47], [0, 47]]: "
+            "the transform Failing failed: no such row\n");
+  fs::remove(*folder_ / "regions/a.png");
+  EXPECT_EQ(predict(with("Landscape")), 2);
+  EXPECT_EQ(count_in(text_of("stderr.txt"),
+                     "lockstep predict: error: no region of text in regions "
+                     "could be used, of 1 that were found\n"),
+            1U)
+      << text_of("stderr.txt");
 }
 
 TEST_F(PredictProgram, AnOwnTransformIsForANetworkOfSmallImagesToo) {

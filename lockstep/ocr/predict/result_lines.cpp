@@ -31,7 +31,9 @@ void turn_clockwise(Polygon& quad) {
   quad = {*first, right, *greatest, left};
 }
 
-std::string points(const Polygon& polygon) {
+}  // namespace
+
+std::string corners_text(const Polygon& polygon) {
   std::string text = "[";
   for (const cv::Point2f& at : polygon) {
     if (text.size() > 1) text += ", ";
@@ -39,8 +41,6 @@ std::string points(const Polygon& polygon) {
   }
   return text + "]";
 }
-
-}  // namespace
 
 std::vector<Polygon> checked_regions(std::span<const DetectedRegion> found,
                                      const cv::Size& picture) {
@@ -60,7 +60,7 @@ std::vector<Polygon> checked_regions(std::span<const DetectedRegion> found,
 
 std::string detection_line(const std::string& file, std::span<const Polygon> regions) {
   std::string list;
-  for (const Polygon& one : regions) list += (list.empty() ? "" : ", ") + points(one);
+  for (const Polygon& one : regions) list += (list.empty() ? "" : ", ") + corners_text(one);
   return file + "\t[" + list + "]";
 }
 
@@ -73,7 +73,7 @@ std::string system_line(const std::string& file, std::span<const ReadRegion> reg
   for (const ReadRegion& one : regions) {
     if (!list.empty()) list += ", ";
     list += fmt::format(R"({{"transcription": {}, "points": {}}})", nlohmann::json(one.text).dump(),
-                        points(one.polygon));
+                        corners_text(one.polygon));
   }
   return file + "\t[" + list + "]";
 }

@@ -15,6 +15,9 @@ namespace lockstep::ocr {
 std::vector<Polygon> checked_regions(std::span<const DetectedRegion> found,
                                      const cv::Size& picture);
 
+/// "[[10, 20], [50, 20], [50, 40], [10, 40]]": coordinates cut to whole pixels.
+std::string corners_text(const Polygon& polygon);
+
 /// "img_1.jpg\t[[[10, 20], [50, 20], [50, 40], [10, 40]]]": coordinates cut to whole pixels.
 std::string detection_line(const std::string& file, std::span<const Polygon> regions);
 
