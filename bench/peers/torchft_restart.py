@@ -49,10 +49,11 @@ def train(replica, lighthouse):
         committed = manager.current_step() > before
         alone = manager.num_participants() == 1
         together += committed and not alone
-        if together >= STEPS_BEFORE_DEATH:
-            if replica == 1:
-                say("killed")
-                os.kill(os.getpid(), signal.SIGKILL)
+        if replica == 1 and together == STEPS_BEFORE_DEATH:
+            say("killed")
+            os.kill(os.getpid(), signal.SIGKILL)
+        # The last common step may be committed by the other replica alone.
+        if replica == 0 and together >= STEPS_BEFORE_DEATH - 1:
             if not committed:
                 lost += 1
             elif alone:
