@@ -9,7 +9,8 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-# g++ 13 takes no precompiled headers for tests, which are less optimised, and warns of that.
+# g++ 13 takes no precompiled headers for a source with other options of optimisation, and warns of
+# that, which would be an error.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
   set(CMAKE_PCH_WARN_INVALID OFF)
 endif()
@@ -21,17 +22,22 @@ if(LOCKSTEP_CCACHE)
   set(LOCKSTEP_CCACHE_FOLDER "${folder}" CACHE INTERNAL "For tests that build, whose home folder is another")
   # Paths relative to the sources, so that one user's clones and worktrees share objects.
   # With this sloppiness ccache uses precompiled headers too: no file uses __TIME__ or such #defines.
-  # It would hash them for each source, and those of libtorch are 500 MB: it keeps the hashes of files.
+  # It would hash them for each source, and those of libtorch are 500 MB: it keeps the hashes of files,
+  # in its folder.
+  set(keeps_hashes CCACHE_INODECACHE=1)
+  if(DEFINED ENV{CCACHE_READONLY})
+    set(keeps_hashes)
+  endif()
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
                                   CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
-                                  CCACHE_INODECACHE=1 ${LOCKSTEP_CCACHE})
+                                  ${keeps_hashes} ${LOCKSTEP_CCACHE})
   # For __FILE__ too: every GoogleTest test contains its file's name, and a path of the clone would
   # prevent sharing.
   add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 endif()
 # From 128 MB on g++ collects garbage whenever its memory has doubled: a tenth of its time in a source
-# with libtorch. Less often takes at most 150 MB more.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+# with libtorch. Less often takes at most 150 MB more where headers are precompiled.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_UNITY_BUILD)
   add_compile_options(--param=ggc-min-expand=200 --param=ggc-min-heapsize=500000)
 endif()
 find_program(LOCKSTEP_MOLD mold)
@@ -130,6 +136,9 @@ endfunction()
 # another way: they take a fifth of the compiler's time.
 function(lockstep_test_options target)
   target_compile_options(${target} PRIVATE -O0)
+  if(CMAKE_CXX_FLAGS MATCHES "_FORTIFY_SOURCE")
+    target_compile_options(${target} PRIVATE -U_FORTIFY_SOURCE)  # glibc wants optimisation for it
+  endif()
   if(LOCKSTEP_SANITIZE MATCHES "undefined")
     target_compile_options(${target} PRIVATE -fno-sanitize=null,alignment,vptr,object-size)
   endif()

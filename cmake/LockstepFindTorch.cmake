@@ -97,11 +97,9 @@ endfunction()
 # in PATH is a script. Its own search serves where this finds nothing. That of CMake for the compiler
 # leaves out PATH, because packages are not searched there.
 function(lockstep_find_cuda_toolkit)
-  if(CUDA_TOOLKIT_ROOT_DIR)
-    return()
-  endif()
-  set(folders $ENV{CUDA_HOME} $ENV{CUDA_PATH})
-  find_program(nvcc nvcc HINTS ENV PATH NO_CACHE)
+  set(folders ${CUDA_TOOLKIT_ROOT_DIR} $ENV{CUDA_HOME} $ENV{CUDA_PATH})
+  find_program(nvcc nvcc HINTS ${CUDA_TOOLKIT_ROOT_DIR} ENV PATH ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda
+    PATH_SUFFIXES bin NO_CACHE)
   if(nvcc)
     # It names its own folder: "#$ _HERE_=/usr/local/cuda-13.0/bin".
     execute_process(COMMAND ${nvcc} --dryrun -E x.cu ERROR_VARIABLE told OUTPUT_QUIET)

@@ -18,9 +18,9 @@ cd "$work/build"
 sed -n 's/^ *"command": "\(.*\)",$/\1/p' compile_commands.json | sed 's/\\"/"/g; s/\\\\/\\/g' |
   grep -F 'torch/csrc/api/include' |
   sed -E "s# -isystem [^ ]*/torch/csrc/api/include# -isystem $torch -isystem $torch/torch/csrc/api/include $*#" >"$work/all"
-echo "reading libtorch's headers once for all"
+echo "reading libtorch's headers once for all layers, and once for all tests"
 command=$(grep 'cmake_pch.hxx.gch' "$work/all")
-bash -c "$command"
+bash -ec "$command"
 
 check() {  # $1: a command
   local source=${1##* } out

@@ -5,7 +5,8 @@ set -euo pipefail
 release=$1 source=$2
 # Kept: the next run compiles only changes. It lies as deep below the sources as a preset's folder: so
 # ccache, which hashes relative paths, has most objects from there.
-build=$source/build/core_alone-$(basename "$release")
+build=$release/core_alone
+[ "$(dirname "$release")" != "$source/build" ] || [ ! -w "$source/build" ] || build=$source/build/core_alone-$(basename "$release")
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-parts-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
@@ -41,9 +42,11 @@ for part in TORCH LAUNCHER DOCTOR ETCD MPI GLOO NCCL DATA RECIPES; do off+=("-DL
 entry() { sed -n "s/^$1:[A-Z]*=//p" "$release/CMakeCache.txt"; }
 kind=None # compiles fastest
 cache=$(entry LOCKSTEP_CCACHE_FOLDER)
-if [ -w "$cache" ] && [ "$(entry CMAKE_BUILD_TYPE)" = Release ]; then
+if [ -r "$cache" ] && [ "$(entry CMAKE_BUILD_TYPE)" = Release ]; then
   kind=Release
-  export CCACHE_DIR=$cache LANG=C.UTF-8 # which it hashes, as in scripts/build.sh
+  # It only takes: the folder may be another user's, and its limits stand in that user's home. LANG is
+  # hashed, as in scripts/build.sh.
+  export CCACHE_DIR=$cache CCACHE_READONLY=1 CCACHE_TEMPDIR=$work/ccache LANG=C.UTF-8
 fi
 mkdir -p "$build"
 rm -f "$build/CMakeCache.txt"
