@@ -46,7 +46,6 @@ void Batch::move_to(at::Device device) {
 
 void Batch::pin() {
   images = pinned(images);
-  byte_values = pinned(byte_values);
   for (auto* columns : {&targets, &more_inputs}) {
     for (auto& column : *columns) column = pinned(column);
   }

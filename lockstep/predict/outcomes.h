@@ -14,7 +14,7 @@ namespace lockstep {
 struct Outcome {
   bool good = false;
   std::string text;                   ///< The picture's line, or the reason why there is none.
-  size_t usable_regions = 0;          ///< Of those that were to be read.
+  size_t usable_regions = 0;          ///< Regions of it whose text was read.
   std::vector<std::string> faults{};  ///< A line for each region that is unusable.
 };
 

@@ -25,8 +25,8 @@ using MakeBatches =
 /// a usable one the batch is an error.
 ///
 /// Errors begin with the place and the key of the pipeline: kInvalidArgument if a transform fails,
-/// or if the two differ; those of the batch. The latter begin with those of the data set if it is
-/// an error without registered transforms, too: pictures are missing or damaged.
+/// or if the two differ; those of the batch. An error of the batch begins with the place and the
+/// key of the data set if it comes without registered transforms, too: pictures are missing.
 std::vector<std::string> try_own_transforms(const Config& config, TriedSections sections,
                                             const MakeBatches& make);
 

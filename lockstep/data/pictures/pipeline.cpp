@@ -277,10 +277,7 @@ PicturePipeline::PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, 
   for (const auto& step : steps_) {
     output_ = std::visit(SizeAfter{output_}, step);
     if (const auto* found = std::get_if<Normalize>(&step)) normalize = found;
-    if (const auto* found = std::get_if<RandomErasing>(&step)) {
-      erases_ = true;
-      erasing_ = *found;
-    }
+    if (const auto* found = std::get_if<RandomErasing>(&step)) erasing_ = *found;
   }
   tables_ = byte_tables(normalize, 3);
 }
@@ -312,7 +309,7 @@ void PicturePipeline::write(const MadePicture& made, float* planes) const {
     }
     if (!made.erased) continue;
     cv::Mat(pixels.size(), CV_32F, planes + c * plane)(*made.erased)
-        .setTo(cv::Scalar(static_cast<double>(erasing_.value[c])));
+        .setTo(cv::Scalar(static_cast<double>(erasing_->value[c])));
   }
 }
 

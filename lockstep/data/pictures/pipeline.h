@@ -49,7 +49,7 @@ class PicturePipeline {
   MadePicture apply(const Undecoded& picture, int64_t epoch, int64_t index) const;
 
   /// Whether a result's pixels are all of it: no step erases a part of the floats.
-  bool ends_with_bytes() const { return !erases_; }
+  bool ends_with_bytes() const { return !erasing_; }
   /// The float that each byte of a channel stands for.
   const ByteTables& tables() const { return tables_; }
 
@@ -62,8 +62,7 @@ class PicturePipeline {
   bool reduced_;
   std::optional<cv::Size> output_;
   ByteTables tables_;
-  bool erases_ = false;
-  RandomErasing erasing_;
+  std::optional<RandomErasing> erasing_;
 };
 
 }  // namespace lockstep

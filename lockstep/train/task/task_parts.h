@@ -19,8 +19,8 @@ struct DataParts;
 struct TaskParts {
   /// Loss and metrics. `trains`: not for an evaluation alone.
   std::unique_ptr<Task> (*make)(const Config& config, bool trains);
-  /// The data of section `train` or `eval`. `data` gets what is known about them. `form`: pictures
-  /// may come so, if their pipeline allows it.
+  /// The data of section `train` or `eval`. `data` gets what is known about them. With
+  /// PixelForm::kBytes pictures come as bytes, if their pipeline allows it.
   std::unique_ptr<const BatchMaker> (*make_batches)(const Config& config, bool training,
                                                     PixelForm form, DataParts& data);
   CheckedData (*check_data)(const Config& config);  ///< For --check.
