@@ -11,12 +11,34 @@ bool is_harmless(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnavailable;
 }
 
+namespace {
+
+const std::string& name_of_whole(const GroupSpec& spec) {
+  return spec.whole.empty() ? spec.name : spec.whole;
+}
+
+/// The group has its error by now, so a failure here is none of the call.
+void raise_alarm(const GroupSpec& spec, Deadline deadline) {
+  try {
+    spec.store->set(alarm_key(spec), "", deadline);
+  } catch (const std::exception& error) {
+    log_debug(fmt::format("{}: ranks that wait in group '{}' may hear of its end late: {}",
+                          spec.rank_name(spec.rank), spec.name, error.what()));
+  }
+}
+
+}  // namespace
+
 std::string group_error_key(const GroupSpec& spec) {
-  return group_error_key(spec.whole.empty() ? spec.name : spec.whole);
+  return group_error_key(name_of_whole(spec));
 }
 
 std::string group_error_key(const std::string& group) {
   return group + "/verdict";
+}
+
+std::string alarm_key(const GroupSpec& spec) {
+  return name_of_whole(spec) + "/detection";
 }
 
 std::string encode_group_error(const Error& error) {
@@ -26,6 +48,7 @@ std::string encode_group_error(const Error& error) {
 Error agree_on_group_error(const GroupSpec& spec, const Error& error, Deadline deadline) {
   const auto swap = spec.store->compare_set(group_error_key(spec), std::nullopt,
                                             encode_group_error(error), deadline);
+  if (swap.swapped) raise_alarm(spec, deadline);
   return !swap.swapped && swap.value ? decode_group_error(*swap.value) : error;
 }
 

@@ -18,7 +18,11 @@ inline constexpr const char* kDied = "died; its own log or the launcher's says w
 std::string group_error_key(const GroupSpec& spec);
 std::string group_error_key(const std::string& group);
 
-/// Writes `error` unless another rank was first; returns the error in the store. Errors: the
+/// Exists from the moment at which a waiting rank must end its wait: see StragglerDetection.
+std::string alarm_key(const GroupSpec& spec);
+
+/// Writes `error` unless another rank was first; returns the error in the store. Ranks that wait
+/// see it within StragglerDetection::kLook, also if no connection of theirs has ended. Errors: the
 /// store's.
 Error agree_on_group_error(const GroupSpec& spec, const Error& error, Deadline deadline);
 

@@ -23,6 +23,8 @@ namespace {
 constexpr auto kSpin = std::chrono::microseconds(30);
 /// How long the store may take to accept or return a group error.
 constexpr auto kGroupErrorLimit = 5s;
+/// How long it may take to tell whether a peer lives, in a wait for the peer.
+constexpr auto kLifeLimit = 500ms;
 
 /// By rank of the group; returns when all ranks have come. Exchanged once for all groups split from
 /// the same one: see GroupSpec.
@@ -39,6 +41,23 @@ std::vector<std::string> endpoints_of(const GroupSpec& spec, const tcp::Receptio
   await_members(spec, deadline);
   for (const int rank : spec.world_ranks) endpoints.push_back(spec.endpoints->at(rank));
   return endpoints;
+}
+
+/// See Peers::Group::why_silent.
+std::string why_silent(const GroupSpec& spec, int world_rank) {
+  try {
+    const auto limit = Deadline::after(kLifeLimit);
+    if (dead_ranks(*spec.store, {world_rank}, limit).empty()) return "";
+    if (has_left(*spec.store, world_rank, limit)) {
+      return fmt::format("rank {} left: it had ended all its process groups in good order",
+                         world_rank);
+    }
+    return fmt::format("rank {} {}", world_rank, kDied);
+  } catch (const Error& error) {
+    log_debug(fmt::format("{}: whether rank {} lives is unknown: {}", spec.rank_name(spec.rank),
+                          world_rank, error.what()));
+    return "";
+  }
 }
 
 /// Other hosts' ranks that carry the same slice. All collectives use these connections, except some
@@ -66,6 +85,7 @@ std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const HierarchicalPlan& p
     group.secret = spec.secret;
     group.rank = spec.rank;
     group.world_ranks = spec.world_ranks;
+    group.why_silent = [spec](int world_rank) { return why_silent(spec, world_rank); };
     group.endpoints = endpoints_of(spec, *group.reception, deadline);
     group.name = pipes_name;
     for_pipes = std::make_unique<tcp::Peers>(group);

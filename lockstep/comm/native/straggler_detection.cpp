@@ -43,7 +43,7 @@ std::vector<std::vector<bool>> table_of(const Awaited& awaited) {
 
 StragglerDetection::StragglerDetection(const GroupSpec& spec)
     : spec_(spec),
-      begun_key_(spec.name + "/detection"),
+      begun_key_(alarm_key(spec)),
       waited_(spec.name + "/waited/"),
       look_(look_of(spec.size)) {}
 

@@ -4,7 +4,8 @@
 // The rank that a rank waits for may itself wait. So the first rank that times out begins the
 // detection in the group's store. It writes the ranks for which it waits. So does every waiting
 // rank as soon as it sees that. A rank that has not written after a moment does not wait: it is
-// late.
+// late. A rank that writes the group's error raises the same alarm, so nobody waits in a group that
+// has ended.
 //
 //   waiting --time is over--------------> writes awaited ranks --group error there-> ends with it
 //   waiting --alarm(): another began it-> writes awaited ranks --kGrace is over----> names the late
@@ -30,10 +31,10 @@ class StragglerDetection {
   /// A collective begins: its waiting time is counted from now.
   void start_waiting();
 
-  /// For waiting ranks: true if another rank has begun it, so that the wait must end as if it
-  /// had timed out. It queries the store kLook after start_waiting() and then every kLook, so it
-  /// may be called at any rate. Large groups query less often: a store then serves some 4,000 such
-  /// requests per second.
+  /// For waiting ranks: true if another rank has begun it or has ended the group, so that the wait
+  /// must end as if it had timed out. It queries the store kLook after start_waiting() and then
+  /// every kLook, so it may be called at any rate. Large groups query less often: a store then
+  /// serves some 4,000 such requests per second.
   const std::function<bool()>& alarm() const { return alarm_; }
 
   /// How often a waiting rank should call alarm().

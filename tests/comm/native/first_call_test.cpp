@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,7 +55,7 @@ std::vector<Call> calls() {
           }};
 }
 
-enum class Fate { kDiesFirst, kDiesMeanwhile, kLeaves, kIsFrozen };
+enum class Fate { kDiesFirst, kDiesFirstWithItsPortHeld, kDiesMeanwhile, kLeaves, kIsFrozen };
 
 /// `victim` does not enter the first call of a sub-group; the others wait for it, or come later.
 struct Case {
@@ -81,9 +83,32 @@ double seconds_since(Clock::rep then) {
       .count();
 }
 
+bool dies_first(Fate fate) {
+  return fate == Fate::kDiesFirst || fate == Fate::kDiesFirstWithItsPortHeld;
+}
+
+bool listens(int fd) {
+  int value = 0;
+  socklen_t size = sizeof value;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value != 0;
+}
+
+/// Another process keeps this one's listening sockets open and accepts nobody. fork() would close
+/// them there.
+void hold_port(int size, Board& board) {
+  constexpr int kManyDescriptors = 1024;
+  if (::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) != 0) return;
+  for (int fd = 0; fd < kManyDescriptors; ++fd) {
+    if (!listens(fd)) ::close(fd);
+  }
+  for (int slept = 0; board.over < size - 1 && slept < 60'000; ++slept) ::usleep(1000);
+  ::_exit(0);
+}
+
 void meet_its_fate(const World& world, const Case& one, ProcessGroup part, Board& board) {
   board.victim = ::getpid();
-  if (one.fate != Fate::kDiesFirst) {
+  if (one.fate == Fate::kDiesFirstWithItsPortHeld) hold_port(world.size, board);
+  if (!dies_first(one.fate)) {
     await([&] { return board.waiting == world.size - 1; });
     ::usleep(50'000);  // most wait by now; the case is valid also if one does not
   }
@@ -96,7 +121,7 @@ void meet_its_fate(const World& world, const Case& one, ProcessGroup part, Board
 
 /// The part of ranks that enter the call.
 void be_told(const World& world, const Case& one, ProcessGroup& part, Board& board) {
-  if (one.fate == Fate::kDiesFirst) {
+  if (dies_first(one.fate)) {
     const auto soon = Deadline::after(kTimeout);
     await([&] { return !dead_ranks(*world.store, {one.victim}, soon).empty(); });
   }
@@ -148,6 +173,14 @@ std::vector<Case> all_cases(Fate fate) {
 
 TEST(FirstCall, ARankThatDiedBeforeItIsNamedAtOnce) {
   run_forked(all_cases(Fate::kDiesFirst), kAtOnce, wait_in_vain);
+}
+
+TEST(FirstCall, ARankThatDiedIsNamedAtOnceAlthoughItsPortIsHeld) {
+  std::vector<Case> cases = all_cases(Fate::kDiesFirstWithItsPortHeld);
+  std::erase_if(cases, [](const Case& one) { return one.call % 2 != 0; });
+  cases.push_back({{1, 1}, 0, 0, Fate::kDiesFirstWithItsPortHeld});
+  cases.push_back({{1, 1}, 1, 0, Fate::kDiesFirstWithItsPortHeld});
+  run_forked(cases, kAtOnce, wait_in_vain);
 }
 
 TEST(FirstCall, ARankThatDiesWhileItIsWaitedForIsNamedAtOnce) {

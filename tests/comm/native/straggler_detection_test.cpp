@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lockstep/comm/group_error.h"
@@ -65,6 +66,26 @@ TEST(StragglerDetection, WhatARankSaysThatWaitedForTheLateOneIsTold) {
   StragglerDetection detection(spec);
   const Error error = detection.name_the_late(Error(ErrorCode::kTimeout, "rank 0 is late"), {0});
   EXPECT_STREQ(error.what(), "rank 2 did not come in time (rank 0 says: connection refused)");
+}
+
+// Its connections may tell it nothing: a link is cut, or a host has lost its power.
+TEST(StragglerDetection, WhoWaitsInAGroupThatHasEndedHearsOfIt) {
+  GroupSpec spec;
+  spec.size = 2;
+  spec.name = "g";
+  spec.world_ranks = {0, 1};
+  spec.store = std::make_shared<testing::TimelessStore>();
+  StragglerDetection detection(spec);
+  EXPECT_FALSE(detection.alarm()());
+  GroupSpec part = spec;  // of one host
+  part.rank = 1;
+  part.name = "g/host1";
+  part.whole = "g";
+  agree_on_group_error(part, Error(ErrorCode::kPeerLost, "rank 2 died"), Deadline::after(1s));
+  detection.start_waiting();
+  const auto limit = Deadline::after(10s);
+  while (!detection.alarm()() && !limit.passed()) std::this_thread::yield();
+  EXPECT_FALSE(limit.passed());
 }
 
 // Otherwise each collective with a long wait would take as long as the store may.

@@ -6,7 +6,8 @@
 // ends request them in the same call (meet()). Others are made for one direction by the sending
 // end: connect() at one end, expect() and take() at the other, without a call there. A rank that
 // waits for a connection has made its own to the peer. The end of that shows at once that the peer
-// has died, or left the group.
+// has died, or left the group. Until the peer has answered, the store shows it: another process may
+// have taken a dead rank's port, or hold its socket, and never answer.
 //
 // Groups share no connections, not even groups of the same ranks. There are three ways to share
 // one:
@@ -47,6 +48,9 @@ class Peers {
     int rank = 0;
     std::vector<int> world_ranks;
     std::vector<std::string> endpoints;  ///< By rank: Reception::endpoint().
+    /// The reason why the rank of the world will never answer ("it died"); empty: it may answer.
+    /// Called in a wait for an answer, less often in larger groups. Any thread. May be unset.
+    std::function<std::string(int world_rank)> why_silent = {};
   };
 
   explicit Peers(Group group);
@@ -58,9 +62,9 @@ class Peers {
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  /// A connection to `peer`. Any thread. Errors: kPeerLost (the peer does not listen any more, or
-  /// its group has ended), kTimeout, kMismatch (other build, wrong secret); all name both ranks.
-  /// Cost: two round trips.
+  /// A connection to `peer`. Any thread. Errors: kPeerLost (the peer does not listen any more, its
+  /// group has ended, or Group::why_silent), kTimeout, kMismatch (other build, wrong secret); all
+  /// name both ranks. Cost: two round trips.
   UniqueFd connect(int peer, Deadline deadline, const Look& look = {}) const;
   /// The connection that `peer` made, or none yet. Any thread.
   UniqueFd take(int peer) const;
@@ -85,6 +89,7 @@ class Peers {
   class Encounter;
 
   int named(int rank) const { return group_.world_ranks[static_cast<size_t>(rank)]; }
+  Look watching(int peer, const Look& look) const;
   [[noreturn]] void throw_left(int peer) const;
 
   const Group group_;

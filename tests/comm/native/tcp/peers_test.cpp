@@ -219,6 +219,32 @@ TEST(Peers, WhoListensNoMoreIsLostAtOnce) {
   EXPECT_LT(Deadline::Clock::now() - start, 5s);
 }
 
+/// A stranger has taken its port, and waits for the other end to speak.
+TEST(Peers, WhoDiedIsLostAlthoughItsPortIsHeld) {
+  const UniqueFd silent = tcp_listen("127.0.0.1", 0);
+  Peers::Group group{std::make_shared<Reception>(7, "127.0.0.1", ""),
+                     "g",
+                     "",
+                     1,
+                     {4, 7},
+                     {to_string(Endpoint{"127.0.0.1", local_port(silent.get())}), ""}};
+  int questions = 0;
+  group.why_silent = [&](int rank) {
+    return ++questions < 2 ? "" : "rank " + std::to_string(rank) + " died";
+  };
+  const Peers peers(group);
+  const auto start = Deadline::Clock::now();
+  for (const bool meets : {false, true}) {
+    const auto error = error_of([&] {
+      meets ? void(peers.meet(std::vector{0}, Deadline::after(60s)))
+            : void(peers.connect(0, Deadline::after(60s)));
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+    EXPECT_STREQ(error.what(), "rank 7 connecting to rank 4: rank 4 died");
+  }
+  EXPECT_LT(Deadline::Clock::now() - start, 30s);
+}
+
 /// CPU time of this thread.
 double busy_seconds() {
   timespec time{};
