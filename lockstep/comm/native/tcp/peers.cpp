@@ -137,11 +137,14 @@ UniqueFd Peers::connect(int peer, Deadline deadline, const Look& given) const {
     tune_socket(fd.get());
     return fd;
   } catch (const Error& error) {
+    // A program that is none of this job's may have a dead peer's port by now.
+    const bool is_stranger = error.code() == ErrorCode::kMismatch && group_.why_silent;
+    const auto why = is_stranger ? group_.why_silent(named(peer)) : "";
     // A server that is ending closes the connections that it has accepted.
-    const bool ended = error.code() == ErrorCode::kUnavailable;
+    const bool ended = error.code() == ErrorCode::kUnavailable || !why.empty();
     throw Error(ended ? ErrorCode::kPeerLost : error.code(),
                 fmt::format("rank {} connecting to rank {}: {}", named(group_.rank), named(peer),
-                            error.what()));
+                            why.empty() ? error.what() : why));
   }
 }
 

@@ -245,6 +245,27 @@ TEST(Peers, WhoDiedIsLostAlthoughItsPortIsHeld) {
   EXPECT_LT(Deadline::Clock::now() - start, 30s);
 }
 
+/// A rank of another job has its port.
+TEST(Peers, WhoDiedIsLostAlthoughAStrangerAnswersAtItsPort) {
+  const Reception stranger(0, "127.0.0.1", "another secret");
+  Peers::Group group{std::make_shared<Reception>(7, "127.0.0.1", "secret"),
+                     "g",
+                     "secret",
+                     1,
+                     {4, 7},
+                     {stranger.endpoint(), ""}};
+  const auto connect = [&] {
+    return error_of([&] { Peers(group).connect(0, Deadline::after(60s)); });
+  };
+  EXPECT_EQ(connect().code(), ErrorCode::kMismatch);
+  group.why_silent = [](int /*rank*/) { return ""; };
+  EXPECT_EQ(connect().code(), ErrorCode::kMismatch);
+  group.why_silent = [](int rank) { return "rank " + std::to_string(rank) + " died"; };
+  const auto error = connect();
+  EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+  EXPECT_STREQ(error.what(), "rank 7 connecting to rank 4: rank 4 died");
+}
+
 /// CPU time of this thread.
 double busy_seconds() {
   timespec time{};
