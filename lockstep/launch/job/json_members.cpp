@@ -11,7 +11,8 @@ namespace lockstep {
 namespace {
 
 Error bad_member(const char* name, const std::string& what) {
-  return {ErrorCode::kCorrupt, fmt::format("message of an agent or its starter: '{}' {}", name, what)};
+  return {ErrorCode::kCorrupt,
+          fmt::format("message of an agent or its starter: '{}' {}", name, what)};
 }
 
 bool is_text(const nlohmann::json& value, size_t max_bytes) {
