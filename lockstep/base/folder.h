@@ -3,10 +3,12 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/unique_fd.h"
 
 namespace lockstep {
@@ -30,7 +32,8 @@ void fill_folder(const std::filesystem::path& path,
                  const std::function<void(const std::filesystem::path& temporary)>& fill);
 
 /// Locks a folder by flock(2) on the folder itself. No file is left behind: the kernel releases the
-/// lock when the process ends, in any way. A renamed folder stays locked.
+/// lock when the process ends, in any way, even if a child that it forked lives on. A renamed
+/// folder stays locked.
 class FolderLock {
  public:
   /// Nothing if another process (or another lock of this one) holds the folder. If the file system
@@ -38,9 +41,11 @@ class FolderLock {
   static std::optional<FolderLock> take(const std::filesystem::path& folder);
 
  private:
-  explicit FolderLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit FolderLock(UniqueFd fd)
+      : fd_(std::move(fd)), not_in_child_(std::make_unique<NotInChild>(fd_.get())) {}
 
   UniqueFd fd_;
+  std::unique_ptr<NotInChild> not_in_child_;
 };
 
 /// Names of a folder's entries, sorted; none if it does not exist.

@@ -4,6 +4,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
+#include "tests/support/killed_parent.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -61,6 +62,15 @@ TEST(FolderLock, HoldsUntilItsEndAndAcrossARename) {
   }
   EXPECT_TRUE(FolderLock::take(b));
   EXPECT_TRUE(std::filesystem::is_empty(b));
+}
+
+TEST(FolderLock, AForkedChildDoesNotKeepIt) {
+  const TempFolder dir;
+  const testing::KilledParent parent([&](const auto& end) {
+    const auto lock = FolderLock::take(dir.path());
+    if (lock) end();
+  });
+  EXPECT_TRUE(FolderLock::take(dir.path()));
 }
 
 TEST(FolderLock, WantsAFolder) {

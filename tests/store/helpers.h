@@ -11,12 +11,26 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
+#include "lockstep/store.h"
 
 namespace lockstep::testing {
 
 /// Long enough for a busy machine.
 inline Deadline soon() {
   return Deadline::after(30s);
+}
+
+/// Returns once `key` is gone; if it stays, with a test failure.
+inline void wait_until_erased(Store& store, const std::string& key) {
+  const auto limit = soon();
+  uint64_t version = 0;
+  while (store.try_get(key, soon())) {
+    if (limit.passed()) {
+      ADD_FAILURE() << "the key " << key << " stays";
+      return;
+    }
+    version = store.watch(key, version, limit).version;
+  }
 }
 
 /// The error that `body` throws; a test failure and kInternal if it throws none.

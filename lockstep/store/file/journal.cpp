@@ -74,9 +74,7 @@ Journal::Journal(const std::filesystem::path& folder, const std::string& secret)
 Journal::Lock::Lock(Journal& journal, Deadline deadline) : journal_(journal) {
   auto pause = std::chrono::microseconds(100);
   while (true) {
-    if (!journal_.fd_ || !same_file(journal_.fd_.get(), journal_.path_))
-      journal_.fd_.reset(::open(journal_.path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!journal_.fd_) throw io_error("open " + journal_.path_.string());
+    if (!journal_.fd_ || !same_file(journal_.fd_.get(), journal_.path_)) journal_.open();
     if (try_lock(journal_.fd_.get(), F_WRLCK)) {
       if (same_file(journal_.fd_.get(), journal_.path_)) return;
       continue;  // its last client has removed it meanwhile
@@ -95,6 +93,13 @@ Journal::Lock::Lock(Journal& journal, Deadline deadline) : journal_(journal) {
 
 Journal::Lock::~Lock() {
   try_lock(journal_.fd_.get(), F_UNLCK);
+}
+
+void Journal::open() {
+  not_in_child_.reset();
+  fd_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd_) throw io_error("open " + path_.string());
+  not_in_child_.emplace(fd_.get());
 }
 
 void Journal::begin() {

@@ -12,8 +12,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 #include "lockstep/store/tcp/protocol.h"
@@ -57,6 +59,7 @@ class Journal {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  void open();
   UniqueFd open_again() const;
   std::string read_part(int fd, int64_t from, int64_t max_bytes) const;
 
@@ -64,6 +67,8 @@ class Journal {
   std::string proof_;
   std::string header_;  ///< Of the joined store.
   UniqueFd fd_;
+  /// A forked child would keep the lock of a parent that is killed in mid-change.
+  std::optional<NotInChild> not_in_child_;
   int64_t end_ = 0;  ///< End of the part that was read or written.
 };
 

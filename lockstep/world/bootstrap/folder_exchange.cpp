@@ -13,6 +13,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/holder.h"
+#include "lockstep/base/in_child.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
@@ -56,6 +57,7 @@ class FolderExchange final : public RankExchange {
     }
     published_ = true;
     held_ = std::move(fd);
+    not_in_child_.emplace(held_.get());
   }
 
   std::string receive(Deadline deadline) override {
@@ -145,6 +147,7 @@ class FolderExchange final : public RankExchange {
   bool alone_;
   bool published_ = false;
   UniqueFd held_;  ///< The file, locked.
+  std::optional<NotInChild> not_in_child_;
   struct stat written_ {};
 };
 

@@ -221,8 +221,7 @@ TEST(EtcdFaults, ASilentHolderLosesItsKeysAndLearnsIt) {
   const auto holder = connect_etcd_store(options, soon());
   const auto other = connect_etcd_store(options, soon());
   EXPECT_TRUE(holder->set_with_lease("k", "v", 100ms, soon()));
-  uint64_t version = 0;
-  while (other->try_get("k", soon())) version = other->watch("k", version, soon()).version;
+  testing::wait_until_erased(*other, "k");
   EXPECT_TRUE(other->set_with_lease("k", "mine", 1h, soon()));
   for (int call = 0; call < 2; ++call) {
     const auto error = error_of([&] { holder->set_with_lease("k", "v", 100ms, soon()); });

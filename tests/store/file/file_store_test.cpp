@@ -15,7 +15,9 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/store/file/journal.h"
 #include "tests/store/helpers.h"
+#include "tests/support/killed_parent.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -24,6 +26,7 @@ namespace {
 using testing::error_of;
 using testing::mentions;
 using testing::soon;
+using testing::wait_until_erased;
 
 class FileStoreTest : public ::testing::Test {
  protected:
@@ -76,11 +79,6 @@ class ClientProcess {
   pid_t pid_;
 };
 
-void wait_until_erased(Store& store, const std::string& key) {
-  uint64_t version = 0;
-  while (store.try_get(key, soon())) version = store.watch(key, version, soon()).version;
-}
-
 TEST_F(FileStoreTest, AKilledHoldersKeyIsGoneLongBeforeItsTime) {
   const auto store = join();
   ClientProcess holder(folder_, [](Store& own) {
@@ -112,6 +110,16 @@ TEST_F(FileStoreTest, AForkedChildDoesNotKeepItsParentsKey) {
   store->get("forked", soon());
   holder.end(SIGKILL);
   wait_until_erased(*store, "k");
+}
+
+TEST_F(FileStoreTest, AForkedChildDoesNotKeepTheLockOfItsParentsChange) {
+  const testing::KilledParent parent([&](const auto& end) {
+    Journal journal(folder_.path(), "");
+    const Journal::Lock change(journal, soon());
+    end();
+  });
+  Journal journal(folder_.path(), "");
+  EXPECT_NO_THROW(Journal::Lock(journal, Deadline::after(5s)));
 }
 
 TEST_F(FileStoreTest, AStoppedHoldersKeyIsGoneAfterItsTime) {

@@ -25,8 +25,7 @@ class TcpLeaseTest : public ::testing::Test {
   }
   /// Returns once `key` is gone.
   void wait_until_erased(const std::string& key) const {
-    uint64_t version = 0;
-    while (other_->try_get(key, soon())) version = other_->watch(key, version, soon()).version;
+    testing::wait_until_erased(*other_, key);
   }
 
   TcpStoreServer server_{TcpStoreServerOptions{}};

@@ -12,6 +12,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/literals.h"
 #include "tests/support/error_of.h"
+#include "tests/support/killed_parent.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -71,6 +72,18 @@ TEST(FolderExchange, ASecondJobOfThatNameIsRefusedWhileTheFirstLives) {
   const auto next = open_folder_exchange(folder.path(), "job", /*alone=*/true);
   next->publish("next", soon);
   EXPECT_EQ(next->receive(soon), "next");
+}
+
+TEST(FolderExchange, AForkedChildOfTheFirstJobKeepsOutNoOther) {
+  const TempFolder folder;
+  const auto soon = Deadline::after(10s);
+  const testing::KilledParent parent([&](const auto& end) {
+    auto first = open_folder_exchange(folder.path(), "job", /*alone=*/true);
+    first->publish("first", soon);
+    end();
+  });
+  const auto next = open_folder_exchange(folder.path(), "job", /*alone=*/true);
+  EXPECT_NO_THROW(next->publish("next", soon));
 }
 
 TEST(FolderExchange, OfJobsOfOneNameThatBeginAtOnceOneGetsIt) {
