@@ -242,6 +242,14 @@ using NetworkMaker = std::function<std::shared_ptr<Model>(int64_t num_classes)>;
 
 /// `loss.name`: a scalar, the mean over the batch, with its graph. outputs: the network's, often
 /// one. targets: those of the batch. An evaluation with ClsMetric computes it, too.
+///
+/// For text an evaluation has no loss. In training there is one output, in float32 (legend: N
+/// images, H rows, W columns, T frames, K classes):
+///   det  output (N, 3, H, W): the maps binary, thresh and thresh_binary, from 0 to 1; without
+///        `adaptive` of the head (N, 1, H, W), binary alone. targets: binary_map (N, 1, H, W),
+///        mask, thresh_map and thresh_mask, (N, H, W) each, float32.
+///   rec  output (T, N, K): logits, the blank is class K - 1. targets: text_seq (N, L) int32, the
+///        classes of a text, then blanks.
 using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs,
                                               const std::vector<at::Tensor>& targets)>;
 

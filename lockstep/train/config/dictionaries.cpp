@@ -112,12 +112,12 @@ void check_recogniser(Config& config, Section& root) {
   if (encoder->characters.character_dict_path.empty()) {
     check_head_classes(config, encoder->characters, root);
   }
-  const int64_t longest = std::get<CtcLossConfig>(config.loss).max_label_len;
-  if (longest == encoder->max_text_len) return;
+  const auto* loss = std::get_if<CtcLossConfig>(&config.loss);
+  if (loss == nullptr || loss->max_label_len == encoder->max_text_len) return;
   root.section("loss").fail(
       "max_label_len",
       fmt::format("must be {}, the max_text_len of train's RecCTCLabelEncode, not {}",
-                  encoder->max_text_len, longest));
+                  encoder->max_text_len, loss->max_label_len));
 }
 
 }  // namespace lockstep

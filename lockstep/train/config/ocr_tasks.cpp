@@ -38,6 +38,13 @@ void read_only_name(Section& section, std::string name, const std::vector<std::s
   read_name(section, "name", name, {name}, others, "");
 }
 
+/// Of `loss`: one of the `built_in` names, the first by default, or a registered loss, which is
+/// returned.
+std::optional<OwnLoss> read_own_loss(Section& section, const std::vector<std::string>& built_in) {
+  std::string name = built_in.front();
+  return read_part(section, "name", name, built_in, losses(), "", kOtherLosses);
+}
+
 void read_mobilenet(Section& section, BackboneConfig& config) {
   section.choose("architecture", config.architecture, {"large", "small"}, "which MobileNetV3");
   section.read("alpha", config.alpha, {0.01, 16}, "factor of all widths");
@@ -159,8 +166,8 @@ void read_recogniser(Section& model, ModelConfig& config) {
 }
 
 LossConfig read_db_loss(Section& section) {
-  std::string name = "DBLoss";
-  read_name(section, "name", name, {name, "L1BalancedCELoss"}, kOtherLosses, "");  // MindOCR 0.1's
+  const auto own = read_own_loss(section, {"DBLoss", "L1BalancedCELoss"});  // MindOCR 0.1's
+  if (own) return *own;
   DbLossConfig config;
   section.read("eps", config.eps, {0, 1}, "added to each denominator");
   section.read("l1_scale", config.l1_scale, {0, 1e6},
@@ -173,7 +180,7 @@ LossConfig read_db_loss(Section& section) {
 }
 
 LossConfig read_ctc_loss(Section& section) {
-  read_only_name(section, "CTCLoss", kOtherLosses);
+  if (const auto own = read_own_loss(section, {"CTCLoss"})) return *own;
   CtcLossConfig config;
   section.read("pred_seq_len", config.pred_seq_len, {1, 1 << 20}, "only so many frames count");
   section.read("max_label_len", config.max_label_len, {1, 1 << 20},

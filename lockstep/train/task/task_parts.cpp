@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,18 +32,6 @@
 namespace lockstep {
 namespace {
 
-std::unique_ptr<Task> make_detection(const Config& config, bool) {
-  return std::make_unique<DetectionTask>(make_db_loss(std::get<DbLossConfig>(config.loss)),
-                                         std::get<ocr::DbPostprocessOptions>(config.postprocess),
-                                         config.metric.det);
-}
-
-std::unique_ptr<Task> make_recognition(const Config& config, bool) {
-  return std::make_unique<RecognitionTask>(make_ctc_loss(std::get<CtcLossConfig>(config.loss)),
-                                           std::get<ocr::CharacterOptions>(config.postprocess),
-                                           config.metric.rec);
-}
-
 /// A registered loss. libtorch's own message about such a result does not say whose it is.
 LossFunction checked(const OwnLoss& own) {
   return [own](const Tensors& outputs, const Tensors& targets) {
@@ -52,6 +41,39 @@ LossFunction checked(const OwnLoss& own) {
                 fmt::format("loss: '{}' gave {}, not one number", own.name,
                             loss.defined() ? fmt::format("{} numbers", loss.numel()) : "nothing"));
   };
+}
+
+/// A registered loss in the place of a built-in one of text.
+class OwnTextLoss final : public Loss {
+ public:
+  explicit OwnTextLoss(LossFunction loss) : loss_(std::move(loss)) {}
+  at::Tensor operator()(const at::Tensor& output, std::span<const at::Tensor> targets) override {
+    return loss_({output}, {targets.begin(), targets.end()});
+  }
+
+ private:
+  LossFunction loss_;
+};
+
+/// `make`: of the built-in loss, from its settings.
+template <typename Settings>
+std::unique_ptr<Loss> make_text_loss(const LossConfig& config,
+                                     std::unique_ptr<Loss> (*make)(const Settings& settings)) {
+  const auto* own = std::get_if<OwnLoss>(&config);
+  if (own != nullptr) return std::make_unique<OwnTextLoss>(checked(*own));
+  return make(std::get<Settings>(config));
+}
+
+std::unique_ptr<Task> make_detection(const Config& config, bool) {
+  return std::make_unique<DetectionTask>(make_text_loss(config.loss, make_db_loss),
+                                         std::get<ocr::DbPostprocessOptions>(config.postprocess),
+                                         config.metric.det);
+}
+
+std::unique_ptr<Task> make_recognition(const Config& config, bool) {
+  return std::make_unique<RecognitionTask>(make_text_loss(config.loss, make_ctc_loss),
+                                           std::get<ocr::CharacterOptions>(config.postprocess),
+                                           config.metric.rec);
 }
 
 std::unique_ptr<Metric> make_own_metric(const OwnMetric& own, int64_t classes) {

@@ -9,6 +9,7 @@
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
+#include "tests/train/config/configs.h"
 
 // This program has no libtorch, and reading needs none of what parts make.
 namespace torch::optim {
@@ -44,6 +45,12 @@ const DatasetPart kData("points", "numbers", [](Section& settings) {
 });
 const MetricPart kMetric("hits", "a metric",
                          [](Section&) { return [](int64_t) { return nullptr; }; });
+
+const LossPart kLoss("own_loss", "a loss", [](Section& settings) -> LossFunction {
+  int64_t weight = 2;
+  settings.read("weight", weight, {1, 9}, "of text");
+  return {};
+});
 
 const OptimizerPart kOptimizer("sign_sgd", "the gradient's sign", [](Section& settings) {
   double momentum = 0.5;
@@ -209,6 +216,25 @@ TEST(OwnParts, AreListedWithTheirSettings) {
   EXPECT_NE(list_parts("").find("datasets (train.dataset.type):\n  points: numbers\n"),
             std::string::npos);
   EXPECT_THROW(list_parts("network"), Error);
+}
+
+TEST(OwnPartsOfText, LossesHaveNames) {
+  for (const char* text : {kDetector, kRecogniser}) {
+    const auto config = read_text(text, {"loss={name: own_loss}"});
+    ASSERT_TRUE(std::holds_alternative<OwnLoss>(config.loss));
+    EXPECT_EQ(std::get<OwnLoss>(config.loss).name, "own_loss");
+    const auto effective = write_yaml(config.effective);
+    EXPECT_NE(effective.find("weight: 2"), std::string::npos) << effective;
+  }
+  EXPECT_EQ(fault_in(kDetector, {"loss={name: own_los}"}),
+            "-o loss={name: own_los}: loss.name must be one of DBLoss, L1BalancedCELoss, own_loss, "
+            "not 'own_los', did you mean 'own_loss'?");
+  EXPECT_EQ(fault_in(kRecogniser, {"loss={name: own_los}"}),
+            "-o loss={name: own_los}: loss.name must be one of CTCLoss, own_loss, not 'own_los', "
+            "did you mean 'own_loss'?");
+  EXPECT_EQ(fault_in(kRecogniser, {"loss={name: own_loss, wieght: 3}"}),
+            "-o loss={name: own_loss, wieght: 3}: unknown key 'loss.wieght', did you mean "
+            "'weight'?");
 }
 
 }  // namespace
