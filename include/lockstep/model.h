@@ -10,6 +10,8 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -24,6 +26,28 @@ class Model : public torch::nn::Module {
   virtual std::vector<at::Tensor> compute(const std::vector<at::Tensor>& inputs);
   /// The device of its parameters; it has at least one.
   at::Device device() const { return parameters().front().device(); }
+};
+
+/// The part of a network that computes feature maps of images, from fine to coarse. Networks for
+/// text take one of a program's own: BackbonePart of registry.h.
+///
+/// Use:
+///   struct Coarse final : lockstep::Backbone {
+///     torch::nn::Conv2d conv =
+///         register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 4).stride(4)));
+///     std::vector<at::Tensor> features(at::Tensor input) override { return {conv(input)}; }
+///     std::vector<int64_t> feature_channels() const override { return {8}; }
+///   };
+class Backbone : public Model {
+ public:
+  /// (N, 3, H, W) -> one (N, feature_channels()[i], H_i, W_i) for each i.
+  virtual std::vector<at::Tensor> features(at::Tensor input) = 0;
+  /// The same after each call; all at least 1.
+  virtual std::vector<int64_t> feature_channels() const = 0;
+
+  /// The last of features().
+  at::Tensor forward(at::Tensor input) final { return features(std::move(input)).back(); }
+  int64_t out_channels() const { return feature_channels().back(); }
 };
 
 }  // namespace lockstep

@@ -230,6 +230,7 @@ void Section::read(const std::string& key, std::optional<std::array<T, N>>& valu
   record(key, list_kind(N, std::is_integral_v<T>, range), "", about);
 }
 
+class Backbone;
 class BatchMaker;
 class Metric;
 class Model;
@@ -239,6 +240,13 @@ struct ParameterGroup;
 /// `model.network`: a whole network. Every rank calls it with the same state of libtorch's
 /// generator, so that all make the same weights. num_classes: model.head.num_classes, or 0.
 using NetworkMaker = std::function<std::shared_ptr<Model>(int64_t num_classes)>;
+
+/// `model.backbone.name` of det and rec, for MindOCR's necks and heads. Every rank calls it as
+/// NetworkMaker. Images are (N, 3, H, W).
+///   det  DBFPN and RSEFPN take four maps. The first has a quarter of the image's rows and columns,
+///        rounded up, because DBHead makes it four times as large.
+///   rec  RNNEncoder takes the last map. It has one row, and its columns are the frames.
+using BackboneMaker = std::function<std::shared_ptr<Backbone>()>;
 
 /// `loss.name`: a scalar, the mean over the batch, with its graph. outputs: the network's, often
 /// one. targets: those of the batch. An evaluation with ClsMetric computes it, too.
@@ -340,6 +348,7 @@ class Registry {
 };
 
 Registry<NetworkMaker>& networks();
+Registry<BackboneMaker>& backbones();
 Registry<LossFunction>& losses();
 Registry<MetricMaker>& metrics();
 Registry<DatasetMaker>& datasets();
@@ -356,6 +365,7 @@ struct RegisteredPart {
   }
 };
 using NetworkPart = RegisteredPart<NetworkMaker, networks>;
+using BackbonePart = RegisteredPart<BackboneMaker, backbones>;
 using LossPart = RegisteredPart<LossFunction, losses>;
 using MetricPart = RegisteredPart<MetricMaker, metrics>;
 using DatasetPart = RegisteredPart<DatasetMaker, datasets>;

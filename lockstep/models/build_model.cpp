@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/rounding.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/models/backbone/det_mobilenet_v3.h"
@@ -37,26 +38,55 @@ class Composed final : public Model {
   std::shared_ptr<Model> head_;
 };
 
+enum class ModelTask { kClassification, kDetection, kRecognition };
+
+/// Refuses feature maps that a backbone of a program's own may give. libtorch's errors name neither
+/// the backbone nor what the next part needs.
+void check_maps(const std::vector<at::Tensor>& maps, const std::vector<int64_t>& channels,
+                const at::Tensor& image, ModelTask task) {
+  std::vector<int64_t> own;
+  for (const auto& map : maps) own.push_back(map.dim() == 4 ? map.size(1) : 0);
+  if (own != channels) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("model.backbone: features() gave maps of [{}] channels, "
+                            "feature_channels() are [{}]",
+                            fmt::join(own, ", "), fmt::join(channels, ", ")));
+  }
+  if (task != ModelTask::kDetection) return;
+  const int64_t rows = divide_up(image.size(2), 4), columns = divide_up(image.size(3), 4);
+  const auto& first = maps.front();
+  if (first.size(2) == rows && first.size(3) == columns) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("model.backbone: the first map of an image of {} x {} must be a quarter, "
+                  "{} x {}, not {} x {}",
+                  image.size(2), image.size(3), rows, columns, first.size(2), first.size(3)));
+}
+
 /// Backbone, neck and head of text detection or recognition.
 class OcrModel final : public Model {
  public:
-  OcrModel(const std::shared_ptr<FeatureBackbone>& backbone, const std::shared_ptr<Neck>& neck,
-           const std::shared_ptr<Model>& head)
+  OcrModel(const std::shared_ptr<Backbone>& backbone, const std::shared_ptr<Neck>& neck,
+           const std::shared_ptr<Model>& head, ModelTask task)
       : backbone_(register_module("backbone", backbone)),
         neck_(register_module("neck", neck)),
-        head_(register_module("head", head)) {}
+        head_(register_module("head", head)),
+        channels_(backbone->feature_channels()),
+        task_(task) {}
 
   at::Tensor forward(at::Tensor input) override {
-    return head_->forward(neck_->forward(backbone_->features(std::move(input))));
+    auto maps = backbone_->features(input);
+    check_maps(maps, channels_, input, task_);
+    return head_->forward(neck_->forward(std::move(maps)));
   }
 
  private:
-  std::shared_ptr<FeatureBackbone> backbone_;
+  std::shared_ptr<Backbone> backbone_;
   std::shared_ptr<Neck> neck_;
   std::shared_ptr<Model> head_;
+  std::vector<int64_t> channels_;
+  ModelTask task_;
 };
-
-enum class ModelTask { kClassification, kDetection, kRecognition };
 
 void require_known(const std::string& what, const std::string& name,
                    const std::vector<std::string>& known) {
@@ -78,8 +108,7 @@ ModelTask task_of(const std::string& backbone) {
 }
 
 /// Checks that neck and head match the backbone's task.
-void check_parts(const ModelSpec& spec) {
-  const auto task = task_of(spec.backbone.name);
+void check_parts(const ModelSpec& spec, ModelTask task) {
   const bool db = spec.head.name == "DBHead" || spec.head.name == "DBHeadEnhance";
   const bool rse = task == ModelTask::kDetection && spec.neck.name == "RSEFPN";
   const char* neck = task == ModelTask::kDetection     ? "DBFPN"
@@ -115,26 +144,31 @@ std::shared_ptr<Model> build_classifier(const ModelSpec& spec) {
   return model;
 }
 
-std::shared_ptr<FeatureBackbone> build_det_backbone(const BackboneSpec& spec) {
+std::shared_ptr<Backbone> build_det_backbone(const BackboneSpec& spec) {
   if (spec.name == "det_mobilenet_v3") return make_det_mobilenet_v3(spec);
   if (spec.name == "det_mobilenet_v3_enhance") return make_det_mobilenet_v3_enhance(spec);
   return make_det_resnet(resnet_depth(spec.name), spec.dcn);
 }
 
-std::shared_ptr<Model> build_detector(const ModelSpec& spec) {
-  const auto backbone = build_det_backbone(spec.backbone);
+std::shared_ptr<Model> build_detector(const std::shared_ptr<Backbone>& backbone,
+                                      const ModelSpec& spec) {
   const auto make_neck = spec.neck.name == "RSEFPN" ? make_rse_fpn : make_db_fpn;
   const auto neck = make_neck(backbone->feature_channels(), spec.neck);
   const auto step =
       spec.head.name == "DBHeadEnhance" ? StepFunction::kPaper : StepFunction::kMindocr;
-  return std::make_shared<OcrModel>(backbone, neck,
-                                    make_db_head(neck->out_channels(), spec.head, step));
+  return std::make_shared<OcrModel>(
+      backbone, neck, make_db_head(neck->out_channels(), spec.head, step), ModelTask::kDetection);
 }
 
-std::shared_ptr<Model> build_recognizer(const ModelSpec& spec) {
-  auto backbone = spec.backbone.name == "rec_vgg7" ? make_rec_vgg7() : make_rec_resnet34();
+std::shared_ptr<Backbone> build_rec_backbone(const BackboneSpec& spec) {
+  return spec.name == "rec_vgg7" ? make_rec_vgg7() : make_rec_resnet34();
+}
+
+std::shared_ptr<Model> build_recognizer(const std::shared_ptr<Backbone>& backbone,
+                                        const ModelSpec& spec) {
   auto neck = make_rnn_encoder(backbone->out_channels(), spec.neck.hidden_size);
-  return std::make_shared<OcrModel>(backbone, neck, make_ctc_head(neck->out_channels(), spec.head));
+  return std::make_shared<OcrModel>(backbone, neck, make_ctc_head(neck->out_channels(), spec.head),
+                                    ModelTask::kRecognition);
 }
 
 }  // namespace
@@ -173,16 +207,24 @@ std::shared_ptr<Model> build_model(const ModelSpec& spec) {
   require_known("backbone", spec.backbone.name, backbone_names());
   if (!spec.neck.name.empty()) require_known("neck", spec.neck.name, neck_names());
   require_known("head", spec.head.name, head_names());
-  check_parts(spec);
-  switch (task_of(spec.backbone.name)) {
+  const auto task = task_of(spec.backbone.name);
+  check_parts(spec, task);
+  switch (task) {
     case ModelTask::kDetection:
-      return build_detector(spec);
+      return build_detector(build_det_backbone(spec.backbone), spec);
     case ModelTask::kRecognition:
-      return build_recognizer(spec);
+      return build_recognizer(build_rec_backbone(spec.backbone), spec);
     case ModelTask::kClassification:
       return build_classifier(spec);
   }
   throw Error(ErrorCode::kInternal, "a task without a model");
+}
+
+std::shared_ptr<Model> build_text_model(const std::shared_ptr<Backbone>& backbone,
+                                        const ModelSpec& spec) {
+  const bool reads = spec.head.name == "CTCHead";
+  check_parts(spec, reads ? ModelTask::kRecognition : ModelTask::kDetection);
+  return reads ? build_recognizer(backbone, spec) : build_detector(backbone, spec);
 }
 
 int64_t count_parameters(const torch::nn::Module& model, bool buffers) {

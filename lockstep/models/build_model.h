@@ -40,6 +40,14 @@ const std::vector<std::string>& head_names();
 /// not fit together; those of the parts.
 std::shared_ptr<Model> build_model(const ModelSpec& spec);
 
+/// The same for text with a backbone that exists; of spec.backbone the name alone is used. DBFPN or
+/// RSEFPN with DBHead or DBHeadEnhance take four maps, the first with a quarter of the image's rows
+/// and columns. RNNEncoder with CTCHead takes the last map.
+/// Errors: kInvalidArgument for parts that do not fit together. forward() throws it for maps of
+/// other channels than feature_channels() has, and for a first map of another size.
+std::shared_ptr<Model> build_text_model(const std::shared_ptr<Backbone>& backbone,
+                                        const ModelSpec& spec);
+
 /// Backbone, then head. The modules of both have no prefix, so their names must differ.
 std::shared_ptr<Model> compose(std::shared_ptr<Model> backbone, std::shared_ptr<Model> head);
 

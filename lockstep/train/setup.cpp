@@ -3,7 +3,10 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/Generator.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/utils.h>
+
+#include <algorithm>
 
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint/file_digest.h"
@@ -30,12 +33,34 @@ std::shared_ptr<Model> make_own_network(const ModelConfig& config) {
                           model ? "a network without parameters" : "no network"));
 }
 
+std::shared_ptr<Backbone> make_own_backbone(const ModelConfig& config) {
+  auto backbone = config.backbone.own->make();
+  const auto channels = backbone ? backbone->feature_channels() : std::vector<int64_t>();
+  const bool det = config.type == ModelType::kDet;
+  const bool enough = det ? channels.size() == 4 : !channels.empty();
+  if (enough && *std::min_element(channels.begin(), channels.end()) > 0) return backbone;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("model.backbone: '{}' made {}", config.backbone.name,
+                  backbone ? fmt::format("one whose feature_channels() are [{}]: each is at least "
+                                         "1, and {} takes {}",
+                                         fmt::join(channels, ", "), config.neck.name,
+                                         det ? "four" : "the last")
+                           : "no backbone"));
+}
+
+std::shared_ptr<Model> make_network(const ModelConfig& config) {
+  if (config.network) return make_own_network(config);
+  if (!config.backbone.own) return build_model(config.spec());
+  return build_text_model(make_own_backbone(config), config.spec());
+}
+
 }  // namespace
 
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool warns) {
   link_zoo_parts();
   torch::manual_seed(static_cast<uint64_t>(seed));
-  auto model = config.network ? make_own_network(config) : build_model(config.spec());
+  auto model = make_network(config);
   // Initial weights: a tensor that does not fit keeps its values, with a warning, as in MindOCR.
   const std::string& backbone = config.backbone.pretrained;
   if (!backbone.empty())

@@ -1,14 +1,116 @@
 // Registered parts of a detector and a recogniser, as a configuration names them.
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/modulelist.h>
+#include <torch/nn/modules/conv.h>
 #include <torch/utils.h>
 
+#include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
+#include "lockstep/weights.h"
 #include "tests/support/error_of.h"
 #include "tests/train/config/configs.h"
 
 namespace lockstep {
 namespace {
+
+/// Four maps; the first has one place for each `first` x `first` pixels.
+class FourMaps final : public Backbone {
+ public:
+  explicit FourMaps(int64_t first, std::vector<int64_t> channels)
+      : channels_(std::move(channels)), convs_(register_module("convs", torch::nn::ModuleList())) {
+    int64_t in = 3;
+    for (const int64_t stride : {first, int64_t{2}, int64_t{2}, int64_t{2}}) {
+      const int64_t out = in == 3 ? 4 : 2 * in;
+      convs_->push_back(
+          torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, stride).stride(stride)));
+      in = out;
+    }
+  }
+  Tensors features(at::Tensor x) override {
+    Tensors maps;
+    for (const auto& conv : *convs_) maps.push_back(x = conv->as<torch::nn::Conv2d>()->forward(x));
+    return maps;
+  }
+  std::vector<int64_t> feature_channels() const override { return channels_; }
+
+ private:
+  std::vector<int64_t> channels_;
+  torch::nn::ModuleList convs_;
+};
+
+/// A column of each four columns of an image of 32 rows.
+class Columns final : public Backbone {
+ public:
+  Tensors features(at::Tensor input) override { return {conv_->forward(input)}; }
+  std::vector<int64_t> feature_channels() const override { return {8}; }
+
+ private:
+  torch::nn::Conv2d conv_ = register_module(
+      "conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, {32, 4}).stride({32, 4})));
+};
+
+const BackbonePart kFourMaps("four_maps", "four maps", [](Section& settings) -> BackboneMaker {
+  int64_t first = 4;
+  std::vector<int64_t> channels = {4, 8, 16, 32};
+  settings.read("first", first, {1, 32}, "pixels of a place of the first map");
+  settings.read("channels", channels, {0, 64}, "of its maps, by feature_channels()");
+  return [=] { return std::make_shared<FourMaps>(first, channels); };
+});
+const BackbonePart kColumns("columns", "one map", [](Section&) -> BackboneMaker {
+  return [] { return std::make_shared<Columns>(); };
+});
+const BackbonePart kNone("no_backbone", "nothing",
+                         [](Section&) -> BackboneMaker { return [] { return nullptr; }; });
+
+std::shared_ptr<Model> detector_on(const std::string& backbone, const char* neck = "DBFPN") {
+  const auto config =
+      read_text(kDetector, {"model.backbone={name: " + backbone + "}",
+                            std::string("model.neck={out_channels: 16, name: ") + neck + "}"});
+  return make_model(config.model, 1);
+}
+
+TEST(TextParts, ABackboneGoesWithMindocrsNecksAndHeads) {
+  for (const char* neck : {"DBFPN", "RSEFPN"}) {
+    const auto model = detector_on("four_maps", neck);
+    const auto tensors = module_tensors(*model);
+    EXPECT_TRUE(tensors.contains("backbone.convs.3.weight"));
+    const auto again = module_tensors(*detector_on("four_maps", neck));  // another rank
+    for (const auto& [name, tensor] : tensors) {
+      EXPECT_TRUE(at::equal(tensor, again.at(name))) << name;
+    }
+    const auto images = torch::rand({2, 3, 64, 96});
+    EXPECT_EQ(model->forward(images).sizes(), (std::vector<int64_t>{2, 3, 64, 96})) << neck;
+    model->eval();
+    EXPECT_EQ(model->forward(images).sizes(), (std::vector<int64_t>{2, 1, 64, 96})) << neck;
+  }
+  const auto config = read_text(kRecogniser, {"model.backbone={name: columns}"});
+  const auto recogniser = make_model(config.model, 1);
+  EXPECT_EQ(recogniser->forward(torch::rand({2, 3, 32, 100})).sizes(),
+            (std::vector<int64_t>{25, 2, 37}));
+}
+
+TEST(TextParts, FaultsOfABackboneAreNamed) {
+  const auto fault = [](const std::string& backbone) {
+    return std::string(error_of([&] {
+                         detector_on(backbone)->forward(torch::rand({1, 3, 64, 32}));
+                       }).what());
+  };
+  EXPECT_EQ(fault("four_maps, first: 2"),
+            "model.backbone: the first map of an image of 64 x 32 must be a quarter, 16 x 8, not "
+            "32 x 16");
+  EXPECT_EQ(fault("four_maps, channels: [4, 8, 16, 16]"),
+            "model.backbone: features() gave maps of [4, 8, 16, 32] channels, feature_channels() "
+            "are [4, 8, 16, 16]");
+  EXPECT_EQ(
+      fault("four_maps, channels: [4, 8, 16, 0]"),
+      "model.backbone: 'four_maps' made one whose feature_channels() are [4, 8, 16, 0]: each is at "
+      "least 1, and DBFPN takes four");
+  EXPECT_EQ(fault("no_backbone"), "model.backbone: 'no_backbone' made no backbone");
+  EXPECT_EQ(fault("columns"),
+            "model.backbone: 'columns' made one whose feature_channels() are [8]: each is at least "
+            "1, and DBFPN takes four");
+}
 
 const LossPart kWeighed("weighed_mean", "the outputs' mean, where the first target is 1",
                         [](Section& settings) -> LossFunction {

@@ -136,7 +136,7 @@ void init_mobilenet(nn::Module& net) {
   }
 }
 
-class DetMobileNetV3 final : public FeatureBackbone {
+class DetMobileNetV3 final : public Backbone {
  public:
   explicit DetMobileNetV3(const BackboneSpec& spec)
       : features_(register_module("features", nn::Sequential())) {
@@ -208,7 +208,7 @@ int64_t round_to_8(double channels) {
   return static_cast<double>(nearest) < 0.9 * channels ? nearest + 8 : nearest;
 }
 
-std::shared_ptr<FeatureBackbone> make_det_mobilenet_v3(const BackboneSpec& spec) {
+std::shared_ptr<Backbone> make_det_mobilenet_v3(const BackboneSpec& spec) {
   std::string fault;
   if (spec.architecture != "large" && spec.architecture != "small") {
     fault = fmt::format("architecture is '{}' (large, small)", spec.architecture);

@@ -44,6 +44,6 @@ int64_t round_to_8(double channels);
 /// biases 0. Source: Howard et al., "Searching for MobileNetV3", ICCV 2019; options of MindOCR.
 /// Errors: kInvalidArgument for another architecture, places that do not exist or do not ascend,
 /// alpha not above 0.
-std::shared_ptr<FeatureBackbone> make_det_mobilenet_v3(const BackboneSpec& spec);
+std::shared_ptr<Backbone> make_det_mobilenet_v3(const BackboneSpec& spec);
 
 }  // namespace lockstep

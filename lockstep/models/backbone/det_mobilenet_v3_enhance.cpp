@@ -84,7 +84,7 @@ class MobileUnit final : public Model {
   std::vector<std::shared_ptr<Model>> parts_;
 };
 
-class DetMobileNetV3Enhance final : public FeatureBackbone {
+class DetMobileNetV3Enhance final : public Backbone {
  public:
   explicit DetMobileNetV3Enhance(const BackboneSpec& spec) {
     const auto scaled = [&](int64_t channels) {
@@ -140,7 +140,7 @@ class DetMobileNetV3Enhance final : public FeatureBackbone {
 
 }  // namespace
 
-std::shared_ptr<FeatureBackbone> make_det_mobilenet_v3_enhance(const BackboneSpec& spec) {
+std::shared_ptr<Backbone> make_det_mobilenet_v3_enhance(const BackboneSpec& spec) {
   constexpr std::array kAlphas = {0.35, 0.5, 0.75, 1.0, 1.25};
   std::string fault;
   if (spec.architecture != "large" && spec.architecture != "small") {

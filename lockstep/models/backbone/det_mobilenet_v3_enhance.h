@@ -16,6 +16,6 @@ namespace lockstep {
 /// stages.I.J.{expand_conv,bottleneck_conv,linear_conv}.{conv,bn}, stages.I.J.mid_se.{conv1,conv2}.
 /// Source: Howard et al., "Searching for MobileNetV3", ICCV 2019, in MindOCR's form. Errors:
 /// kInvalidArgument for another architecture, or an alpha other than 0.35, 0.5, 0.75, 1 and 1.25.
-std::shared_ptr<FeatureBackbone> make_det_mobilenet_v3_enhance(const BackboneSpec& spec);
+std::shared_ptr<Backbone> make_det_mobilenet_v3_enhance(const BackboneSpec& spec);
 
 }  // namespace lockstep

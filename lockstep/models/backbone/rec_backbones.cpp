@@ -61,7 +61,7 @@ class RecBlock final : public Model {
 
 constexpr std::array<int, 4> kBlocks = {3, 4, 6, 3};
 
-class RecResNet final : public FeatureBackbone {
+class RecResNet final : public Backbone {
  public:
   RecResNet()
       : conv1_1_(register_module("conv1_1", stem(3, 32))),
@@ -135,7 +135,7 @@ class VggConv final : public Model {
   nn::BatchNorm2d bn_{nullptr};
 };
 
-class RecVgg final : public FeatureBackbone {
+class RecVgg final : public Backbone {
  public:
   RecVgg() {
     int64_t channels = 3;
@@ -163,11 +163,11 @@ class RecVgg final : public FeatureBackbone {
 
 }  // namespace
 
-std::shared_ptr<FeatureBackbone> make_rec_resnet34() {
+std::shared_ptr<Backbone> make_rec_resnet34() {
   return std::make_shared<RecResNet>();
 }
 
-std::shared_ptr<FeatureBackbone> make_rec_vgg7() {
+std::shared_ptr<Backbone> make_rec_vgg7() {
   return std::make_shared<RecVgg>();
 }
 

@@ -14,7 +14,7 @@ namespace lockstep {
 /// (N, 512, ceil(H / 32), ceil(W / 4)): 32x100 -> 1x25. One feature map. Names:
 /// conv1_{1,2,3}.{conv,norm}, block_list.I.{conv0,conv1,short}.{conv,norm}. Initial values: those
 /// of PyTorch and MindSpore 2.
-std::shared_ptr<FeatureBackbone> make_rec_resnet34();
+std::shared_ptr<Backbone> make_rec_resnet34();
 
 /// Seven convolutions for lines of text, each with bias and ReLU: 3x3 to 64, 128, 256, 256, 512 and
 /// 512 channels, then 2x2 without padding to 512. Batch norm (epsilon 1e-4) follows the third,
@@ -24,6 +24,6 @@ std::shared_ptr<FeatureBackbone> make_rec_resnet34();
 /// for biases. Source: Simonyan, Zisserman, "Very Deep Convolutional Networks", 2015. Shi et al.
 /// cut it for CRNN: "An End-to-End Trainable Neural Network for Image-based Sequence Recognition",
 /// 2017.
-std::shared_ptr<FeatureBackbone> make_rec_vgg7();
+std::shared_ptr<Backbone> make_rec_vgg7();
 
 }  // namespace lockstep

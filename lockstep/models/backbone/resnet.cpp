@@ -145,7 +145,7 @@ nn::Conv2d stem_conv(Stem stem) {
 }
 
 template <typename BlockKind>
-class ResNet final : public FeatureBackbone {
+class ResNet final : public Backbone {
  public:
   ResNet(const StageSizes& blocks, Stem stem, StemPool pool, const BottleneckWidth& width)
       : stem_(stem),
@@ -209,8 +209,8 @@ class ResNet final : public FeatureBackbone {
                                         nn::Sequential{nullptr}, nn::Sequential{nullptr}};
 };
 
-std::shared_ptr<FeatureBackbone> make_network(int depth, Stem stem, StemPool pool,
-                                              const BottleneckWidth& width = {}) {
+std::shared_ptr<Backbone> make_network(int depth, Stem stem, StemPool pool,
+                                       const BottleneckWidth& width = {}) {
   switch (depth) {
     case 18:
       return std::make_shared<ResNet<BasicBlock>>(StageSizes{2, 2, 2, 2}, stem, pool, width);
@@ -251,7 +251,7 @@ std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, const BottleneckWidt
   return make_network(depth, stem, same ? StemPool::kSame : StemPool::kSymmetric, width);
 }
 
-std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn) {
+std::shared_ptr<Backbone> make_det_resnet(int depth, bool dcn) {
   auto net = make_network(depth, Stem::kImageNet, StemPool::kSame);
   init_resnet(*net, /*zero_init_residual=*/false);
   if (!dcn) return net;

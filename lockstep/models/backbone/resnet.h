@@ -41,7 +41,7 @@ std::shared_ptr<Backbone> make_resnet(int depth, Stem stem, const BottleneckWidt
 /// With `dcn` each block's conv2 in layer2 to layer4 is a deformable convolution with offsets from
 /// its `conv2_offset` (DBNet++ paper, section 3.1, and its authors' code). Errors: kInvalidArgument
 /// for another depth.
-std::shared_ptr<FeatureBackbone> make_det_resnet(int depth, bool dcn);
+std::shared_ptr<Backbone> make_det_resnet(int depth, bool dcn);
 
 /// Sets the initial values of every convolution (normal, Kaiming, fan-out, ReLU) and batch norm (1
 /// and 0) under `net`, in the order of its modules. Linear layers keep libtorch's. With

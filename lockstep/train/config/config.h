@@ -98,6 +98,7 @@ inline int64_t batches_ahead(const LoaderConfig& config, int threads) {
 enum class ModelType : uint8_t { kCls, kDet, kRec };
 
 struct BackboneConfig : BackboneSpec {
+  std::optional<OwnPart<BackboneMaker>> own;  ///< A registered one, for kDet and kRec.
   /// Weights of this part: a file, or an address whose file is in the cache (weights.h); empty:
   /// none. `True` is read as MindOCR's address for this name.
   std::string pretrained;

@@ -75,13 +75,7 @@ void read_mobilenet_enhance(Section& section, BackboneConfig& config) {
   section.fail("alpha", fmt::format("must be 0.35, 0.5, 0.75, 1 or 1.25, not {}", config.alpha));
 }
 
-BackboneConfig read_ocr_backbone(Section section, const std::vector<std::string>& names,
-                                 const std::string& about) {
-  BackboneConfig config;
-  section.require("name", "is missing");
-  config.name.clear();
-  read_name(section, "name", config.name, names, kOtherBackbones, about);
-  section.only("in_channels", {"3"}, "images have three channels");
+void read_built_in_backbone(Section& section, BackboneConfig& config) {
   if (config.name == "det_mobilenet_v3") {
     read_mobilenet(section, config);
   } else if (config.name == "det_mobilenet_v3_enhance") {
@@ -89,8 +83,20 @@ BackboneConfig read_ocr_backbone(Section section, const std::vector<std::string>
   } else if (config.name.starts_with("det_")) {
     section.read("dcn", config.dcn, "*ours*: deformable convolutions");
   }
+}
+
+BackboneConfig read_ocr_backbone(Section section, const std::vector<std::string>& names,
+                                 const std::string& about) {
+  BackboneConfig config;
+  section.require("name", "is missing");
+  config.name.clear();
+  config.own = read_part(section, "name", config.name, names, backbones(), about, kOtherBackbones);
+  section.only("in_channels", {"3"}, "images have three channels");
+  if (!config.own) read_built_in_backbone(section, config);
+  const auto known = config.own ? "" : known_weights(config);
   // MindOCR loads a detector's by default.
-  read_weights(section, config.pretrained, known_weights(config), config.name.starts_with("det_"),
+  const bool by_default = !config.own && config.name.starts_with("det_");
+  read_weights(section, config.pretrained, known, by_default,
                "weights of the backbone; True: MindOCR's");
   section.finish();
   return config;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "lockstep/base/text.h"
@@ -44,10 +45,11 @@ struct ListedKind {
   std::string built_in_key = "built in";
 };
 
-/// Built-in parts of all tasks.
-std::vector<std::string> of_tasks(std::vector<std::string> TaskSettings::*parts) {
+/// Built-in parts of the `tasks`.
+std::vector<std::string> of_tasks(std::vector<std::string> TaskSettings::*parts,
+                                  std::span<const TaskSettings> tasks = all_tasks()) {
   std::vector<std::string> all;
-  for (const auto& task : all_tasks()) {
+  for (const auto& task : tasks) {
     all.insert(all.end(), (task.*parts).begin(), (task.*parts).end());
   }
   return all;
@@ -55,8 +57,11 @@ std::vector<std::string> of_tasks(std::vector<std::string> TaskSettings::*parts)
 
 std::vector<ListedKind> all_kinds() {
   using Task = TaskSettings;
-  return {{"networks", "model.network.name", listed(networks()), of_tasks(&Task::backbones),
-           "model.backbone.name"},
+  const auto of_classes = all_tasks().first(1), of_text = all_tasks().subspan(1);
+  return {{"networks", "model.network.name", listed(networks()),
+           of_tasks(&Task::backbones, of_classes), "model.backbone.name"},
+          {"backbones", "model.backbone.name of det and rec", listed(backbones()),
+           of_tasks(&Task::backbones, of_text)},
           {"losses", "loss.name", listed(losses()), of_tasks(&Task::losses)},
           {"metrics", "metric.name", listed(metrics()), of_tasks(&Task::metrics)},
           {"datasets", "train.dataset.type", listed(datasets()), of_tasks(&Task::datasets)},
@@ -102,6 +107,10 @@ Registry<Made>& registry_of() {
 
 Registry<NetworkMaker>& networks() {
   return registry_of<NetworkMaker>();
+}
+
+Registry<BackboneMaker>& backbones() {
+  return registry_of<BackboneMaker>();
 }
 
 Registry<LossFunction>& losses() {

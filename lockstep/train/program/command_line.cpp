@@ -59,8 +59,9 @@ const OptionGroup<TrainRequest>& train_options() {
         set_whole<&R::find_lr, 10, kMostSearchSteps>},
        plugin_option<R>(),
        {"list", 0, OptionKind::kFlag, "",
-        "only print what a file can name: networks, losses, metrics, datasets, transforms, "
-        "optimizers, schedules and callbacks, or the kind that follows, each with its settings",
+        "only print what a file can name: networks, backbones, losses, metrics, datasets, "
+        "transforms, optimizers, schedules and callbacks, or the kind that follows, each with its "
+        "settings",
         set_flag<&R::lists>},
        help_option<R>()}};
   return kOptions;

@@ -28,6 +28,7 @@ void load_plugin(const std::string& path) {
                 fmt::format("--plugin {}: cannot be loaded: {}", path, ::dlerror()));
   }
   check_version(networks(), path);
+  check_version(backbones(), path);
   check_version(losses(), path);
   check_version(metrics(), path);
   check_version(datasets(), path);

@@ -52,6 +52,12 @@ const LossPart kLoss("own_loss", "a loss", [](Section& settings) -> LossFunction
   return {};
 });
 
+const BackbonePart kBackbone("slim_maps", "four maps", [](Section& settings) -> BackboneMaker {
+  int64_t width = 8;
+  settings.read("width", width, {1, 99}, "of the first map");
+  return [] { return nullptr; };
+});
+
 const OptimizerPart kOptimizer("sign_sgd", "the gradient's sign", [](Section& settings) {
   double momentum = 0.5;
   settings.read("momentum", momentum, {0, 1}, "of the sign");
@@ -216,6 +222,54 @@ TEST(OwnParts, AreListedWithTheirSettings) {
   EXPECT_NE(list_parts("").find("datasets (train.dataset.type):\n  points: numbers\n"),
             std::string::npos);
   EXPECT_THROW(list_parts("network"), Error);
+}
+
+TEST(OwnPartsOfText, BackbonesHaveNames) {
+  for (const char* text : {kDetector, kRecogniser}) {
+    const auto config = read_text(text, {"model.backbone={name: slim_maps}"});
+    ASSERT_TRUE(config.model.backbone.own);
+    EXPECT_EQ(config.model.backbone.pretrained, "");
+    EXPECT_EQ(config.model.name().find("slim_maps-"), 0u);
+    const auto effective = write_yaml(config.effective);
+    EXPECT_NE(effective.find("width: 8"), std::string::npos) << effective;
+  }
+  EXPECT_EQ(fault_in(kDetector, {"model.backbone={name: slim_map}"}),
+            "-o model.backbone={name: slim_map}: model.backbone.name must be one of det_resnet18, "
+            "det_resnet34, det_resnet50, det_resnet101, det_resnet152, det_mobilenet_v3, "
+            "det_mobilenet_v3_enhance, slim_maps, not 'slim_map', did you mean 'slim_maps'?");
+  EXPECT_EQ(fault_in(kRecogniser, {"model.backbone={name: slim_maps, wdith: 3}"}),
+            "-o model.backbone={name: slim_maps, wdith: 3}: unknown key 'model.backbone.wdith', "
+            "did you mean 'width'?");
+  EXPECT_NE(fault_in(kDetector, {"model.backbone={name: slim_maps, pretrained: True}"})
+                .find("no weights are known for this name"),
+            std::string::npos);
+}
+
+TEST(OwnPartsOfText, BackbonesAreForTextAlone) {
+  EXPECT_EQ(fault_in(kPictures, {"model.backbone={name: slim_maps}"}),
+            "-o model.backbone={name: slim_maps}: model.backbone.name is 'slim_maps', a backbone "
+            "for det and rec: a classifier takes a whole network, as model.network");
+  EXPECT_EQ(fault_in(kDetector, {"model.network={name: small_net}"}),
+            "-o model.network={name: small_net}: model.network needs type: cls; det and rec take "
+            "a backbone, as model.backbone.name");
+  EXPECT_EQ(list_parts("backbones"),
+            "backbones (model.backbone.name of det and rec):\n"
+            "  slim_maps: four maps\n"
+            "    width: of the first map; a whole number from 1 to 99; default 8\n"
+            "  built in: det_resnet18, det_resnet34, det_resnet50, det_resnet101, det_resnet152, "
+            "det_mobilenet_v3, det_mobilenet_v3_enhance, rec_resnet34, rec_vgg7\n");
+}
+
+TEST(OwnPartsOfText, NecksHeadsAndPostprocessingAreMindocrs) {
+  EXPECT_EQ(fault_in(kDetector, {"model.neck.name=slim_maps"}),
+            "-o model.neck.name=slim_maps: model.neck.name must be one of DBFPN, RSEFPN, not "
+            "'slim_maps'");
+  EXPECT_EQ(fault_in(kRecogniser, {"model.head.name=small_net"}),
+            "-o model.head.name=small_net: model.head.name must be one of CTCHead, not "
+            "'small_net'");
+  EXPECT_EQ(fault_in(kDetector, {"postprocess.name=own_loss"}),
+            "-o postprocess.name=own_loss: postprocess.name must be one of DBPostprocess, not "
+            "'own_loss'");
 }
 
 TEST(OwnPartsOfText, LossesHaveNames) {
