@@ -23,7 +23,7 @@ namespace lockstep {
 
 using Tensors = std::vector<at::Tensor>;
 
-struct OcrGroundTruth;  // internal
+struct OcrGroundTruth;  // internal; see text_pictures()
 
 struct Batch {
   /// The network's first input: N rows, contiguous, on the CPU. Images are float32, or bytes: see
@@ -59,6 +59,39 @@ struct Batch {
   /// halt. Sparse tensors stay.
   void pin();
 };
+
+/// Corners in pixels, in order: x right, y down.
+struct TextPoint {
+  float x = 0;
+  float y = 0;
+};
+
+/// A piece of text in a picture.
+struct TextPolygon {
+  std::vector<TextPoint> corners;  ///< At least 3.
+  std::string text{};              ///< Of the truth, UTF-8.
+  bool ignored = false;            ///< Of the truth: illegible, neither found nor missed.
+  double score = 1;                ///< Of what was found, 0 to 1.
+};
+
+/// A picture of an evaluation of text: the truth, and beside it what the network made of it by
+/// the section `postprocess`.
+struct TextPicture {
+  std::string source{};  ///< For messages, such as "images/1.jpg".
+  // Detection. Pixels are those of the picture as it was read.
+  std::vector<TextPolygon> truth{};
+  std::vector<TextPolygon> found{};
+  // Recognition, UTF-8.
+  std::string label{};    ///< The truth.
+  std::string read{};     ///< The network's text.
+  double confidence = 0;  ///< Of that text, 0 to 1.
+};
+
+/// What metrics of text compare: a picture for each of a batch's first `valid` rows.
+/// Errors: kInvalidArgument for a batch without.
+const std::vector<TextPicture>& text_pictures(const Batch& batch);
+/// Replaces them.
+void set_text_pictures(Batch& batch, std::vector<TextPicture> pictures);
 
 /// The samples of a batch.
 struct BatchRows {

@@ -261,7 +261,11 @@ using BackboneMaker = std::function<std::shared_ptr<Backbone>()>;
 using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs,
                                               const std::vector<at::Tensor>& targets)>;
 
-/// `metric.name`. num_classes: as NetworkMaker's.
+/// `metric.name`. num_classes: as NetworkMaker's; of det 0, of rec model.head.out_channels.
+///
+/// For text a batch of Metric::sums() has no targets, but text_pictures() of batch.h: what is in
+/// each picture, and what the network found there. outputs[0] is (N, 1, H, W) of det, the binary
+/// map, and (N, T, K) of rec, probabilities of the classes.
 using MetricMaker = std::function<std::unique_ptr<Metric>(int64_t num_classes)>;
 
 /// The use of a data set. seed: system.seed, for random transforms.

@@ -163,6 +163,23 @@ class OcrBatches final : public BatchMaker {
 
 }  // namespace
 
+const std::vector<TextPicture>& text_pictures(const Batch& batch) {
+  if (batch.ground_truth && std::ssize(batch.ground_truth->pictures) >= batch.valid) {
+    return batch.ground_truth->pictures;
+  }
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("a batch of {} samples to evaluate has {} text pictures: a data set gives "
+                  "them by set_text_pictures()",
+                  batch.valid, batch.ground_truth ? batch.ground_truth->pictures.size() : 0));
+}
+
+void set_text_pictures(Batch& batch, std::vector<TextPicture> pictures) {
+  auto truth = std::make_shared<OcrGroundTruth>();
+  truth->pictures = std::move(pictures);
+  batch.ground_truth = std::move(truth);
+}
+
 std::unique_ptr<const BatchMaker> ocr_batches(std::shared_ptr<const OcrSamples> samples,
                                               OcrColumns columns, uint64_t seed) {
   cv::setNumThreads(1);

@@ -10,9 +10,10 @@
 
 namespace lockstep {
 
-/// Ground truth of an evaluation: the samples of a batch, without their pixels.
+/// Ground truth of an evaluation.
 struct OcrGroundTruth {
-  std::vector<ocr::Sample> samples;
+  std::vector<ocr::Sample> samples;     ///< Of a built-in data set, without their pixels.
+  std::vector<TextPicture> pictures{};  ///< See text_pictures().
 };
 
 /// The parts of a batch of text besides its images.

@@ -5,6 +5,8 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/utils.h>
 
+#include <functional>
+
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 #include "lockstep/weights.h"
@@ -62,6 +64,106 @@ const BackbonePart kColumns("columns", "one map", [](Section&) -> BackboneMaker 
 });
 const BackbonePart kNone("no_backbone", "nothing",
                          [](Section&) -> BackboneMaker { return [] { return nullptr; }; });
+
+/// Sums of a number of each picture.
+class PictureSums final : public Metric {
+ public:
+  using Number = std::function<double(const TextPicture&)>;
+  PictureSums(std::string figure, Number number)
+      : figure_(std::move(figure)), number_(std::move(number)) {}
+
+  std::vector<std::string> metric_names() const override { return {figure_}; }
+  size_t num_sums() const override { return 1; }
+  std::vector<double> sums(const Tensors&, const Batch& batch) override {
+    double sum = 0;
+    for (const auto& picture : text_pictures(batch)) sum += number_(picture);
+    return {sum};
+  }
+  EvalResult result(std::span<const double> sums) override {
+    EvalResult result;
+    result.metrics = {{figure_, sums[0]}};
+    return result;
+  }
+
+ private:
+  std::string figure_;
+  Number number_;
+};
+
+const MetricPart kBoxes("boxes", "what was found", [](Section& settings) -> MetricMaker {
+  std::string figure = "boxes";
+  settings.read("figure", figure, "its name");
+  return [=](int64_t) {
+    return std::make_unique<PictureSums>(figure, [](const TextPicture& picture) {
+      return static_cast<double>(picture.found.size());
+    });
+  };
+});
+const MetricPart kSure("sure", "confidence, and the number of classes", [](Section&) {
+  return [](int64_t classes) {
+    return std::make_unique<PictureSums>("sure", [=](const TextPicture& picture) {
+      return picture.read == picture.label ? static_cast<double>(classes) + picture.confidence : 0;
+    });
+  };
+});
+
+/// A map of 128 x 128 with text at the upper left.
+at::Tensor map_with_text() {
+  const auto map = torch::zeros({1, 1, 128, 128});
+  map.narrow(2, 26, 12).narrow(3, 26, 48).fill_(0.9);
+  return map;
+}
+
+Batch batch_of_one(TextPicture picture) {
+  Batch batch;
+  batch.valid = 1;
+  set_text_pictures(batch, {std::move(picture)});
+  return batch;
+}
+
+TEST(TextParts, AMetricGetsTheTruthAndWhatWasFound) {
+  const auto task =
+      make_task(read_text(kDetector, {"metric={name: [boxes, DetMetric], main_indicator: boxes}"}));
+  const TextPolygon found{{{20, 20}, {80, 20}, {80, 44}, {20, 44}}};
+  const TextPolygon missed{{{20, 80}, {100, 80}, {100, 104}, {20, 104}}};
+  const auto batch = batch_of_one({.truth = {found, missed}});
+  const auto result = task->result(task->sums({map_with_text()}, batch));
+  EXPECT_EQ(result.samples, 1);
+  EXPECT_EQ(result.metrics,
+            (std::vector<std::pair<std::string, double>>{
+                {"boxes", 1}, {"recall", 0.5}, {"precision", 1}, {"f-score", 2.0 / 3}}));
+}
+
+TEST(TextParts, AMetricGetsTheLabelAndWhatWasRead) {
+  const auto task =
+      make_task(read_text(kRecogniser, {"metric={name: sure, main_indicator: sure}"}));
+  const auto frames = torch::zeros({1, 2, 37});
+  frames[0][0][10] = 0.75;  // an 'a'
+  frames[0][1][36] = 1;     // the blank
+  const auto figure = [&](const char* label) {
+    const auto batch = batch_of_one({.label = label});
+    return task->result(task->sums({frames}, batch)).metric("sure");
+  };
+  EXPECT_EQ(figure("a"), 37.75);
+  EXPECT_EQ(figure("b"), 0);
+}
+
+TEST(TextParts, TwoMetricsWithOneFigureAreRefused) {
+  const auto config = read_text(kDetector, {"metric={name: [DetMetric, boxes], figure: recall}"});
+  EXPECT_STREQ(error_of([&] { make_task(config); }).what(),
+               "metric.name: two metrics have a figure 'recall'");
+}
+
+TEST(TextParts, AnEvaluationNeedsTheTruth) {
+  const auto task = make_task(read_text(kDetector));
+  Batch batch;
+  batch.valid = 2;
+  EXPECT_STREQ(error_of([&] {
+                 task->sums({torch::zeros({2, 1, 8, 8})}, batch);
+               }).what(),
+               "a batch of 2 samples to evaluate has 0 text pictures: a data set gives them by "
+               "set_text_pictures()");
+}
 
 std::shared_ptr<Model> detector_on(const std::string& backbone, const char* neck = "DBFPN") {
   const auto config =

@@ -169,8 +169,9 @@ enum class Average : uint8_t { kMacro, kMicro, kClass };
 using OwnMetric = OwnPart<MetricMaker>;
 
 struct MetricConfig {
-  /// One or more of ClsMetric, TopKMetric, F1Metric, AucMetric, MapMetric, and registered ones; or
-  /// DetMetric; or RecMetric. The log has their figures in this order.
+  /// One or more of ClsMetric, TopKMetric, F1Metric, AucMetric, MapMetric, or DetMetric, or
+  /// RecMetric, by the type of the model, and registered ones. The log has their figures in this
+  /// order.
   std::vector<std::string> names = {"ClsMetric"};
   std::vector<OwnMetric> own;  ///< The registered ones of `names`.
   /// Ranks the checkpoints: one of the figures, by default the first.

@@ -1,4 +1,4 @@
-// The section metric of a classifier.
+// The section metric: what all have, and that of a classifier.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,9 +50,12 @@ void read_averages(Section& section, MetricConfig& config) {
   }
 }
 
-/// The figures of a built-in metric, but for those of single classes.
+/// The figures of a built-in metric, but for those of single classes. The first is the default of
+/// main_indicator.
 std::vector<std::string> figures_of(const std::string& metric, const MetricConfig& config) {
   if (metric == "ClsMetric") return {"acc", "top_5"};
+  if (metric == "DetMetric") return {"f-score", "recall", "precision"};
+  if (metric == "RecMetric") return {"acc", "norm_edit_distance"};
   if (metric == "AucMetric") return {"auc"};
   if (metric == "MapMetric") return {"map"};
   std::vector<std::string> names;
@@ -70,8 +73,6 @@ std::vector<std::string> figures_of(const std::string& metric, const MetricConfi
   return names;
 }
 
-/// By default the first figure. The names of registered metrics, and of single classes, are known
-/// once the metrics are made, so the trainer checks them.
 void read_main_indicator(Section& section, MetricConfig& config) {
   std::vector<std::string> figures;
   bool all_known = std::find(config.averages.begin(), config.averages.end(), Average::kClass) ==
@@ -125,6 +126,13 @@ std::vector<std::string> read_metric_names(Section& section, const std::vector<s
   return names;
 }
 
+void read_own_metrics(Section& section, MetricConfig& config) {
+  for (const auto& name : config.names) {
+    if (auto own = read_own_part(section, "name", name, metrics())) config.own.push_back(*own);
+  }
+  read_main_indicator(section, config);
+}
+
 MetricConfig read_class_metric(Section& section) {
   MetricConfig config;
   config.names = read_metric_names(
@@ -132,10 +140,7 @@ MetricConfig read_class_metric(Section& section) {
       "*ours*, but for ClsMetric: one, or a list; see [evaluation](../guide/evaluation.md)");
   if (is_among(config.names, "TopKMetric")) read_top_k(section, config);
   if (is_among(config.names, "F1Metric")) read_averages(section, config);
-  for (const auto& name : config.names) {
-    if (auto own = read_own_part(section, "name", name, metrics())) config.own.push_back(*own);
-  }
-  read_main_indicator(section, config);
+  read_own_metrics(section, config);
   section.any("label_list");
   return config;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
@@ -233,25 +235,25 @@ PostprocessConfig read_rec_postprocess(Section& section) {
   return read_characters(section);
 }
 
-MetricConfig read_ocr_metric(Section& section, const std::string& name,
-                             const std::vector<std::string>& indicators) {
-  MetricConfig config;
-  config.names = read_metric_names(section, {name}, "");
-  config.main_indicator = indicators[0];
-  section.choose("main_indicator", config.main_indicator, indicators,
-                 "by which checkpoints are ranked");
-  return config;
+/// Names of the built-in metric and of registered ones. Returns whether the former is among them:
+/// then its settings follow.
+bool read_ocr_metric(Section& section, const std::string& built_in, MetricConfig& config) {
+  config.names = read_metric_names(section, joined_names({built_in}, metrics()), "");
+  read_own_metrics(section, config);
+  return std::find(config.names.begin(), config.names.end(), built_in) != config.names.end();
 }
 
 MetricConfig read_det_metric(Section& section) {
-  auto config = read_ocr_metric(section, "DetMetric", {"f-score", "recall", "precision"});
+  MetricConfig config;
+  if (!read_ocr_metric(section, "DetMetric", config)) return config;
   section.read("one_to_one", config.det.one_to_one,
                "*ours*: a target takes one detection, as ICDAR's protocol has it");
   return config;
 }
 
 MetricConfig read_rec_metric(Section& section) {
-  auto config = read_ocr_metric(section, "RecMetric", {"acc", "norm_edit_distance"});
+  MetricConfig config;
+  if (!read_ocr_metric(section, "RecMetric", config)) return config;
   auto& rec = config.rec;
   section.read("character_dict_path", rec.character_dict_path, "null: 0-9 and a-z");
   section.read("ignore_space", rec.ignore_space, "spaces do not count");

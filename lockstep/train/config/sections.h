@@ -44,6 +44,11 @@ MetricConfig read_class_metric(Section& section);
 std::vector<std::string> read_metric_names(Section& section, const std::vector<std::string>& known,
                                            const std::string& about);
 
+/// The settings of the registered ones among config.names, then main_indicator, by default the
+/// first figure. The names of figures of registered metrics, and of single classes, are known once
+/// the metrics are made, so the trainer checks those.
+void read_own_metrics(Section& section, MetricConfig& config);
+
 DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse use);
 void read_class_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
                         DataUse use);

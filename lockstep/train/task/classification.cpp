@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/task/class_metrics.h"
 #include "lockstep/train/task/class_scores.h"
@@ -40,9 +39,7 @@ void count_pairs(const at::Tensor& logits, const at::Tensor& labels, Confusion& 
 }
 
 ClassificationParts with_accuracy(LossFunction loss, int64_t num_classes) {
-  ClassificationParts parts{.loss = std::move(loss), .metrics = {}};
-  parts.metrics.push_back(accuracy_metric(num_classes));
-  return parts;
+  return {.loss = std::move(loss), .metrics = only(accuracy_metric(num_classes))};
 }
 
 }  // namespace
@@ -78,18 +75,11 @@ at::Tensor ClassificationTask::loss_of(const Batch& batch, const Tensors& output
 }
 
 std::vector<std::string> ClassificationTask::metric_names() const {
-  std::vector<std::string> all;
-  for (const auto& metric : parts_.metrics) {
-    const auto names = metric->metric_names();
-    all.insert(all.end(), names.begin(), names.end());
-  }
-  return all;
+  return figure_names(parts_.metrics);
 }
 
 size_t ClassificationTask::num_sums() const {
-  size_t count = kFirstSums;
-  for (const auto& metric : parts_.metrics) count += metric->num_sums();
-  return count;
+  return kFirstSums + lockstep::num_sums(parts_.metrics);
 }
 
 std::vector<double> ClassificationTask::sums(const Tensors& outputs, const Batch& batch) {
@@ -101,15 +91,7 @@ std::vector<double> ClassificationTask::sums(const Tensors& outputs, const Batch
                .toDouble();
   }
   std::vector<double> all = {samples, loss * samples};
-  for (const auto& metric : parts_.metrics) {
-    const auto own = metric->sums(outputs, batch);
-    if (own.size() != metric->num_sums()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("the metric gave {} sums, and num_sums() is {}", own.size(),
-                              metric->num_sums()));
-    }
-    all.insert(all.end(), own.begin(), own.end());
-  }
+  add_sums(parts_.metrics, outputs, batch, all);
   if (batch.valid > 0) keep(outputs, batch);
   return all;
 }
@@ -127,14 +109,7 @@ EvalResult ClassificationTask::result(std::span<const double> sums) {
   EvalResult all;
   all.samples = static_cast<int64_t>(sums[0]);
   if (parts_.evaluates_loss) all.loss = sums[1] / std::max(1.0, sums[0]);
-  size_t at = kFirstSums;
-  for (const auto& metric : parts_.metrics) {
-    const auto own = metric->result(sums.subspan(at, metric->num_sums()));
-    at += metric->num_sums();
-    if (!all.loss) all.loss = own.loss;
-    all.metrics.insert(all.metrics.end(), own.metrics.begin(), own.metrics.end());
-    all.lines.insert(all.lines.end(), own.lines.begin(), own.lines.end());
-  }
+  add_results(parts_.metrics, sums.subspan(kFirstSums), all);
   return all;
 }
 

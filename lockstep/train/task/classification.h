@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/observe/confusion.h"
+#include "lockstep/train/task/metric_list.h"
 #include "lockstep/train/task/task.h"
 
 namespace lockstep {
@@ -30,7 +31,7 @@ struct ClassificationParts {
   LossFunction loss;
   BatchLoss batch_loss{};       ///< In the place of `loss`, in training.
   uint64_t teacher_digest = 0;  ///< See Task.
-  std::vector<std::unique_ptr<Metric>> metrics;
+  MetricList metrics;
   bool evaluates_loss = true;
   std::shared_ptr<ClassScores> scores{};  ///< For those of `metrics` that read them.
   int64_t confused_classes = 0;           ///< Counts a Confusion of so many; 0: none.

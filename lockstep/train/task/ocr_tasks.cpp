@@ -6,83 +6,92 @@
 
 #include "lockstep/data/ocr_batch.h"
 #include "lockstep/error.h"
-#include "lockstep/ocr/metrics/det_metric.h"
 #include "lockstep/ocr/postprocess/ctc_path.h"
 #include "lockstep/ocr/postprocess/db.h"
 
 namespace lockstep {
 namespace {
 
-/// Counts of one image: `map` is (H, W), contiguous.
-ocr::DetCounts score(const at::Tensor& map, const ocr::Sample& truth,
-                     const ocr::DbPostprocessOptions& postprocess,
-                     const ocr::DetMetricOptions& metric) {
-  const cv::Mat probability(static_cast<int>(map.size(0)), static_cast<int>(map.size(1)), CV_32F,
-                            map.data_ptr<float>());
-  std::vector<ocr::Polygon> found;
-  for (auto& region : ocr::db_postprocess(probability, truth.resize, postprocess)) {
-    found.push_back(std::move(region.polygon));
+TextPolygon text_polygon(const ocr::Polygon& polygon) {
+  TextPolygon text;
+  for (const auto& corner : polygon) text.corners.push_back({corner.x, corner.y});
+  return text;
+}
+
+TextPicture truth_of(const ocr::Sample& sample) {
+  TextPicture picture;
+  picture.source = sample.source;
+  picture.label = sample.label;
+  for (const auto& region : sample.regions) {
+    auto text = text_polygon(region.polygon);
+    text.text = region.text;
+    text.ignored = region.ignored;
+    picture.truth.push_back(std::move(text));
   }
-  return ocr::det_counts(found, truth.regions, metric);
+  return picture;
+}
+
+/// A built-in data set gives samples.
+std::vector<TextPicture> truths_of(const Batch& batch) {
+  const auto valid = static_cast<size_t>(batch.valid);
+  std::vector<TextPicture> pictures;
+  if (batch.ground_truth && batch.ground_truth->samples.size() >= valid) {
+    for (size_t i = 0; i < valid; ++i) pictures.push_back(truth_of(batch.ground_truth->samples[i]));
+  } else {
+    const auto& given = text_pictures(batch);
+    pictures.assign(given.begin(), given.begin() + batch.valid);
+  }
+  return pictures;
 }
 
 }  // namespace
 
-at::Tensor DetectionTask::loss(const Tensors& outputs, const Tensors& targets) {
+at::Tensor TextTask::loss(const Tensors& outputs, const Tensors& targets) {
   const at::Tensor loss = (*loss_)(outputs[0], targets);
   const auto names = loss_->term_names();
   for (size_t i = 0; i < loss_->terms().size(); ++i) log(names[i], loss_->terms()[i]);
   return loss;
 }
 
-std::vector<std::string> DetectionTask::metric_names() const {
-  return {"recall", "precision", "f-score"};
-}
-
-size_t DetectionTask::num_sums() const {
-  return 1 + ocr::DetCounts::kEntries;
-}
-
-std::vector<double> DetectionTask::sums(const Tensors& outputs, const Batch& batch) {
-  const auto maps = outputs[0].select(1, 0).contiguous();
-  ocr::DetCounts counts;
-  for (int64_t i = 0; i < batch.valid; ++i) {
-    counts +=
-        score(maps[i], batch.ground_truth->samples[static_cast<size_t>(i)], postprocess_, metric_);
-  }
+std::vector<double> TextTask::sums(const Tensors& outputs, const Batch& batch) {
+  auto pictures = truths_of(batch);
+  read(outputs, *batch.ground_truth, pictures);
+  Batch seen = batch;
+  set_text_pictures(seen, std::move(pictures));
   std::vector<double> sums = {static_cast<double>(batch.valid)};
-  for (const double entry : counts.flat()) sums.push_back(entry);
+  add_sums(metrics_, outputs, seen, sums);
   return sums;
 }
 
-EvalResult DetectionTask::result(std::span<const double> sums) {
-  const auto figures =
-      ocr::det_figures(ocr::DetCounts::from(sums.subspan<1, ocr::DetCounts::kEntries>()));
+EvalResult TextTask::result(std::span<const double> sums) {
   EvalResult result;
   result.samples = static_cast<int64_t>(sums[0]);
-  result.metrics = {
-      {"recall", figures.recall}, {"precision", figures.precision}, {"f-score", figures.f_score}};
+  add_results(metrics_, sums.subspan(1), result);
   return result;
 }
 
+void DetectionTask::read(const Tensors& outputs, const OcrGroundTruth& truth,
+                         std::vector<TextPicture>& pictures) const {
+  const auto maps = outputs[0].select(1, 0).contiguous();
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    const at::Tensor map = maps[static_cast<int64_t>(i)];
+    const cv::Mat probability(static_cast<int>(map.size(0)), static_cast<int>(map.size(1)), CV_32F,
+                              map.data_ptr<float>());
+    const auto resize = truth.samples.empty() ? std::nullopt : truth.samples[i].resize;
+    for (const auto& region : ocr::db_postprocess(probability, resize, postprocess_)) {
+      auto text = text_polygon(region.polygon);
+      text.score = region.score;
+      pictures[i].found.push_back(std::move(text));
+    }
+  }
+}
+
 RecognitionTask::RecognitionTask(std::unique_ptr<Loss> loss,
-                                 const ocr::CharacterOptions& characters,
-                                 const ocr::RecMetricOptions& metric)
-    : loss_(std::move(loss)), dictionary_(characters), scorer_(metric), print_(metric.print_flag) {}
+                                 const ocr::CharacterOptions& characters, MetricList metrics)
+    : TextTask(std::move(loss), std::move(metrics)), dictionary_(characters) {}
 
-at::Tensor RecognitionTask::loss(const Tensors& outputs, const Tensors& targets) {
-  return (*loss_)(outputs[0], targets);
-}
-
-std::vector<std::string> RecognitionTask::metric_names() const {
-  return {"acc", "norm_edit_distance"};
-}
-
-size_t RecognitionTask::num_sums() const {
-  return ocr::RecCounts::kEntries;
-}
-
-std::vector<double> RecognitionTask::sums(const Tensors& outputs, const Batch& batch) {
+void RecognitionTask::read(const Tensors& outputs, const OcrGroundTruth&,
+                           std::vector<TextPicture>& pictures) const {
   const at::Tensor& output = outputs[0];
   if (output.dim() != 3 || output.size(2) != dictionary_.num_classes()) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -92,29 +101,12 @@ std::vector<double> RecognitionTask::sums(const Tensors& outputs, const Batch& b
   }
   const auto frames = output.contiguous();
   const auto of_image = static_cast<size_t>(output.size(1) * output.size(2));
-  ocr::RecCounts counts;
-  for (int64_t i = 0; i < batch.valid; ++i) {
-    const auto& truth = batch.ground_truth->samples[static_cast<size_t>(i)];
-    const std::span<const float> own(frames[i].data_ptr<float>(), of_image);
-    const auto score = scorer_.score(ocr::ctc_text(own, dictionary_).text, truth.label);
-    counts += score.counts;
-    if (print_) printed_.push_back(fmt::format("{} :: {}", score.predicted, score.truth));
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    const std::span<const float> own(frames[static_cast<int64_t>(i)].data_ptr<float>(), of_image);
+    auto text = ocr::ctc_text(own, dictionary_);
+    pictures[i].read = std::move(text.text);
+    pictures[i].confidence = text.confidence;
   }
-  const auto flat = counts.flat();
-  return {flat.begin(), flat.end()};
-}
-
-EvalResult RecognitionTask::result(std::span<const double> sums) {
-  const auto counts = ocr::RecCounts::from(sums.first<ocr::RecCounts::kEntries>());
-  const auto figures = ocr::rec_figures(counts);
-  EvalResult result;
-  result.samples = static_cast<int64_t>(counts.words);
-  result.metrics = {{"acc", figures.acc}, {"norm_edit_distance", figures.norm_edit_distance}};
-  result.lines = std::exchange(printed_, {});
-  result.lines.push_back(fmt::format("correct num: {}, total num: {}",
-                                     static_cast<int64_t>(counts.correct),
-                                     static_cast<int64_t>(counts.words)));
-  return result;
 }
 
 }  // namespace lockstep

@@ -4,62 +4,73 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/models/loss/loss.h"
-#include "lockstep/ocr/metrics/rec_metric.h"
 #include "lockstep/ocr/options.h"
+#include "lockstep/ocr/sample.h"
 #include "lockstep/ocr/text/dictionary.h"
+#include "lockstep/train/task/metric_list.h"
 #include "lockstep/train/task/task.h"
 
 namespace lockstep {
 
-/// Finds text in an image. Metrics: recall, precision, f-score.
-class DetectionTask final : public Task {
+struct OcrGroundTruth;
+
+/// An evaluation reads what the network's outputs mean, and its figures are those of all `metrics`,
+/// in their order: they get text_pictures().
+class TextTask : public Task {
  public:
-  DetectionTask(std::unique_ptr<Loss> loss, const ocr::DbPostprocessOptions& postprocess,
-                const ocr::DetMetricOptions& metric)
-      : loss_(std::move(loss)), postprocess_(postprocess), metric_(metric) {}
+  TextTask(std::unique_ptr<Loss> loss, MetricList metrics)
+      : loss_(std::move(loss)), metrics_(std::move(metrics)) {}
 
   at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
   std::vector<std::string> log_names() const override { return loss_->term_names(); }
-  std::vector<std::string> metric_names() const override;
-  size_t num_sums() const override;
-  /// outputs: one, (N, 1, H, W), probabilities. Sums are whole numbers, so their bits do not depend
-  /// on the order of addition.
+  std::vector<std::string> metric_names() const override { return figure_names(metrics_); }
+  /// The first sum is the number of samples.
+  size_t num_sums() const override { return 1 + lockstep::num_sums(metrics_); }
+  /// Errors: kInvalidArgument for a batch without ground truth; those of read().
   std::vector<double> sums(const Tensors& outputs, const Batch& batch) override;
   EvalResult result(std::span<const double> sums) override;
 
  private:
+  /// Adds to the `pictures`, one for each sample that counts, what the outputs mean.
+  virtual void read(const Tensors& outputs, const OcrGroundTruth& truth,
+                    std::vector<TextPicture>& pictures) const = 0;
+
   std::unique_ptr<Loss> loss_;
-  ocr::DbPostprocessOptions postprocess_;
-  ocr::DetMetricOptions metric_;
+  MetricList metrics_;
 };
 
-/// Reads the text in an image. Metrics: acc, norm_edit_distance.
-class RecognitionTask final : public Task {
+/// Finds text in an image.
+class DetectionTask final : public TextTask {
+ public:
+  DetectionTask(std::unique_ptr<Loss> loss, const ocr::DbPostprocessOptions& postprocess,
+                MetricList metrics)
+      : TextTask(std::move(loss), std::move(metrics)), postprocess_(postprocess) {}
+
+ private:
+  /// outputs: one, (N, 1, H, W), probabilities.
+  void read(const Tensors& outputs, const OcrGroundTruth& truth,
+            std::vector<TextPicture>& pictures) const override;
+
+  ocr::DbPostprocessOptions postprocess_;
+};
+
+/// Reads the text in an image.
+class RecognitionTask final : public TextTask {
  public:
   /// `characters`: the meaning of classes; see Dictionary for errors.
   RecognitionTask(std::unique_ptr<Loss> loss, const ocr::CharacterOptions& characters,
-                  const ocr::RecMetricOptions& metric);
-
-  at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
-  std::vector<std::string> metric_names() const override;
-  size_t num_sums() const override;
-  /// outputs: one, (N, W, K), probabilities. Sums are exact, so their bits do not depend on the
-  /// order of addition.
-  std::vector<double> sums(const Tensors& outputs, const Batch& batch) override;
-  /// Its lines: with print_flag each prediction beside its target, and the number of correct ones.
-  EvalResult result(std::span<const double> sums) override;
-
-  const ocr::Dictionary& dictionary() const { return dictionary_; }
+                  MetricList metrics);
 
  private:
-  std::unique_ptr<Loss> loss_;
+  /// outputs: one, (N, W, K), probabilities.
+  void read(const Tensors& outputs, const OcrGroundTruth& truth,
+            std::vector<TextPicture>& pictures) const override;
+
   ocr::Dictionary dictionary_;
-  ocr::RecScorer scorer_;
-  bool print_;
-  std::vector<std::string> printed_;
 };
 
 }  // namespace lockstep

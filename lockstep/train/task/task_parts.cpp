@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,7 @@
 #include "lockstep/train/task/class_scores.h"
 #include "lockstep/train/task/classification.h"
 #include "lockstep/train/task/ocr_tasks.h"
+#include "lockstep/train/task/text_metrics.h"
 #include "lockstep/weights.h"
 
 namespace lockstep {
@@ -64,35 +66,10 @@ std::unique_ptr<Loss> make_text_loss(const LossConfig& config,
   return make(std::get<Settings>(config));
 }
 
-std::unique_ptr<Task> make_detection(const Config& config, bool) {
-  return std::make_unique<DetectionTask>(make_text_loss(config.loss, make_db_loss),
-                                         std::get<ocr::DbPostprocessOptions>(config.postprocess),
-                                         config.metric.det);
-}
-
-std::unique_ptr<Task> make_recognition(const Config& config, bool) {
-  return std::make_unique<RecognitionTask>(make_text_loss(config.loss, make_ctc_loss),
-                                           std::get<ocr::CharacterOptions>(config.postprocess),
-                                           config.metric.rec);
-}
-
 std::unique_ptr<Metric> make_own_metric(const OwnMetric& own, int64_t classes) {
   auto metric = own.make(classes);
   if (metric) return metric;
   throw Error(ErrorCode::kInvalidArgument, fmt::format("metric: '{}' made no metric", own.name));
-}
-
-std::unique_ptr<Metric> make_class_metric(const MetricConfig& config, const std::string& name,
-                                          int64_t classes,
-                                          const std::shared_ptr<const ClassScores>& scores) {
-  for (const auto& own : config.own) {
-    if (own.name == name) return make_own_metric(own, classes);
-  }
-  if (name == "TopKMetric") return top_k_metric(config.top_ks(classes));
-  if (name == "F1Metric") return f1_metric(classes, config.averages);
-  if (name == "AucMetric") return auc_metric(scores);
-  if (name == "MapMetric") return map_metric(scores);
-  return accuracy_metric(classes);
 }
 
 /// Files and logs have one place for each figure.
@@ -102,6 +79,47 @@ void check_distinct(std::vector<std::string> names) {
   if (twice == names.end()) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("metric.name: two metrics have a figure '{}'", *twice));
+}
+
+/// `built_in`: of the one name that is not registered.
+MetricList make_text_metrics(const MetricConfig& config, int64_t classes,
+                             const std::function<std::unique_ptr<Metric>()>& built_in) {
+  MetricList metrics;
+  for (const auto& name : config.names) {
+    const auto* own = find_named(config.own, name);
+    metrics.push_back(own != nullptr ? make_own_metric(*own, classes) : built_in());
+  }
+  check_distinct(figure_names(metrics));
+  return metrics;
+}
+
+std::unique_ptr<Task> make_detection(const Config& config, bool) {
+  const auto& metric = config.metric;
+  return std::make_unique<DetectionTask>(
+      make_text_loss(config.loss, make_db_loss),
+      std::get<ocr::DbPostprocessOptions>(config.postprocess),
+      make_text_metrics(metric, 0, [&] { return det_metric(metric.det); }));
+}
+
+std::unique_ptr<Task> make_recognition(const Config& config, bool) {
+  const auto& metric = config.metric;
+  return std::make_unique<RecognitionTask>(
+      make_text_loss(config.loss, make_ctc_loss),
+      std::get<ocr::CharacterOptions>(config.postprocess),
+      make_text_metrics(metric, config.model.head.out_channels,
+                        [&] { return rec_metric(metric.rec); }));
+}
+
+std::unique_ptr<Metric> make_class_metric(const MetricConfig& config, const std::string& name,
+                                          int64_t classes,
+                                          const std::shared_ptr<const ClassScores>& scores) {
+  const auto* own = find_named(config.own, name);
+  if (own != nullptr) return make_own_metric(*own, classes);
+  if (name == "TopKMetric") return top_k_metric(config.top_ks(classes));
+  if (name == "F1Metric") return f1_metric(classes, config.averages);
+  if (name == "AucMetric") return auc_metric(scores);
+  if (name == "MapMetric") return map_metric(scores);
+  return accuracy_metric(classes);
 }
 
 /// Its statistics decide about its outputs, too. Counts of batches do not, and some formats lack

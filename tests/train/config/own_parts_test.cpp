@@ -260,6 +260,32 @@ TEST(OwnPartsOfText, BackbonesAreForTextAlone) {
             "det_mobilenet_v3, det_mobilenet_v3_enhance, rec_resnet34, rec_vgg7\n");
 }
 
+TEST(OwnPartsOfText, MetricsHaveNames) {
+  const auto config = read_text(
+      kDetector, {"metric={name: [hits, DetMetric], main_indicator: hits, one_to_one: True}"});
+  EXPECT_EQ(config.metric.names, (std::vector<std::string>{"hits", "DetMetric"}));
+  ASSERT_EQ(config.metric.own.size(), 1U);
+  EXPECT_EQ(config.metric.own[0].name, "hits");
+  EXPECT_TRUE(config.metric.det.one_to_one);
+  EXPECT_EQ(read_text(kRecogniser, {"metric={name: [RecMetric, hits]}"}).metric.main_indicator,
+            "acc");
+  EXPECT_EQ(fault_in(kDetector, {"metric={name: hit}"}),
+            "-o metric={name: hit}: metric.name must be one of DetMetric, hits, not 'hit', did you "
+            "mean 'hits'?");
+  EXPECT_EQ(fault_in(kRecogniser, {"metric={name: [RecMetric, hit]}"}),
+            "-o metric={name: [RecMetric, hit]}: metric.name must be one or some of RecMetric, "
+            "hits, not 'hit', did you mean 'hits'?");
+  EXPECT_NE(fault_in(kDetector, {"metric={name: hits}"}).find("metric.main_indicator is missing"),
+            std::string::npos);
+  EXPECT_NE(fault_in(kDetector, {"metric={name: hits, main_indicator: hits, one_to_one: True}"})
+                .find("unknown key 'metric.one_to_one'"),
+            std::string::npos)
+      << "it is DetMetric's";
+  EXPECT_NE(fault_in(kDetector, {"metric={main_indicator: acc}"})
+                .find("must be one of f-score, recall, precision, not 'acc'"),
+            std::string::npos);
+}
+
 TEST(OwnPartsOfText, NecksHeadsAndPostprocessingAreMindocrs) {
   EXPECT_EQ(fault_in(kDetector, {"model.neck.name=slim_maps"}),
             "-o model.neck.name=slim_maps: model.neck.name must be one of DBFPN, RSEFPN, not "
