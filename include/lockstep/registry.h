@@ -274,7 +274,9 @@ struct DatasetUse {
   uint64_t seed = 0;
 };
 /// `train.dataset.type` and `eval.dataset.type`. Every rank makes the whole data set, and the
-/// trainer deals the samples to the ranks.
+/// trainer deals the samples to the ranks. For text Batch::images is (N, 3, H, W) float32. To
+/// train, targets are those of LossFunction; to evaluate, there are none, but set_text_pictures()
+/// of batch.h, whose polygons are in pixels of that image.
 using DatasetMaker = std::function<std::unique_ptr<const BatchMaker>(const DatasetUse& use)>;
 
 /// `optimizer.opt`. groups: the parameters to train, by rate and weight decay (train.h). Group i of

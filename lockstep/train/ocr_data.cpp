@@ -10,6 +10,7 @@
 #include "lockstep/ocr/data/order.h"
 #include "lockstep/ocr/data/synth_text_dataset.h"
 #include "lockstep/ocr/transforms/pipeline.h"
+#include "lockstep/train/picture_data.h"
 #include "lockstep/train/try_transforms.h"
 
 namespace lockstep {
@@ -111,6 +112,14 @@ std::shared_ptr<const OcrSamples> make_ocr_samples(const DatasetConfig& config, 
                                               ocr::Pipeline(config.pipeline, bits, training));
 }
 
+/// Numbers of the first sample of a registered data set, without its targets.
+int64_t elements_of_sample(const BatchMaker& maker) {
+  const int64_t first = 0;
+  int64_t elements = 0;
+  for (const auto& input : maker.make({0, {&first, 1}, 1}).inputs()) elements += input.numel();
+  return elements;
+}
+
 /// Pixels after the last transform that fixes a size; 0 without one.
 int64_t pixels_of(const std::vector<ocr::Transform>& pipeline) {
   int64_t pixels = 0;
@@ -130,6 +139,11 @@ std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool tr
                                                    OcrColumns columns, DataParts& parts) {
   const int64_t seed = config.system.seed;
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
+  if (dataset.own) {
+    auto maker = make_own_dataset(config, training);
+    parts.samples = maker->size();
+    return maker;
+  }
   const auto samples = make_ocr_samples(dataset, seed, training);
   parts.samples = samples->size();
   parts.notes = samples->notes();
@@ -138,25 +152,23 @@ std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool tr
 }
 
 CheckedData check_ocr_data(const Config& config, OcrColumns columns, int64_t planes) {
-  const int64_t seed = config.system.seed;
-  const auto samples_of = [seed](const Config& of, bool training) {
-    return make_ocr_samples(training ? of.train.dataset : of.eval->dataset, seed, training);
+  const auto make = [columns](const Config& tried, bool training) {
+    DataParts unused;
+    return make_ocr_batches(tried, training, columns, unused);
   };
   CheckedData data;
-  data.image_elements = planes * pixels_of(config.train.dataset.pipeline);
+  data.image_elements = config.train.dataset.own
+                            ? elements_of_sample(*make(config, true))
+                            : planes * pixels_of(config.train.dataset.pipeline);
   std::string why;
-  const auto samples = count_if_there([&] { return samples_of(config, true)->size(); }, why);
+  const auto samples = count_if_there([&] { return make(config, true)->size(); }, why);
   data.samples = samples.value_or(config.train.loader.batch_size);
   if (!samples) data.note = fmt::format(", a guess, because: {}", why);
   bool evaluates = false;
   if (config.eval) {
-    evaluates = count_if_there([&] { return samples_of(config, false)->size(); }, why).has_value();
+    evaluates = count_if_there([&] { return make(config, false)->size(); }, why).has_value();
     if (!evaluates) data.note += fmt::format("; to evaluate: {}", why);
   }
-  const auto make = [&](const Config& tried, bool training) {
-    return ocr_batches(samples_of(tried, training), training ? columns : OcrColumns::kGroundTruth,
-                       static_cast<uint64_t>(seed));
-  };
   data.warnings = try_own_transforms(config, {samples.has_value(), evaluates}, make);
   return data;
 }

@@ -7,8 +7,10 @@
 
 #include <functional>
 
+#include "lockstep/data/batches.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
+#include "lockstep/train/task/task_parts.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
 #include "tests/train/config/configs.h"
@@ -163,6 +165,49 @@ TEST(TextParts, AnEvaluationNeedsTheTruth) {
                }).what(),
                "a batch of 2 samples to evaluate has 0 text pictures: a data set gives them by "
                "set_text_pictures()");
+}
+
+/// Grey images; a label for each.
+class Greys final : public BatchMaker {
+ public:
+  explicit Greys(bool training) : training_(training) {}
+  int64_t size() const override { return training_ ? 6 : 3; }
+  Batch make(const BatchRows& rows) const override {
+    const int64_t count = std::ssize(rows.samples);
+    Batch batch{torch::full({count, 3, 32, 64}, 0.5), {}, rows.num_counted};
+    if (training_) batch.targets = {torch::full({count, 4}, 36, torch::kInt)};
+    if (!training_) set_text_pictures(batch, std::vector<TextPicture>(rows.samples.size()));
+    return batch;
+  }
+
+ private:
+  bool training_;
+};
+
+const DatasetPart kGreys("greys", "grey images", [](Section&) {
+  return [](const DatasetUse& use) { return std::make_unique<const Greys>(use.training); };
+});
+
+TEST(TextParts, ADataSetMakesTheBatches) {
+  const auto config = read_text(
+      kRecogniser,
+      {"train.dataset={type: greys}", "eval={dataset: {type: greys}, loader: {batch_size: 2}}"});
+  const auto& parts = task_parts(config);
+  const int64_t first = 0;
+  for (const bool training : {true, false}) {
+    DataParts data;
+    const auto maker = parts.make_batches(config, training, PixelForm::kFloats, data);
+    EXPECT_EQ(data.samples, training ? 6 : 3);
+    const auto batch = maker->make({0, {&first, 1}, 1});
+    EXPECT_EQ(batch.targets.size(), training ? 1u : 0u);
+    if (!training) {
+      EXPECT_EQ(text_pictures(batch).size(), 1u);
+    }
+  }
+  const auto checked = parts.check_data(config);
+  EXPECT_EQ(checked.samples, 6);
+  EXPECT_EQ(checked.image_elements, 3 * 32 * 64);
+  EXPECT_EQ(checked.note, "");
 }
 
 std::shared_ptr<Model> detector_on(const std::string& backbone, const char* neck = "DBFPN") {

@@ -218,12 +218,11 @@ DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse us
   DatasetConfig config;
   config.where = section.where("type");
   const bool predicts = use == DataUse::kPredict;
-  const bool may_be_own = task.takes_own_parts && !predicts;
-  if (!may_be_own) config.type.clear();  // it is required
+  config.type = predicts ? "" : task.default_dataset;
   static const Registry<DatasetMaker> none;
   config.own = read_part(section, "type", config.type,
                          predicts ? std::vector<std::string>{"PredictDataset"} : task.datasets,
-                         may_be_own ? datasets() : none, "the kind of data",
+                         predicts ? none : datasets(), "the kind of data",
                          {"PublayNetDataset", "KieDataset", "PubTabDataset"});
   if (!config.own) {
     section.read("dataset_root", config.dataset_root,

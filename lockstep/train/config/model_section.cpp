@@ -58,7 +58,7 @@ void refuse_unknown_network(Section& section) {
 
 /// A registered network, which takes the place of backbone, neck and head.
 void read_network(Section& section, ModelConfig& config) {
-  if (!task_settings(config.type).takes_own_parts) {
+  if (!task_settings(config.type).takes_networks) {
     section.fail("network", "needs type: cls; det and rec take a backbone, as model.backbone.name");
   }
   section.only("backbone", {""}, "model.network takes its place");

@@ -16,16 +16,17 @@ enum class DataUse : uint8_t;
 /// Its readers leave Section::finish() of the section that they are given to the caller.
 struct TaskSettings {
   const char* name;  ///< As `model.type` has it.
-  // Built-in parts; the first one is the default, if there is one.
+  // Built-in parts; the first loss and metric are the default.
   std::vector<std::string> backbones;
   std::vector<std::string> losses;
   std::vector<std::string> metrics;
   std::vector<std::string> datasets;
+  const char* default_dataset = "";  ///< Empty: dataset.type is required.
   // Columns of batches, which a text data set must have.
   std::vector<std::string> loss_columns{};
   std::vector<std::string> metric_columns{};
   std::vector<std::string> evaluation_columns{};  ///< Beside those.
-  bool takes_own_parts = false;         ///< A registered network, loss, metric and data set.
+  bool takes_networks = false;          ///< Registered ones, in the place of backbone and head.
   bool exact_decay = false;             ///< Default of OptimizerConfig::exact_decay.
   const char* weights_format = "ckpt";  ///< Default of TrainSection::weights_format.
   void (*read_network)(Section& model, ModelConfig& config);  ///< Backbone, neck and head.

@@ -286,6 +286,25 @@ TEST(OwnPartsOfText, MetricsHaveNames) {
             std::string::npos);
 }
 
+TEST(OwnPartsOfText, DataSetsHaveNames) {
+  const std::string own = "{dataset: {type: points}, loader: {batch_size: 2}}";
+  for (const char* text : {kDetector, kRecogniser}) {
+    const auto config = read_text(text, {"train.dataset={type: points, count: 4}", "eval=" + own});
+    EXPECT_TRUE(config.train.dataset.own);
+    EXPECT_TRUE(config.eval->dataset.own);
+    EXPECT_NE(write_yaml(config.effective).find("count: 9"), std::string::npos);
+  }
+  EXPECT_EQ(fault_in(kDetector, {"train.dataset={type: point}"}),
+            "-o train.dataset={type: point}: train.dataset.type must be one of DetDataset, "
+            "SynthTextDataset, points, not 'point', did you mean 'points'?");
+  EXPECT_NE(fault_in(kRecogniser, {"train.dataset={count: 4}"})
+                .find("train.dataset.type is missing: one of RecDataset, LMDBDataset, points"),
+            std::string::npos);
+  EXPECT_NE(fault_in(kDetector, {"predict={dataset: {type: points}}"})
+                .find("predict.dataset.type must be one of PredictDataset, not 'points'"),
+            std::string::npos);
+}
+
 TEST(OwnPartsOfText, NecksHeadsAndPostprocessingAreMindocrs) {
   EXPECT_EQ(fault_in(kDetector, {"model.neck.name=slim_maps"}),
             "-o model.neck.name=slim_maps: model.neck.name must be one of DBFPN, RSEFPN, not "
