@@ -3,7 +3,7 @@
 
 * Every block has a label. "console" can be typed literally (tests/bare does) and begins with a command.
 * Every link leads to an existing file and heading. Every page is reached from docs/index.md.
-* Code ("cpp") is, word for word, part of a program of examples, which tests/system/examples.sh or own_parts.sh runs.
+* Code ("cpp") is, word for word, part of a program of examples, which a script of RUNNERS runs.
 * Places of our own calls in sample output ("reducer.cpp:275") exist: that line makes a call.
 * Lines of text have at most 100 columns.
 * Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference, and no table
@@ -16,6 +16,8 @@ import os
 import re
 import subprocess
 import sys
+
+RUNNERS = ("examples.sh", "own_parts.sh", "own_text_parts.sh")
 
 os.chdir(sys.argv[1])
 faults = []
@@ -166,10 +168,10 @@ def main():
     names = ["README.md", "CONTRIBUTING.md"] + sorted(tracked("docs/*.md", "docs/**/*.md"))
     pages = {name: parse(name) for name in dict.fromkeys(names)}
     programs = {name: read(name).split("\n") for name in tracked("examples/*.cpp", "examples/**/*.cpp")}
-    run = read("tests/system/examples.sh") + read("tests/system/own_parts.sh")
+    run = "".join(read(f"tests/system/{name}") for name in RUNNERS)
     for name in programs:
         if name.count("/") == 1 and not re.search(rf"\b{os.path.basename(name)[:-4]}\b", run):
-            faults.append(f"{name}: neither tests/system/examples.sh nor own_parts.sh runs it")
+            faults.append(f"{name}: none of {', '.join(RUNNERS)} in tests/system runs it")
     sources = {os.path.basename(name): read(name).split("\n")
                for name in tracked("lockstep/**/*.cpp", "tests/comm/group_holder.cpp")}
     links = {}
