@@ -296,7 +296,8 @@ struct SchedulePoint {
 /// alone, so that a resumed run goes on with it.
 using Schedule = std::function<double(const SchedulePoint& point)>;
 
-/// A micro-step that is done. Numbers are means over the ranks.
+/// A micro-step that is done; with Recipe::training_step, all those of an optimizer step. Numbers
+/// are means over the ranks.
 struct StepFacts {
   int64_t epoch = 1;          ///< From 1.
   int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.

@@ -144,6 +144,25 @@ class TrainingStep {
   /// then those between two calls, the same on all ranks. No checkpoint is made of them: a run that
   /// resumes begins this step, or an earlier one, anew.
   ///
+  /// With system.amp_level O1 `loss` computes under autocast, as Lightning's training_step does;
+  /// backward() runs outside of it. O2 and O3 are refused: they cast the weights, so `loss` would
+  /// have to cast all that it gives to a module.
+  ///
+  /// With a loss_scaler all parts share one scale, as PyTorch advises for several optimizers. It is
+  /// one number in log, metrics and checkpoint; the price is that the part with the largest
+  /// gradients determines it. The gradients are unscaled before RecipeEvents::before_update and
+  /// clipping. If loss or gradients of a call are not finite on any rank, and such steps are left
+  /// out (see system.drop_overflow_update), all ranks leave out this call's update: weights,
+  /// optimizer state and, after such a loss, buffers of the part keep their values. Other calls
+  /// keep their updates. The scale changes once, after the step: it shrinks if an update was left
+  /// out. A step without any update does not count for number() and the schedule.
+  ///
+  /// With train.gradient_accumulation_steps N a step takes N batches. `loss` is called for each of
+  /// them, and their gradients are added before this part's update; only the last are averaged over
+  /// ranks. So the update is that of one batch of N times the size, but for batch norm, and a later
+  /// call sees it in all its batches. The rate is that at the first batch. RecipeEvents::on_step
+  /// and the log have one report for all N.
+  ///
   /// Errors: kInvalidArgument for another name, or another result of `loss`; kDiverged, which names
   /// the part and the ranks.
   virtual void optimize(const std::string& part, const Loss& loss) = 0;
@@ -166,8 +185,7 @@ struct Recipe {
   OptimizerMaker optimizer{};          ///< Default: that of the settings.
   /// In the place of `loss` and `optimizer`: several optimizers, and what a step does with them.
   /// Each parameter to train belongs to one part. metrics.jsonl has `loss_PART` of each part, and
-  /// as `loss` their sum. Needs amp_level O0, no loss_scaler, no accumulation, and comm_hook none,
-  /// fp16 or bf16.
+  /// as `loss` their sum. Needs amp_level O0 or O1, and comm_hook none, fp16 or bf16.
   std::vector<RecipeOptimizer> optimizers{};
   std::function<void(TrainingStep& step)> training_step{};
   RecipeEvents events{};

@@ -48,7 +48,7 @@ void synchronise_batch_norm(Model& model, const ProcessGroup& group,
 }
 
 void add_step(EpochReport& epoch, const StepReport& step) {
-  ++epoch.steps;
+  epoch.steps += step.micro_steps;
   epoch.data_wait_s += step.data_wait_s;
   epoch.waits.add(step.waits, step.step_s);
   epoch.faults += step.faults_of_all;
@@ -177,9 +177,9 @@ void Trainer::run_epoch() {
   while (!finished()) {
     const auto step_begin = Clock::now();
     const double waited = parts_.loader.wait_seconds();
-    const auto batch = next_batch();
-    if (!batch) break;
-    StepReport step = micro_step(*batch);
+    const auto batches = next_batches();
+    if (batches.empty()) break;
+    StepReport step = take_step(batches);
     step.data_wait_s = parts_.loader.wait_seconds() - waited;
     step.step_s = seconds_since(step_begin);
     recent_waits_.fade(kWaitsKept);
@@ -197,6 +197,22 @@ void Trainer::run_epoch() {
   state_.epoch_loss = state_.epoch_seconds = 0;
   part_ = {0, samples_a_virtual_rank_, 0};
   for (auto& callback : callbacks_) callback->on_epoch(*this, report);
+}
+
+/// Those of one call of take_step(). Only of the first one the ranks know whether all have it.
+std::vector<Batch> Trainer::next_batches() {
+  const int64_t count = parts_.training_step ? std::max<int64_t>(1, slot_of_step().size) : 1;
+  std::vector<Batch> batches;
+  double waited_s = 0;
+  while (std::ssize(batches) < count) {
+    auto batch = next_batch();
+    waited_s += waited_for_data_s_;
+    all_have_data_ = false;
+    if (!batch) break;
+    batches.push_back(std::move(*batch));
+  }
+  waited_for_data_s_ = waited_s;
+  return batches;
 }
 
 /// If a rank has no batch yet, the others are informed that it waits for its disk.

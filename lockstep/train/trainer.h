@@ -52,7 +52,8 @@ class Callback {
   virtual void on_epoch_begin(Trainer&, int64_t epoch) { static_cast<void>(epoch); }  ///< From 1.
   /// The averaged gradients are there, and unscaled; clipping and the optimizer's step come next.
   virtual void before_update(Trainer&) {}
-  virtual void on_step(Trainer&, const StepReport&) {}        ///< After each micro-step.
+  /// After each micro-step; with training_step, after all those of an optimizer step.
+  virtual void on_step(Trainer&, const StepReport&) {}
   virtual void on_epoch(Trainer&, const EpochReport&) {}      ///< After each whole epoch.
   virtual void on_evaluation(Trainer&, const EvalResult&) {}  ///< See Trainer::evaluated().
   /// See Trainer::evaluation_failed().
@@ -137,7 +138,8 @@ int signal_of(StopReason reason);
 /// gradients are finite; the same reduction makes all ranks agree. A step with a gradient or loss
 /// that is not finite is dropped (see drops_overflows()). Weights, optimizer state and the
 /// learning-rate schedule then keep their values; so do buffers if the loss was not finite. The
-/// loss scale shrinks, and the batches are spent. kMaxDropsInARow of them end the run.
+/// loss scale shrinks, and the batches are spent. kMaxDropsInARow of them end the run. For steps
+/// with several optimizers see TrainingStep::optimize().
 ///
 /// Evaluations at the ends of epochs count for the schedule reduce_on_plateau and for
 /// train.early_stopping. Their values are exact and the same on all ranks, so all ranks reduce the
@@ -237,17 +239,26 @@ class Trainer {
   std::vector<int64_t> dealt(int64_t epoch, int64_t taken, int64_t padding);
   void read_ahead();
   std::optional<Batch> next_batch();
+  std::vector<Batch> next_batches();
   AccumulationSlot slot_of_step() const;
   double current_rate() const;
-  StepReport micro_step(const Batch& batch);
+  StepReport take_step(const std::vector<Batch>& batches);
   struct Losses {  ///< Of this rank's virtual ranks.
     std::vector<double> losses;
     std::vector<std::vector<double>> logged;  ///< By name, then by virtual rank.
   };
-  Batch begin_virtual_rank(const Batch& batch, int virtual_rank, uint64_t phase);
+  /// A call of the network. micro_step: counted from the current one; phase: of several in it.
+  struct Turn {
+    int virtual_rank = 0;
+    int64_t micro_step = 0;
+    uint64_t phase = 0;
+  };
+  Batch begin_virtual_rank(const Batch& batch, const Turn& turn);
+  double parts_of_step(const AccumulationSlot& slot, const Batch& part) const;
   Losses forward_backward(const Batch& batch, const AccumulationSlot& slot);
   class ManualStep;
-  Losses step_manually(const Batch& batch, StepReport& report);
+  Losses step_manually(const std::vector<Batch>& batches, const AccumulationSlot& slot,
+                       StepReport& report);
   std::vector<std::string> log_names();
   void add_losses(const at::Tensor& loss, Losses& losses);
   struct Agreed {
@@ -258,14 +269,16 @@ class Trainer {
     int64_t remarks = 0;  ///< The same.
     StepWaits waits;
   };
-  Agreed agree(const Losses& losses, bool overflow, const Batch& batch, double together_s);
+  Agreed agree(const Losses& losses, bool overflow, const StepReport& report, double together_s);
   /// `part`: of several optimizers' parts, the one whose loss it is.
   [[noreturn]] void report_divergence(double own_loss, const std::string& part = "");
   void make_masters_equal();
-  bool gradients_overflow() const;
+  /// The same for gradients; the call is not collective.
+  [[noreturn]] void report_overflow(const std::string& part = "") const;
   void keep_buffers(const AccumulationSlot& slot);
   std::optional<double> update(double lr);
   void count_update();
+  void count_overflow(bool overflow);
   void drop_update(const AccumulationSlot& slot);
   void end_step(bool overflow, double loss);
   double loss_scale() const { return state_.loss_scale ? state_.loss_scale->scale : 1; }
@@ -283,6 +296,7 @@ class Trainer {
     GroupRates rates;
   };
   static std::vector<std::unique_ptr<TrainedPart>> make_trained(const TrainerParts& parts);
+  bool gradients_overflow(const TrainedPart& part) const;
   DistributedDataParallel<CalledModule>& ddp() { return trained_.front()->ddp; }
   const DistributedDataParallel<CalledModule>& ddp() const { return trained_.front()->ddp; }
   void zero_grad();

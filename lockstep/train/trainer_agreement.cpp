@@ -48,7 +48,7 @@ int signal_of(StopReason reason) {
 /// requests of any rank. They also exchange whether all ranks have their next batch, and which rank
 /// was outside collectives for longest since the last ones. `together_s`: this rank's time in
 /// collectives since then.
-Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& batch,
+Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const StepReport& report,
                                double together_s) {
   const double loss = tree_sum(own.losses);
   const int signal = parts_.pending_signal();
@@ -57,8 +57,8 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const Batch& ba
                               static_cast<double>(signal == SIGINT),
                               static_cast<double>(signal == SIGHUP),
                               overflow ? 1.0 : 0.0,
-                              static_cast<double>(batch.faults.size()),
-                              static_cast<double>(batch.remarks.size()),
+                              static_cast<double>(report.faults.size()),
+                              static_cast<double>(report.remarks.size()),
                               parts_.loader.ready() ? 0.0 : 1.0,
                               parts_.take_save_request && parts_.take_save_request() ? 1.0 : 0.0};
   const size_t first_logged = sums.size();

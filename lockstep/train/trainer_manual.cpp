@@ -1,4 +1,4 @@
-// A micro-step with several optimizers: what Recipe::training_step does.
+// An optimizer step with several optimizers: what Recipe::training_step does.
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -8,7 +8,10 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
+#include "lockstep/amp/gradients.h"
+#include "lockstep/autocast.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/train/optim/optimizer.h"
@@ -45,8 +48,9 @@ double mean_of(const std::vector<double>& values) {
 
 class Trainer::ManualStep final : public TrainingStep {
  public:
-  ManualStep(Trainer& trainer, const Batch& batch, StepReport& report)
-      : trainer_(trainer), batch_(batch), report_(report) {
+  ManualStep(Trainer& trainer, const std::vector<Batch>& batches, const AccumulationSlot& slot,
+             StepReport& report)
+      : trainer_(trainer), batches_(batches), slot_(slot), report_(report) {
     const auto virtual_ranks = static_cast<size_t>(trainer.virtual_ranks().count);
     for (size_t i = 0; i < trainer.trained_.size(); ++i) losses_.emplace_back(virtual_ranks);
   }
@@ -57,17 +61,22 @@ class Trainer::ManualStep final : public TrainingStep {
   void optimize(const std::string& name, const Loss& loss) override {
     const size_t index = index_of(name);
     TrainedPart& part = *trainer_.trained_[index];
+    KeptBuffers before;
+    if (drops_overflows(trainer_.config())) before.add(part.ddp.module().ptr()->buffers());
     accumulate(index, loss);
     report_.timings += part.ddp.timings();
-    require_finite(index);
-    for (auto& callback : trainer_.callbacks_) callback->before_update(trainer_);
-    const auto& train = trainer_.config().train;
-    if (train.clip_grad) clip_gradients(part.parameters, train.clip_norm);
-    part.rates.set(report_.lr);
-    part.optimizer.step();
+    const Outcome outcome = agreed_outcome(index);
+    if (outcome == kBadLoss) before.put_back();
+    if (outcome == kFinite) {
+      update(part);
+    } else {
+      leave_out(name);
+    }
     part.ddp.zero_grad();
     ++phase_;
   }
+
+  bool updated() const { return updated_; }  ///< Any part.
 
   /// The mean loss of each part, and their sum, by virtual rank.
   Losses losses() const {
@@ -111,6 +120,9 @@ class Trainer::ManualStep final : public TrainingStep {
     kept.add(others);
     return kept;
   }
+
+  enum Outcome : int32_t { kFinite, kOverflow, kBadLoss };  ///< Of a call; the worst last.
+
   size_t index_of(const std::string& name) const {
     std::vector<std::string> names;
     for (const auto& part : trainer_.trained_) names.push_back(part->name);
@@ -121,7 +133,7 @@ class Trainer::ManualStep final : public TrainingStep {
                             did_you_mean(name, names)));
   }
 
-  /// The averaged gradients of one part.
+  /// The gradients of one part: those of all batches added, and averaged with the last.
   void accumulate(size_t index, const Loss& loss) {
     TrainedPart& part = *trainer_.trained_[index];
     WithoutGradients others_fixed;
@@ -130,9 +142,20 @@ class Trainer::ManualStep final : public TrainingStep {
     }
     const KeptBuffers of_others = buffers_beside(part);
     part.ddp.zero_grad();
+    for (auto& of_virtual_rank : losses_[index]) of_virtual_rank.push_back(0);
+    for (size_t i = 0; i < batches_.size(); ++i) {
+      std::optional<NoSync> hold;
+      if (i + 1 < batches_.size()) hold.emplace(part.ddp.no_sync());
+      backward(index, loss, i, of_others);
+    }
+  }
+
+  void backward(size_t index, const Loss& loss, size_t micro_step, const KeptBuffers& of_others) {
+    TrainedPart& part = *trainer_.trained_[index];
     part.ddp.for_each_virtual_rank([&](int virtual_rank) {
-      const Batch own = trainer_.begin_virtual_rank(batch_, virtual_rank, phase_);
-      const auto value = part.ddp.forward([&] { return loss(own); });
+      const Batch own = trainer_.begin_virtual_rank(
+          batches_[micro_step], {virtual_rank, static_cast<int64_t>(micro_step), phase_});
+      const auto value = part.ddp.forward([&] { return computed(loss, own); });
       if (!value.defined() || value.numel() != 1) {
         throw Error(
             ErrorCode::kInvalidArgument,
@@ -140,36 +163,75 @@ class Trainer::ManualStep final : public TrainingStep {
                         value.defined() ? fmt::format("{} numbers", value.numel())
                                         : std::string("undefined")));
       }
-      value.backward();
+      const double scale = trainer_.loss_scale();
+      const double parts = trainer_.parts_of_step(slot_, own);
+      const auto of_step = parts == 1 ? value : value / parts;
+      (scale == 1 ? of_step : of_step * scale).backward();
       of_others.put_back();
       const auto row = static_cast<size_t>(virtual_rank - trainer_.virtual_ranks().first);
-      losses_[index][row].push_back(value.item().toDouble());
+      losses_[index][row].back() += value.item().toDouble() / parts;
     });
   }
 
-  /// Collective. A loss that is not finite on any rank ends the run on all, before its gradients
-  /// reach the weights.
-  void require_finite(size_t index) {
+  /// A loss of 16 bits becomes float32.
+  at::Tensor computed(const Loss& loss, const Batch& batch) const {
+    if (trainer_.config().system.amp_level == AmpLevel::kO0) return loss(batch);
+    const auto device = trainer_.device_.type();
+    const AutocastGuard autocast(device, low_precision(device));
+    const auto value = loss(batch);
+    const bool is_low = value.defined() && value.scalar_type() == low_precision(device);
+    return is_low ? value.to(at::kFloat) : value;
+  }
+
+  /// Collective. The worst on any rank. Unless such updates are left out, one that is not finite
+  /// ends the run on all, before its gradients reach the weights.
+  Outcome agreed_outcome(size_t index) {
+    const TrainedPart& part = *trainer_.trained_[index];
     double own = 0;
     for (const auto& of_virtual_rank : losses_[index]) own += of_virtual_rank.back();
-    int32_t bad = std::isfinite(own) ? 0 : 1;
+    int32_t worst = !std::isfinite(own)                 ? kBadLoss
+                    : trainer_.gradients_overflow(part) ? kOverflow
+                                                        : kFinite;
     const auto begin = std::chrono::steady_clock::now();
-    trainer_.group().all_reduce(&bad, 1, DType::kInt32, ReduceOp::kMax).wait();
+    trainer_.group().all_reduce(&worst, 1, DType::kInt32, ReduceOp::kMax).wait();
     trainer_.inner_time_->add(std::chrono::steady_clock::now() - begin);
-    if (bad > 0) trainer_.report_divergence(own, trainer_.trained_[index]->name);
+    if (!drops_overflows(trainer_.config())) {
+      if (worst == kBadLoss) trainer_.report_divergence(own, part.name);
+      if (worst == kOverflow) trainer_.report_overflow(part.name);
+    }
+    return static_cast<Outcome>(worst);
+  }
+
+  void update(TrainedPart& part) {
+    unscale(gradients_of(part.parameters), trainer_.loss_scale());
+    for (auto& callback : trainer_.callbacks_) callback->before_update(trainer_);
+    const auto& train = trainer_.config().train;
+    if (train.clip_grad) clip_gradients(part.parameters, train.clip_norm);
+    part.rates.set(report_.lr);
+    part.optimizer.step();
+    updated_ = true;
+  }
+
+  void leave_out(const std::string& name) {
+    auto& names = report_.skipped;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
 
   Trainer& trainer_;
-  const Batch& batch_;
+  const std::vector<Batch>& batches_;
+  AccumulationSlot slot_;
   StepReport& report_;
   uint64_t phase_ = 0;  ///< Calls of optimize() so far.
+  bool updated_ = false;
   /// By part, virtual rank and call.
   std::vector<std::vector<std::vector<double>>> losses_;
 };
 
-Trainer::Losses Trainer::step_manually(const Batch& batch, StepReport& report) {
-  ManualStep step(*this, batch, report);
+Trainer::Losses Trainer::step_manually(const std::vector<Batch>& batches,
+                                       const AccumulationSlot& slot, StepReport& report) {
+  ManualStep step(*this, batches, slot, report);
   parts_.training_step(step);
+  report.dropped = !report.skipped.empty() && !step.updated();
   return step.losses();
 }
 

@@ -57,90 +57,107 @@ double Trainer::current_rate() const {
                                       state_.plateau ? state_.plateau->times : 0);
 }
 
-StepReport Trainer::micro_step(const Batch& batch) {
-  const auto slot = slot_of_step();
-  StepReport report{.epoch = state_.epoch + 1, .steps_per_epoch = steps_per_epoch_};
+/// `batches`: one, or with training_step those of the whole optimizer step.
+StepReport Trainer::take_step(const std::vector<Batch>& batches) {
+  const bool manual = static_cast<bool>(parts_.training_step);
+  auto slot = slot_of_step();
+  slot.last = slot.last || manual;
+  StepReport report{.epoch = state_.epoch + 1,
+                    .steps_per_epoch = steps_per_epoch_,
+                    .micro_steps = std::ssize(batches)};
+  int64_t rows = 0;
+  for (const Batch& batch : batches) {
+    rows += batch.images.size(0);
+    report.faults.insert(report.faults.end(), batch.faults.begin(), batch.faults.end());
+    report.remarks.insert(report.remarks.end(), batch.remarks.begin(), batch.remarks.end());
+  }
   report.lr = current_rate();
   keep_buffers(slot);
   Losses losses;
   const double inner_begin_s = inner_time_->seconds();
-  if (parts_.training_step) {
-    losses = step_manually(batch, report);
+  if (manual) {
+    losses = step_manually(batches, slot, report);
   } else if (slot.last) {
-    losses = forward_backward(batch, slot);
+    losses = forward_backward(batches.front(), slot);
     report.timings = ddp().timings();
   } else {
     const auto hold = ddp().no_sync();
-    losses = forward_backward(batch, slot);
+    losses = forward_backward(batches.front(), slot);
   }
   kept_statistics_.restore();
   const auto& timings = report.timings;
   const double reduced_ms = timings.comm_exposed + timings.buffers + timings.buffer_average;
   const double together_s =
       reduced_ms / 1000 + inner_time_->seconds() - inner_begin_s + waited_for_data_s_;
-  const auto agreed = agree(losses, slot.last && gradients_overflow(), batch, together_s);
+  const bool own_overflow = !manual && slot.last && gradients_overflow(*trained_.front());
+  const auto agreed = agree(losses, own_overflow, report, together_s);
+  const bool overflow = manual ? !report.skipped.empty() : agreed.overflow;
+  const bool dropped = manual ? report.dropped : agreed.overflow;
   report.waits = agreed.waits;
   report.loss = agreed.loss;
   const auto names = log_names();
   for (size_t i = 0; i < names.size(); ++i) report.logged.emplace_back(names[i], agreed.logged[i]);
-  report.faults = batch.faults;
   report.faults_of_all = agreed.faults;
-  report.remarks = batch.remarks;
   report.remarks_of_all = agreed.remarks;
-  if (slot.last && !agreed.overflow) {
-    if (!parts_.training_step) report.grad_norm = update(report.lr);
+  if (slot.last && !dropped) {
+    if (!manual) report.grad_norm = update(report.lr);
     count_update();
   }
-  if (slot.last && agreed.overflow) drop_update(slot);
-  if (slot.last) end_step(agreed.overflow, report.loss);
-  if (parts_.ema && !agreed.overflow) {
+  if (slot.last && dropped) drop_update(slot);
+  if (slot.last) end_step(overflow, report.loss);
+  if (parts_.ema && !dropped) {
     if (parts_.masters) parts_.masters->collect_buffers();
     parts_.ema->update();
   }
   // A loss that is not finite leaves the epoch's mean unchanged.
   const auto before = static_cast<double>(std::max<int64_t>(state_.batch_in_epoch, 1));
-  state_.epoch_loss += std::isfinite(report.loss) ? report.loss : state_.epoch_loss / before;
-  ++state_.batch_in_epoch;
-  ++state_.schedule_step;
-  const int64_t samples = batch.images.size(0) / virtual_ranks().count * virtual_ranks().total;
+  state_.epoch_loss += (std::isfinite(report.loss) ? report.loss : state_.epoch_loss / before) *
+                       static_cast<double>(report.micro_steps);
+  state_.batch_in_epoch += report.micro_steps;
+  state_.schedule_step += report.micro_steps;
+  const int64_t samples = rows / virtual_ranks().count * virtual_ranks().total;
   state_.samples += samples;
   state_.epoch_samples += samples;
-  report.updated = slot.last && !agreed.overflow;
-  report.dropped = slot.last && agreed.overflow;
+  report.updated = slot.last && !dropped;
+  report.dropped = slot.last && dropped;
   report.loss_scale = state_.loss_scale;
   report.step_in_epoch = state_.batch_in_epoch;
   report.optimizer_steps = state_.step;
   return report;
 }
 
-/// Returns its samples on the device; its generator is seeded. `phase`: of the micro-step.
-Batch Trainer::begin_virtual_rank(const Batch& batch, int virtual_rank, uint64_t phase) {
+/// Returns the samples of this virtual rank on the device; its generator is seeded.
+Batch Trainer::begin_virtual_rank(const Batch& batch, const Turn& turn) {
   constexpr uint64_t kApart = 0x9E3779B97F4A7C15;  // phases draw other numbers
-  Batch part = part_of(batch, virtual_rank - virtual_ranks().first, virtual_ranks().count);
+  Batch part = part_of(batch, turn.virtual_rank - virtual_ranks().first, virtual_ranks().count);
   part.move_to(device_);
-  const int64_t micro_step = state_.schedule_step + state_.dropped_batches;
-  const auto seed = static_cast<uint64_t>(config().system.seed) + phase * kApart;
-  seed_virtual_rank(seed, micro_step, virtual_rank, device_);
+  const int64_t micro_step = state_.schedule_step + state_.dropped_batches + turn.micro_step;
+  const auto seed = static_cast<uint64_t>(config().system.seed) + turn.phase * kApart;
+  seed_virtual_rank(seed, micro_step, turn.virtual_rank, device_);
   return part;
 }
 
 /// A micro-step is weighted by its share of the optimizer step's samples: the last one may have
-/// fewer.
-Trainer::Losses Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
+/// fewer. Returns the inverse of that of `part`.
+double Trainer::parts_of_step(const AccumulationSlot& slot, const Batch& part) const {
+  if (slot.size == 1) return 1;
   const int64_t size = config().train.loader.batch_size;
   const int64_t end = std::min((slot.first + slot.size) * size, part_.samples_a_virtual_rank);
   const auto samples = static_cast<double>(end - slot.first * size);
+  return samples / static_cast<double>(part.images.size(0));
+}
+
+Trainer::Losses Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
   Losses losses;
   losses.logged.resize(task().log_names().size());
   ddp().for_each_virtual_rank([&](int virtual_rank) {
-    const Batch part = begin_virtual_rank(batch, virtual_rank, 0);
+    const Batch part = begin_virtual_rank(batch, {virtual_rank});
     const auto outputs =
         forward_at(config().system.amp_level, part.inputs(), [&](const Tensors& inputs) {
           return ddp().forward([&] { return model().compute(inputs); });
         });
     const auto loss = parts_.task.loss_of(part, outputs);
-    const double parts = samples / static_cast<double>(part.images.size(0));
-    const auto of_step = slot.size == 1 ? loss : loss / parts;
+    const auto of_step = slot.size == 1 ? loss : loss / parts_of_step(slot, part);
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
     add_losses(loss, losses);
   });
@@ -161,16 +178,16 @@ void Trainer::add_losses(const at::Tensor& loss, Losses& losses) {
 }
 
 /// For a step that may be dropped because its loss is not finite: its running statistics may then
-/// not be finite either.
+/// not be finite either. With training_step each call of optimize() does it.
 void Trainer::keep_buffers(const AccumulationSlot& slot) {
   const bool first = slot.first == state_.batch_in_epoch - part_.first_batch;
-  if (!drops_overflows(config()) || !first) return;
+  if (!drops_overflows(config()) || !first || parts_.training_step) return;
   buffers_.clear();
   for (const auto& buffer : parts_.model->buffers()) buffers_.push_back(buffer.detach().clone());
 }
 
-bool Trainer::gradients_overflow() const {
-  return state_.loss_scale && !all_finite(gradients_of(ddp().parameters()));
+bool Trainer::gradients_overflow(const TrainedPart& part) const {
+  return state_.loss_scale && !all_finite(gradients_of(part.ddp.parameters()));
 }
 
 /// Returns the norm of the gradients before clipping.
@@ -188,27 +205,34 @@ std::optional<double> Trainer::update(double lr) {
 }
 
 void Trainer::count_update() {
-  drops_in_a_row_ = 0;
   ++state_.step;
   state_.metric_value.reset();  // these weights have not been evaluated
   if (state_.step == config().train.max_steps) stop_ = StopReason::kMaxSteps;
 }
 
+/// Of an optimizer step, or with several optimizers of any update in it: a part that never trains
+/// has diverged too.
+void Trainer::count_overflow(bool overflow) {
+  drops_in_a_row_ = overflow ? drops_in_a_row_ + 1 : 0;
+  if (drops_in_a_row_ < kMaxDropsInARow) return;
+  throw Error(
+      ErrorCode::kDiverged,
+      fmt::format("epoch: {} step: {}. Loss or gradients overflowed in {} optimizer steps "
+                  "in a row, the loss scale is {}. Try a smaller scheduler.lr",
+                  state_.epoch + 1, state_.batch_in_epoch + 1, kMaxDropsInARow, loss_scale()));
+}
+
+void Trainer::report_overflow(const std::string& part) const {
+  throw Error(ErrorCode::kDiverged,
+              fmt::format("epoch: {} step: {}. Gradients{} overflow with a loss scale of {}. With "
+                          "system.drop_overflow_update=True such a step is left out",
+                          state_.epoch + 1, state_.batch_in_epoch + 1,
+                          part.empty() ? "" : fmt::format(" of '{}'", part), loss_scale()));
+}
+
 void Trainer::drop_update(const AccumulationSlot& slot) {
-  if (!drops_overflows(config())) {
-    throw Error(ErrorCode::kDiverged,
-                fmt::format("epoch: {} step: {}. Gradients overflow with a loss scale of {}. With "
-                            "system.drop_overflow_update=True such a step is left out",
-                            state_.epoch + 1, state_.batch_in_epoch + 1, loss_scale()));
-  }
-  if (++drops_in_a_row_ == kMaxDropsInARow) {
-    throw Error(
-        ErrorCode::kDiverged,
-        fmt::format("epoch: {} step: {}. Loss or gradients overflowed in {} optimizer steps "
-                    "in a row, the loss scale is {}. Try a smaller scheduler.lr",
-                    state_.epoch + 1, state_.batch_in_epoch + 1, kMaxDropsInARow, loss_scale()));
-  }
-  if (bad_loss_) {
+  if (!drops_overflows(config())) report_overflow();
+  if (bad_loss_ && !parts_.training_step) {
     const at::NoGradGuard no_grad;
     const auto buffers = parts_.model->buffers();
     for (size_t i = 0; i < buffers.size(); ++i) buffers[i].copy_(buffers_[i]);
@@ -219,6 +243,7 @@ void Trainer::drop_update(const AccumulationSlot& slot) {
 
 void Trainer::end_step(bool overflow, double loss) {
   bad_loss_ = false;
+  count_overflow(overflow);
   zero_grad();
   const std::string note = waits_note();
   report_step({.step = state_.step,

@@ -124,8 +124,12 @@ for file in model optimizer optimizer_generator; do
   cmp "$folder"/{gan,gan3}/latest/$file.safetensors
 done
 grep -q '"loss_generator"' "$folder/gan/metrics.jsonl" || fail "metrics.jsonl has no loss_generator"
-refused "^gan: error: train\(recipe\): a recipe with training_step needs system.amp_level=O0" \
-  "$bin/gan" "$folder/gan4" system.amp_level=O1
+low=(system.amp_level=O1 train.gradient_accumulation_steps=4 train.max_steps=40 'loss_scaler={type: dynamic, loss_scale: 512}')
+run "$bin/gan" "$folder/gan5" "${low[@]}"
+run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/gan" "$folder/gan6" "${low[@]}"
+cmp "$folder"/gan{5,6}/latest/model.safetensors
+refused "^gan: error: train\(recipe\): a recipe with training_step needs system.amp_level=O0 or O1: " \
+  "$bin/gan" "$folder/gan4" system.amp_level=O2
 
 # Groups of parameters, and an end that a metric asks for.
 run "$bin/own_parts" -c "$config" -o train.ckpt_save_dir="$folder/early" 'train.early_stopping={patience: 2, min_delta: 1}' \

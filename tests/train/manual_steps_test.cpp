@@ -8,7 +8,11 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
+#include "lockstep/base/file.h"
+#include "lockstep/checkpoint/training_state_format.h"
+#include "lockstep/train/log/lines.h"
 #include "lockstep/train/optimized_parts.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/weights.h"
@@ -45,8 +49,19 @@ std::unique_ptr<torch::optim::Optimizer> make_sgd(torch::nn::Module& module) {
   return std::make_unique<torch::optim::SGD>(module.parameters(), torch::optim::SGDOptions(0.05));
 }
 
+/// The loss, with infinite gradients if `bad`.
+at::Tensor infinite_if(bool bad, const at::Tensor& loss) {
+  if (bad) {
+    loss.register_hook(
+        [](const at::Tensor& grad) { return grad * std::numeric_limits<float>::infinity(); });
+  }
+  return loss;
+}
+
 struct PairRun {
-  std::vector<at::Tensor> weights;  ///< Parameters and buffers.
+  TrainingState state;
+  std::vector<std::string> skipped;  ///< Parts, in any step.
+  std::vector<at::Tensor> weights;   ///< Parameters and buffers.
   std::vector<std::pair<std::string, double>> logged;
   int copied = 0;
   std::string error;
@@ -91,6 +106,41 @@ void make_badly(TrainingStep& step) {
   });
 }
 
+/// Autocast keeps casts of weights for all threads, so that a second call of a network in a loss
+/// might get another thread's. A network is called once.
+void overflow_once(TrainingStep& step) {
+  auto& pair = step.network<Pair>();
+  for (const char* part : {"judge", "maker"}) {
+    const bool bad = step.number() == 1 && std::string(part) == "judge";
+    step.optimize(part, [&](const Batch& batch) {
+      return infinite_if(bad, judged(pair, pair.maker(batch.images.flatten(1))));
+    });
+  }
+}
+
+/// The gradients of the judge are infinite on one rank alone.
+void overflow_on_one_rank(TrainingStep& step) {
+  auto& pair = step.network<Pair>();
+  for (const char* part : {"judge", "maker"}) {
+    const bool bad = rank_of_pair == 1 && std::string(part) == "judge";
+    step.optimize(part, [&](const Batch& batch) {
+      return infinite_if(bad, judged(pair, pair.maker(batch.images.flatten(1))));
+    });
+  }
+}
+
+/// The same for its loss.
+void judge_badly(TrainingStep& step) {
+  auto& pair = step.network<Pair>();
+  for (const char* part : {"judge", "maker"}) {
+    const bool bad = rank_of_pair == 1 && std::string(part) == "judge";
+    step.optimize(part, [&](const Batch& batch) {
+      const auto loss = judged(pair, pair.maker(batch.images.flatten(1)));
+      return bad ? loss * std::nan("") : loss;
+    });
+  }
+}
+
 using StepOfPair = void (*)(TrainingStep&);
 
 class PairRecorder final : public Callback {
@@ -98,6 +148,7 @@ class PairRecorder final : public Callback {
   explicit PairRecorder(PairRun& run) : run_(run) {}
   void on_step(Trainer&, const StepReport& report) override {
     run_.logged = report.logged;
+    run_.skipped.insert(run_.skipped.end(), report.skipped.begin(), report.skipped.end());
     if (report.optimizer_steps > 2) run_.copied += report.timings.copied;
   }
 
@@ -141,6 +192,7 @@ PairRun run_pair_rank(const World& world, const Config& config, StepOfPair step)
   } catch (const Error& error) {
     run.error = error.what();
   }
+  run.state = trainer.state();
   for (const auto& tensor : pair->parameters()) run.weights.push_back(tensor.detach().clone());
   for (const auto& tensor : pair->buffers()) run.weights.push_back(tensor.clone());
   return run;
@@ -163,22 +215,136 @@ Config pair_config() {
   return config;
 }
 
-TEST(ManualSteps, HaveTheSameBitsOnAnyRanks) {
-  const auto one = run_pair(1, pair_config())[0];
-  ASSERT_EQ(one.logged.size(), 2U);
-  EXPECT_EQ(one.logged[0].first, "loss_judge");
-  EXPECT_EQ(one.logged[1].first, "loss_maker");
-  EXPECT_TRUE(std::isfinite(one.logged[0].second));
+/// Runs on two and on four ranks have the bits of `one`.
+void expect_same_bits(const PairRun& one, const Config& config, StepOfPair step) {
   for (const int ranks : {2, 4}) {
-    for (const auto& run : run_pair(ranks, pair_config())) {
+    for (const auto& run : run_pair(ranks, config, step)) {
       EXPECT_EQ(run.error, "");
       ASSERT_EQ(run.weights.size(), one.weights.size());
       for (size_t i = 0; i < one.weights.size(); ++i) {
         EXPECT_TRUE(run.weights[i].equal(one.weights[i])) << "tensor " << i << " of " << ranks;
       }
       EXPECT_EQ(run.logged, one.logged);
+      EXPECT_EQ(run.skipped, one.skipped);
+      EXPECT_EQ(run.state.loss_scale, one.state.loss_scale);
     }
   }
+}
+
+TEST(ManualSteps, HaveTheSameBitsOnAnyRanks) {
+  const auto one = run_pair(1, pair_config())[0];
+  ASSERT_EQ(one.logged.size(), 2U);
+  EXPECT_EQ(one.logged[0].first, "loss_judge");
+  EXPECT_EQ(one.logged[1].first, "loss_maker");
+  EXPECT_TRUE(std::isfinite(one.logged[0].second));
+  expect_same_bits(one, pair_config(), judge_then_make);
+}
+
+Config scaled_pair(bool dynamic = true) {
+  auto config = pair_config();
+  config.loss_scaler = LossScalerConfig{.dynamic = dynamic, .loss_scale = 512};
+  return config;
+}
+
+TEST(ManualSteps, HaveThemInMixedPrecisionToo) {
+  auto config = scaled_pair();
+  config.system.amp_level = AmpLevel::kO1;
+  const auto one = run_pair(1, config, overflow_once)[0];
+  EXPECT_EQ(one.error, "");
+  EXPECT_EQ(one.skipped, std::vector<std::string>{"judge"});
+  EXPECT_EQ(one.state.step, 4);
+  EXPECT_EQ(one.state.loss_scale, (LossScaleState{256, 2, 1}));
+  for (const auto& tensor : one.weights) {
+    EXPECT_EQ(tensor.is_floating_point(), tensor.scalar_type() == at::kFloat);
+  }
+  expect_same_bits(one, config, overflow_once);
+  config.system.amp_level = AmpLevel::kO0;
+  const auto exact = run_pair(1, config, overflow_once)[0];
+  for (const size_t i : {0U, 4U}) EXPECT_FALSE(exact.weights[i].equal(one.weights[i])) << i;
+}
+
+// An epoch of three batches has optimizer steps of two and of one.
+TEST(ManualSteps, HaveThemWithAccumulationToo) {
+  for (const auto level : {AmpLevel::kO0, AmpLevel::kO1}) {
+    auto config = scaled_pair();
+    config.system.amp_level = level;
+    config.train.loader.batch_size = 2;
+    config.train.gradient_accumulation_steps = 2;
+    const auto one = run_pair(1, config, overflow_once)[0];
+    EXPECT_EQ(one.error, "");
+    EXPECT_EQ(one.state.step, 4);
+    EXPECT_EQ(one.state.loss_scale, (LossScaleState{256, 2, 1}));
+    expect_same_bits(one, config, overflow_once);
+  }
+}
+
+// A power of two changes exponents alone.
+TEST(ManualSteps, AScaleLeavesTheBits) {
+  for (const bool clips : {false, true}) {
+    auto plain = pair_config(), scaled = scaled_pair(false);
+    plain.train.clip_grad = scaled.train.clip_grad = clips;
+    plain.train.clip_norm = scaled.train.clip_norm = 0.01;
+    const auto one = run_pair(1, plain)[0], other = run_pair(1, scaled)[0];
+    for (size_t i = 0; i < one.weights.size(); ++i) {
+      EXPECT_TRUE(one.weights[i].equal(other.weights[i])) << i << clips;
+    }
+  }
+}
+
+constexpr size_t kFirstOfJudge = 2, kMeanOfJudge = 6;  // of Pair's parameters and buffers
+
+/// The first step of a run on two ranks left out the judge's update, on both.
+void expect_judge_left_out(StepOfPair step) {
+  auto config = scaled_pair();
+  config.parallel.virtual_ranks = 0;
+  config.train.max_steps = 1;
+  torch::manual_seed(5);
+  const auto fresh = Pair().parameters();
+  const auto runs = run_pair(2, config, step);
+  for (const auto& run : runs) {
+    EXPECT_EQ(run.error, "");
+    EXPECT_EQ(run.skipped, std::vector<std::string>{"judge"});
+    EXPECT_EQ(run.state.loss_scale, (LossScaleState{256, 0, 1}));
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      EXPECT_TRUE(run.weights[i].equal(runs[0].weights[i])) << i;
+      EXPECT_EQ(run.weights[i].equal(fresh[i]), i >= kFirstOfJudge) << i;
+    }
+  }
+}
+
+TEST(ManualSteps, AnOverflowOfOneRankIsLeftOutByAll) {
+  expect_judge_left_out(overflow_on_one_rank);
+}
+
+// Running statistics do not keep its effect either.
+TEST(ManualSteps, ABadLossOfOneRankIsLeftOutByAll) {
+  expect_judge_left_out(judge_badly);
+  auto config = scaled_pair();
+  config.parallel.virtual_ranks = 0;
+  config.train.max_steps = 1;
+  for (const auto& run : run_pair(2, config, judge_badly)) {
+    EXPECT_TRUE(run.weights[kMeanOfJudge].equal(torch::zeros({6000})));
+  }
+  for (const auto& run : run_pair(2, config, judge_once)) {
+    EXPECT_FALSE(run.weights[kMeanOfJudge].equal(torch::zeros({6000})));
+  }
+}
+
+TEST(ManualSteps, WithoutDroppingAnOverflowEndsTheRun) {
+  for (const auto& run : run_pair(2, scaled_pair(false), overflow_on_one_rank)) {
+    EXPECT_EQ(run.error,
+              "epoch: 1 step: 1. Gradients of 'judge' overflow with a loss scale of 512. With "
+              "system.drop_overflow_update=True such a step is left out");
+  }
+}
+
+TEST(ManualSteps, ALineNamesWhatIsLeftOut) {
+  StepReport report{.steps_per_epoch = 9, .updated = true};
+  report.skipped = {"judge"};
+  report.loss_scale = LossScaleState{256, 0, 1};
+  EXPECT_EQ(dropped_line(report, 4),
+            "epoch: [1/4] step: [1/9], gradients of 'judge' overflowed, update dropped (1 so far), "
+            "loss scale: 256.0");
 }
 
 TEST(ManualSteps, AverageBothNetworksWithoutACopy) {
@@ -249,6 +415,10 @@ class ManualRecipe : public ::testing::Test {
   TensorMap saved(const std::string& file) const {
     return load_tensors(folder_ / "out" / "latest" / (file + ".safetensors")).tensors;
   }
+  TrainingState saved_state() const {
+    const auto file = folder_ / "out/latest/state.json";
+    return decode_training_state(read_file(file, 1 << 20), file.string()).state;
+  }
   static std::string refusal(const Recipe& given) {
     return error_of([&] { train(given, World::join()); }).what();
   }
@@ -273,6 +443,119 @@ TEST_F(ManualRecipe, EachPartHasItsOptimizerAndARunResumes) {
   rest.optimizers[1].make = make_adam;
   EXPECT_NE(refusal(rest).find("the optimizer of 'right' was SGD, now it is Adam"),
             std::string::npos);
+}
+
+TEST_F(ManualRecipe, MixedPrecisionLearnsAsFloat32Does) {
+  EXPECT_EQ(train(recipe(), World::join()), 0);
+  const auto exact = saved("model");
+  auto given = recipe();
+  given.settings.emplace_back("system.amp_level=O1");
+  EXPECT_EQ(train(given, World::join()), 0);
+  for (const auto& [name, tensor] : saved("model")) {
+    EXPECT_EQ(tensor.scalar_type(), at::kFloat);
+    EXPECT_TRUE(tensor.allclose(exact.at(name), 0.02, 0.02)) << name << tensor << exact.at(name);
+  }
+  EXPECT_FALSE(saved("model").at("right.weight").equal(exact.at("right.weight")));
+}
+
+/// Infinite gradients in three of 16 steps: of one part, of both, of the other part.
+std::function<void(TrainingStep&)> step_with_overflows(int64_t& calls) {
+  return [&calls](TrainingStep& step) {
+    ++calls;
+    auto& two = step.network<Two>();
+    step.optimize("left", [&](const Batch& batch) {
+      return infinite_if(calls == 3 || calls == 5, two.left(batch.images).mean());
+    });
+    step.optimize("right", [&](const Batch& batch) {
+      return infinite_if(calls == 5 || calls == 8, two.right(batch.images).square().mean());
+    });
+  };
+}
+
+TEST_F(ManualRecipe, ALossScaleAndItsDropsGoOnBitForBit) {
+  auto given = recipe();
+  int64_t calls = 0;
+  given.training_step = step_with_overflows(calls);
+  given.settings.insert(
+      given.settings.end(),
+      {"system.amp_level=O1", "loss_scaler={type: dynamic, loss_scale: 512, scale_window: 4}"});
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(calls, 16);
+  const auto whole = saved("model"), adam = saved("optimizer");
+  EXPECT_EQ(adam.at("left.weight.step").item<int64_t>(), 14);
+  EXPECT_EQ(saved_state().step, 15) << "a step without any update does not count";
+  EXPECT_EQ(saved_state().loss_scale, (LossScaleState{256, 0, 3})) << "64 after the last overflow";
+  calls = 0;
+  auto first = given;
+  first.settings.emplace_back("train.max_steps=6");
+  EXPECT_EQ(train(first, World::join()), 0);
+  EXPECT_EQ(calls, 7);
+  EXPECT_EQ(saved_state().loss_scale, (LossScaleState{128, 2, 2}));
+  given.settings.emplace_back("model.resume=True");
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(saved_state().loss_scale, (LossScaleState{256, 0, 3}));
+  for (const auto& [name, tensor] : saved("model")) EXPECT_TRUE(tensor.equal(whole.at(name)));
+  for (const auto& [name, tensor] : saved("optimizer")) EXPECT_TRUE(tensor.equal(adam.at(name)));
+}
+
+/// 16 samples by `batch_size`, so many of them accumulated.
+std::vector<std::string> batches_of_run(int64_t batch_size, int64_t accumulation) {
+  return {"train.loader.batch_size=" + std::to_string(batch_size),
+          "train.gradient_accumulation_steps=" + std::to_string(accumulation),
+          "train.loader.drop_remainder=False"};
+}
+
+// So also with several updates of one part in a step, and one that sees another part's update; 6, 6
+// and 4 samples count as many as they are.
+TEST_F(ManualRecipe, AccumulationIsThatOfOneLargeBatch) {
+  struct Shape {
+    int64_t large, small, accumulation;
+  };
+  for (const auto& shape : {Shape{4, 2, 2}, Shape{8, 2, 4}, Shape{16, 6, 3}}) {
+    std::vector<TensorMap> weights;
+    std::vector<double> losses;
+    for (const int64_t parts : {int64_t{1}, shape.accumulation}) {
+      auto given = recipe();
+      const auto batches = batches_of_run(parts == 1 ? shape.large : shape.small, parts);
+      given.settings.insert(given.settings.end(), batches.begin(), batches.end());
+      int64_t steps = 0;
+      given.training_step = [&](TrainingStep& step) {
+        EXPECT_EQ(step.number(), steps++);
+        step_both(step);
+      };
+      std::vector<double> seen;
+      given.events.on_step = [&](const StepFacts& facts) {
+        EXPECT_EQ(facts.step_in_epoch, parts * ((steps - 1) % (16 / shape.large) + 1));
+        seen.push_back(facts.loss);
+      };
+      given.events.on_epoch = [&](int64_t, double loss) { seen.push_back(loss); };
+      EXPECT_EQ(train(given, World::join()), 0);
+      EXPECT_EQ(steps, 4 * 16 / shape.large);
+      weights.push_back(saved("model"));
+      if (parts == 1) losses = seen;
+      ASSERT_EQ(seen.size(), losses.size());
+      for (size_t i = 0; i < seen.size(); ++i) EXPECT_NEAR(seen[i], losses[i], 1e-5) << i;
+    }
+    for (const auto& [name, tensor] : weights[0]) {
+      EXPECT_TRUE(tensor.allclose(weights[1].at(name), 1e-4, 1e-5)) << name << shape.small;
+    }
+  }
+}
+
+TEST_F(ManualRecipe, AccumulationResumesWithinAnEpoch) {
+  auto given = recipe();
+  const auto batches = batches_of_run(2, 3);  // eight batches: steps of 3, 3 and 2
+  given.settings.insert(given.settings.end(), batches.begin(), batches.end());
+  EXPECT_EQ(train(given, World::join()), 0);
+  const auto whole = saved("model");
+  auto first = given;
+  first.settings.emplace_back("train.max_steps=5");
+  EXPECT_EQ(train(first, World::join()), 0);
+  EXPECT_EQ(saved_state().batch_in_epoch, 6);
+  given.settings.emplace_back("model.resume=True");
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(saved_state().step, 12);
+  for (const auto& [name, tensor] : saved("model")) EXPECT_TRUE(tensor.equal(whole.at(name)));
 }
 
 TEST_F(ManualRecipe, AResumeWithOtherOptimizersNamesThem) {
@@ -375,10 +658,15 @@ TEST_F(ManualRecipe, MistakesAreOneLine) {
             "train(recipe): the parameter 'right.weight' is in 0 of the parts with "
             "an optimizer, and must be in one");
   given = recipe();
-  given.settings.emplace_back("train.gradient_accumulation_steps=2");
+  given.settings.emplace_back("system.amp_level=O2");
   EXPECT_EQ(refusal(given),
-            "train(recipe): a recipe with training_step needs "
-            "train.gradient_accumulation_steps=1");
+            "train(recipe): a recipe with training_step needs system.amp_level=O0 or O1: O2 and O3 "
+            "cast the weights, and its losses get float32");
+  given = recipe();
+  given.settings.emplace_back("parallel.comm_hook=int8");
+  EXPECT_EQ(refusal(given),
+            "train(recipe): a recipe with training_step needs parallel.comm_hook none, fp16 or "
+            "bf16");
   given = recipe();
   given.training_step = [](TrainingStep& step) {
     step.optimize("rihgt", [](const Batch&) { return at::Tensor(); });

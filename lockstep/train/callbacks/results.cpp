@@ -70,8 +70,8 @@ void Results::write(const MetricsRecord& record) {
 void Results::on_step(Trainer& trainer, const StepReport& report) {
   has_part_ = true;
   if (!metrics_ || !report.updated) return;
-  const auto images =
-      static_cast<double>(trainer.config().train.loader.batch_size * trainer.virtual_ranks().total);
+  const auto images = static_cast<double>(trainer.config().train.loader.batch_size *
+                                          trainer.virtual_ranks().total * report.micro_steps);
   MetricsRecord record{
       "train",
       report.epoch,

@@ -41,9 +41,11 @@ void LineTimer::start(std::chrono::seconds interval, Clock::time_point now) {
   due_ = now + std::min(interval, kFirst);
 }
 
-bool StepLog::line_due(const SystemConfig& system, int64_t step_in_epoch) {
+bool StepLog::line_due(const SystemConfig& system, const StepReport& report) {
   const auto now = LineTimer::Clock::now();
-  if (step_in_epoch % system.log_interval != 0 && !timer_.due(now)) return false;
+  const auto lines = [&](int64_t steps) { return steps / system.log_interval; };
+  const int64_t before = report.step_in_epoch - report.micro_steps;
+  if (lines(report.step_in_epoch) == lines(before) && !timer_.due(now)) return false;
   timer_.written(now);
   return true;
 }
@@ -51,7 +53,7 @@ bool StepLog::line_due(const SystemConfig& system, int64_t step_in_epoch) {
 void StepLog::on_step(Trainer& trainer, const StepReport& report) {
   const auto& config = trainer.config();
   const int64_t batch = batch_of_rank(trainer);
-  ++run_.steps;
+  run_.steps += report.micro_steps;
   run_.seconds += report.step_s;
   run_.data_wait_s += report.data_wait_s;
   run_.waits.add(report.waits, report.step_s);
@@ -60,8 +62,8 @@ void StepLog::on_step(Trainer& trainer, const StepReport& report) {
     ++averaged_;
   }
   since_line_s_ += report.step_s;
-  ++since_line_;
-  if (!config.train.dataset_sink_mode && line_due(config.system, report.step_in_epoch)) {
+  since_line_ += report.micro_steps;
+  if (!config.train.dataset_sink_mode && line_due(config.system, report)) {
     if (config.system.log_style == LogStyle::kMindspore) {
       log_.every_rank(mindspore_step_line(report));
     } else {
@@ -74,10 +76,10 @@ void StepLog::on_step(Trainer& trainer, const StepReport& report) {
   }
   for (const auto& line : report.faults) on_fault(trainer, line);
   show_remarks(report.remarks);
-  if (report.dropped) {
+  if (report.dropped || !report.skipped.empty()) {
     log_.write(Severity::kWarning, kTrainLogger, dropped_line(report, config.scheduler.num_epochs));
   }
-  rate_.add(batch_of_all(trainer), RateMeter::Clock::now());
+  rate_.add(batch_of_all(trainer) * report.micro_steps, RateMeter::Clock::now());
   if (log_.progress().active()) show_progress(trainer, report);
 }
 

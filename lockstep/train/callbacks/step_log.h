@@ -42,7 +42,7 @@ class StepLog final : public Callback {
   void on_end(Trainer& trainer) override;
 
  private:
-  bool line_due(const SystemConfig& system, int64_t step_in_epoch);
+  bool line_due(const SystemConfig& system, const StepReport& report);
   void show_progress(Trainer& trainer, const StepReport& report);
   void show_remarks(const std::vector<std::string>& remarks);
 

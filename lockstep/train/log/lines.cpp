@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/parallel/module_state.h"
 #include "lockstep/train/task/task_parts.h"
 
 namespace lockstep {
@@ -66,11 +67,12 @@ std::string timings_line(const StepTimings& sum, int64_t steps, const WaitSums& 
 
 std::string dropped_line(const StepReport& report, int64_t num_epochs) {
   const LossScaleState scale = report.loss_scale.value_or(LossScaleState());
-  return fmt::format(
-      "epoch: [{}/{}] step: [{}/{}], {}, update dropped ({} so far), loss scale: {}", report.epoch,
-      num_epochs, report.step_in_epoch, report.steps_per_epoch,
-      std::isfinite(report.loss) ? "gradients overflowed" : "the loss is no finite number",
-      scale.overflows, python_float(scale.scale));
+  const std::string of = report.skipped.empty() ? "" : " of " + name_list(report.skipped);
+  return fmt::format("epoch: [{}/{}] step: [{}/{}], {}, update dropped ({} so far), loss scale: {}",
+                     report.epoch, num_epochs, report.step_in_epoch, report.steps_per_epoch,
+                     std::isfinite(report.loss) ? fmt::format("gradients{} overflowed", of)
+                                                : fmt::format("the loss{} is no finite number", of),
+                     scale.overflows, python_float(scale.scale));
 }
 
 std::string faults_line(int64_t faults, const char* what) {

@@ -13,11 +13,13 @@
 
 namespace lockstep {
 
-/// The results of one micro-step, averaged over ranks where that has a meaning.
+/// The results of one micro-step, averaged over ranks where that has a meaning. With training_step
+/// all micro-steps of an optimizer step have one report.
 struct StepReport {
   int64_t epoch = 1;          ///< From 1.
   int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.
   int64_t steps_per_epoch = 1;
+  int64_t micro_steps = 1;      ///< Of this report.
   int64_t optimizer_steps = 0;  ///< Done since the start of training.
   bool updated = false;         ///< This micro-step ended with an optimizer step.
   double loss = 0;              ///< Mean over ranks.
@@ -27,6 +29,9 @@ struct StepReport {
   StepTimings timings{};   ///< Included in step_s; empty unless gradients were averaged over ranks.
   StepWaits waits{};       ///< Of this rank.
   bool dropped = false;    ///< Loss or gradients overflowed: the optimizer step was skipped.
+  /// With several optimizers: the parts of which an update was skipped, once each. `dropped` is
+  /// then true if no part was updated.
+  std::vector<std::string> skipped{};
   std::optional<double> grad_norm = std::nullopt;  ///< Before clipping; set only if it is clipped.
   /// The task's logged values of this micro-step, means over ranks, in the order of
   /// Task::log_names().
@@ -67,7 +72,8 @@ std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, in
 std::string timings_line(const StepTimings& sum, int64_t steps, const WaitSums& waits);
 
 /// "epoch: [1/5] step: [10/156], gradients overflowed, update dropped (3 so far), loss scale:
-/// 512.0"; or "the loss is no finite number".
+/// 512.0"; or "the loss is no finite number". With StepReport::skipped: "gradients of 'judge'
+/// overflowed".
 std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
 /// "3 samples could not be used, see the warnings above". `what`: "used", "evaluated".
