@@ -7,6 +7,7 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/rounding.h"
 #include "lockstep/error.h"
+#include "lockstep/train/batch_share.h"
 
 namespace lockstep {
 namespace {
@@ -32,7 +33,8 @@ Before before(const RankChange& change, const Config* config) {
                             change.from, given));
   }
   Before run{given > 0 ? given : change.from, given > 0, 0};
-  run.batch = global_batch(config->train, run.parts);
+  run.batch = config->parallel.global_batch > 0 ? config->parallel.global_batch
+                                                : global_batch(config->train, run.parts);
   return run;
 }
 
@@ -59,29 +61,64 @@ std::string same_run(const RankChange& change, const Before& run) {
   return text;
 }
 
+/// The settings for the same global batch, with the nearest numbers where it cannot be shared.
+std::string options_of_batch(const RankChange& change, const Before& run, const Config& config) {
+  const int64_t most = config.train.loader.batch_size;
+  const bool can = share_batch(run.batch, change.to, most).has_value();
+  if (can && config.parallel.global_batch > 0 && !run.is_virtual)
+    return "the configuration as it is";
+  std::string text = "-o parallel.global_batch=";
+  if (can) {
+    text += std::to_string(run.batch);
+  } else {
+    const int64_t below = shared_batch_below(run.batch, change.to, most);
+    const int64_t above = shared_batch_above(run.batch, change.to, most);
+    text += below > 0 ? fmt::format("{} or {}", below, above) : std::to_string(above);
+  }
+  if (run.is_virtual) text += " parallel.virtual_ranks=0";
+  if (config.train.gradient_accumulation_steps > 1) {
+    text += " train.gradient_accumulation_steps=1";
+  }
+  if (!can) {
+    text += fmt::format(" ({} cannot share {} equally)", counted(change.to, "rank"), run.batch);
+  }
+  return text;
+}
+
+std::string same_batch(const RankChange& change, const Before& run, const Config* config) {
+  return fmt::format(
+      "Same batch, by accumulation: {1}\n"
+      "  Each rank takes {0:.3g} times as many samples: a step takes some {0:.3g} times as long.\n"
+      "  Steps and learning rate stay as they are. The bits do not.\n",
+      static_cast<double>(change.from) / change.to,
+      config ? options_of_batch(change, run, *config)
+             : "-o parallel.global_batch=N, the batch of all ranks of that run");
+}
+
 std::string other_run(const RankChange& change, const Before& run, const Config* config) {
-  const double share = static_cast<double>(change.to) / run.parts;
+  const int64_t batch = config ? global_batch(config->train, change.to) : 0;
+  const double share = config ? static_cast<double>(batch) / static_cast<double>(run.batch)
+                              : static_cast<double>(change.to) / run.parts;
+  const bool is_shared = config != nullptr && config->parallel.global_batch > 0;
+  const std::string leave = fmt::format("{}{}", run.is_virtual ? " parallel.virtual_ranks=0" : "",
+                                        is_shared ? " parallel.global_batch=0" : "");
   const char* const kind = change.to < run.parts ? "Smaller" : "Larger";
   std::string text = fmt::format("{} run, by rule: ", kind);
   if (config == nullptr) {
     text += fmt::format("scheduler.lr times {} (linear) or {} (square root)\n", number(share),
                         number(std::sqrt(share)));
   } else if (config->parallel.scale_rate != RateScale::kNone) {
-    const double lr = config->scheduler.lr *
-                      rate_factor(config->parallel, global_batch(config->train, change.to));
-    text += fmt::format(
-        "{}; its scale_rate makes the learning rate {}\n",
-        run.is_virtual ? "-o parallel.virtual_ranks=0" : "the configuration as it is", number(lr));
+    const double lr = config->scheduler.lr * rate_factor(config->parallel, batch);
+    text += fmt::format("{}; its scale_rate makes the learning rate {}\n",
+                        leave.empty() ? "the configuration as it is" : "-o" + leave, number(lr));
   } else {
     text += fmt::format("-o scheduler.lr={} (linear; {} by square root){}\n",
                         number(config->scheduler.lr * share),
-                        number(config->scheduler.lr * std::sqrt(share)),
-                        run.is_virtual ? " parallel.virtual_ranks=0" : "");
+                        number(config->scheduler.lr * std::sqrt(share)), leave);
   }
   text +=
       fmt::format("  Global batch {}: {:.4g} times as many steps an epoch, each as long as {}.\n",
-                  config ? std::to_string(global_batch(config->train, change.to))
-                         : fmt::format("times {}", number(share)),
+                  config ? std::to_string(batch) : fmt::format("times {}", number(share)),
                   1 / share, run.is_virtual ? "one of a virtual rank" : "before");
   if (config != nullptr && config->parallel.scale_rate == RateScale::kNone) {
     text += fmt::format(
@@ -120,9 +157,9 @@ std::string rate_line(const Config& config, int parts) {
 std::string describe_rank_change(const RankChange& change, const Config* config) {
   const Before run = before(change, config);
   return fmt::format(
-      "A run on {} goes on with {} in one of two ways, each with model.resume=True:\n{}{}",
+      "A run on {} goes on with {} in one of three ways, each with model.resume=True:\n{}{}{}",
       counted(change.from, "rank"), change.to, same_run(change, run),
-      other_run(change, run, config));
+      same_batch(change, run, config), other_run(change, run, config));
 }
 
 }  // namespace lockstep

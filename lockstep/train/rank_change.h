@@ -1,6 +1,6 @@
 #pragma once
-// A run that goes on with another number of ranks: the same run by virtual ranks, or a smaller or
-// larger one by rule.
+// A run that goes on with another number of ranks: the same run by virtual ranks, the same batch by
+// accumulation, or a smaller or larger run by rule.
 
 #include <cstdint>
 #include <optional>
@@ -28,7 +28,7 @@ struct RankChange {
   int to = 1;
 };
 
-/// Both ways to go on, as text. `config`: of the run, if it is known. Errors: kInvalidArgument if
+/// The three ways to go on, as text. `config`: of the run, if it is known. Errors: kInvalidArgument if
 /// its virtual ranks are fewer than `from`.
 std::string describe_rank_change(const RankChange& change, const Config* config);
 

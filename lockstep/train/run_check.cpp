@@ -4,6 +4,7 @@
 
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
+#include "lockstep/train/batch_share.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/config/yaml_writer.h"
@@ -35,12 +36,14 @@ void check_figures(const Config& config) {
 
 }  // namespace
 
-int run_check(const Config& config, World world) {
+int run_check(const Config& given, World world) {
+  Config config = given;
   check_world(config, world);
+  share_global_batch(config, world);
   check_results_folder(config.train.ckpt_save_dir);
   const auto device = take_compute_device(config, world);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
-  check_same_config(config, group);
+  check_same_config(given, group);
   const auto model = make_model(without_pretrained(config.model), config.system.seed);
   freeze_parameters(config.optimizer, *model);
   const auto optimizer = make_optimizer(config.optimizer, *model, config.scheduler.lr);

@@ -11,6 +11,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
 #include "lockstep/progress.h"
+#include "lockstep/train/batch_share.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/disk_work.h"
 #include "lockstep/train/fetch/weights.h"
@@ -98,9 +99,12 @@ StopReason search(Trainer& trainer) {
 }  // namespace
 
 int run_find_lr(const Config& given, World world, int64_t steps) {
-  const Config config = config_of_search(given, steps);
+  Config shared = given;
+  check_world(shared, world);
+  const std::string batch_note = share_global_batch(shared, world);
+  if (!batch_note.empty() && world.rank == 0) log_warn(batch_note);
+  const Config config = config_of_search(shared, steps);
   const auto limit = std::chrono::seconds(config.train.disk_timeout_s);
-  check_world(config, world);
   const auto device = take_compute_device(config, world);
   set_threads(threads_of(config.parallel, world));
   auto group = ProcessGroup::create(world, group_options(config.parallel));
@@ -132,7 +136,7 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
     log_info(fmt::format("searching for a learning rate, in up to {} steps", steps));
   }
   const StopReason reason = search(trainer);
-  const int64_t batch = global_batch(given.train, trainer.virtual_ranks().total);
+  const int64_t batch = global_batch(config.train, trainer.virtual_ranks().total);
   const double factor = rate_factor(given.parallel, batch);
   if (world.rank == 0 && reason == StopReason::kMembership) {
     log_info("hosts joined or left this job: the search begins anew with the present ones");

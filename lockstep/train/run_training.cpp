@@ -9,6 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/observe/curves.h"
 #include "lockstep/progress.h"
+#include "lockstep/train/batch_share.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/events.h"
@@ -198,6 +199,7 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   Config config = given;
   const std::string virtual_ranks_note = leave_too_few_virtual_ranks(config, world);
   check_world(config, world);
+  const std::string batch_note = share_global_batch(config, world);
   check_results_folder(config.train.ckpt_save_dir);
   disown_results(config, world);
   const auto device = take_compute_device(config, world);
@@ -239,6 +241,7 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   if (config.parallel.virtual_ranks > 0)
     log.info(kName, virtual_ranks_line(trainer.virtual_ranks(), world.size, threads));
   if (!virtual_ranks_note.empty()) log.write(Severity::kWarning, kName, virtual_ranks_note);
+  if (!batch_note.empty()) log.write(Severity::kWarning, kName, batch_note);
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);
     const auto witnesses =

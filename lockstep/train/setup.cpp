@@ -201,11 +201,13 @@ std::string leave_too_few_virtual_ranks(Config& config, const World& world) {
     virtual_ranks_of(config, world);
     return "";
   } catch (const Error& error) {
+    const int64_t shared = config.parallel.global_batch;
     const std::string line = fmt::format(
         "{}. Hosts joined or left: until their ranks are few enough again, each rank has one "
         "virtual "
         "rank, the global batch is {} samples, and the bits are not those of {} virtual ranks",
-        error.what(), config.train.loader.batch_size * world.size, config.parallel.virtual_ranks);
+        error.what(), shared > 0 ? shared : config.train.loader.batch_size * world.size,
+        config.parallel.virtual_ranks);
     config.parallel.threads = threads_of(config.parallel, world);
     config.parallel.virtual_ranks = 0;
     return line;

@@ -155,5 +155,6 @@ run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/own_parts" --find-
 [ "$(grep -oE '[0-9.]+e-?[+0-9]+ .*' <<<"$output" | grep -v Sugg)" = "$table" ] || fail "the tables differ: $table"
 run "$bin/own_parts" --plan --from 8 --ranks 2 -c "$config"
 has '^Same run, by virtual ranks: -o parallel.virtual_ranks=8$'
+has '^Same batch, by accumulation: -o parallel\.global_batch=128$'
 has '^Smaller run, by rule: -o scheduler.lr=0\.0025 \(linear; 0\.005 by square root\)$'
 refused '^lockstep plan: error: --from N and --ranks N are needed$' "$bin/lockstep" plan --from 8

@@ -75,11 +75,15 @@ TEST(RateScale, ReachesEveryStepAndGroup) {
 
 TEST(RankChange, WithoutAFileItNamesFactors) {
   EXPECT_EQ(describe_rank_change({8, 2}, nullptr),
-            "A run on 8 ranks goes on with 2 in one of two ways, each with model.resume=True:\n"
+            "A run on 8 ranks goes on with 2 in one of three ways, each with model.resume=True:\n"
             "Same run, by virtual ranks: -o parallel.virtual_ranks=8\n"
             "  Each rank does the work of 4: a step takes some 4 times as long.\n"
             "  Global batch, steps and learning rate stay as they are.\n"
             "  So do the bits, if that run had parallel.threads=1.\n"
+            "Same batch, by accumulation: -o parallel.global_batch=N, the batch of all ranks of "
+            "that run\n"
+            "  Each rank takes 4 times as many samples: a step takes some 4 times as long.\n"
+            "  Steps and learning rate stay as they are. The bits do not.\n"
             "Smaller run, by rule: scheduler.lr times 0.25 (linear) or 0.5 (square root)\n"
             "  Global batch times 0.25: 4 times as many steps an epoch, each as long as before.\n");
 }
@@ -87,15 +91,42 @@ TEST(RankChange, WithoutAFileItNamesFactors) {
 TEST(RankChange, WithAFileItNamesItsNumbers) {
   const auto config = config_of_batches(32);
   EXPECT_EQ(describe_rank_change({8, 3}, &config),
-            "A run on 8 ranks goes on with 3 in one of two ways, each with model.resume=True:\n"
+            "A run on 8 ranks goes on with 3 in one of three ways, each with model.resume=True:\n"
             "Same run, by virtual ranks: -o parallel.virtual_ranks=8\n"
             "  Each rank does the work of 2 or 3: a step takes some 3 times as long.\n"
             "  Global batch 256, steps and learning rate stay as they are.\n"
             "  So do the bits, if that run had parallel.threads=1.\n"
+            "Same batch, by accumulation: -o parallel.global_batch=252 or 261 (3 ranks cannot "
+            "share 256 equally)\n"
+            "  Each rank takes 2.67 times as many samples: a step takes some 2.67 times as long.\n"
+            "  Steps and learning rate stay as they are. The bits do not.\n"
             "Smaller run, by rule: -o scheduler.lr=0.0375 (linear; 0.0612372 by square root)\n"
             "  Global batch 96: 2.667 times as many steps an epoch, each as long as before.\n"
             "  For any number of ranks: -o parallel.scale_rate=linear "
             "parallel.reference_batch=256\n");
+}
+
+TEST(RankChange, KnowsAGlobalBatch) {
+  auto config = config_of_batches(32);
+  config.train.gradient_accumulation_steps = 2;
+  const auto tells = [&](const std::string& part) {
+    const auto text = describe_rank_change({8, 2}, &config);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  tells("-o parallel.global_batch=512 train.gradient_accumulation_steps=1\n");
+  config.train.gradient_accumulation_steps = 1;
+  tells("-o parallel.global_batch=256\n");
+  config.parallel.global_batch = 256;
+  tells("Same batch, by accumulation: the configuration as it is\n");
+  tells(
+      "-o scheduler.lr=0.025 (linear; 0.05 by square root) parallel.global_batch=0\n"
+      "  Global batch 64: 4 times as many steps");
+  config.parallel.scale_rate = RateScale::kLinear;
+  config.parallel.reference_batch = 256;
+  tells("-o parallel.global_batch=0; its scale_rate makes the learning rate 0.025\n");
+  config.parallel.virtual_ranks = 8;
+  tells("-o parallel.global_batch=256 parallel.virtual_ranks=0\n");
+  tells("-o parallel.virtual_ranks=0 parallel.global_batch=0; its");
 }
 
 TEST(RankChange, KnowsVirtualRanksAndScaledRates) {

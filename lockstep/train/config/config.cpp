@@ -53,6 +53,10 @@ void check_together(Config& config, Section& root) {
   }
   task_settings(config.model.type).complete(config, root);
   check_evaluates(config, root);
+  if (config.parallel.global_batch > 0 && config.train.gradient_accumulation_steps > 1) {
+    root.section("train").fail("gradient_accumulation_steps",
+                               "must be 1 with parallel.global_batch, from which it follows");
+  }
   const auto& hook = config.parallel.comm_hook;
   if (drops_overflows(config) && (hook == "int8" || hook == "powersgd")) {
     root.section("parallel")

@@ -361,6 +361,9 @@ struct ParallelConfig {
   /// Multiplies every learning rate by the global batch's share of reference_batch, or its root.
   RateScale scale_rate = RateScale::kNone;
   int64_t reference_batch = 0;  ///< Samples, for which scheduler.lr is meant; with scale_rate.
+  /// Samples of an optimizer step over all ranks, whatever their number; see share_global_batch().
+  /// 0: they grow with the ranks.
+  int64_t global_batch = 0;
   /// Measures in each step how long this rank waited for the slowest one.
   bool measure_wait = false;
 };

@@ -192,6 +192,11 @@ ParallelConfig read_parallel(Section section) {
                  "must be at least 1 with scale_rate: the global batch for "
                  "which scheduler.lr is meant, e.g. 256");
   }
+  section.read("global_batch", config.global_batch, {0, 1 << 30},
+               "samples of an optimizer step over all ranks, whatever their number: each takes an "
+               "equal share, in as many batches of up to `train.loader.batch_size` as it needs; "
+               "not together with `train.gradient_accumulation_steps`. 0: a batch of that size "
+               "for each rank");
   section.read("timeout_s", config.timeout_s, {1, 1 << 24}, "of every collective, in seconds");
   section.read("measure_wait", config.measure_wait,
                "True: `metrics.jsonl` also has `slowest_wait_ms`, how far rank 0 was ahead of "

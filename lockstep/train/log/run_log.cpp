@@ -10,6 +10,7 @@
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/synthetic_note.h"
 #include "lockstep/models/build_model.h"
+#include "lockstep/train/batch_share.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/rank_change.h"
@@ -125,6 +126,9 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
                             "order now",
                             config.system.seed, parts.resumed.state.seed));
     }
+  }
+  if (const auto line = batch_line(config, trainer.virtual_ranks().total); !line.empty()) {
+    log.info(kTrainLogger, line);
   }
   if (const auto line = rate_line(config, trainer.virtual_ranks().total); !line.empty()) {
     log.info(kTrainLogger, line);

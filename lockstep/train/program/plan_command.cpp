@@ -41,8 +41,9 @@ const OptionGroup<PlanRequest>& plan_options() {
 
 HelpPage plan_help(const std::string& verb) {
   return {{{verb + " --from N --ranks N [-c FILE] [OPTIONS]", ""}},
-          "Show how a run goes on with another number of ranks: as the same run, by virtual ranks, "
-          "or as a smaller or larger one, with a learning rate by rule.",
+          "Show how a run goes on with another number of ranks: as the same run, by virtual ranks; "
+          "with the same batch, by accumulation; or as a smaller or larger one, with a learning "
+          "rate by rule.",
           {help_group(plan_options())},
           ""};
 }

@@ -133,6 +133,11 @@ TEST(Config, DataParallelOptionsAreChecked) {
   EXPECT_EQ(error_with("parallel.shards=4"),
             "-o parallel.shards=4: unknown key 'parallel.shards', did you mean 'virtual_ranks'?");
   EXPECT_NE(error_with("parallel.order=ani").find("did you mean 'any'?"), std::string::npos);
+  EXPECT_EQ(read(kMinimal, {"parallel.global_batch=256"}).parallel.global_batch, 256);
+  EXPECT_NE(error_of(std::string(kMinimal) + "parallel: {global_batch: 256}\n",
+                     {"train.gradient_accumulation_steps=2"})
+                .find("train.gradient_accumulation_steps must be 1 with parallel.global_batch"),
+            std::string::npos);
   EXPECT_NE(error_with("parallel={virtual_ranks: 4, device: cuda}")
                 .find("parallel.device cannot be cuda together with parallel.virtual_ranks"),
             std::string::npos);
