@@ -3,7 +3,6 @@
 #
 #   run      make run with a few steps, as root
 #   user     the same as a user with sudo
-#   torch    make run as root with PyPI's libtorch
 #   install  make install, and a project outside of this tree that uses the installed files
 #   core     the core alone, with its own packages only, and a program that trains with it
 #   trouble  obstacles to make run, and their messages: no network, no sudo, a full disk ...
@@ -27,9 +26,9 @@ if [ "$(id -u)" != 0 ]; then
   exec sudo -n --preserve-env=KEEP,XDG_CACHE_HOME,HOME,CCACHE_DIR,http_proxy,https_proxy,no_proxy,all_proxy "$0" "$@"
 fi
 command -v debootstrap >/dev/null || fail bare "there is no debootstrap: scripts/setup.sh bare installs it"
-[ $# -gt 0 ] || set -- run user torch install core trouble docs test
+[ $# -gt 0 ] || set -- run user install core trouble docs test
 for part in "$@"; do
-  [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, torch, install, core, trouble, docs, test"
+  [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, install, core, trouble, docs, test"
 done
 # A machine ends with its caller, whatever ends that.
 namespaces=(setpriv --pdeathsig KILL unshare --mount --uts --ipc --pid --fork --kill-child)
