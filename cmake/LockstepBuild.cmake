@@ -243,7 +243,7 @@ function(lockstep_test_entry entry program filter timeout cores)
     set(arguments "--gtest_filter=${filter}")
   endif()
   lockstep_test_command(${entry} ${timeout} ${cores} $<TARGET_FILE:${program}> ${arguments})
-  # A pattern that names no test any more would pass for ever.
+  # An entry whose patterns name no test any more would pass for ever.
   set_tests_properties(${entry} PROPERTIES LABELS "${label}" FAIL_REGULAR_EXPRESSION "Running 0 tests")
 endfunction()
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/in_child.h"
@@ -39,6 +40,13 @@ class FolderLock {
   /// Nothing if another process (or another lock of this one) holds the folder. If the file system
   /// has no such locks (NFS), the folder counts as free. Errors: kIo.
   static std::optional<FolderLock> take(const std::filesystem::path& folder);
+  FolderLock(FolderLock&&) = default;
+  FolderLock& operator=(FolderLock&& other) noexcept {
+    not_in_child_.reset();  // before its descriptor's number is another file's
+    fd_ = std::move(other.fd_);
+    not_in_child_ = std::move(other.not_in_child_);
+    return *this;
+  }
 
  private:
   explicit FolderLock(UniqueFd fd)

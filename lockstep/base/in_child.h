@@ -20,7 +20,7 @@ void leave_to_parent(T& owned) noexcept {
   static_cast<void>(new (std::nothrow) T(std::move(owned)));
 }
 
-/// A socket that forked children must not keep. Its owner closes it.
+/// A socket or a locked file that forked children must not keep. Its owner closes it.
 class NotInChild {
  public:
   explicit NotInChild(int fd);

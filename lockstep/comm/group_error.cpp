@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 
 namespace lockstep {
@@ -12,6 +13,9 @@ bool is_harmless(ErrorCode code) {
 }
 
 namespace {
+
+/// This rank's own part of the group ends only after the alarm.
+constexpr auto kAlarmLimit = 500ms;
 
 const std::string& name_of_whole(const GroupSpec& spec) {
   return spec.whole.empty() ? spec.name : spec.whole;
@@ -48,7 +52,7 @@ std::string encode_group_error(const Error& error) {
 Error agree_on_group_error(const GroupSpec& spec, const Error& error, Deadline deadline) {
   const auto swap = spec.store->compare_set(group_error_key(spec), std::nullopt,
                                             encode_group_error(error), deadline);
-  if (swap.swapped) raise_alarm(spec, deadline);
+  if (swap.swapped) raise_alarm(spec, deadline.at_most(kAlarmLimit));
   return !swap.swapped && swap.value ? decode_group_error(*swap.value) : error;
 }
 

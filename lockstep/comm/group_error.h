@@ -21,9 +21,9 @@ std::string group_error_key(const std::string& group);
 /// Exists from the moment at which a waiting rank must end its wait: see StragglerDetection.
 std::string alarm_key(const GroupSpec& spec);
 
-/// Writes `error` unless another rank was first; returns the error in the store. Ranks that wait
-/// see it within StragglerDetection::kLook, also if no connection of theirs has ended. Errors: the
-/// store's.
+/// Writes `error` unless another rank was first; returns the error in the store. Ranks in a
+/// collective over several hosts see it at their next look (StragglerDetection::alarm()), also if
+/// no connection of theirs has ended. Errors: the store's.
 Error agree_on_group_error(const GroupSpec& spec, const Error& error, Deadline deadline);
 
 /// The same, but it never fails. If the store does not answer, only this rank has the error; if the

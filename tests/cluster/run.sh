@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Real launchers, hosts and services on this machine: tests/cluster/run.sh [FOLDER...]
 #
-# Hosts are Linux namespaces; see harness/segment.sh. Past jobs are kept in a file system that ends
-# with them. Each folder of tests runs in its own segment, side by side. ONLY=regex selects tests by
+# Hosts are Linux namespaces; see harness/segment.sh. Each folder of tests runs in its own segment, side by side. ONLY=regex selects tests by
 # name, VERBOSE=1 shows their output; LOCKSTEP_BIN_DIR is the folder of the programs. Needs root:
 # sudo must work without a password. With --possible it only checks whether this system allows
 # hosts: otherwise a line gives the reason.
@@ -35,7 +34,7 @@ end_all() { [ ${#segments[@]} = 0 ] || kill -KILL "${segments[@]}" 2>/dev/null |
 trap 'end_all; exit 130' INT TERM HUP
 [ $# -gt 0 ] || set -- launchers faults training
 for folder in "$@"; do
-  setpriv --pdeathsig KILL env -i HOME=/root XDG_STATE_HOME=/srv/state PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 ONLY="${ONLY:-.}" VERBOSE="${VERBOSE:-}" LOCKSTEP_BIN_DIR="${LOCKSTEP_BIN_DIR:-}" \
+  setpriv --pdeathsig KILL env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 ONLY="${ONLY:-.}" VERBOSE="${VERBOSE:-}" LOCKSTEP_BIN_DIR="${LOCKSTEP_BIN_DIR:-}" \
     "${namespaces[@]}" bash tests/cluster/harness/segment.sh "tests/cluster/$folder"/*.sh &
   segments+=($!)
 done

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
+#include <exception>
 #include <functional>
 #include <stdexcept>
 
@@ -17,7 +19,7 @@ namespace lockstep::testing {
 class KilledParent {
  public:
   /// `own` runs in the process that is killed. It calls its argument while it holds what the child
-  /// must not keep.
+  /// must not keep. Throws std::runtime_error if it does not.
   explicit KilledParent(const std::function<void(const std::function<void()>& end)>& own) {
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0) throw std::runtime_error("pipe");
@@ -25,17 +27,29 @@ class KilledParent {
     in_.reset(ends[1]);
     const pid_t parent = ::fork();
     if (parent == 0) {
-      own([&] {
-        if (::fork() == 0) live_on(out.get());
-        ::raise(SIGKILL);
-      });
+      try {
+        own([&] { end_with_a_child(out.get()); });
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+      }
       ::_exit(1);
     }
-    ::waitpid(parent, nullptr, 0);
+    int status = 0;
+    ::waitpid(parent, &status, 0);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+      throw std::runtime_error("the parent was not killed with a child");
   }
 
  private:
-  [[noreturn]] void live_on(int out) {
+  /// The child kills: by then its handlers of fork() have run.
+  void end_with_a_child(int out) {
+    const pid_t self = ::getpid();
+    const pid_t child = ::fork();
+    if (child < 0) ::_exit(1);
+    if (child > 0) {
+      while (true) ::pause();
+    }
+    ::kill(self, SIGKILL);
     in_.reset();
     char byte = 0;
     ::_exit(::read(out, &byte, 1) == 0 ? 0 : 1);

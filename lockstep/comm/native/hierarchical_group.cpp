@@ -44,18 +44,17 @@ std::vector<std::string> endpoints_of(const GroupSpec& spec, const tcp::Receptio
 }
 
 /// See Peers::Group::why_silent.
-std::string why_silent(const GroupSpec& spec, int world_rank) {
+std::string why_silent(Store& store, int world_rank) {
   try {
     const auto limit = Deadline::after(kLifeLimit);
-    if (dead_ranks(*spec.store, {world_rank}, limit).empty()) return "";
-    if (has_left(*spec.store, world_rank, limit)) {
+    if (dead_ranks(store, {world_rank}, limit).empty()) return "";
+    if (has_left(store, world_rank, limit)) {
       return fmt::format("rank {} left: it had ended all its process groups in good order",
                          world_rank);
     }
     return fmt::format("rank {} {}", world_rank, kDied);
   } catch (const Error& error) {
-    log_debug(fmt::format("{}: whether rank {} lives is unknown: {}", spec.rank_name(spec.rank),
-                          world_rank, error.what()));
+    log_debug(fmt::format("whether rank {} lives is unknown: {}", world_rank, error.what()));
     return "";
   }
 }
@@ -85,7 +84,7 @@ std::unique_ptr<GroupImpl> make(const GroupSpec& spec, const HierarchicalPlan& p
     group.secret = spec.secret;
     group.rank = spec.rank;
     group.world_ranks = spec.world_ranks;
-    group.why_silent = [spec](int world_rank) { return why_silent(spec, world_rank); };
+    group.why_silent = [store = spec.store](int rank) { return why_silent(*store, rank); };
     group.endpoints = endpoints_of(spec, *group.reception, deadline);
     group.name = pipes_name;
     for_pipes = std::make_unique<tcp::Peers>(group);

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/group_error.h"
 
@@ -68,6 +69,7 @@ bool StragglerDetection::has_begun() {
 }
 
 Error StragglerDetection::name_the_late(const Error& error, const std::vector<int>& awaited) {
+  if (is_told_within(0ms)) return error;  // another rank has ended the group, and raised the alarm
   Store& store = *spec_.store;
   const auto text = std::string(error.what()).substr(0, kMostText);
   store.set(waited_ + std::to_string(spec_.rank), encode_ranks(awaited) + kBeforeText + text,

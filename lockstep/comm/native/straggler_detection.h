@@ -4,8 +4,8 @@
 // The rank that a rank waits for may itself wait. So the first rank that times out begins the
 // detection in the group's store. It writes the ranks for which it waits. So does every waiting
 // rank as soon as it sees that. A rank that has not written after a moment does not wait: it is
-// late. A rank that writes the group's error raises the same alarm, so nobody waits in a group that
-// has ended.
+// late. A rank that writes the group's error raises the same alarm, so no rank waits in a
+// collective of a group that has ended.
 //
 //   waiting --time is over--------------> writes awaited ranks --group error there-> ends with it
 //   waiting --alarm(): another began it-> writes awaited ranks --kGrace is over----> names the late

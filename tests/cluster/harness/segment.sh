@@ -18,6 +18,9 @@ prepare() {
   mount --make-rprivate /
   mount -t tmpfs -o mode=755 tmpfs "$SHARED"
   mkdir -p "$SHARED"/{root,etc,hosts,log,runs}
+  # Past jobs are remembered in a file system that ends with the segment.
+  mkdir -p /root/.local/state
+  mount -t tmpfs -o mode=700 tmpfs /root/.local/state
   mount --bind "$ROOT" "$SHARED/root"
   # From here on only this path of the checkout is used: its own may have spaces, or be hidden by a
   # mount.

@@ -87,22 +87,23 @@ bool dies_first(Fate fate) {
   return fate == Fate::kDiesFirst || fate == Fate::kDiesFirstWithItsPortHeld;
 }
 
-bool listens(int fd) {
-  int value = 0;
-  socklen_t size = sizeof value;
-  return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value != 0;
-}
-
 /// Another process keeps this one's listening sockets open and accepts nobody. fork() would close
-/// them there.
+/// them there. Plain system calls: a sanitizer's lock may be held for ever in the copy.
 void hold_port(int size, Board& board) {
   constexpr int kManyDescriptors = 1024;
-  if (::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) != 0) return;
+  const auto copy = ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+  require(copy >= 0, "clone");
+  if (copy > 0) return;
   for (int fd = 0; fd < kManyDescriptors; ++fd) {
-    if (!listens(fd)) ::close(fd);
+    int listens = 0;
+    socklen_t size_of_it = sizeof listens;
+    ::syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size_of_it);
+    if (listens == 0) ::syscall(SYS_close, fd);
   }
-  for (int slept = 0; board.over < size - 1 && slept < 60'000; ++slept) ::usleep(1000);
-  ::_exit(0);
+  const timespec pause{0, 1'000'000};
+  for (int slept = 0; board.over < size - 1 && slept < 60'000; ++slept)
+    ::syscall(SYS_nanosleep, &pause, nullptr);
+  ::syscall(SYS_exit_group, 0);
 }
 
 void meet_its_fate(const World& world, const Case& one, ProcessGroup part, Board& board) {

@@ -27,7 +27,8 @@ namespace lockstep::tcp {
 namespace {
 
 constexpr auto kLookPause = 100ms;
-/// Keeps the questions of all ranks together to some 4,000 per second.
+/// Keeps these questions of all ranks together to some 4,000 per second; in a collective the
+/// alarm adds as many.
 constexpr auto kLookPausePerRank = std::chrono::microseconds(250);
 
 void set_option(int fd, int level, int option, int value) {
@@ -101,6 +102,18 @@ UniqueFd connect_in_time(const Endpoint& endpoint, Deadline deadline, const Look
   }
 }
 
+/// Of a failed connection, for a group that cannot do without it.
+ErrorCode code_of(const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::kUnavailable:  // a server that is ending closes what it has accepted
+      return ErrorCode::kPeerLost;
+    case ErrorCode::kInvalidArgument:  // a stranger, whose connections are encrypted
+      return ErrorCode::kMismatch;
+    default:
+      return error.code();
+  }
+}
+
 }  // namespace
 
 /// `look`, and whether the peer will answer at all.
@@ -110,9 +123,12 @@ Look Peers::watching(int peer, const Look& look) const {
   return [this, peer, &look, pause, next = Deadline::after(pause)]() mutable {
     if (look) look();
     if (!group_.why_silent || !next.passed()) return;
+    const auto start = Deadline::Clock::now();
     const auto why = group_.why_silent(named(peer));
     if (!why.empty()) throw Error(ErrorCode::kPeerLost, why);
-    next = Deadline::after(pause);
+    // A store that hangs holds up the connection for a tenth of the time.
+    const std::chrono::nanoseconds took = Deadline::Clock::now() - start;
+    next = Deadline::after(std::max<std::chrono::nanoseconds>(pause, 10 * took));
   };
 }
 
@@ -122,10 +138,13 @@ UniqueFd Peers::connect(int peer, Deadline deadline, const Look& given) const {
   const auto name = fmt::format("rank {} at {}", named(peer), to_string(endpoint));
   try {
     UniqueFd fd = connect_in_time(endpoint, deadline, look);
-    // The server speaks first: from then on it is not frozen, and the rest takes no time.
+    // The server speaks first. With its whole hello it is no stranger and not frozen, and the rest
+    // takes no time.
+    set_option(fd.get(), SOL_SOCKET, SO_RCVLOWAT, sizeof(Hello));
     if (!await_readable(fd.get(), deadline, look)) {
       throw Error(ErrorCode::kTimeout, name + " does not answer");
     }
+    set_option(fd.get(), SOL_SOCKET, SO_RCVLOWAT, 1);
     authenticate_client(fd.get(), group_.secret, kPurpose, deadline);
     const Greeting greeting{digest_, named(group_.rank), named(peer)};
     int32_t answer = -1;
@@ -137,12 +156,11 @@ UniqueFd Peers::connect(int peer, Deadline deadline, const Look& given) const {
     tune_socket(fd.get());
     return fd;
   } catch (const Error& error) {
+    const auto code = code_of(error);
     // A program that is none of this job's may have a dead peer's port by now.
-    const bool is_stranger = error.code() == ErrorCode::kMismatch && group_.why_silent;
+    const bool is_stranger = code == ErrorCode::kMismatch && group_.why_silent;
     const auto why = is_stranger ? group_.why_silent(named(peer)) : "";
-    // A server that is ending closes the connections that it has accepted.
-    const bool ended = error.code() == ErrorCode::kUnavailable || !why.empty();
-    throw Error(ended ? ErrorCode::kPeerLost : error.code(),
+    throw Error(why.empty() ? code : ErrorCode::kPeerLost,
                 fmt::format("rank {} connecting to rank {}: {}", named(group_.rank), named(peer),
                             why.empty() ? error.what() : why));
   }

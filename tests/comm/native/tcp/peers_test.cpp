@@ -266,6 +266,32 @@ TEST(Peers, WhoDiedIsLostAlthoughAStrangerAnswersAtItsPort) {
   EXPECT_STREQ(error.what(), "rank 7 connecting to rank 4: rank 4 died");
 }
 
+/// Other servers greet first, too: with a line, or with a hello of encrypted connections.
+TEST(Peers, WhoDiedIsLostAlthoughAServerOfAnotherKindGreetsAtItsPort) {
+  const UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  Peers::Group group{std::make_shared<Reception>(7, "127.0.0.1", ""),
+                     "g",
+                     "",
+                     1,
+                     {4, 7},
+                     {to_string(Endpoint{"127.0.0.1", local_port(listener.get())}), ""}};
+  const Hello encrypted = make_hello(Wire::kTls);
+  const std::string_view hello(reinterpret_cast<const char*>(&encrypted), sizeof encrypted);
+  for (const std::string_view greeting : {std::string_view("220 ready\r\n"), hello}) {
+    std::thread server([&] {
+      const UniqueFd client = tcp_accept(listener.get(), Deadline::after(30s));
+      send_all(client.get(), greeting.data(), greeting.size(), Deadline::after(5s), "client");
+      char byte = 0;
+      while (::recv(client.get(), &byte, 1, 0) > 0) continue;  // until it has given up
+    });
+    group.why_silent = [](int /*rank*/) { return "rank 4 died"; };
+    const auto error = error_of([&] { Peers(group).connect(0, Deadline::after(60s)); });
+    EXPECT_EQ(error.code(), ErrorCode::kPeerLost);
+    EXPECT_STREQ(error.what(), "rank 7 connecting to rank 4: rank 4 died");
+    server.join();
+  }
+}
+
 /// CPU time of this thread.
 double busy_seconds() {
   timespec time{};
