@@ -13,9 +13,20 @@
 namespace lockstep {
 namespace {
 
-/// In equal micro-steps.
+/// The least number of equal micro-steps of a part; 0: none will do. The search ends at twice the
+/// unequal ones, and before single samples: a prime number of samples would else end there.
+int64_t equal_micro_steps(int64_t samples, int64_t most) {
+  const int64_t least = divide_up(samples, most);
+  if (samples <= 0) return 0;
+  if (samples % least == 0) return least;
+  for (int64_t count = least + 1; count <= 2 * least && 2 * count <= samples; ++count) {
+    if (samples % count == 0) return count;
+  }
+  return 0;
+}
+
 bool is_share(int64_t samples, int64_t most) {
-  return samples > 0 && samples % divide_up(samples, most) == 0;
+  return equal_micro_steps(samples, most) > 0;
 }
 
 const char* kind_of_parts(const Config& config) {
@@ -58,9 +69,9 @@ int64_t other_parts(int64_t batch, int64_t parts, int64_t most, int step) {
 }  // namespace
 
 std::optional<BatchShare> share_batch(int64_t batch, int parts, int64_t most) {
-  if (batch % parts != 0 || !is_share(batch / parts, most)) return std::nullopt;
   const int64_t samples = batch / parts;
-  const int64_t accumulation = divide_up(samples, most);
+  const int64_t accumulation = equal_micro_steps(samples, most);
+  if (batch % parts != 0 || accumulation == 0) return std::nullopt;
   return BatchShare{samples / accumulation, accumulation};
 }
 
@@ -76,6 +87,12 @@ int64_t shared_batch_above(int64_t batch, int parts, int64_t most) {
   return samples * parts;
 }
 
+int64_t nearest_shared_batch(int64_t batch, int parts, int64_t most) {
+  const int64_t below = shared_batch_below(batch, parts, most);
+  const int64_t above = shared_batch_above(batch, parts, most);
+  return below > 0 && batch - below <= above - batch ? below : above;
+}
+
 std::string share_global_batch(Config& config, const World& world) {
   const int64_t batch = config.parallel.global_batch;
   if (batch == 0) return "";
@@ -85,8 +102,7 @@ std::string share_global_batch(Config& config, const World& world) {
   std::string note;
   if (!share && world.generation == 1) refuse_batch(config, parts);
   if (!share) {
-    const int64_t below = shared_batch_below(batch, parts, most);
-    const int64_t nearest = below > 0 ? below : shared_batch_above(batch, parts, most);
+    const int64_t nearest = nearest_shared_batch(batch, parts, most);
     share = share_batch(nearest, parts, most);
     note = fmt::format(
         "parallel.global_batch: {} cannot share {} samples equally. Hosts joined or left: until "

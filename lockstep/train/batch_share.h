@@ -20,14 +20,17 @@ struct BatchShare {
   bool operator==(const BatchShare&) const = default;
 };
 
-/// Shares `batch` samples among `parts`, in as few micro-steps of up to `most` samples as can be.
-/// Nothing if parts or micro-steps cannot be equal.
+/// Shares `batch` samples among `parts`, in as few equal micro-steps of up to `most` samples as can
+/// be. Nothing if the parts cannot be equal. Nothing if equal micro-steps are more than twice as
+/// many as unequal ones would be, or have a single sample where `most` is larger.
 std::optional<BatchShare> share_batch(int64_t batch, int parts, int64_t most);
 
 /// The nearest global batch, not above or not below `batch`, that can be shared; below it 0 if
 /// there is none.
 int64_t shared_batch_below(int64_t batch, int parts, int64_t most);
 int64_t shared_batch_above(int64_t batch, int parts, int64_t most);
+/// The nearer of the two; the lower one if they are equally near.
+int64_t nearest_shared_batch(int64_t batch, int parts, int64_t most);
 
 /// Sets the loader's batch and the accumulation of `config` for this world; without
 /// parallel.global_batch it has no effect. In a later generation the number of ranks may have

@@ -17,8 +17,9 @@ namespace lockstep {
 /// so that the first few thousand steps forget the start quickly. Values of a frozen parameter or a
 /// buffer that equal their average leave it as it is, to the bit. (d and 1 - d are rounded, so the
 /// formula would not.) Like MindOCR, the trainer updates after every micro-step that was not
-/// dropped. With parallel.virtual_ranks, batch norm's statistics change with the optimizer step
-/// alone. The micro-steps before it average unchanged statistics.
+/// dropped; with parallel.global_batch after every optimizer step, so that the average does not
+/// depend on the number of ranks. With parallel.virtual_ranks, batch norm's statistics change with
+/// the optimizer step alone. The micro-steps before it average unchanged statistics.
 ///
 /// All ranks have equal weights and so equal averages. The averages of batch norm's statistics must
 /// be made equal before an evaluation, as those of the network.

@@ -124,8 +124,22 @@ int64_t more_padding(int64_t whole, int64_t rest, const LoaderConfig& loader) {
   return rest % loader.batch_size == 1 && whole % loader.batch_size != 1 ? 1 : 0;
 }
 
+namespace {
+
+/// The steps of this run up to the position of `state`, rounded down; dropped ones included.
+int64_t steps_so_far(const TrainingState& state, const EpochShape& shape) {
+  const int64_t whole = state.epoch * shape.steps_per_epoch;
+  if (!state.dealt_anew) return whole + state.batch_in_epoch;
+  const int64_t used =
+      shape.steps_per_epoch * state.epoch_samples / std::max<int64_t>(1, shape.dataset_size);
+  return whole + std::min(used, state.batch_in_epoch);
+}
+
+}  // namespace
+
 bool recount(TrainingState& state, const EpochShape& shape) {
   const int64_t batch = state.epoch_samples > 0 ? shape.steps_per_epoch - shape.steps_left : 0;
+  const int64_t before = state.schedule_step + state.dropped_batches;
   const bool changes = batch != state.batch_in_epoch || shape.virtual_ranks != state.virtual_ranks;
   state.dealt_anew = state.epoch_samples > 0 && (state.dealt_anew || changes);
   if (batch != state.batch_in_epoch) {
@@ -134,13 +148,13 @@ bool recount(TrainingState& state, const EpochShape& shape) {
     state.epoch_loss = mean * static_cast<double>(batch);
     state.batch_in_epoch = batch;
   }
-  if (shape.virtual_ranks != state.virtual_ranks) {
+  state.virtual_ranks = shape.virtual_ranks;
+  const int64_t now = state.epoch * shape.steps_per_epoch + state.batch_in_epoch;
+  if (before > 0 && (changes || now != before)) {
     state.dropped_batches =
-        state.dropped_batches * state.virtual_ranks / shape.virtual_ranks;  // never back
-    state.virtual_ranks = shape.virtual_ranks;
+        state.dropped_batches * steps_so_far(state, shape) / before;  // down: never back
   }
-  state.schedule_step =
-      state.epoch * shape.steps_per_epoch + state.batch_in_epoch - state.dropped_batches;
+  state.schedule_step = now - state.dropped_batches;
   return changes;
 }
 

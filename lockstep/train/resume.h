@@ -74,6 +74,7 @@ struct EpochShape {
   int virtual_ranks = 1;        ///< Of this run; equals the ranks without parallel.virtual_ranks.
   int64_t steps_per_epoch = 0;  ///< Micro-steps of a whole epoch.
   int64_t steps_left = 0;       ///< Of the epoch in `state`, with the rest dealt anew.
+  int64_t dataset_size = 0;     ///< Samples of a whole epoch.
 };
 /// Samples of padding that each virtual rank gets behind the `rest` of an epoch that was dealt
 /// anew. It is 1 if the last batch would have a single sample, which batch norm rejects. It is 0
@@ -81,8 +82,9 @@ struct EpochShape {
 int64_t more_padding(int64_t whole, int64_t rest, const LoaderConfig& loader);
 
 /// Converts `state` to this run's steps. The rest of the epoch is its last `steps_left` steps, so
-/// every epoch ends at a multiple of steps_per_epoch. The state of a run of the same shape stays as
-/// it is, bit for bit. Returns whether anything changed.
+/// every epoch ends at a multiple of steps_per_epoch. Dropped steps keep their share of the steps
+/// so far, whether ranks or batches changed. The state of a run of the same shape stays as it is,
+/// bit for bit. Returns whether anything changed.
 bool recount(TrainingState& state, const EpochShape& shape);
 
 /// The position of the current micro-step in the learning-rate schedule, in steps of this run: the

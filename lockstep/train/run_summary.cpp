@@ -10,6 +10,7 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/virtual_ranks.h"
+#include "lockstep/train/rank_change.h"
 
 namespace lockstep {
 namespace {
@@ -63,14 +64,21 @@ int64_t optimizer_steps_of(int64_t steps, const TrainSection& train) {
   return divide_up(steps, train.gradient_accumulation_steps);
 }
 
+int64_t micro_steps_of(int64_t batches, int64_t samples, const Config& config, int parts) {
+  const auto& train = config.train;
+  if (config.parallel.global_batch == 0 || !train.loader.drop_remainder) return batches;
+  return samples / global_batch(train, parts) * train.gradient_accumulation_steps;
+}
+
 RunSummary complete_summary(RunSummary summary, const Config& config, int optimizer_copies,
                             int64_t image_elements) {
   const auto& loader = config.train.loader;
   const int64_t most_virtual_ranks = divide_up(summary.num_virtual_ranks, summary.num_ranks);
   summary.samples_a_virtual_rank = divide_up(summary.train_samples, summary.num_virtual_ranks);
   summary.samples_a_rank = summary.samples_a_virtual_rank * most_virtual_ranks;
-  summary.steps_per_epoch =
-      batches_of(summary.samples_a_virtual_rank, loader.batch_size, loader.drop_remainder);
+  summary.steps_per_epoch = micro_steps_of(
+      batches_of(summary.samples_a_virtual_rank, loader.batch_size, loader.drop_remainder),
+      summary.train_samples, config, summary.num_virtual_ranks);
   summary.optimizer_steps =
       optimizer_steps_of(summary.steps_per_epoch, config.train) * config.scheduler.num_epochs;
   if (config.train.max_steps > 0) {
@@ -92,14 +100,20 @@ RunSummary complete_summary(RunSummary summary, const Config& config, int optimi
   return summary;
 }
 
-void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, int64_t batch_size) {
+void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, const Config& config) {
   if (steps_per_epoch > 0) return;
+  if (config.parallel.global_batch > 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("an epoch has no optimizer step: the data have fewer samples than "
+                            "parallel.global_batch ({}), remainder dropped; choose a smaller one",
+                            config.parallel.global_batch));
+  }
   throw Error(
       ErrorCode::kInvalidArgument,
       fmt::format("an epoch has no batch: {} samples a virtual rank (rank, without "
                   "parallel.virtual_ranks), batches of {}, remainder dropped; choose a smaller "
                   "train.loader.batch_size",
-                  samples_a_virtual_rank, batch_size));
+                  samples_a_virtual_rank, config.train.loader.batch_size));
 }
 
 std::string precision_line(const Config& config, c10::DeviceType device) {

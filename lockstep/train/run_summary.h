@@ -35,8 +35,12 @@ RunSummary complete_summary(RunSummary summary, const Config& config, int optimi
 /// Number of optimizer steps in `steps` micro-steps of one epoch; the micro-steps left at its end
 /// make one, too.
 int64_t optimizer_steps_of(int64_t steps, const TrainSection& train);
-/// Errors: kInvalidArgument if an epoch has no batch.
-void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, int64_t batch_size);
+/// Micro-steps of an epoch, or the rest of one, of `samples` samples over all ranks, of which the
+/// batches are `batches`. With parallel.global_batch, drop_remainder drops what does not fill a
+/// whole optimizer step, so that the steps do not depend on the number of ranks.
+int64_t micro_steps_of(int64_t batches, int64_t samples, const Config& config, int parts);
+/// Errors: kInvalidArgument if an epoch has no step.
+void require_batch(int64_t steps_per_epoch, int64_t samples_a_virtual_rank, const Config& config);
 
 /// The types of the computation and the loss scale: "amp_level O1: convolutions ...". Empty for O0
 /// without a loss scaler.

@@ -93,14 +93,14 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& a
       samples_a_virtual_rank_(parts_.samplers.front().num_samples()),
       rate_factor_(rate_factor(parts_.config.parallel,
                                global_batch(parts_.config.train, virtual_ranks().total))),
-      steps_per_epoch_(parts_.loader.num_batches(samples_a_virtual_rank_ * virtual_ranks().count)) {
+      steps_per_epoch_(micro_steps(samples_a_virtual_rank_, 0)) {
   if (parts_.masters) make_masters_equal();
   if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group, inner_time_);
   if (config().system.val_while_train) {
     check_main_indicator(config().metric.main_indicator, task().metric_names());
   }
   begin_watching();
-  require_batch(steps_per_epoch_, samples_a_virtual_rank_, config().train.loader.batch_size);
+  require_batch(steps_per_epoch_, samples_a_virtual_rank_, config());
   take_up(TrainingState(state_));
   const bool watches = config().loss_scaler || config().system.drop_overflow_update;
   if (watches) {
@@ -113,6 +113,12 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& a
   together_ = Clock::now();
 }
 
+/// Of an epoch behind its first `taken` samples, which leave so many for each virtual rank.
+int64_t Trainer::micro_steps(int64_t samples_a_virtual_rank, int64_t taken) const {
+  const int64_t batches = parts_.loader.num_batches(samples_a_virtual_rank * virtual_ranks().count);
+  return micro_steps_of(batches, dataset_size() - taken, config(), virtual_ranks().total);
+}
+
 /// Converts the epoch of `saved` to this run's steps.
 void Trainer::take_up(const TrainingState& saved) {
   const auto& sampler = parts_.samplers.front();
@@ -120,9 +126,9 @@ void Trainer::take_up(const TrainingState& saved) {
   const int64_t rest = sampler.num_samples(saved.epoch_samples);
   part_.padding = more_padding(samples_a_virtual_rank_, rest, config().train.loader);
   part_.samples_a_virtual_rank = rest + part_.padding;
-  const int64_t left =
-      parts_.loader.num_batches(part_.samples_a_virtual_rank * virtual_ranks().count);
-  if (recount(state_, {virtual_ranks().total, steps_per_epoch_, left}) && saved.epoch_samples > 0) {
+  const int64_t left = micro_steps(part_.samples_a_virtual_rank, saved.epoch_samples);
+  const EpochShape shape{virtual_ranks().total, steps_per_epoch_, left, sampler.dataset_size()};
+  if (recount(state_, shape) && saved.epoch_samples > 0) {
     const char* const who = config().parallel.virtual_ranks > 0 ? "virtual rank" : "rank";
     dealing_note_ = fmt::format(
         "{} of {} samples of epoch {} were used by {}; the rest is dealt to {} in {}, and an "
@@ -243,7 +249,13 @@ std::vector<int64_t> Trainer::dealt(int64_t epoch, int64_t taken, int64_t paddin
     sampler.set_epoch(epoch);
     orders.push_back(sampler.indices(taken, padding));
   }
-  return lay_in_turn(orders, config().train.loader.batch_size);
+  auto order = lay_in_turn(orders, config().train.loader.batch_size);
+  const auto& loader = config().train.loader;
+  if (loader.drop_remainder) {
+    const int64_t steps = micro_steps(std::ssize(order) / virtual_ranks().count, taken);
+    order.resize(static_cast<size_t>(steps * loader.batch_size * virtual_ranks().count));
+  }
+  return order;
 }
 
 /// If another epoch follows, its first batches are made during the last steps of this one.

@@ -236,6 +236,7 @@ class Trainer {
   void take_up(const TrainingState& saved);
   void run_epoch();
   std::vector<int64_t> remaining_order();
+  int64_t micro_steps(int64_t samples_a_virtual_rank, int64_t taken) const;
   std::vector<int64_t> dealt(int64_t epoch, int64_t taken, int64_t padding);
   void read_ahead();
   std::optional<Batch> next_batch();

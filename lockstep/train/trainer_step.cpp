@@ -105,7 +105,9 @@ StepReport Trainer::take_step(const std::vector<Batch>& batches) {
   }
   if (slot.last && dropped) drop_update(slot);
   if (slot.last) end_step(overflow, report.loss);
-  if (parts_.ema && !dropped) {
+  // With parallel.global_batch the number of micro-steps depends on that of the ranks.
+  const bool averages = slot.last || config().parallel.global_batch == 0;
+  if (parts_.ema && averages && !dropped) {
     if (parts_.masters) parts_.masters->collect_buffers();
     parts_.ema->update();
   }

@@ -9,6 +9,7 @@
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/run_summary.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -202,6 +203,28 @@ TEST(RunSummary, Arithmetic) {
   EXPECT_EQ(summary.steps_per_epoch, 2);
   EXPECT_EQ(summary.optimizer_steps, 3);
   EXPECT_NE(describe(summary, config).find("optimizer 4.0 MiB"), std::string::npos);
+}
+
+// 1000 samples have three steps of 256, on eight ranks as on one.
+TEST(RunSummary, OfAGlobalBatchHasWholeOptimizerSteps) {
+  Config config;
+  config.scheduler.num_epochs = 1;
+  config.train.loader = {.batch_size = 32, .drop_remainder = true};
+  config.parallel.global_batch = 256;
+  RunSummary summary;
+  summary.train_samples = 1000;
+  for (const int ranks : {1, 8}) {
+    summary.num_ranks = summary.num_virtual_ranks = ranks;
+    config.train.gradient_accumulation_steps = 8 / ranks;
+    summary = complete_summary(summary, config, 1, 48);
+    EXPECT_EQ(summary.steps_per_epoch, 24 / ranks);
+    EXPECT_EQ(summary.optimizer_steps, 3);
+  }
+  config.train.loader.drop_remainder = false;
+  EXPECT_EQ(complete_summary(summary, config, 1, 48).optimizer_steps, 4);
+  EXPECT_NE(std::string(error_of([&] { require_batch(0, 125, config); }).what())
+                .find("fewer samples than parallel.global_batch (256)"),
+            std::string::npos);
 }
 
 // Weights of 2 bytes and float32 masters; gradients of 2 bytes for each sum of virtual ranks, and

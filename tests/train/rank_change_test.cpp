@@ -96,7 +96,7 @@ TEST(RankChange, WithAFileItNamesItsNumbers) {
             "  Each rank does the work of 2 or 3: a step takes some 3 times as long.\n"
             "  Global batch 256, steps and learning rate stay as they are.\n"
             "  So do the bits, if that run had parallel.threads=1.\n"
-            "Same batch, by accumulation: -o parallel.global_batch=252 or 261 (3 ranks cannot "
+            "Same batch, by accumulation: -o parallel.global_batch=255 or 261 (3 ranks cannot "
             "share 256 equally)\n"
             "  Each rank takes 2.67 times as many samples: a step takes some 2.67 times as long.\n"
             "  Steps and learning rate stay as they are. The bits do not.\n"

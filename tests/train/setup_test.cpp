@@ -118,7 +118,7 @@ std::vector<double> positions_of(const std::vector<std::pair<int, int>>& ranks_a
   for (const auto& [ranks, steps] : ranks_and_steps) {
     const int64_t all = batch * ranks;  // of a step
     const int64_t whole = batches(samples, all);
-    recount(state, {ranks, whole, batches(samples - state.epoch_samples, all)});
+    recount(state, {ranks, whole, batches(samples - state.epoch_samples, all), samples});
     for (int step = 0; step < steps; ++step) {
       if (state.batch_in_epoch == whole) {
         ++state.epoch;
@@ -156,12 +156,45 @@ TEST(SchedulePosition, IsTheStepWhereNothingChanged) {
   state.batch_in_epoch = 4;
   state.epoch_samples = 12;
   EXPECT_EQ(schedule_position(state, 5, 17), 19);
-  EXPECT_FALSE(recount(state, {1, 5, 1}));
+  EXPECT_FALSE(recount(state, {1, 5, 1, 17}));
   EXPECT_FALSE(state.dealt_anew);
   EXPECT_EQ(schedule_position(state, 5, 17), 19);
-  EXPECT_TRUE(recount(state, {2, 3, 1}));
+  EXPECT_TRUE(recount(state, {2, 3, 1, 17}));
   EXPECT_TRUE(state.dealt_anew);
   EXPECT_DOUBLE_EQ(schedule_position(state, 3, 17), (3 + 12.0 / 17) * 3);
+}
+
+/// After 20 steps of 16 virtual ranks, two epochs, of which 4 were dropped.
+TrainingState with_drops() {
+  TrainingState state;
+  state.epoch = 2;
+  state.virtual_ranks = 16;
+  state.dropped_batches = 4;
+  state.schedule_step = 16;
+  return state;
+}
+
+// 16 x 16 samples are as many as 8 x 32. Batches may change alone, too.
+TEST(SchedulePosition, DroppedStepsKeepTheirShareOfTheSteps) {
+  const auto dropped = [](const EpochShape& shape) {
+    auto state = with_drops();
+    recount(state, shape);
+    EXPECT_EQ(state.schedule_step, 2 * shape.steps_per_epoch - state.dropped_batches);
+    return state.dropped_batches;
+  };
+  EXPECT_EQ(dropped({16, 10, 10, 2560}), 4);
+  EXPECT_EQ(dropped({8, 10, 10, 2560}), 4);
+  EXPECT_EQ(dropped({8, 20, 20, 2560}), 8);
+  EXPECT_EQ(dropped({16, 5, 5, 2560}), 2);
+}
+
+// All 5 steps of one rank were dropped. Their samples are 1.25 of the 6 steps of four.
+TEST(SchedulePosition, IsNeverBelow0) {
+  TrainingState state;
+  state.batch_in_epoch = state.epoch_samples = state.dropped_batches = 5;
+  EXPECT_TRUE(recount(state, {4, 6, 4, 24}));
+  EXPECT_EQ(state.dropped_batches, 1);
+  EXPECT_DOUBLE_EQ(schedule_position(state, 6, 24), 0.25);
 }
 
 /// Ends the process by `second` after SIGTERM or SIGINT, `pause` later; returns its status.
