@@ -139,10 +139,11 @@ class TrainingStep {
   /// noise drawn in it does not depend on the number of ranks.
   ///
   /// The loss of a later call may depend on the weights after an earlier one. So a loss is examined
-  /// in its own call, and an earlier call's update stays. A loss that is not finite on any rank
-  /// ends the run on all of them, before its gradients reach the weights. The weights in memory are
-  /// then those between two calls, the same on all ranks. No checkpoint is made of them: a run that
-  /// resumes begins this step, or an earlier one, anew.
+  /// in its own call, and an earlier call's update stays. Unless such updates are left out (see
+  /// below), a loss that is not finite on any rank ends the run on all of them. This is before its
+  /// gradients reach the weights. The weights in memory are then those between two calls, the same
+  /// on all ranks. No checkpoint is made of them: a run that resumes begins this step, or an
+  /// earlier one, anew.
   ///
   /// With system.amp_level O1 `loss` computes under autocast, as Lightning's training_step does;
   /// backward() runs outside of it. O2 and O3 are refused: they cast the weights, so `loss` would
@@ -164,7 +165,8 @@ class TrainingStep {
   /// and the log have one report for all N.
   ///
   /// Errors: kInvalidArgument for another name, or another result of `loss`; kDiverged, which names
-  /// the part and the ranks.
+  /// the part, and of a loss the ranks. If such updates are left out, too many steps in a row with
+  /// one end the run with kDiverged; it names their parts.
   virtual void optimize(const std::string& part, const Loss& loss) = 0;
 };
 

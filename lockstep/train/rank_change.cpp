@@ -61,26 +61,24 @@ std::string same_run(const RankChange& change, const Before& run) {
   return text;
 }
 
-/// The settings for the same global batch, with the nearest numbers where it cannot be shared.
+/// The settings for the same global batch, or the nearest one that can be shared.
 std::string options_of_batch(const RankChange& change, const Before& run, const Config& config) {
   const int64_t most = config.train.loader.batch_size;
   const bool can = share_batch(run.batch, change.to, most).has_value();
   if (can && config.parallel.global_batch > 0 && !run.is_virtual)
     return "the configuration as it is";
-  std::string text = "-o parallel.global_batch=";
-  if (can) {
-    text += std::to_string(run.batch);
-  } else {
-    const int64_t below = shared_batch_below(run.batch, change.to, most);
-    const int64_t above = shared_batch_above(run.batch, change.to, most);
-    text += below > 0 ? fmt::format("{} or {}", below, above) : std::to_string(above);
-  }
+  const int64_t nearest = nearest_shared_batch(run.batch, change.to, most);
+  std::string text = fmt::format("-o parallel.global_batch={}", nearest);
   if (run.is_virtual) text += " parallel.virtual_ranks=0";
   if (config.train.gradient_accumulation_steps > 1) {
     text += " train.gradient_accumulation_steps=1";
   }
   if (!can) {
-    text += fmt::format(" ({} cannot share {} equally)", counted(change.to, "rank"), run.batch);
+    const int64_t below = shared_batch_below(run.batch, change.to, most);
+    const int64_t other = nearest == below ? shared_batch_above(run.batch, change.to, most) : below;
+    text += fmt::format(" ({}{} cannot share {} equally)",
+                        other > 0 ? fmt::format("or {}: ", other) : "", counted(change.to, "rank"),
+                        run.batch);
   }
   return text;
 }
@@ -95,6 +93,15 @@ std::string same_batch(const RankChange& change, const Before& run, const Config
              : "-o parallel.global_batch=N, the batch of all ranks of that run");
 }
 
+/// A micro-step of batch_size samples takes as long as a step before if that had as many.
+std::string duration_of_step(const Before& run, const Config* config) {
+  if (config != nullptr && config->parallel.global_batch > 0) {
+    const int64_t most = config->train.loader.batch_size;
+    if (share_batch(run.batch, run.parts, most) != BatchShare{most, 1}) return "";
+  }
+  return fmt::format(", each as long as {}", run.is_virtual ? "one of a virtual rank" : "before");
+}
+
 std::string other_run(const RankChange& change, const Before& run, const Config* config) {
   const int64_t batch = config ? global_batch(config->train, change.to) : 0;
   const double share = config ? static_cast<double>(batch) / static_cast<double>(run.batch)
@@ -102,7 +109,7 @@ std::string other_run(const RankChange& change, const Before& run, const Config*
   const bool is_shared = config != nullptr && config->parallel.global_batch > 0;
   const std::string leave = fmt::format("{}{}", run.is_virtual ? " parallel.virtual_ranks=0" : "",
                                         is_shared ? " parallel.global_batch=0" : "");
-  const char* const kind = change.to < run.parts ? "Smaller" : "Larger";
+  const char* const kind = share < 1 ? "Smaller" : share > 1 ? "Larger" : "Another";
   std::string text = fmt::format("{} run, by rule: ", kind);
   if (config == nullptr) {
     text += fmt::format("scheduler.lr times {} (linear) or {} (square root)\n", number(share),
@@ -116,10 +123,9 @@ std::string other_run(const RankChange& change, const Before& run, const Config*
                         number(config->scheduler.lr * share),
                         number(config->scheduler.lr * std::sqrt(share)), leave);
   }
-  text +=
-      fmt::format("  Global batch {}: {:.4g} times as many steps an epoch, each as long as {}.\n",
-                  config ? std::to_string(batch) : fmt::format("times {}", number(share)),
-                  1 / share, run.is_virtual ? "one of a virtual rank" : "before");
+  text += fmt::format("  Global batch {}: {:.4g} times as many steps an epoch{}.\n",
+                      config ? std::to_string(batch) : fmt::format("times {}", number(share)),
+                      1 / share, duration_of_step(run, config));
   if (config != nullptr && config->parallel.scale_rate == RateScale::kNone) {
     text += fmt::format(
         "  For any number of ranks: -o parallel.scale_rate=linear "

@@ -279,9 +279,9 @@ class Trainer {
   void keep_buffers(const AccumulationSlot& slot);
   std::optional<double> update(double lr);
   void count_update();
-  void count_overflow(bool overflow);
+  void count_overflow(bool overflow, const std::vector<std::string>& parts);
   void drop_update(const AccumulationSlot& slot);
-  void end_step(bool overflow, double loss);
+  void end_step(bool overflow, const StepReport& report);
   double loss_scale() const { return state_.loss_scale ? state_.loss_scale->scale : 1; }
 
   TrainerParts parts_;
@@ -329,6 +329,7 @@ class Trainer {
   std::vector<at::Tensor> buffers_;         // before that step; kept if it may be dropped
   bool bad_loss_ = false;                   // in that step
   int drops_in_a_row_ = 0;
+  std::vector<std::string> parts_in_a_row_;         // of several optimizers: those of these drops
   std::chrono::steady_clock::time_point together_;  // last time that all ranks met, in agree()
   /// Time so far in collectives that are in no StepTimings: those of synchronised batch norm, and
   /// of losses before an update.

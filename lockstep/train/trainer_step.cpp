@@ -11,6 +11,7 @@
 #include "lockstep/amp/gradients.h"
 #include "lockstep/autocast.h"
 #include "lockstep/error.h"
+#include "lockstep/parallel/module_state.h"
 #include "lockstep/progress.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"
@@ -104,7 +105,7 @@ StepReport Trainer::take_step(const std::vector<Batch>& batches) {
     count_update();
   }
   if (slot.last && dropped) drop_update(slot);
-  if (slot.last) end_step(overflow, report.loss);
+  if (slot.last) end_step(overflow, report);
   // With parallel.global_batch the number of micro-steps depends on that of the ranks.
   const bool averages = slot.last || config().parallel.global_batch == 0;
   if (parts_.ema && averages && !dropped) {
@@ -214,14 +215,20 @@ void Trainer::count_update() {
 
 /// Of an optimizer step, or with several optimizers of any update in it: a part that never trains
 /// has diverged too.
-void Trainer::count_overflow(bool overflow) {
+void Trainer::count_overflow(bool overflow, const std::vector<std::string>& parts) {
   drops_in_a_row_ = overflow ? drops_in_a_row_ + 1 : 0;
+  auto& all = parts_in_a_row_;
+  if (!overflow) all.clear();
+  for (const auto& part : parts) {
+    if (std::find(all.begin(), all.end(), part) == all.end()) all.push_back(part);
+  }
   if (drops_in_a_row_ < kMaxDropsInARow) return;
   throw Error(
       ErrorCode::kDiverged,
-      fmt::format("epoch: {} step: {}. Loss or gradients overflowed in {} optimizer steps "
+      fmt::format("epoch: {} step: {}. Loss or gradients{} overflowed in {} optimizer steps "
                   "in a row, the loss scale is {}. Try a smaller scheduler.lr",
-                  state_.epoch + 1, state_.batch_in_epoch + 1, kMaxDropsInARow, loss_scale()));
+                  state_.epoch + 1, state_.batch_in_epoch + 1,
+                  all.empty() ? "" : " of " + name_list(all), kMaxDropsInARow, loss_scale()));
 }
 
 void Trainer::report_overflow(const std::string& part) const {
@@ -243,14 +250,14 @@ void Trainer::drop_update(const AccumulationSlot& slot) {
   state_.schedule_step -= slot.size;
 }
 
-void Trainer::end_step(bool overflow, double loss) {
+void Trainer::end_step(bool overflow, const StepReport& report) {
   bad_loss_ = false;
-  count_overflow(overflow);
+  count_overflow(overflow, report.skipped);
   zero_grad();
   const std::string note = waits_note();
   report_step({.step = state_.step,
                .total = total_steps_,
-               .loss = loss,
+               .loss = report.loss,
                .note = note,
                .epoch = static_cast<int32_t>(state_.epoch + 1),
                .num_epochs = static_cast<int32_t>(config().scheduler.num_epochs)});

@@ -338,6 +338,18 @@ TEST(ManualSteps, WithoutDroppingAnOverflowEndsTheRun) {
   }
 }
 
+TEST(ManualSteps, TheEndAfterTooManyNamesTheirPart) {
+  auto config = scaled_pair();
+  config.parallel.virtual_ranks = 0;
+  config.scheduler.num_epochs = 60;
+  for (const auto& run : run_pair(2, config, overflow_on_one_rank)) {
+    EXPECT_NE(run.error.find("Loss or gradients of 'judge' overflowed in 100 optimizer steps in a "
+                             "row"),
+              std::string::npos)
+        << run.error;
+  }
+}
+
 TEST(ManualSteps, ALineNamesWhatIsLeftOut) {
   StepReport report{.steps_per_epoch = 9, .updated = true};
   report.skipped = {"judge"};
@@ -345,6 +357,9 @@ TEST(ManualSteps, ALineNamesWhatIsLeftOut) {
   EXPECT_EQ(dropped_line(report, 4),
             "epoch: [1/4] step: [1/9], gradients of 'judge' overflowed, update dropped (1 so far), "
             "loss scale: 256.0");
+  report.skipped = {"judge", "maker"};
+  EXPECT_NE(dropped_line(report, 4).find("loss or gradients of 'judge', 'maker' are not finite"),
+            std::string::npos);
 }
 
 TEST(ManualSteps, AverageBothNetworksWithoutACopy) {

@@ -96,7 +96,7 @@ TEST(RankChange, WithAFileItNamesItsNumbers) {
             "  Each rank does the work of 2 or 3: a step takes some 3 times as long.\n"
             "  Global batch 256, steps and learning rate stay as they are.\n"
             "  So do the bits, if that run had parallel.threads=1.\n"
-            "Same batch, by accumulation: -o parallel.global_batch=255 or 261 (3 ranks cannot "
+            "Same batch, by accumulation: -o parallel.global_batch=255 (or 261: 3 ranks cannot "
             "share 256 equally)\n"
             "  Each rank takes 2.67 times as many samples: a step takes some 2.67 times as long.\n"
             "  Steps and learning rate stay as they are. The bits do not.\n"
@@ -121,12 +121,29 @@ TEST(RankChange, KnowsAGlobalBatch) {
   tells(
       "-o scheduler.lr=0.025 (linear; 0.05 by square root) parallel.global_batch=0\n"
       "  Global batch 64: 4 times as many steps");
+  tells("as many steps an epoch, each as long as before.\n");
   config.parallel.scale_rate = RateScale::kLinear;
   config.parallel.reference_batch = 256;
   tells("-o parallel.global_batch=0; its scale_rate makes the learning rate 0.025\n");
   config.parallel.virtual_ranks = 8;
   tells("-o parallel.global_batch=256 parallel.virtual_ranks=0\n");
   tells("-o parallel.virtual_ranks=0 parallel.global_batch=0; its");
+}
+
+// Eight ranks had 32 samples each, and six have 64.
+TEST(RankChange, OfFewerRanksMayHaveALargerBatch) {
+  auto config = config_of_batches(64);
+  config.parallel.global_batch = 256;
+  const auto text = describe_rank_change({8, 6}, &config);
+  EXPECT_NE(text.find("-o parallel.global_batch=258 (or 252: 6 ranks cannot share 256 equally)\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("Larger run, by rule: "), std::string::npos) << text;
+  EXPECT_NE(text.find("  Global batch 384: 0.6667 times as many steps an epoch.\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(describe_rank_change({8, 4}, &config).find("Another run, by rule: "),
+            std::string::npos);
 }
 
 TEST(RankChange, KnowsVirtualRanksAndScaledRates) {

@@ -23,6 +23,14 @@ double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
+/// Each of several parts may have its own cause, and the report has only the sum of their losses.
+std::string cause_of_drop(const StepReport& report) {
+  const std::string of = report.skipped.empty() ? "" : " of " + name_list(report.skipped);
+  if (report.skipped.size() > 1) return fmt::format("loss or gradients{} are not finite", of);
+  return std::isfinite(report.loss) ? fmt::format("gradients{} overflowed", of)
+                                    : fmt::format("the loss{} is no finite number", of);
+}
+
 const std::string kRule(40, '=');
 
 /// The section in MindOCR's format.
@@ -67,12 +75,9 @@ std::string timings_line(const StepTimings& sum, int64_t steps, const WaitSums& 
 
 std::string dropped_line(const StepReport& report, int64_t num_epochs) {
   const LossScaleState scale = report.loss_scale.value_or(LossScaleState());
-  const std::string of = report.skipped.empty() ? "" : " of " + name_list(report.skipped);
   return fmt::format("epoch: [{}/{}] step: [{}/{}], {}, update dropped ({} so far), loss scale: {}",
                      report.epoch, num_epochs, report.step_in_epoch, report.steps_per_epoch,
-                     std::isfinite(report.loss) ? fmt::format("gradients{} overflowed", of)
-                                                : fmt::format("the loss{} is no finite number", of),
-                     scale.overflows, python_float(scale.scale));
+                     cause_of_drop(report), scale.overflows, python_float(scale.scale));
 }
 
 std::string faults_line(int64_t faults, const char* what) {

@@ -73,7 +73,7 @@ std::string timings_line(const StepTimings& sum, int64_t steps, const WaitSums& 
 
 /// "epoch: [1/5] step: [10/156], gradients overflowed, update dropped (3 so far), loss scale:
 /// 512.0"; or "the loss is no finite number". With StepReport::skipped: "gradients of 'judge'
-/// overflowed".
+/// overflowed", or of several "loss or gradients of 'judge', 'maker' are not finite".
 std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
 /// "3 samples could not be used, see the warnings above". `what`: "used", "evaluated".
