@@ -28,8 +28,8 @@ struct RankChange {
   int to = 1;
 };
 
-/// The three ways to go on, as text. `config`: of the run, if it is known. Errors: kInvalidArgument if
-/// its virtual ranks are fewer than `from`.
+/// The three ways to go on, as text. `config`: of the run, if it is known. Errors: kInvalidArgument
+/// if its virtual ranks are fewer than `from`.
 std::string describe_rank_change(const RankChange& change, const Config* config);
 
 }  // namespace lockstep
