@@ -24,9 +24,7 @@ class TcpLeaseTest : public ::testing::Test {
     return connect_tcp_store({"127.0.0.1", server_.port()}, "", soon());
   }
   /// Returns once `key` is gone.
-  void wait_until_erased(const std::string& key) const {
-    testing::wait_until_erased(*other_, key);
-  }
+  void wait_until_erased(const std::string& key) const { testing::wait_until_erased(*other_, key); }
 
   TcpStoreServer server_{TcpStoreServerOptions{}};
   std::shared_ptr<Store> other_ = connect();
