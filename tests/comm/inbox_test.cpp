@@ -257,7 +257,8 @@ TEST(Inbox, ARecvThatDoesNotFitAMessageThatIsHereEndsTheGroupAtOnce) {
   });
 }
 
-/// Rank 1 waits for rank 2, which is frozen; rank 0 waits for rank 1 in `call`.
+/// Rank 1 waits for rank 2, which is frozen; rank 0 waits for rank 1 in `call`. Rank 1 begins a
+/// second later: it must still wait when rank 0's time is over, also on a busy machine.
 void with_a_chain(const HostLayout& hosts, const std::function<void(ProcessGroup&)>& call) {
   const Shared<std::atomic<pid_t>> frozen;
   const Shared<std::atomic<int>> done;
@@ -274,7 +275,10 @@ void with_a_chain(const HostLayout& hosts, const std::function<void(ProcessGroup
         }
         const Error error = error_of([&] {
           if (world.rank == 0) call(timed);
-          if (world.rank == 1) timed.recv(&data, 1, kFloat, 2, 3).wait();
+          if (world.rank == 1) {
+            std::this_thread::sleep_for(std::chrono::seconds(1));
+            timed.recv(&data, 1, kFloat, 2, 3).wait();
+          }
         });
         require(error.code() == ErrorCode::kTimeout, error.what());
         // Rank 1 has a sentence of rank 0 too, if it ended the group.
@@ -299,9 +303,9 @@ TEST(Inbox, ARecvThatIsLateNamesTheRankToWhichTheWaitsLead) {
 }
 
 TEST(Inbox, ASendThatIsLateNamesTheRankToWhichTheWaitsLead) {
+  const std::vector<float> data(16 << 20);
   for (const HostLayout& hosts : {HostLayout{3}, HostLayout{1, 1, 1}}) {
-    with_a_chain(hosts, [](ProcessGroup& group) {
-      const std::vector<float> data(16 << 20);
+    with_a_chain(hosts, [&](ProcessGroup& group) {
       group.send(data.data(), static_cast<int64_t>(data.size()), kFloat, 1, 7).wait();
     });
   }
