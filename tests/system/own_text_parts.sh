@@ -9,16 +9,7 @@ plugin=$1/examples/libown_text_parts_plugin.so
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-fail() { echo "$1"; exit 1; }
-has() { grep -qE -- "$1" <<<"$output" || fail "no line of the output matches: $1"; }
-run() { output=$("$@" 2>&1) || { local status=$?; echo "$output"; fail "ended with $status: $*"; }; }
-refused() { # PATTERN COMMAND...: exit code 2 and one line
-  local status=0
-  output=$("${@:2}" 2>&1) || status=$?
-  echo "$output"
-  [ "$status" = 2 ] && [ "$(wc -l <<<"$output")" = 1 ] || fail "ended with $status, and not with 2 and one line"
-  has "$1"
-}
+. "$(dirname "$0")/checks.sh"
 
 # The detector learns, alone; two ranks with the shared library have the same bits.
 run "$bin/own_text_parts" -c "$config" -o train.ckpt_save_dir="$folder/one" parallel.virtual_ranks=2

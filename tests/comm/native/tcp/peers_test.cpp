@@ -219,15 +219,24 @@ TEST(Peers, WhoListensNoMoreIsLostAtOnce) {
   EXPECT_LT(Deadline::Clock::now() - start, 5s);
 }
 
+std::string endpoint_of(const UniqueFd& listener) {
+  return to_string(Endpoint{"127.0.0.1", local_port(listener.get())});
+}
+
+/// Rank 7's side of a group with rank 4, at whose endpoint a stranger may be.
+Peers::Group group_beside(const std::string& endpoint) {
+  return {std::make_shared<Reception>(7, "127.0.0.1", "secret"),
+          "g",
+          "secret",
+          1,
+          {4, 7},
+          {endpoint, ""}};
+}
+
 /// A stranger has taken its port, and waits for the other end to speak.
 TEST(Peers, WhoDiedIsLostAlthoughItsPortIsHeld) {
   const UniqueFd silent = tcp_listen("127.0.0.1", 0);
-  Peers::Group group{std::make_shared<Reception>(7, "127.0.0.1", ""),
-                     "g",
-                     "",
-                     1,
-                     {4, 7},
-                     {to_string(Endpoint{"127.0.0.1", local_port(silent.get())}), ""}};
+  auto group = group_beside(endpoint_of(silent));
   int questions = 0;
   group.why_silent = [&](int rank) {
     return ++questions < 2 ? "" : "rank " + std::to_string(rank) + " died";
@@ -248,12 +257,7 @@ TEST(Peers, WhoDiedIsLostAlthoughItsPortIsHeld) {
 /// A rank of another job has its port.
 TEST(Peers, WhoDiedIsLostAlthoughAStrangerAnswersAtItsPort) {
   const Reception stranger(0, "127.0.0.1", "another secret");
-  Peers::Group group{std::make_shared<Reception>(7, "127.0.0.1", "secret"),
-                     "g",
-                     "secret",
-                     1,
-                     {4, 7},
-                     {stranger.endpoint(), ""}};
+  auto group = group_beside(stranger.endpoint());
   const auto connect = [&] {
     return error_of([&] { Peers(group).connect(0, Deadline::after(60s)); });
   };
@@ -269,12 +273,7 @@ TEST(Peers, WhoDiedIsLostAlthoughAStrangerAnswersAtItsPort) {
 /// Other servers greet first, too: with a line, or with a hello of encrypted connections.
 TEST(Peers, WhoDiedIsLostAlthoughAServerOfAnotherKindGreetsAtItsPort) {
   const UniqueFd listener = tcp_listen("127.0.0.1", 0);
-  Peers::Group group{std::make_shared<Reception>(7, "127.0.0.1", ""),
-                     "g",
-                     "",
-                     1,
-                     {4, 7},
-                     {to_string(Endpoint{"127.0.0.1", local_port(listener.get())}), ""}};
+  auto group = group_beside(endpoint_of(listener));
   const Hello encrypted = make_hello(Wire::kTls);
   const std::string_view hello(reinterpret_cast<const char*>(&encrypted), sizeof encrypted);
   for (const std::string_view greeting : {std::string_view("220 ready\r\n"), hello}) {
