@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # A type of namespace lockstep has one definition. Two of one name in different headers would
-# violate the one-definition rule, and no tool reports it.
+# violate the one-definition rule, and no tool reports it. A public and an internal type of one name
+# would be ambiguous.
 set -euo pipefail
 cd "$2"
 twice=$(git ls-files 'include/*.h' 'lockstep/*.h' 'apps/*.h' 2>/dev/null | grep . || find include lockstep apps -name '*.h')
 twice=$(awk '
+  /^namespace lockstep::inline internal \{/ { space = "lockstep"; next }
   /^namespace [a-z_:]+ \{/ { space = $2 }
   /^(struct|class|enum class) / && /\{/ {
     name = $0
