@@ -19,11 +19,13 @@
 #include <string>
 #include <vector>
 
+namespace lockstep::inline internal {
+struct OcrGroundTruth;  // See text_pictures().
+}
+
 namespace lockstep {
 
 using Tensors = std::vector<at::Tensor>;
-
-struct OcrGroundTruth;  // internal; see text_pictures()
 
 struct Batch {
   /// The network's first input: N rows, contiguous, on the CPU. Images are float32, or bytes: see

@@ -23,10 +23,12 @@
 #include "lockstep/types.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
-
+namespace lockstep::inline internal {
 class GroupCore;
 class WorkState;
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 /// A collective that was started. Copies are cheap and share it. Dropping a Work does not cancel
 /// the collective.

@@ -33,6 +33,10 @@ namespace torch::optim {
 class Optimizer;
 }
 
+namespace lockstep::inline internal {
+struct Node;
+}
+
 namespace lockstep {
 
 // The settings of one part of a run, read by name: a mapping of the configuration, such as
@@ -48,8 +52,6 @@ namespace lockstep {
 //
 // Errors of every call: kInvalidArgument "FILE:LINE: SECTION.KEY must be ..., not '...'". One
 // thread.
-
-struct Node;
 
 /// A key as its reader describes it.
 struct Setting {

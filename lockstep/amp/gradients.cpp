@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool all_finite(std::span<const at::Tensor> tensors) {
   const at::NoGradGuard no_grad;
@@ -46,4 +46,4 @@ void unscale(std::span<const at::Tensor> gradients, double scale) {
   for (at::Tensor gradient : gradients) gradient.mul_(1 / scale);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// True if all values are finite; undefined tensors count as finite. Exact. Cost: one sum over each
 /// tensor; one transfer from the device for all tensors on it.
@@ -19,4 +19,4 @@ std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters);
 /// of two). A scale of 1 costs nothing.
 void unscale(std::span<const at::Tensor> gradients, double scale);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/nn/modules/batchnorm.h>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using torch::nn::Module;
@@ -102,4 +102,4 @@ void MasterWeights::collect_buffers() {
   for (auto& [net, master] : buffers_) master.copy_(net);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 
 #include "lockstep/amp_policy.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Casts parameters and floating buffers of `module` in place according to `level`. O0 and O1 cast
 /// none, O2 all but those of batch norms (BatchNorm1d to 3d and all modules with a running_mean),
@@ -57,4 +57,4 @@ class MasterWeights {
   std::vector<Pair> buffers_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

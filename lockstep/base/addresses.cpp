@@ -15,7 +15,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::string to_string(const Endpoint& endpoint) {
   const bool v6 = endpoint.host.find(':') != std::string::npos;
@@ -153,4 +153,4 @@ std::string local_address_towards(const std::string& host) {
   throw io_error("find the route to " + host);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

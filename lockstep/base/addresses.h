@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Endpoint {
   std::string host;  ///< Name or address literal; IPv6 without brackets.
@@ -54,4 +54,4 @@ bool is_own_address(const std::string& host);
 /// The address of this host that the kernel would use to reach `host`: the one to advertise.
 std::string local_address_towards(const std::string& host);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

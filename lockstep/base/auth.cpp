@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/version.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 Error other_wire(const std::string& peer, Wire own) {
@@ -269,4 +269,4 @@ void authenticate_server(int fd, std::string_view secret, std::string_view purpo
   send_all(fd, handshake.answer().data(), handshake.answer().size(), deadline, peer);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -22,7 +22,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The other end speaks this protocol, as the same build, but does not have the secret: a retry is
 /// useless. kMismatch.
@@ -134,4 +134,4 @@ std::unique_ptr<TlsSession> authenticate_client(int fd, std::string_view secret,
                                                 std::string_view purpose, Wire wire,
                                                 Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -21,7 +21,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Flags of a task in /proc/PID/stat; include/linux/sched.h.
@@ -104,4 +104,4 @@ void kill_remaining_children(const std::vector<pid_t>& except) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The way in which a process ended.
 struct ExitStatus {
@@ -52,4 +52,4 @@ bool group_exists(pid_t group);
 /// them.
 void kill_remaining_children(const std::vector<pid_t>& except);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

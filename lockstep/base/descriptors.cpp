@@ -13,7 +13,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Tests each number: a list of them would need a descriptor.
@@ -105,4 +105,4 @@ std::string pipe_name(int fd) {
   return fmt::format("{}:{}", status.st_dev, status.st_ino);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Raises this process's soft limit to the hard one. True if that is more than before. Any thread.
 /// Programs started by a launcher begin with the user's limit (UsersDescriptorLimit): some work
@@ -45,4 +45,4 @@ void check_descriptors(size_t needed, const std::string& what);
 /// ends. Empty if it is not a pipe.
 std::string pipe_name(int fd);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::optional<std::string> env(const char* name) {
   const char* value = std::getenv(name);
@@ -49,4 +49,4 @@ bool parse_yes(std::string_view text, std::string_view variable) {
               fmt::format("environment variable {}: '{}' is not 0 or 1", variable, text));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The variable's text; nothing if it is unset or empty (launchers treat the two alike).
 std::optional<std::string> env(const char* name);
@@ -21,4 +21,4 @@ double parse_real(std::string_view text, double lo, double hi, std::string_view 
 /// "1" is yes and "0" is no. The error (kInvalidArgument) names `variable`.
 bool parse_yes(std::string_view text, std::string_view variable);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void sync_folder(const std::filesystem::path& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -158,4 +158,4 @@ void check_output_file(const std::filesystem::path& path) {
   if (::access(folder.c_str(), W_OK) != 0) throw io_error("write to folder " + folder.string());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The file's bytes. Errors: kNotFound (does not exist), kIo, kCorrupt (longer than `max_bytes`).
 std::string read_file(const std::filesystem::path& path, int64_t max_bytes = int64_t{1} << 30);
@@ -65,4 +65,4 @@ void begin_writeback(int fd, size_t begin, size_t end);
 /// not write there.
 void check_output_file(const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::filesystem::path without_slash(const std::filesystem::path& path) {
   const std::filesystem::path normal = path.lexically_normal();
@@ -71,4 +71,4 @@ std::vector<std::string> entry_names(const std::string& folder) {
   return names;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// "runs/x" of "runs/x/": for derived names, and for rename.
 std::filesystem::path without_slash(const std::filesystem::path& path);
@@ -59,4 +59,4 @@ class FolderLock {
 /// Names of a folder's entries, sorted; none if it does not exist.
 std::vector<std::string> entry_names(const std::string& folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/auth.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 inline std::string generation_token(const std::string& launch, const std::string& leader) {
   return launch + "-" + leader;
@@ -23,4 +23,4 @@ inline std::string make_token_part() {
   return make_job_secret().substr(0, 16);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

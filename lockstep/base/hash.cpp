@@ -9,8 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
-
+namespace lockstep::inline internal {
 namespace {
 
 /// 32 bytes.
@@ -97,4 +96,4 @@ FileHash hash_file(int fd, const std::string& name, HashKind kind) {
   return file;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 struct evp_md_ctx_st;
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// kPoly1305: four times as fast as SHA-256 even where the processor has instructions for that. Its
 /// key is public, so it shows damage by accident and not by intent (see
@@ -45,4 +45,4 @@ struct FileHash {
 /// The digest of a descriptor's bytes from its present position. Errors: kIo, which names `name`.
 FileHash hash_file(int fd, const std::string& name, HashKind kind = HashKind::kSha256);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Makes malloc keep freed memory, up to 256 MiB, instead of returning it to the system at once.
 /// For a process that repeatedly makes images or tensors of megabytes, and else spends as long on
@@ -15,4 +15,4 @@ inline void keep_freed_memory() noexcept {
 #endif
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <sstream>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A longer left column has a line of its own.
@@ -98,4 +98,4 @@ int print_help(const HelpPage& page) {
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Two columns of a help page: syntax and description.
 struct HelpRow {
@@ -32,4 +32,4 @@ std::string help_text(const HelpPage& page);
 /// Writes it to stdout; returns the exit status, 0.
 int print_help(const HelpPage& page);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct PortUser {
@@ -85,4 +85,4 @@ std::string lock_holder(const struct stat& status) {
   return "";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// "process 3819 (python3)"; the number alone if the name is not readable.
 std::string process_text(int pid);
@@ -22,4 +22,4 @@ std::string taken_by_text(int port);
 /// if it is unknown: another host, another PID namespace. Cost: one read of /proc/locks.
 std::string lock_holder(const struct stat& status);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/file.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -20,4 +20,4 @@ std::string boot_id() {
   return id;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

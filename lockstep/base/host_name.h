@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The kernel's name of this host.
 std::string host_name();
@@ -10,4 +10,4 @@ std::string host_name();
 /// Changes with every boot and differs between machines. Empty: /proc does not have it.
 std::string boot_id();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

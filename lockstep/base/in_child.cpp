@@ -9,7 +9,7 @@
 #include <set>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A std::mutex, not a Mutex: it is locked before the fork and unlocked after it.
@@ -71,4 +71,4 @@ NotInChild::~NotInChild() {
     sockets().open.erase(found);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// If it differs from the number at an object's creation, the object belongs to the parent process.
 uint32_t fork_generation();
@@ -32,4 +32,4 @@ class NotInChild {
   int fd_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

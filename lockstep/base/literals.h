@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using namespace std::chrono_literals;
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

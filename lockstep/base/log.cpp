@@ -17,7 +17,7 @@
 // Forty lines instead of a logging library. The launcher must start in a millisecond, and every
 // line must be one write(2) so that lines of different processes never mix.
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"debug", "info", "warn", "error"};
@@ -89,4 +89,4 @@ void log(LogLevel level, const std::string& message) {
   write_line(line + message + "\n");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
@@ -30,4 +30,4 @@ inline void log_error(const std::string& message) {
   log(LogLevel::kError, message);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Takes a whole line, newline included. Any thread may call it, one at a time; it must neither
 /// block nor log.
@@ -14,4 +14,4 @@ using LogSink = std::function<void(const std::string& line)>;
 /// the previous sink is no longer in use.
 void set_log_sink(LogSink sink);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -18,7 +18,7 @@
 #define LOCKSTEP_RELEASE(...) LOCKSTEP_ANNOTATE(release_capability(__VA_ARGS__))
 #define LOCKSTEP_NO_THREAD_SAFETY_ANALYSIS LOCKSTEP_ANNOTATE(no_thread_safety_analysis)
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class LOCKSTEP_CAPABILITY("mutex") Mutex {
  public:
@@ -56,4 +56,4 @@ class LOCKSTEP_SCOPED_CAPABILITY MutexLock {
 /// Works with MutexLock. It waits like std::condition_variable_any: loop on the condition.
 using CondVar = std::condition_variable_any;
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

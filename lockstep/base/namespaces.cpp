@@ -13,7 +13,7 @@
 
 #include "lockstep/base/file.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The number of every user that has none in this namespace.
@@ -78,4 +78,4 @@ bool is_process_of(uid_t user, int fd) {
   return peer.uid == user && (user != ::geteuid() || is_own_user(peer.uid));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

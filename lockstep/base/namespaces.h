@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Number of this process's namespace of a kind, as "pid" or "net", on this kernel; 0: unknown.
 uint64_t namespace_id(const char* kind);
@@ -33,4 +33,4 @@ bool is_own_user(uid_t user);
 /// reports that user. False for other sockets.
 bool is_process_of(uid_t user, int fd);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

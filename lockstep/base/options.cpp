@@ -8,7 +8,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string with_underscores(std::string_view name) {
@@ -155,4 +155,4 @@ std::string option_usage(const OptionName& option) {
                      long_option(option.name), option.metavar.empty() ? "" : " ", option.metavar);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/help_text.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class OptionKind {
   kValue,
@@ -157,4 +157,4 @@ void read_only_options(const std::vector<std::string>& words,
   if (!request.help) refuse_rest(rest, names_of(options), verb);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

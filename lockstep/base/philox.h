@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
@@ -51,4 +51,4 @@ class Philox {
   uint32_t used_ = 4;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

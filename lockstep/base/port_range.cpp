@@ -13,7 +13,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr const char* kVariable = "LOCKSTEP_PORT_RANGE";
@@ -112,4 +112,4 @@ ReservedPort::ReservedPort(int port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_
   port_ = local_port(fd_.get());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

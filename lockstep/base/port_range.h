@@ -10,7 +10,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Both ends are included.
 struct PortRange {
@@ -48,4 +48,4 @@ class ReservedPort {
   int port_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void need_proc() {
   if (::access("/proc/self/stat", F_OK) == 0) return;
@@ -57,4 +57,4 @@ std::string program_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", failure).parent_path().string();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Errors: kUnavailable (/proc is not mounted, as in a chroot); the message explains how to mount
 /// it.
@@ -34,4 +34,4 @@ std::string own_program();
 /// The folder that contains it; empty if unknown.
 std::string program_folder();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -124,4 +124,4 @@ Error start_error(const std::string& doing) {
   return error;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <cpuid.h>
 #endif
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // __builtin_cpu_supports() would read CPUID a dozen times at every program's start. In a virtual
 // machine each read is a trap, a tenth of a millisecond in all.
@@ -25,4 +25,4 @@ Processor this_processor() {
   return processor;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

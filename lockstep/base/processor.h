@@ -1,7 +1,7 @@
 #pragma once
 // The instruction sets of this machine's processor.
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Processor {
   bool avx2 = false;
@@ -13,4 +13,4 @@ struct Processor {
 /// volume 1, 14.3 and 15.2 (state that the system saves, XCR0).
 Processor this_processor();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

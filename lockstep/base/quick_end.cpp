@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void end(int status, void*) {
@@ -22,4 +22,4 @@ void end_without_teardown() {
   ::on_exit(end, nullptr);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// For programs that link large libraries; call it first in main(). At exit, atexit() functions and
 /// objects from after this call end as usual, and streams are flushed. Static objects from before
@@ -8,4 +8,4 @@ namespace lockstep {
 /// tables, and copies their pages if ranks were forked from one process.
 void end_without_teardown();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include "lockstep/base/mutex.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct Board {
@@ -39,4 +39,4 @@ std::string longest_read() {
   return board().paths.empty() ? "" : board().paths.front();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 #include <list>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Records, while it lives, that this thread reads a file, for errors of threads that wait for it.
 /// Cost: a lock and a copy of the path.
@@ -21,4 +21,4 @@ class ReadingNote {
 /// The file that a thread of this process has been reading longest; empty: none.
 std::string longest_read();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Number of parts of `size` that hold `value`. `size` is at least 1.
 constexpr int64_t divide_up(int64_t value, int64_t size) {
@@ -15,4 +15,4 @@ constexpr int64_t round_up(int64_t value, int64_t unit) {
   return divide_up(value, unit) * unit;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

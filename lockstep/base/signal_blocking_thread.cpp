@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::thread start_thread_with_signals_blocked(std::function<void()> body) {
   struct Blocked {
@@ -24,4 +24,4 @@ std::thread start_thread_with_signals_blocked(std::function<void()> body) {
   return std::thread(std::move(body));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

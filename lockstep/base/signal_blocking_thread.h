@@ -3,7 +3,7 @@
 #include <functional>
 #include <thread>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Starts a thread in which signals are blocked, so that handlers run in the program's own threads.
 /// Signals of a thread's own faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT) are
@@ -11,4 +11,4 @@ namespace lockstep {
 /// std::thread.
 std::thread start_thread_with_signals_blocked(std::function<void()> body);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@
 #include "lockstep/base/port_range.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void set_option(int fd, int level, int option, int value) {
@@ -350,4 +350,4 @@ size_t recv_some(int fd, void* data, size_t size, Deadline deadline, const std::
   return recv_of(fd, data, size, std::nullopt, deadline, peer);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

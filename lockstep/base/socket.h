@@ -9,7 +9,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// As host of tcp_listen(): every address of this host, IPv6 and IPv4; IPv4 only if the kernel has
 /// no IPv6.
@@ -79,4 +79,4 @@ void recv_all(int fd, void* data, size_t size, Deadline deadline, const std::str
 /// Receives the next bytes, 1 to `size`; returns their number. Errors: as recv_all().
 size_t recv_some(int fd, void* data, size_t size, Deadline deadline, const std::string& peer);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/signal_blocking_thread.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -104,4 +104,4 @@ void Pulse::run() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

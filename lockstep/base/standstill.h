@@ -12,7 +12,7 @@
 
 #include "lockstep/base/mutex.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Knowledge of when a process ran. Pure: the caller passes the time.
 struct Running {
@@ -68,4 +68,4 @@ class Pulse {
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

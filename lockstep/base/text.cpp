@@ -9,7 +9,7 @@
 
 #include "lockstep/base/counted.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The number of insertions, deletions, replacements and swaps of neighbours that turn `a` into
@@ -157,4 +157,4 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

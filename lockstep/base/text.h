@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The candidate that a misspelt name most likely meant, or "" if none is near. It has the smallest
 /// edit distance: at most a third of the name's length and at least 2. For names of up to four
@@ -36,4 +36,4 @@ std::string double_quoted(std::string_view text);
 
 std::vector<std::string> split(std::string_view text, char separator);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Both ends must use the same name for the key; it has no other meaning.
@@ -222,4 +222,4 @@ std::string TlsSession::take_output() {
   return bytes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

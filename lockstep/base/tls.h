@@ -12,7 +12,7 @@
 
 #include "lockstep/base/auth.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// One end of one connection. Not for several threads at once. Costs about 10 kB while idle, and
 /// half a millisecond of each end's time to set up.
@@ -55,4 +55,4 @@ class TlsSession {
   bool established_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

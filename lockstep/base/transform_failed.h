@@ -8,7 +8,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A transform has a fault, whatever the picture. No sample replaces another: training ends, or the
 /// evaluation.
@@ -36,4 +36,4 @@ void run_transform(std::string_view name, const Apply& apply) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

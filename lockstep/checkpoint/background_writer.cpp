@@ -4,7 +4,7 @@
 
 #include "lockstep/base/signal_blocking_thread.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 BackgroundWriter::~BackgroundWriter() {
   if (!thread_.joinable()) return;
@@ -65,4 +65,4 @@ void BackgroundWriter::run() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

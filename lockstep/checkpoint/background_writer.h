@@ -8,7 +8,7 @@
 
 #include "lockstep/base/mutex.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Runs its jobs one after the other, in a thread of its own. The first error ends it: later jobs
 /// are dropped, and the next call throws the error. For one caller.
@@ -39,4 +39,4 @@ class BackgroundWriter {
   std::thread thread_;  // started with the first job
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

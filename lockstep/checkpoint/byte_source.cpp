@@ -11,7 +11,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void ByteSource::read(uint64_t offset, void* into, uint64_t count) const {
   if (offset > size_ || count > size_ - offset) {
@@ -61,4 +61,4 @@ void MemoryBytes::fetch(uint64_t offset, void* into, uint64_t count) const {
   std::memcpy(into, bytes_.data() + offset, count);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class ByteSource {
  public:
@@ -57,4 +57,4 @@ class MemoryBytes final : public ByteSource {
   std::string_view bytes_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A file's header, and what is made of it.
 struct TensorFileStart {
@@ -54,4 +54,4 @@ class CheckedFile {
   std::vector<std::pair<const StoredTensor*, at::Tensor>> unfilled_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 HashKind hash_kind(const std::string& kind) {
@@ -51,4 +51,4 @@ void check_digest(const std::string& file, const FileDigest& found, const FileDi
                                                file, to_string(hash_kind(saved.kind))));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/base/hash.h"
 #include "lockstep/checkpoint_folder.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The names of digests in state.json; the first is that of new files.
 inline constexpr const char* kPoly1305 = "poly1305";
@@ -38,4 +38,4 @@ FileDigest digest_file(const std::filesystem::path& path, const std::string& kin
 void check_bytes(const std::string& file, int64_t bytes, const FileDigest& saved);
 void check_digest(const std::string& file, const FileDigest& found, const FileDigest& saved);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 
 #include "lockstep/base/rounding.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
@@ -67,4 +67,4 @@ TensorMap host_copies(const TensorMap& tensors) {
   return copies;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A copy of each tensor on the CPU, with its strides where it is dense. Large ones share one
 /// mapping with huge pages, as far as the kernel has them: training waits for this copy, and to
@@ -11,4 +11,4 @@ namespace lockstep {
 /// Errors: std::bad_alloc, and libtorch's.
 TensorMap host_copies(const TensorMap& tensors);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using State = torch::optim::LBFGSParamState;
@@ -95,4 +95,4 @@ OptimizerFormat lbfgs_format() {
   return {"LBFGS", fits, save, load};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

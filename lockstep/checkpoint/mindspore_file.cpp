@@ -11,7 +11,7 @@
 #include "lockstep/error.h"
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::vector<uint64_t> shape_of(const at::Tensor& tensor) {
@@ -56,4 +56,4 @@ void save_ckpt(const std::filesystem::path& path, const torch::nn::Module& modul
   save_ckpt(path, module_tensors(module));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

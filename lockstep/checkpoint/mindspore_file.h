@@ -7,7 +7,7 @@
 
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Replaces `path`, whole or not at all, by a .ckpt file with these tensors in the order of their
 /// names. Only its owner may read it (0400), as with MindSpore. Names become MindSpore's (see
@@ -19,4 +19,4 @@ void save_ckpt(const std::filesystem::path& path, const TensorMap& tensors);
 /// Saves parameters and buffers of a network.
 void save_ckpt(const std::filesystem::path& path, const torch::nn::Module& module);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

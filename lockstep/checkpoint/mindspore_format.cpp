@@ -11,7 +11,7 @@
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct MindSporeType {
@@ -304,4 +304,4 @@ std::string mindspore_message_start(std::string_view name, StoredType type,
   return message + value;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

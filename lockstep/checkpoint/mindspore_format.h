@@ -16,7 +16,7 @@
 
 #include "lockstep/checkpoint/weight_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Longest content of one message that MindSpore writes.
 inline constexpr uint64_t kMindSporeSlice = uint64_t{512} << 20;
@@ -31,4 +31,4 @@ WeightTable parse_mindspore(const ByteSource& file);
 std::string mindspore_message_start(std::string_view name, StoredType type,
                                     const std::vector<uint64_t>& shape, uint64_t content_bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// State of one parameter.
 struct NamedParamState : torch::optim::OptimizerCloneableParamState<NamedParamState> {
@@ -54,4 +54,4 @@ Key optimizer_state_key(const at::Tensor& parameter) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -18,7 +18,7 @@
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using torch::optim::Optimizer;
@@ -316,4 +316,4 @@ void load_optimizer(const torch::nn::Module& module, Optimizer& optimizer, Tenso
   optimizer.state() = std::move(states);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The format of another optimizer's state: neither libtorch's own nor a NamedStateOptimizer
 /// (named_state.h), which is simpler for a new optimizer.
@@ -50,4 +50,4 @@ TensorMap optimizer_slots(const torch::nn::Module& module,
 void load_optimizer(const torch::nn::Module& module, torch::optim::Optimizer& optimizer,
                     TensorMap tensors, const std::string& file);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/checkpoint/pickle_stack.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 // The operations of pickles that torch.save() writes.
@@ -291,4 +291,4 @@ Pickle read_pickle(std::string_view bytes, const std::string& file) {
   return PickleReader(bytes, file).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A value of a pickle. Values refer to each other by index, so that neither depth nor cycles are a
 /// problem.
@@ -45,4 +45,4 @@ inline constexpr uint64_t kMaxPickleBytes = uint64_t{16} << 20;
 /// torch.save does not use, a missing operand, more than kMaxPickleBytes.
 Pickle read_pickle(std::string_view bytes, const std::string& file);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

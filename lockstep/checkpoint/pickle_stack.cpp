@@ -1,6 +1,6 @@
 #include "lockstep/checkpoint/pickle_stack.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kMaxPickleValues = 2'000'000;
@@ -104,4 +104,4 @@ Pickle PickleStack::finish(uint64_t bytes) {
   return std::move(pickle_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/checkpoint/pickle.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The bytes of a pickle. Errors of all reads: kCorrupt, "is cut off".
 class PickleCursor {
@@ -107,4 +107,4 @@ class PickleStack {
   size_t copied_ = 0;  ///< Items of lists of pairs.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

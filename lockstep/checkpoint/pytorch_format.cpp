@@ -15,7 +15,7 @@
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// An uncompressed member of a zip archive.
@@ -232,4 +232,4 @@ WeightTable parse_pytorch(const ByteSource& file) {
   return is_old_pytorch(start) ? parse_old(file) : parse_archive(file);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/checkpoint/weight_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// So many bytes of a file tell the format before 1.6.
 inline constexpr uint64_t kOldPyTorchStart = 32;
@@ -22,4 +22,4 @@ bool is_old_pytorch(std::string_view start);
 /// and big-endian numbers.
 WeightTable parse_pytorch(const ByteSource& file);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kPiece = 1 << 18;  // stays in the cache until it is written, or digested
@@ -103,6 +103,9 @@ bool is_for(const at::Tensor& own, const StoredTensor& entry, at::ScalarType typ
 }
 
 }  // namespace
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
                   const StoredMetadata& metadata) {
@@ -111,6 +114,10 @@ void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
       path, [&](int fd) { write_tensors(fd, path.string(), tensors, header, nullptr); });
 }
 
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
+
 FileDigest write_digested(NewFiles& files, const std::filesystem::path& path,
                           const TensorMap& tensors, const StoredMetadata& metadata) {
   const StoredHeader header = plan(tensors, metadata);
@@ -118,6 +125,10 @@ FileDigest write_digested(NewFiles& files, const std::filesystem::path& path,
   files.write(path, [&](int fd) { write_tensors(fd, path.string(), tensors, header, &digester); });
   return digester.digest();
 }
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 LoadedTensors load_tensors(const std::filesystem::path& path) {
   const auto file = FileBytes::open(path);
@@ -132,6 +143,10 @@ LoadedTensors load_tensors(const std::filesystem::path& path) {
   }
   return loaded;
 }
+
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
 
 CheckedFile::CheckedFile(const std::filesystem::path& path, const FileDigest& saved)
     : file_(FileBytes::open(path)) {
@@ -180,4 +195,4 @@ void CheckedFile::fill() {
   unfilled_.clear();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct TypeRow {
@@ -124,4 +124,4 @@ std::string encode_stored_header(const StoredHeader& header) {
   return bytes + text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

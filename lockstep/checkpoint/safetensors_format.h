@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The format's element types in its own order, which is also the order of a file's tensors. It is
 /// descending, so that wide elements come first and stay aligned.
@@ -96,4 +96,4 @@ std::string encode_stored_header(const StoredHeader& header);
 /// its extents other than 0 multiply to 2^63 or more: no tensor has such strides.
 std::optional<uint64_t> stored_bytes(StoredType type, const std::vector<uint64_t>& shape);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

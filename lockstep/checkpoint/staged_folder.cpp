@@ -15,7 +15,7 @@
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,4 +141,4 @@ void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
   for (const fs::path& path : found) fs::remove_all(path, none);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

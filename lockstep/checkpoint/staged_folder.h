@@ -9,7 +9,7 @@
 
 #include "lockstep/checkpoint_folder.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A folder being filled under a hidden name; removed with this object unless it was published.
 class StagedFolder {
@@ -58,4 +58,4 @@ void remove_checkpoint(const std::filesystem::path& dir, const std::string& name
 /// Never removes a complete checkpoint, nor unfinished files of a living writer.
 void remove_leftovers(const std::filesystem::path& dir, const WriterFence& fence = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

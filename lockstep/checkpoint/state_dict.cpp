@@ -9,7 +9,7 @@
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Kind = PickleValue::Kind;
@@ -226,4 +226,4 @@ std::map<std::string, StoredType> storage_types(const Pickle& pickle) {
   return types;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/checkpoint/pickle.h"
 #include "lockstep/checkpoint/weight_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The bytes of a storage, in the file.
 struct StoredBytes {
@@ -22,4 +22,4 @@ WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle, const 
 /// The element types of the storages that the pickle names, by key; without unknown types.
 std::map<std::string, StoredType> storage_types(const Pickle& pickle);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using nlohmann::json;
@@ -232,4 +232,4 @@ StoredHeader parse_stored_header(std::string_view start, uint64_t file_bytes,
   return header;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct TypePair {
@@ -51,4 +51,4 @@ at::ScalarType tensor_type(StoredType stored, const std::string& name, const std
       fmt::format("{}: tensor '{}': libtorch has no dtype for {}", file, name, to_string(stored)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

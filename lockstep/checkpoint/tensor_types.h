@@ -9,7 +9,7 @@
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Throws kCorrupt: "FILE: tensor 'NAME' WHAT".
 [[noreturn]] inline void throw_corrupt_tensor(const std::string& file, const std::string& name,
@@ -24,4 +24,4 @@ StoredType stored_type(const std::string& name, const at::Tensor& tensor);
 /// Errors: kInvalidArgument, which names file and tensor, if libtorch has no such type.
 at::ScalarType tensor_type(StoredType stored, const std::string& name, const std::string& file);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

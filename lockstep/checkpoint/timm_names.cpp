@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The start of a name, and what stands in its place. In `timm` a # is a number. In `torchvision`
@@ -222,4 +222,4 @@ std::vector<std::string> torchvision_names(const std::vector<std::string>& file)
   return names;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// torchvision's name of a tensor of timm's vision transformers and ConvNeXts, whose tensors have
 /// the same meaning and layout; also that of torchvision's first transformers (mlp.linear_1).
@@ -20,4 +20,4 @@ std::string torchvision_name(std::string_view name);
 /// In an EfficientNet it is "features.2.1.block.3.0.weight".
 std::vector<std::string> torchvision_names(const std::vector<std::string>& file);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

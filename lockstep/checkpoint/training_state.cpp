@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/version.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using nlohmann::json;
@@ -186,6 +186,9 @@ void check_format(Fields& fields, const std::string& file) {
 }
 
 }  // namespace
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 int64_t epoch_of(const TrainingState& state) {
   return std::max<int64_t>(1, state.epoch + (state.epoch_samples > 0 ? 1 : 0));
@@ -211,6 +214,10 @@ void rank_by(TrainingState& state, const std::string& name, bool higher_is_bette
   state.metric = name;
   state.higher_is_better = higher_is_better;
 }
+
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
 
 std::string encode_training_state(const TrainingState& state, const FileDigests& files) {
   ordered_json json;
@@ -287,4 +294,4 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   return decoded;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/checkpoint_folder.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using FileDigests = std::map<std::string, FileDigest>;
 
@@ -22,4 +22,4 @@ struct DecodedTrainingState {
 /// or range; kInvalidArgument if a newer Lockstep wrote it.
 DecodedTrainingState decode_training_state(const std::string& json, const std::string& file);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/checkpoint/timm_names.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using NamePair = std::pair<std::string_view, std::string_view>;
@@ -98,4 +98,4 @@ std::vector<std::string> mindspore_names(const std::vector<std::string>& network
   return names;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

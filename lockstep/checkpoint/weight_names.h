@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// For each of the network's tensors, the index of the same tensor in the file, or none. A name
 /// matches itself first, else a name that differs only by
@@ -24,4 +24,4 @@ std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& n
 /// that MindSpore lacks (batch norm's num_batches_tracked).
 std::vector<std::string> mindspore_names(const std::vector<std::string>& network);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

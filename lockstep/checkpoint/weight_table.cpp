@@ -6,7 +6,7 @@
 #include "lockstep/checkpoint/pytorch_format.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool is_safetensors(std::string_view start, uint64_t file_bytes) {
@@ -65,4 +65,4 @@ WeightTable read_weight_table(const ByteSource& file) {
   return table;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

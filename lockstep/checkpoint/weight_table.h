@@ -9,7 +9,7 @@
 #include "lockstep/checkpoint/byte_source.h"
 #include "lockstep/checkpoint/safetensors_format.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct WeightPiece {
   uint64_t offset = 0;  ///< In the file.
@@ -46,4 +46,4 @@ WeightFormat weight_format(const ByteSource& file);
 /// file is executed. Errors: kCorrupt, which names file, tensor (or byte) and reason.
 WeightTable read_weight_table(const ByteSource& file);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/counted.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 Error invalid(const std::string& what) {
   return Error(ErrorCode::kInvalidArgument, what);
@@ -70,4 +70,4 @@ void check_op(const char* call, DType dtype, ReduceOp op, const CollectiveOption
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

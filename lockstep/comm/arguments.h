@@ -11,7 +11,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 Error invalid(const std::string& what);
 
@@ -28,4 +28,4 @@ void check_memory(std::string_view call, const CollectiveOptions& options,
                   const std::string& device);
 void check_op(const char* call, DType dtype, ReduceOp op, const CollectiveOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

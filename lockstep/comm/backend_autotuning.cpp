@@ -13,7 +13,7 @@
 
 #include "lockstep/base/log.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr double kCannot = std::numeric_limits<double>::infinity();
@@ -126,4 +126,4 @@ const Backend& backend_autotuning(const GroupSpec& spec) {
   return best;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

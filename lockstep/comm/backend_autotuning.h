@@ -5,7 +5,7 @@
 
 #include "lockstep/comm/backends.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Another back end is preferred to the first only if it takes at most this part of its time.
 inline constexpr double kWorthLeavingTheFirst = 0.95;
@@ -21,4 +21,4 @@ size_t fastest(std::span<const double> seconds);
 /// within 10 s is left out.
 const Backend& backend_autotuning(const GroupSpec& spec);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

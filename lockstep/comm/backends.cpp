@@ -18,7 +18,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool always(std::string*) {
@@ -155,4 +155,4 @@ const Backend& choose_backend(const std::string& name, const GroupSpec& spec) {
   throw unknown_backend(name);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Backend {
   std::string_view name;     ///< The value of GroupOptions::backend and --backend.
@@ -69,4 +69,4 @@ const Backend& choose_backend(const std::string& name, const GroupSpec& spec);
 /// memory within hosts and TCP between them. Collective. Errors: as ProcessGroup::create.
 std::unique_ptr<GroupImpl> make_native_group(const GroupSpec& spec, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// memmove that allows null pointers for no bytes, and does nothing if both places are the same.
 inline void copy_bytes(void* to, const void* from, int64_t bytes) {
@@ -19,4 +19,4 @@ inline uint64_t fnv1a(std::span<const std::byte> bytes) {
   return hash;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

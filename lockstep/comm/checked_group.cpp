@@ -17,7 +17,7 @@
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The result of allocate() if the engine shares no memory: memory of this rank alone, 64-byte
@@ -279,4 +279,4 @@ void OrphanedBuffers::leave_to_process() {
   kept_.clear();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Memory that an engine was given and has not returned.
 ///
@@ -139,4 +139,4 @@ class CheckedGroup : public GroupImpl {
   uint64_t sequence_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -19,7 +19,7 @@
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Numbers and sizes of a rank's buffers.
@@ -210,6 +210,10 @@ void reduce_scatter_coalesced(GroupImpl& impl, const GroupSpec& spec,
               });
   }
 }
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 Work ProcessGroup::all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
                                         const CollectiveOptions& options, CallSite site) {

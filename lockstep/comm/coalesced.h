@@ -7,7 +7,7 @@
 
 #include "lockstep/comm/group_impl.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Buffers [first, last) that travel as one, `count` elements in all.
 struct Pack {
@@ -36,4 +36,4 @@ void reduce_scatter_coalesced(GroupImpl& impl, const GroupSpec& spec,
                               std::span<const BufferPair> pairs, DType dtype, ReduceOp op,
                               double factor, const Waiting& waiting);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

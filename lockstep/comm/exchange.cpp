@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 int64_t reach(const std::vector<ExchangeBlock>& blocks) {
@@ -142,4 +142,4 @@ std::vector<ExchangeBlock> OutStream::parts(int64_t begin, int64_t end) const {
   return parts;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class ExchangeKind : uint8_t { kGather, kScatter, kAllToAll, kAllGatherv, kAllToAllv };
 /// "all_to_allv".
@@ -76,4 +76,4 @@ class OutStream {
   int64_t size_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

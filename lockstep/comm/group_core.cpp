@@ -7,7 +7,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/comm/group_error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kTellLimit = 1s;
@@ -181,4 +181,4 @@ Work GroupCore::failed_work(CarriedError failure) {
   return Work(std::move(state));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

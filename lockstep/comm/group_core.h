@@ -19,7 +19,7 @@
 #include "lockstep/comm/work_queue.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The state that copies of a ProcessGroup share. Collectives run one after another. Asynchronous
 /// and large ones run in the group's thread; small blocking ones run in the caller's once that
@@ -160,4 +160,4 @@ class GroupCore : private RankGroups::Member {
   std::unique_ptr<WorkQueue> collectives_ = std::make_unique<WorkQueue>();
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool is_harmless(ErrorCode code) {
   return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnavailable;
@@ -81,4 +81,4 @@ Error decode_group_error(const std::string& text) {
   return Error(code, text.substr(space + 1));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Errors after which a group continues on every rank: nothing was sent, or all ranks agreed.
 bool is_harmless(ErrorCode code);
@@ -38,4 +38,4 @@ std::string encode_group_error(const Error& error);
 /// Decodes `text`, read at group_error_key().
 Error decode_group_error(const std::string& text);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

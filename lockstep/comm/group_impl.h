@@ -22,12 +22,13 @@
 #include "lockstep/store.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
-
-class RankGroups;
-namespace shm {
+namespace lockstep::shm {
 class FdServer;
 }
+
+namespace lockstep::inline internal {
+
+class RankGroups;
 
 /// How a call may wait.
 struct Waiting {
@@ -161,4 +162,4 @@ class GroupImpl {
   virtual void give_up(const Error& error, Deadline deadline) noexcept = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::string GroupSpec::rank_name(int group_rank) const {
   return fmt::format("rank {}", world_ranks[static_cast<size_t>(group_rank)]);
@@ -75,4 +75,4 @@ std::string GroupSpec::device_name() const {
   return own.substr(0, own.find(' '));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/signal_blocking_thread.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// After this time, close() logs the message for which it waits.
@@ -265,4 +265,4 @@ void Inbox::finish(const MessageMatcher::Slot* slot, uint8_t failed,
   recv->finish(std::move(failure));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

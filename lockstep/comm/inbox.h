@@ -22,7 +22,7 @@
 #include "lockstep/comm/message_matcher.h"
 #include "lockstep/comm/work_queue.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Inbox : public MessageSink, public std::enable_shared_from_this<Inbox> {
  public:
@@ -98,4 +98,4 @@ class Inbox : public MessageSink, public std::enable_shared_from_this<Inbox> {
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/comm/rank_groups.h"
 #include "lockstep/world/lives.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kPause = 100ms;
@@ -179,4 +179,4 @@ Error unmade(const GroupSpec& spec, const Error& error) {
   return cause;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

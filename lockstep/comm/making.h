@@ -14,7 +14,7 @@
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// One rank's view of a group that is being made; for one thread. Rank numbers are the group's.
 /// Groups without a RankGroups are not watched.
@@ -47,4 +47,4 @@ class Making {
 /// has some seconds to report the rank for which it waits. Never throws.
 Error unmade(const GroupSpec& spec, const Error& error);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

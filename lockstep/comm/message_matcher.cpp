@@ -7,7 +7,7 @@
 #include "lockstep/comm/bytes.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::string describe(const MessageHeader& header) {
   return fmt::format("{} {}, tag {}", header.count, to_string(header.dtype), header.tag);
@@ -112,4 +112,4 @@ void MessageMatcher::check(const MessageHeader& came, const MessageHeader& wante
                                                 wanted.count, to_string(wanted.dtype), came.tag));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The header of each message.
 struct MessageHeader {
@@ -99,4 +99,4 @@ class MessageMatcher {
   Kept coming_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool reduces(OpKind kind) {
@@ -105,4 +105,4 @@ std::string uneven(const OpHeader& header, std::string_view sender, int64_t sent
                      sent, receiver, expected);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/comm/exchange.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class OpKind : uint8_t {
   kNone,
@@ -76,4 +76,4 @@ std::optional<std::string> mismatch(const OpHeader& a, std::string_view name_a, 
 std::string uneven(const OpHeader& header, std::string_view sender, int64_t sent,
                    std::string_view receiver, int64_t expected);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/comm/native/tcp/reception.h"
 #include "lockstep/world/lives.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kRegistrationLimit = 1s;
@@ -177,4 +177,4 @@ void RankGroups::keep_alive() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

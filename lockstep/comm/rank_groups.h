@@ -16,11 +16,11 @@
 #include "lockstep/store.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
-
-namespace tcp {
+namespace lockstep::tcp {
 class Reception;
 }
+
+namespace lockstep::inline internal {
 
 /// One per rank and store; lives as long as any of the rank's groups, and sends heartbeats while it
 /// exists (world/lives.h).
@@ -88,4 +88,4 @@ class RankGroups {
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

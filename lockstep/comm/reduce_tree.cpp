@@ -2,7 +2,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void collect_nodes(RankRange node, RankRange part, std::vector<RankRange>& nodes) {
@@ -48,4 +48,4 @@ std::vector<TreeAdd> tree_additions(std::span<const RankRange> nodes, int size) 
   return additions;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Ranks [lo, hi).
 struct RankRange {
@@ -42,4 +42,4 @@ struct TreeAdd {
 /// each host, one after the other. Errors: kInvalidArgument.
 std::vector<TreeAdd> tree_additions(std::span<const RankRange> nodes, int size);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

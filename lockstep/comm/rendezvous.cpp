@@ -23,7 +23,7 @@
 #include "lockstep/error.h"
 #include "lockstep/version.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using nlohmann::json;
@@ -350,4 +350,4 @@ void await_members(const GroupSpec& spec, Deadline deadline) {
   tell(spec, "arrival", "", false, deadline);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Meets all ranks of `world` in its store and returns the description that the back end needs.
 /// Collective. Shared memory is tested (sharing.h): if the test fails, GroupSpec::host_ids differ
@@ -29,4 +29,4 @@ std::vector<std::string> exchange_endpoints(const GroupSpec& spec, const std::st
 /// wait for late members without naming them, or not at all. Cost and errors: as above.
 void await_members(const GroupSpec& spec, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A rank's values after the multiplication of kPremulSum: a copy, unless the factor is 1.
 class Scaled {
@@ -26,4 +26,4 @@ class Scaled {
   std::unique_ptr<std::byte[]> copy_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

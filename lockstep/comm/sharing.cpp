@@ -12,7 +12,7 @@
 #include "lockstep/comm/native/shm/segment.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Mark = uint64_t;
@@ -61,4 +61,4 @@ std::vector<std::string> settled_hosts(std::vector<std::string> host_ids,
   return host_ids;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/native/shm/fd_server.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A few bytes of memory that other processes can open in the same way as a group's memory.
 class Sample {
@@ -38,4 +38,4 @@ std::vector<int> leaders_of(const std::vector<std::string>& host_ids);
 std::vector<std::string> settled_hosts(std::vector<std::string> host_ids,
                                        const std::vector<int>& apart);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/rounding.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Elements [begin, end).
 struct Span {
@@ -40,4 +40,4 @@ constexpr Span part_of(Span whole, int index, int parts) {
   return {cut(index), cut(index + 1)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

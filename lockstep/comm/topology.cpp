@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 Topology make_topology(std::span<const std::string> host_ids) {
   Topology topology;
@@ -30,4 +30,4 @@ std::vector<int> members_of_color(std::span<const ColorKey> all, int color) {
   return members;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

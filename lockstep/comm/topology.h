@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Topology {
   std::vector<std::vector<int>> hosts;  ///< Ranks of each host, ascending; hosts by first rank.
@@ -33,4 +33,4 @@ struct ColorKey {
 /// The ranks of `color`, by key, equal keys by rank; none for a negative color. `all` by rank.
 std::vector<int> members_of_color(std::span<const ColorKey> all, int color);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/comm/kernels/reduce.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Scratch of one value, while additions run one after the other: all blocks stay in the cache.
@@ -70,4 +70,4 @@ void TreeSum::run_block(std::vector<const void*> values, std::span<void* const> 
   copy_out(values[0], outs, static_cast<size_t>(count * size_of(dtype)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/comm/reduce_tree.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The operation of an inner node: an average is divided once, at the root.
 constexpr ReduceOp below_the_root(ReduceOp op) {
@@ -45,4 +45,4 @@ class TreeSum {
   bool plain_;  // the additions are those of a tree over nodes_.size() ranks
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -2,8 +2,7 @@
 
 #include "lockstep/base/signal_blocking_thread.h"
 
-namespace lockstep {
-
+namespace lockstep::inline internal {
 namespace {
 
 std::optional<CarriedError> attempt(const std::function<void()>& task) {
@@ -95,4 +94,4 @@ void WorkQueue::run() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

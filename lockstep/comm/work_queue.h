@@ -13,7 +13,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// An error as it travels between threads. Each thread throws its own exception made from it: the
 /// text inside a copied exception is shared, which ThreadSanitizer cannot follow into the library.
@@ -80,4 +80,4 @@ class WorkQueue {
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

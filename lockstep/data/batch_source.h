@@ -7,7 +7,7 @@
 
 #include "lockstep/batch.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Gives the batches of one epoch after another. One consumer thread.
 class BatchSource {
@@ -43,4 +43,4 @@ class BatchSource {
   virtual double wait_seconds() const = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

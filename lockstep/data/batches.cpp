@@ -10,7 +10,7 @@
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 class ImageBatches final : public BatchMaker {
@@ -236,4 +236,4 @@ std::unique_ptr<const BatchMaker> mixed_batches(std::unique_ptr<const BatchMaker
   return std::make_unique<MixedBatches>(std::move(maker), options);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/data/transforms.h"
 #include "lockstep/data/usable_samples.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Makes pictures from files; see pictures/reader.h.
 class PictureReader;
@@ -68,4 +68,4 @@ struct MixedOptions {
 std::unique_ptr<const BatchMaker> mixed_batches(std::unique_ptr<const BatchMaker> maker,
                                                 const MixedOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

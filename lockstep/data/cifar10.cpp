@@ -6,7 +6,7 @@
 #include "lockstep/data/image_files.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ void Cifar10::append(std::string_view bytes, const std::string& file) {
   records_.insert(records_.end(), bytes.begin(), bytes.end());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 
 #include "lockstep/data/dataset.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Cifar10 final : public ImageDataset {
  public:
@@ -62,4 +62,4 @@ std::vector<std::string> cifar10_files(Split split);
 /// split; empty if neither does. Errors: kIo if `dir` exists but cannot be read.
 std::filesystem::path find_cifar10(const std::filesystem::path& dir);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/data/image_files.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ std::vector<std::string> cifar100_names(const fs::path& dir, Cifar100::Labels la
                     fine ? "fine_label_names.txt" : "coarse_label_names.txt");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 
 #include "lockstep/data/dataset.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Cifar100 final : public ImageDataset {
  public:
@@ -60,4 +60,4 @@ std::string missing_cifar100_warning(const std::filesystem::path& dir, Split spl
 /// From fine_label_names.txt or coarse_label_names.txt of the archive; empty without it.
 std::vector<std::string> cifar100_names(const std::filesystem::path& dir, Cifar100::Labels labels);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

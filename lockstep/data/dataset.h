@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class Split { kTrain, kTest, kAll };  ///< kAll: the training images, then the test images.
 
@@ -34,4 +34,4 @@ class ImageDataset {
   virtual std::span<const uint8_t> image(int64_t index) const = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 namespace fs = std::filesystem;
 
@@ -108,4 +108,4 @@ std::vector<std::string> read_names(const fs::path& folder, const char* file) {
   return names;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/data/dataset.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct ImageFiles {
   std::vector<std::string> train;
@@ -51,4 +51,4 @@ int64_t count_records(const ImageFiles& files, const std::filesystem::path& dir,
 /// The lines of a file of names, such as batches.meta.txt; empty if it or `folder` is missing.
 std::vector<std::string> read_names(const std::filesystem::path& folder, const char* file);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

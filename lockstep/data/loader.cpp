@@ -9,7 +9,7 @@
 #include "lockstep/base/reading_note.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void require(bool met, const std::string& what) {
@@ -82,4 +82,4 @@ Batch Loader::make_batch(const EpochSamples& samples, int64_t batch) const {
   return made;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

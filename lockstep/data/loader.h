@@ -11,7 +11,7 @@
 #include "lockstep/data/batch_source.h"
 #include "lockstep/data/prefetcher.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct LoaderOptions {
   int64_t batch_size = 1;
@@ -65,4 +65,4 @@ class Loader final : public BatchSource {
   Prefetcher<Batch> batches_;  // last: its threads use the above
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The epoch's second highest bit. The highest marks the stream of replacements.
@@ -156,4 +156,4 @@ void mix(const Mixing& mixing, uint64_t seed, int64_t epoch, const MixedBatch& b
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/transform_args.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The weighted mean of both images, everywhere.
 /// Source: Zhang et al., "mixup: Beyond Empirical Risk Minimization", ICLR 2018.
@@ -81,4 +81,4 @@ struct MixedBatch {
 };
 void mix(const Mixing& mixing, uint64_t seed, int64_t epoch, const MixedBatch& batch);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/data/image_files.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -230,4 +230,4 @@ const std::vector<std::string>& mnist_names(Mnist::Kind kind) {
   return kind == Mnist::Kind::kDigits ? digits : fashion;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

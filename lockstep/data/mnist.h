@@ -11,7 +11,7 @@
 
 #include "lockstep/data/dataset.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// An idx file of unsigned bytes.
 struct IdxFile {
@@ -72,4 +72,4 @@ std::string missing_mnist_warning(const std::filesystem::path& dir, Split split,
 /// "0" .. "9", or "T-shirt/top" ..
 const std::vector<std::string>& mnist_names(Mnist::Kind kind);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

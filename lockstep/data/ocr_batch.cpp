@@ -9,7 +9,7 @@
 #include "lockstep/base/heap.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using ocr::Sample;
@@ -162,6 +162,9 @@ class OcrBatches final : public BatchMaker {
 };
 
 }  // namespace
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 const std::vector<TextPicture>& text_pictures(const Batch& batch) {
   if (batch.ground_truth && std::ssize(batch.ground_truth->pictures) >= batch.valid) {
@@ -180,6 +183,10 @@ void set_text_pictures(Batch& batch, std::vector<TextPicture> pictures) {
   batch.ground_truth = std::move(truth);
 }
 
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
+
 std::unique_ptr<const BatchMaker> ocr_batches(std::shared_ptr<const OcrSamples> samples,
                                               OcrColumns columns, uint64_t seed) {
   cv::setNumThreads(1);
@@ -187,4 +194,4 @@ std::unique_ptr<const BatchMaker> ocr_batches(std::shared_ptr<const OcrSamples> 
   return std::make_unique<OcrBatches>(std::move(samples), columns, seed);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/data/ocr_reader.h"
 #include "lockstep/ocr/sample.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Ground truth of an evaluation.
 struct OcrGroundTruth {
@@ -40,4 +40,4 @@ enum class OcrColumns : uint8_t {
 std::unique_ptr<const BatchMaker> ocr_batches(std::shared_ptr<const OcrSamples> samples,
                                               OcrColumns columns, uint64_t seed);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

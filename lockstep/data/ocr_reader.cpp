@@ -1,6 +1,6 @@
 #include "lockstep/data/ocr_reader.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void collect_remarks(const ocr::Sample& sample, std::vector<std::string>& lines) {
@@ -23,4 +23,4 @@ OcrRows OcrReader::read(int64_t epoch, std::span<const int64_t> indices) const {
   return rows;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/data/usable_samples.h"
 #include "lockstep/ocr/sample.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Samples 0 .. size()-1, read and transformed. Any number of threads may use it.
 class OcrSamples {
@@ -47,4 +47,4 @@ class OcrReader {
   uint64_t seed_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The next words of a stream.
@@ -51,4 +51,4 @@ void apply_in_size(const OwnTransform& own, Picture& picture, Philox& random) {
                   own.name, picture.width(), picture.height(), width, height));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/base/transform_failed.h"
 #include "lockstep/picture.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A registered transform with its settings read. Draws what it likes.
 struct OwnTransform {
@@ -24,4 +24,4 @@ void apply_own_transform(const OwnTransform& own, Picture& picture, Philox& rand
 /// does not.
 void apply_in_size(const OwnTransform& own, Picture& picture, Philox& random);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

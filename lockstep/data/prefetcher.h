@@ -17,7 +17,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Makes items 0, 1, .. of a round on `threads` threads, at most `depth` of them beyond the
 /// consumer's last one. One consumer thread. The destructor waits for unfinished items, then ends
@@ -179,4 +179,4 @@ class Prefetcher {
   std::vector<std::thread> threads_;  // last: they use all of the above
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

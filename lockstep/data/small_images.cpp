@@ -8,7 +8,7 @@
 #include "lockstep/data/mnist.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Path = SmallImages::Path;
@@ -75,4 +75,4 @@ const SmallImages& small_images(std::string_view type, bool coarse) {
   throw Error(ErrorCode::kInternal, "no small images of type " + std::string(type));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

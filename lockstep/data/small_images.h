@@ -9,7 +9,7 @@
 
 #include "lockstep/data/dataset.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct SmallImages {
   std::string_view type;  ///< `dataset.type`.
@@ -36,4 +36,4 @@ struct SmallImages {
 /// another type.
 const SmallImages& small_images(std::string_view type, bool coarse);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

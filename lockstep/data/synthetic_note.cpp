@@ -2,7 +2,7 @@
 
 #include "lockstep/base/file.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The beginning of the note in data sets of earlier versions.
@@ -23,4 +23,4 @@ std::string synthetic_warning(const std::filesystem::path& dir) {
          "compared";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

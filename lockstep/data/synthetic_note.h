@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The note that write_synthetic_cifar10() puts beside the data, and its beginning.
 inline constexpr const char* kSyntheticNote = "README.txt";
@@ -16,4 +16,4 @@ bool is_synthetic(const std::filesystem::path& dir);
 /// "DIR is a synthetic data set ...": part of every log of work with such data.
 std::string synthetic_warning(const std::filesystem::path& dir);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 const TransformSpec kNothingGiven;
@@ -92,4 +92,4 @@ void TransformArgs::finish() const {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// One entry of a configuration's `transform_pipeline`, e.g. {"RandomCrop", {{"padding", {4}}}}.
 struct TransformSpec {
@@ -81,4 +81,4 @@ TransformArguments arguments_of(const Makers& makers) {
   return all;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

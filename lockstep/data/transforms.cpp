@@ -9,7 +9,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -375,4 +375,4 @@ void ImageTransform::sample(std::span<const uint8_t> image, int64_t epoch, int64
   write_window(source, window, tables_, out);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/data/own_transform.h"
 #include "lockstep/data/transform_args.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Puts `padding` black pixels on each side, then cuts a square of `size` from a random place.
 /// Draws: row, then column. The output is (C, size, size).
@@ -103,4 +103,4 @@ class ImageTransform {
   ByteTables tables_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

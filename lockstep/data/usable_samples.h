@@ -11,7 +11,7 @@
 #include "lockstep/base/philox.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The treatment of an unusable sample.
 enum class BadSample : uint8_t {
@@ -73,4 +73,4 @@ UsableSamples<Sample> make_usable(std::span<const int64_t> indices, int64_t size
   return usable;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

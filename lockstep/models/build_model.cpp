@@ -15,7 +15,7 @@
 #include "lockstep/models/heads.h"
 #include "lockstep/models/necks.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Backbone, then head. Registers their children, not the two parts: see compose().
@@ -238,4 +238,4 @@ int64_t count_parameters(const torch::nn::Module& model, bool buffers) {
   return count;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

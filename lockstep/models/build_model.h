@@ -8,7 +8,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/models/spec/model_spec.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// resnet18 .. resnet152, and each again as cls_resnet18 .. (MindOCR's prefix for the task);
 /// det_resnet18, 34, 50, 101, 152, det_mobilenet_v3, det_mobilenet_v3_enhance;
@@ -54,4 +54,4 @@ std::shared_ptr<Model> compose(std::shared_ptr<Model> backbone, std::shared_ptr<
 /// Elements of all parameters. With `buffers` also those of batch norm's statistics.
 int64_t count_parameters(const torch::nn::Module& model, bool buffers = false);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

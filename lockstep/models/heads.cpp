@@ -21,7 +21,7 @@
 #include "lockstep/error.h"
 #include "lockstep/models/layers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -177,4 +177,4 @@ std::shared_ptr<Model> make_db_head(int64_t in_channels, const HeadSpec& spec, S
   return std::make_shared<DbHead>(in_channels, spec, step);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

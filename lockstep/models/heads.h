@@ -6,7 +6,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/models/spec/model_spec.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Mean over the image, then one linear layer `fc`. forward: (N, in_channels, H, W) -> (N, K)
 /// logits, K = num_classes. Errors: kInvalidArgument if a size is below 1.
@@ -36,4 +36,4 @@ enum class StepFunction { kMindocr, kPaper };
 /// Source: Liao et al., "Real-time Scene Text Detection with Differentiable Binarization", 2020.
 std::shared_ptr<Model> make_db_head(int64_t in_channels, const HeadSpec& spec, StepFunction step);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

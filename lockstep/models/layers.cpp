@@ -14,7 +14,7 @@
 
 #include "lockstep/base/rounding.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::array<Padding, 2> same_paddings(const at::Tensor& x, Pair kernel, Pair stride) {
@@ -91,4 +91,4 @@ std::shared_ptr<Model> make_squeeze(int64_t channels) {
   return std::make_shared<Squeeze>(channels);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

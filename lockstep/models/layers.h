@@ -9,7 +9,7 @@
 
 #include "lockstep/models/model.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Padding of one dimension; see same_padding().
 struct Padding {
@@ -50,4 +50,4 @@ void truncated_normal_(const at::Tensor& values, double sigma);
 /// rounded down, and back. MindOCR's SEModule. (N, C, H, W) -> the same.
 std::shared_ptr<Model> make_squeeze(int64_t channels);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 
 #include "lockstep/model.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // Legend of the shapes in this folder: N images, C channels, H rows, W columns, K classes.
 
@@ -16,4 +16,4 @@ class Neck : public torch::nn::Module {
   virtual int64_t out_channels() const = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@
 #include "lockstep/error.h"
 #include "lockstep/models/layers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -266,4 +266,4 @@ std::shared_ptr<Neck> make_rnn_encoder(int64_t in_channels, int64_t hidden_size)
   return std::make_shared<RnnEncoder>(in_channels, hidden_size);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

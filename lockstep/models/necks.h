@@ -7,7 +7,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/models/spec/model_spec.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The feature pyramid of DBNet: four maps, of strides 4 to 32, become one of stride 4.
 /// Each passes a 1x1 convolution to C = out_channels. From coarse to fine each is doubled in size
@@ -42,4 +42,4 @@ std::vector<int64_t> nearest_places(int64_t in, int64_t out);
 /// height than 1, from images that are not 32 rows high.
 std::shared_ptr<Neck> make_rnn_encoder(int64_t in_channels, int64_t hidden_size);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

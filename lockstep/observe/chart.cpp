@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 // All lengths in points.
@@ -275,4 +275,4 @@ std::string render_charts(const std::string& title, const std::vector<Chart>& ch
   return out + "</svg>\n";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

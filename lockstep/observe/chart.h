@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Series {
   std::string label;
@@ -38,4 +38,4 @@ std::vector<std::pair<double, double>> moving_average(
 /// They share the x axis.
 std::string render_charts(const std::string& title, const std::vector<Chart>& charts);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 // All lengths in points.
@@ -213,4 +213,4 @@ void write_confusion(const std::filesystem::path& folder, const std::string& ste
   write_file_atomically(folder / (stem + ".svg"), confusion_svg(title, confusion, names));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

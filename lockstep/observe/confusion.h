@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Samples by their true and their predicted class.
 struct Confusion {
@@ -36,4 +36,4 @@ void write_confusion(const std::filesystem::path& folder, const std::string& ste
                      const std::string& title, const Confusion& confusion,
                      std::vector<std::string> names);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/observe/log_file.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Points = std::vector<std::pair<double, double>>;
@@ -163,4 +163,4 @@ bool write_curves(const std::filesystem::path& metrics_jsonl, const std::filesys
   return true;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/observe/chart.h"
 #include "lockstep/observe/metrics.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The charts of a run. One has the loss over steps (raw and smoothed) with the evaluation's loss.
 /// One has every other evaluated metric between 0 and 1 (accuracy), and one the learning rate.
@@ -25,4 +25,4 @@ inline constexpr size_t kMostSampled = 4096;
 bool write_curves(const std::filesystem::path& metrics_jsonl, const std::filesystem::path& svg,
                   const std::string& title);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -19,7 +19,7 @@
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::array<uint32_t, 256> make_crc_table() {
@@ -193,4 +193,4 @@ void EventFile::run() {
   waiting_.clear();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

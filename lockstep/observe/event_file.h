@@ -19,7 +19,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using Scalars = std::vector<std::pair<std::string, double>>;
 
@@ -71,4 +71,4 @@ uint32_t crc32c(std::string_view bytes);
 /// As TFRecord stores it, so that a checksum of checksums is no special case.
 uint32_t masked_crc32c(std::string_view bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

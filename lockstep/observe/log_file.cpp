@@ -14,7 +14,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kPart = 256 << 10;  // bytes of one read
@@ -105,4 +105,4 @@ void each_whole_line(const std::filesystem::path& path,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

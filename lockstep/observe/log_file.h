@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Appends `line` and an end of line to a file opened with O_APPEND. If a full disk takes only a
 /// part of it, removes that part. Errors: kIo naming `what`.
@@ -28,4 +28,4 @@ void each_whole_line(const std::filesystem::path& path,
 
 inline constexpr size_t kMaxLine = 1 << 20;
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

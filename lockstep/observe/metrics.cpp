@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/observe/log_file.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using nlohmann::ordered_json;
@@ -217,4 +217,4 @@ void MetricsWriter::write(const MetricsRecord& record) {
   append_line(fd_.get(), encode_metrics(labelled), path_.string());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

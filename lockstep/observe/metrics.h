@@ -13,7 +13,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct MetricsRecord {
   std::string kind;   ///< "train", "eval", ...
@@ -80,4 +80,4 @@ class MetricsWriter {
   UniqueFd fd_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int kBarColumns = 20;
@@ -180,4 +180,4 @@ void ProgressLine::finish() {
   pending_ = false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Progress {
   int64_t epoch = 1;  ///< From 1.
@@ -74,4 +74,4 @@ class ProgressLine {
   Clock::time_point line_due_{};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

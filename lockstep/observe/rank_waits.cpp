@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
-
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kRanks = int64_t{1} << 20;
@@ -81,4 +80,4 @@ std::string WaitSums::note() const {
   return fmt::format("slower than other ranks: {:.0f} %", percent(others_s_));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

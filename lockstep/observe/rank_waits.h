@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Waits of one step, on one rank.
 struct StepWaits {
@@ -65,4 +65,4 @@ class WaitSums {
 /// Below this part of the time no rank is named.
 inline constexpr double kMuchWaitingPercent = 5;
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

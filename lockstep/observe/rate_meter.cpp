@@ -1,6 +1,6 @@
 #include "lockstep/observe/rate_meter.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void RateMeter::start(Clock::time_point now) {
   total_ = 0;
@@ -22,4 +22,4 @@ double RateMeter::per_second() const {
   return static_cast<double>(marks_.back().total - marks_.front().total) / span.count();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

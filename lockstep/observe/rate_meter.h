@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <deque>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Moving average over a window of time. Callers pass the time, so tests need no clock. One thread.
 class RateMeter {
@@ -32,4 +32,4 @@ class RateMeter {
   std::deque<Mark> marks_;  // in order; the first is the window's start
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

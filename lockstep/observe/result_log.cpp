@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/observe/log_file.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string header(const std::vector<std::string>& metric_names) {
@@ -105,4 +105,4 @@ void ResultLog::add_evaluation(const ResultRow& row) {
   open();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct ResultRow {
   int64_t epoch = 1;
@@ -48,4 +48,4 @@ class ResultLog {
   UniqueFd fd_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

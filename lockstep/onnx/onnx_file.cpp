@@ -6,7 +6,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr uint64_t kMostBytes = (uint64_t{1} << 31) - 1;
@@ -117,4 +117,4 @@ std::string encode_onnx(const OnnxModel& model) {
   return file.take();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

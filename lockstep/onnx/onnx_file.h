@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The version of ONNX's operations, and that of the file's format which came with it.
 inline constexpr int64_t kOnnxOpset = 17;
@@ -52,4 +52,4 @@ struct OnnxModel {
 /// kInvalidArgument if they are more than protobuf allows, 2 GiB.
 std::string encode_onnx(const OnnxModel& model);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

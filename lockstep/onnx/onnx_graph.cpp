@@ -8,7 +8,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace jit = torch::jit;
@@ -176,4 +176,4 @@ void TracedStep::refuse(const std::string& why) const {
               fmt::format("ONNX: the network's operation '{}' {}", op(), why));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -19,7 +19,7 @@ struct Node;
 struct Value;
 }  // namespace torch::jit
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The rows of the batch that is traced. A reshape to this size behind the first dimension is
 /// refused: it would fix the batch. So it is a number that networks hardly have: no number of
@@ -106,4 +106,4 @@ class TracedStep {
 /// it.
 void add_traced_step(TracedStep& step);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

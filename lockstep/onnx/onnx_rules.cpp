@@ -10,7 +10,7 @@
 
 #include "lockstep/onnx/onnx_graph.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -266,4 +266,4 @@ void add_traced_step(TracedStep& step) {
   step.refuse(fmt::format("is not one that is written (these are: {})", fmt::join(known, ", ")));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/error.h"
 #include "lockstep/onnx/onnx_graph.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace jit = torch::jit;
@@ -85,4 +85,4 @@ void save_onnx(const std::filesystem::path& path, Model& network,
   write_file_atomically(path, encode_onnx(model));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

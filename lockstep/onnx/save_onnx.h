@@ -6,7 +6,7 @@
 
 #include "lockstep/models/model.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Replaces `path` by an ONNX file that computes compute() in evaluation mode: float32, opset 17,
 /// input "input" (N, sizes), output "output", any N. Weights keep their names. The operations are
@@ -17,4 +17,4 @@ namespace lockstep {
 void save_onnx(const std::filesystem::path& path, Model& network,
                const std::vector<int64_t>& sizes);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/parallel/pass_clock.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr const char* kChoiceKey = "choice";
@@ -117,4 +117,4 @@ void AutoHook::load_state(const HookState& state) {
   loaded_ = choice_ != Choice::kOpen;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/comm_hook.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The trial of AutoHook's first steps, and its result. Pure.
 ///
@@ -87,4 +87,4 @@ class AutoHook : public CommHook {
   double second_ms_ = 0;      ///< The time of the second average in the present step.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Does nothing; a tensor's hooks are destroyed with it.
@@ -63,4 +63,4 @@ void at_end_of_backward(std::function<void()> done) {
   torch::autograd::Engine::get_default_engine().queue_callback(std::move(done));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Calls a function each time a leaf tensor's gradient was accumulated, until destroyed.
 ///
@@ -39,4 +39,4 @@ void keep_with(const at::Tensor& tensor, std::shared_ptr<void> what);
 /// inside the functions given to the two above.
 void at_end_of_backward(std::function<void()> done);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/rounding.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct OpenBucket {
@@ -80,4 +80,4 @@ std::vector<BucketLayout> lay_out_buckets(std::span<const GradientSpec> specs,
   return layouts;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

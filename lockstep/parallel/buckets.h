@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The plan's data of a gradient.
 struct GradientSpec {
@@ -56,4 +56,4 @@ std::vector<BucketLayout> lay_out_buckets(std::span<const GradientSpec> specs,
                                           const std::vector<std::vector<int>>& buckets,
                                           int64_t placed_bytes, bool whole_buckets = false);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

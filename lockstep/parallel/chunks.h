@@ -8,7 +8,7 @@
 
 #include "lockstep/base/rounding.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Elements of a chunk: 8 MiB of float32, which a core compresses in a millisecond or two. As
 /// bfloat16 a chunk takes 34 ms to a peer over 1 Gbit/s, many times the 0.1 ms for starting another
@@ -24,4 +24,4 @@ void in_threads(int64_t count, int64_t granule, const Work& work) {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/parallel/module_state.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::string to_text(const BucketNames& buckets) {
   std::vector<std::string> texts;
@@ -87,4 +87,4 @@ void LoadedBuckets::take(const std::string& key, const at::Tensor& place) {
   place.copy_(loaded);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

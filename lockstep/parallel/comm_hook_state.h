@@ -7,7 +7,7 @@
 #include "lockstep/comm_hook.h"
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// By bucket.
 using BucketNames = std::vector<std::vector<std::string>>;
@@ -44,4 +44,4 @@ class LoadedBuckets {
   HookState tensors_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

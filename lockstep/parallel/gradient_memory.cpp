@@ -17,7 +17,7 @@
 #include "lockstep/tensor/dtype.h"
 #include "lockstep/tensor/staging.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 GradientSpec spec_of(const NamedTensor& parameter) {
@@ -394,4 +394,4 @@ void GradientMemory::divide(const BucketLayout& bucket, int divisor) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

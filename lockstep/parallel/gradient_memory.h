@@ -18,7 +18,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/tensor/tensor_arena.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct NamedTensor {
   std::string name;
@@ -161,4 +161,4 @@ class GradientMemory {
   std::vector<WeakTensor> made_;  ///< By parameter: the .grad that a pass made, not the program.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/parallel/chunks.h"
 #include "lockstep/parallel/comm_hook_state.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The state of one bucket. Legend: P ranks; B blocks per part; every rank has one part of the
@@ -196,4 +196,4 @@ std::shared_ptr<CommHook> make_int8_hook() {
   return std::make_shared<Int8Hook>();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 
 #include "lockstep/comm_hook.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The hook "int8" of make_comm_hook(). Every rank sends each other rank its part of the bucket,
 /// adds the received parts in rank order, and sends the sum to all. Cost: 2 (P - 1) / P bytes per
@@ -18,4 +18,4 @@ namespace lockstep {
 /// "1-bit stochastic gradient descent", Interspeech 2014 (the feedback).
 std::shared_ptr<CommHook> make_int8_hook();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

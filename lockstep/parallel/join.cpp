@@ -10,7 +10,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string ranks_text(const ProcessGroup& group, std::vector<int> ranks) {
@@ -68,4 +68,4 @@ double JoinSession::scale(const JoinRound& round) const {
   return static_cast<double>(group_.size()) / round.num_active;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

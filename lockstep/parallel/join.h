@@ -9,7 +9,7 @@
 #include "lockstep/ddp_options.h"
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A rank's state before a step.
 struct JoinState {
@@ -50,4 +50,4 @@ class JoinSession {
   int last_leader_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

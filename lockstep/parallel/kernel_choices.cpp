@@ -17,7 +17,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/world/kernel_variables.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr const char* kNotSet = "not set";
@@ -128,4 +128,4 @@ void compare_kernel_choices(ProcessGroup& group, CallSite site) {
                   kernel_difference(by_rank)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

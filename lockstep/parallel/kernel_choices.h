@@ -8,7 +8,7 @@
 
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// By name: environment variables (kKernelVariables; those that are set), intra-op threads, the
 /// instruction set of libtorch, the kernels chosen by OpenBLAS.
@@ -23,4 +23,4 @@ std::string kernel_difference(const std::vector<KernelChoices>& by_rank);
 /// rank if they do not.
 void compare_kernel_choices(ProcessGroup& group, CallSite site = CallSite::here());
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

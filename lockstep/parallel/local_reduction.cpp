@@ -10,7 +10,7 @@
 #include "lockstep/parallel/pass_clock.h"
 #include "lockstep/tensor/dtype.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// left + right, in the memory of `left` if no other tensor holds it.
@@ -187,4 +187,4 @@ void LocalReduction::require_gradients() const {
   if (!names.empty()) throw_without_gradient(names, true);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

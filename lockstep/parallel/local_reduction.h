@@ -10,7 +10,7 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Lets one module serve a rank's virtual ranks one after the other, as if each had a rank of its
 /// own. Every virtual rank starts a step with the same buffers (running statistics) and no
@@ -88,4 +88,4 @@ class LocalReduction {
   double averaging_ms_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

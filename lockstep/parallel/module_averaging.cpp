@@ -11,7 +11,7 @@
 #include "lockstep/parallel/kernel_choices.h"
 #include "lockstep/sync_batch_norm.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters) {
@@ -61,6 +61,9 @@ std::string describe(const DdpOptions& options) {
 }
 
 }  // namespace
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 void DdpOptions::validate() const {
   if (!(bucket_cap_mb > 0 && bucket_cap_mb <= 1 << 20)) {
@@ -100,6 +103,10 @@ std::unique_ptr<DdpCore> DdpCore::make(std::shared_ptr<torch::nn::Module> module
                                        ProcessGroup group, const DdpOptions& options) {
   return std::make_unique<ModuleAveraging>(std::move(module), std::move(group), options);
 }
+
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
 
 ModuleAveraging::ModuleAveraging(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
                                  const DdpOptions& options)
@@ -331,4 +338,4 @@ std::string ModuleAveraging::load_comm_hook_state(const CommHookState& own) {
   return "";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

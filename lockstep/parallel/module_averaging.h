@@ -15,7 +15,7 @@
 #include "lockstep/parallel/pass_clock.h"
 #include "lockstep/parallel/reducer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The properties of a parameter on which its gradient depends.
 struct ParameterKind {
@@ -72,4 +72,4 @@ class ModuleAveraging final : public DdpCore {
   double forward_ms_ = 0, buffers_ms_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -19,7 +19,7 @@
 #include "lockstep/parallel/buckets.h"
 #include "lockstep/tensor/dtype.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::vector<NamedTensor> distinct(const torch::OrderedDict<std::string, at::Tensor>& tensors) {
@@ -237,4 +237,4 @@ void BufferAverage::sum(size_t layout) {
   divide(data, count, type, virtual_ranks_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// All parameters (or buffers) of the module and its children under their dotted names. A tensor
 /// that is registered twice appears once, under its first name.
@@ -86,4 +86,4 @@ class BufferAverage {
   std::unique_ptr<BufferBroadcast> others_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,6 +14,10 @@ StepTimings& StepTimings::operator+=(const StepTimings& other) {
   return *this;
 }
 
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
+
 double milliseconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
@@ -40,4 +44,4 @@ void PassClock::end(Time now) {
   timings_.backward = milliseconds(now - begin_);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

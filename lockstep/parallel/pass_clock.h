@@ -5,7 +5,7 @@
 
 #include "lockstep/ddp_options.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Adds up the times of one backward pass. The caller passes the time.
 class PassClock {
@@ -31,4 +31,4 @@ class PassClock {
 
 double milliseconds(std::chrono::steady_clock::duration time);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -18,7 +18,7 @@
 #include "lockstep/error.h"
 #include "lockstep/parallel/comm_hook_state.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A gradient (n, ...) that is sent as P (n, r) and Q (m, r).
@@ -241,4 +241,4 @@ std::shared_ptr<CommHook> make_power_sgd_hook(const PowerSgdOptions& options) {
   return std::make_shared<PowerSgdHook>(options);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/comm_hook.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct PowerSgdOptions {
   int64_t rank = 1;  ///< Columns of the thin matrices: more are more exact, and cost more bytes.
@@ -32,4 +32,4 @@ struct PowerSgdOptions {
 /// ddp_comm_hooks/powerSGD_hook.py of PyTorch.
 std::shared_ptr<CommHook> make_power_sgd_hook(const PowerSgdOptions& options = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

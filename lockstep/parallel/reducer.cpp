@@ -13,7 +13,7 @@
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/tensor/tensor_arena.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -311,4 +311,4 @@ void Reducer::shadow_pass() {
   shadowing_ = false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

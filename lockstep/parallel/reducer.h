@@ -19,7 +19,7 @@
 #include "lockstep/parallel/pass_clock.h"
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The use of parameters in a backward pass.
 enum class GraphUse {
@@ -173,4 +173,4 @@ class Reducer {
   std::vector<GradientHook> hooks_;  ///< Last member: destroyed first, so no hook runs afterwards.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/reducer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -176,4 +176,4 @@ void Reducer::throw_missing() const {
   throw_without_gradient(names, local_reduction_ != nullptr);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

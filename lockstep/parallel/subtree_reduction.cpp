@@ -7,7 +7,7 @@
 
 #include "lockstep/base/rounding.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kCacheLineBytes = 64;
@@ -159,4 +159,4 @@ std::vector<double> sum_over_virtual_ranks(ProcessGroup& group, const VirtualRan
   return sums;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

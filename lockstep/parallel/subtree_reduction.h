@@ -15,7 +15,7 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Sums the values of all ranks' subtrees (see owned_subtrees()) in the order of the tree over the
 /// virtual ranks. For numbers of ranks with which all_reduce() adds in another order: see
@@ -87,4 +87,4 @@ class SubtreeReduction {
 std::vector<double> sum_over_virtual_ranks(ProcessGroup& group, const VirtualRankRange& range,
                                            const std::vector<std::vector<double>>& rows);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/comm/tree_sum.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A bijective mixing of 64 bits. Source: Steele et al., "Fast Splittable Pseudorandom Number
@@ -24,6 +24,9 @@ uint64_t mix(uint64_t value) {
 }
 
 }  // namespace
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size) {
   if (virtual_ranks < 1) {
@@ -45,6 +48,10 @@ VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size) {
   const int longer = virtual_ranks % size;
   return {rank * count + std::min(rank, longer), count + (rank < longer ? 1 : 0), virtual_ranks};
 }
+
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
 
 std::vector<RankRange> owned_subtrees(const VirtualRankRange& range) {
   return tree_nodes({range.first, range.first + range.count}, range.total);
@@ -88,6 +95,10 @@ std::vector<int64_t> lay_in_turn(const std::vector<std::vector<int64_t>>& lists,
   }
   return all;
 }
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank, c10::Device device) {
   const uint64_t key =

@@ -8,7 +8,7 @@
 #include "lockstep/comm/reduce_tree.h"
 #include "lockstep/distributed_data_parallel.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The subtrees whose sums a rank can compute alone: the largest ones, in order, whose leaves are
 /// all among its virtual ranks. At most 2 log2(total); one if the rank has an aligned power of two
@@ -34,4 +34,4 @@ double tree_sum(std::span<const double> leaves);
 /// short. A batch of (number of lists) x `batch` rows then has one part per virtual rank.
 std::vector<int64_t> lay_in_turn(const std::vector<std::vector<int64_t>>& lists, int64_t batch);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

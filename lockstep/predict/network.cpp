@@ -20,7 +20,7 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 ocr::DbPostprocessOptions db_options(const Config& config) {
@@ -332,4 +332,4 @@ std::vector<Classifier::Found> Classifier::operator()(const Samples& pictures) {
   return all;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -18,7 +18,7 @@
 #include "lockstep/ocr/transforms/pipeline.h"
 #include "lockstep/predict/predict_plan.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A model in evaluation mode at system.amp_level_infer, with a stage's weights.
 class Network {
@@ -144,4 +144,4 @@ class Classifier {
   size_t top_k_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

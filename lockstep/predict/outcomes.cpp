@@ -10,7 +10,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kRequest = std::chrono::minutes(5);  // far above any request to the store
@@ -151,4 +151,4 @@ std::string class_table_row(const std::string& path, const std::string& class_li
   return row;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

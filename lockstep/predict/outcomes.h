@@ -9,7 +9,7 @@
 
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Outcome {
   bool good = false;
@@ -59,4 +59,4 @@ std::string class_table_head(size_t most);
 /// probability that is not a number is empty.
 std::string class_table_row(const std::string& path, const std::string& class_line);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

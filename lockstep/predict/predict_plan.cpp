@@ -11,7 +11,7 @@
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -267,4 +267,4 @@ ocr::ImageMode picture_mode(const Config& config) {
   return decoder(picture_pipeline(config))->img_mode;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

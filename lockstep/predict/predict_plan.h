@@ -9,7 +9,7 @@
 #include "lockstep/ocr/transforms/options.h"
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The options of the command line.
 struct PredictOptions {
@@ -85,4 +85,4 @@ std::vector<ocr::Transform> crop_pipeline(const Config& config);
 /// The order of channels after DecodeImage of that pipeline.
 ocr::ImageMode picture_mode(const Config& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

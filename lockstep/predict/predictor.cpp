@@ -12,7 +12,7 @@
 #include "lockstep/ocr/draw/crop.h"
 #include "lockstep/ocr/predict/result_lines.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -176,4 +176,4 @@ void Predictor::draw(const std::string& file, const cv::Mat& picture, ocr::Image
   save_picture(plan_.output / file, ocr::annotate(as_bgr(picture, mode), shown, font_));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

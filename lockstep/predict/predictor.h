@@ -8,7 +8,7 @@
 #include "lockstep/predict/network.h"
 #include "lockstep/predict/outcomes.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The networks of a plan, and their results for a picture.
 class Predictor {
@@ -49,4 +49,4 @@ class Predictor {
   std::string font_ = "Sans";
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

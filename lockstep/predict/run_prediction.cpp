@@ -22,7 +22,7 @@
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/setup.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -246,4 +246,4 @@ int run_prediction(const PredictPlan& plan, World world) {
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 #include "lockstep/predict/predict_plan.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Processes every picture once, on one of the ranks. loader.num_workers threads read, and pictures
 /// of equal shape are computed loader.batch_size at a time. plan.result_file() in plan.output gets
@@ -18,4 +18,4 @@ namespace lockstep {
 /// picture whose rank does not answer.
 int run_prediction(const PredictPlan& plan, World world);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int kEtcdPort = 2379;
@@ -110,4 +110,4 @@ std::shared_ptr<Store> open_store(const std::string& url, const std::string& sec
                                 did_you_mean(scheme, schemes)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A client of the store at a URL:
 ///
@@ -24,4 +24,4 @@ namespace lockstep {
 std::shared_ptr<Store> open_store(const std::string& url, const std::string& secret,
                                   Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::array<std::string_view, kNumStoreOps> kOpNames = {
@@ -126,4 +126,4 @@ std::string quote_key(std::string_view key) {
   return text + "'";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class StoreOp : uint8_t {
   kSet,           ///< keys[0], value
@@ -79,4 +79,4 @@ StoreReply add_to_counter(std::string_view key, const std::string* held, int64_t
 /// 'key' for messages: unprintable bytes escaped, long keys cut.
 std::string quote_key(std::string_view key);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

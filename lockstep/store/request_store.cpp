@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 StoreRequest make_request(StoreOp op, std::string_view key) {
@@ -168,4 +168,4 @@ Store::Changes RequestStore::watch(std::string_view prefix, uint64_t since, Dead
   return {static_cast<uint64_t>(reply.number), std::move(reply.items)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

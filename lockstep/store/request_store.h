@@ -7,7 +7,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/store/request.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class RequestStore : public Store {
  public:
@@ -48,4 +48,4 @@ class RequestStore : public Store {
   const uint32_t generation_ = fork_generation();
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

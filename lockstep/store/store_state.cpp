@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Erased keys that watchers can still learn of. A watcher further behind must start again.
@@ -326,4 +326,4 @@ std::vector<StoreAnswer> StoreState::drop_client(uint64_t client) {
   return woken;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 
 #include "lockstep/store/request.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Addressee of an answer. The caller chooses both numbers; one request at a time uses a pair.
 struct StoreTicket {
@@ -100,4 +100,4 @@ class StoreState {
   std::map<std::string, Tickets> watching_prefix_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

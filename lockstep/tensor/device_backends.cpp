@@ -5,7 +5,7 @@
 #include "lockstep/tensor/c10d/nccl_group.h"
 #include "lockstep/tensor/hccl/hccl_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool gloo_is_usable(const GroupSpec&, std::string* why_not) {
@@ -48,4 +48,4 @@ bool register_device_backends() {
   return done;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

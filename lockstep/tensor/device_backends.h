@@ -2,9 +2,9 @@
 // The back ends that take tensors (libtorch's own, HCCL) in the table of back ends
 // (lockstep/comm/backends.h).
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Adds them, once per process. Done before main() in programs that use lockstep/collectives.h.
 bool register_device_backends();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 DType to_dtype(c10::ScalarType type) {
   for (int i = 0; i < kNumDTypes; ++i) {
@@ -49,4 +49,4 @@ c10::ScalarType to_scalar_type(DType dtype) {
   return c10::ScalarType::Undefined;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Errors: kInvalidArgument for a type that collectives do not support (quantized, complex32);
 /// names it and the allowed ones.
@@ -13,4 +13,4 @@ DType to_dtype(c10::ScalarType type);
 
 c10::ScalarType to_scalar_type(DType dtype);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool stay_on_device(const ProcessGroup& group, std::span<const at::Tensor> tensors, ReduceOp op) {
   const auto device = device_of(group);
@@ -65,4 +65,4 @@ Work Staging::finish(Work work) && {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/tensor/device/stream_order.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// True if `group` can reduce or move the defined ones of `tensors` in place. The same on all ranks
 /// if either all ranks' tensors are on their devices (ProcessGroup::device()), or none.
@@ -74,4 +74,4 @@ class Staging {
   std::shared_ptr<HostCopies> ordered_copies_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

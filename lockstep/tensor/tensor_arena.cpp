@@ -11,7 +11,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/rounding.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kPageBytes = 4096;
@@ -134,4 +134,4 @@ bool TensorArena::holds(const void* data) const {
   return data >= begin && data < begin + memory_->bytes();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Blocks of shared memory of certain sizes. While an arena serves a thread, a CPU tensor made in
 /// that thread lies in a free block if it needs exactly the block's size. The block is free again
@@ -59,4 +59,4 @@ class TensorArena {
   std::vector<Block> blocks_;  ///< Guarded by the allocator's mutex.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/setup.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The least number of equal micro-steps of a part; 0: none will do. The search ends at twice the
@@ -123,4 +123,4 @@ std::string batch_line(const Config& config, int parts) {
                      counted(parts, kind_of_parts(config)), accumulation);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/train/config/config.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The part of one rank, or virtual rank, in an optimizer step.
 struct BatchShare {
@@ -42,4 +42,4 @@ std::string share_global_batch(Config& config, const World& world);
 /// "Global batch: 256 = 32 x 2 ranks x 4 accumulated (parallel.global_batch)"; empty without it.
 std::string batch_line(const Config& config, int parts);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A module as DistributedDataParallel calls it: a forward pass is any computation with it.
 class CalledModule {
@@ -22,4 +22,4 @@ class CalledModule {
   std::shared_ptr<torch::nn::Module> module_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kOtherwise = "set parallel.device=cpu";
@@ -46,4 +46,4 @@ c10::Device take_compute_device(const Config& config, World& world) {
   return device;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/train/config/config.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// parallel.device: "cpu", "cuda" or "auto". "auto" is CUDA if libtorch sees a device, but the CPU
 /// with parallel.virtual_ranks, whose bits are the CPU's. On CUDA it is World::device if a launcher
@@ -20,4 +20,4 @@ c10::Device choose_compute_device(const Config& config, const World& world, bool
 /// before the group is made, which uses `world.device`.
 c10::Device take_compute_device(const Config& config, World& world);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Far below any timeout of a group.
@@ -173,4 +173,4 @@ void do_disk_work(ProcessGroup& group, const std::string& what, std::chrono::sec
   shared.finish();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

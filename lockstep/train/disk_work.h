@@ -8,7 +8,7 @@
 
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Collective, from construction until finish(). Each rank does its own work meanwhile, parts of
 /// which a slow disk may delay. A finished rank waits for a reading rank until that has read for
@@ -43,4 +43,4 @@ class DiskWork {
 void do_disk_work(ProcessGroup& group, const std::string& what, std::chrono::seconds limit,
                   const std::function<void()>& work);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/error.h"
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kUpdates = "ema.updates";
@@ -103,4 +103,4 @@ void Ema::load(const TensorMap& state, const std::string& file) {
   updates_ = updates.item<int64_t>();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The average a over all parameters and floating buffers w of a module (batch norm's statistics
 /// too). It begins as a copy of them. update() number n, from 1:
@@ -65,4 +65,4 @@ class Ema {
   std::vector<Pair> pairs_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/disk_work.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A task's sums, followed by the number of faults.
@@ -166,4 +166,4 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

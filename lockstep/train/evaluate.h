@@ -17,7 +17,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/train/task/task.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Progress of this rank's evaluation.
 struct EvalState {
@@ -59,4 +59,4 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
                                    ProcessGroup& group, Task& task, AmpLevel level = AmpLevel::kO0,
                                    const EvalHooks& hooks = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

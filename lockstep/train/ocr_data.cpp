@@ -13,7 +13,7 @@
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/try_transforms.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A subset of a data set.
@@ -173,4 +173,4 @@ CheckedData check_ocr_data(const Config& config, OcrColumns columns, int64_t pla
   return data;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/data/ocr_batch.h"
 #include "lockstep/train/setup.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// See TaskParts. `columns`: of training; evaluations have the ground truth.
 /// Errors: kInvalidArgument, kNotFound, kCorrupt, naming file and line.
@@ -15,4 +15,4 @@ std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool tr
 /// `columns`: as above. `planes`: numbers for each pixel of a sample.
 CheckedData check_ocr_data(const Config& config, OcrColumns columns, int64_t planes);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

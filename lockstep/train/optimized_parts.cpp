@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/parallel/module_state.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 [[noreturn]] void refuse_recipe(const std::string& why) {
@@ -152,4 +152,4 @@ void load_optimizers(const std::filesystem::path& checkpoint, const torch::nn::M
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/train/config/config.h"
 #include "lockstep/training_checkpoint.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A part of the model and its optimizer.
 struct OptimizedPart {
@@ -40,4 +40,4 @@ void check_saved_parts(const std::filesystem::path& checkpoint,
 void load_optimizers(const std::filesystem::path& checkpoint, const torch::nn::Module& model,
                      const std::vector<OptimizedPart>& parts);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

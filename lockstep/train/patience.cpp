@@ -9,7 +9,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kLoss = "loss";
@@ -59,4 +59,4 @@ bool note_value(PatienceState& state, const PatienceConfig& config, double value
   return state.waited >= config.patience;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/train.h"
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Errors: kInvalidArgument if `key`, whose value is `metric`, is neither "loss" nor one of
 /// `known`, with the nearest.
@@ -29,4 +29,4 @@ PatienceState begin_patience(const PatienceConfig& config,
 /// `waited` is then at least `patience`.
 bool note_value(PatienceState& state, const PatienceConfig& config, double value);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

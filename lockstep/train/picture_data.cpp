@@ -13,7 +13,7 @@
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/try_transforms.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// What `build` makes of the steps that `make` makes of dataset.transforms, but for those of
@@ -353,4 +353,4 @@ std::vector<std::string> missing_class_files(const Config& config, bool with_eva
   return lines;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/data/transforms.h"
 #include "lockstep/train/setup.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The data set of small images that `config` selects: neither a registered one nor files of
 /// pictures.
@@ -28,4 +28,4 @@ CheckedData check_class_data(const Config& config);
 /// Of small images: see SmallImages::missing.
 std::vector<std::string> missing_class_files(const Config& config, bool with_eval);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/batch_share.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string number(double value) {
@@ -168,4 +168,4 @@ std::string describe_rank_change(const RankChange& change, const Config* config)
       same_batch(change, run, config), other_run(change, run, config));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

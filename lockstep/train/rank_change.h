@@ -8,7 +8,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The factor of every learning rate for a global batch of `batch` samples; see
 /// ParallelConfig::scale_rate. linear: batch / reference. sqrt: its root.
@@ -32,4 +32,4 @@ struct RankChange {
 /// if its virtual ranks are fewer than `from`.
 std::string describe_rank_change(const RankChange& change, const Config* config);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr double kKept = 0.9;  ///< Of the moving mean.
@@ -89,4 +89,4 @@ Chart finder_chart(const std::vector<RatePoint>& points) {
   return chart;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

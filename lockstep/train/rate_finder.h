@@ -10,7 +10,7 @@
 
 #include "lockstep/observe/chart.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// An optimizer step of the search.
 struct RatePoint {
@@ -52,4 +52,4 @@ std::optional<double> suggested_rate(const std::vector<RatePoint>& points);
 std::string finder_table(const std::vector<RatePoint>& points, double factor = 1);
 Chart finder_chart(const std::vector<RatePoint>& points);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 namespace fs = std::filesystem;
 
@@ -105,4 +105,4 @@ bool is_checkpoint_of(const fs::path& checkpoint, const fs::path& dir) {
   return fs::weakly_canonical(checkpoint).parent_path() == without_slash(fs::weakly_canonical(dir));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

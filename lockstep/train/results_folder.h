@@ -7,7 +7,7 @@
 #include "lockstep/base/folder.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Whether this process can write to `dir`, or create it. It creates nothing; call it before there
 /// is anything to write. Errors: kInvalidArgument, naming the key and the folder in the way.
@@ -27,4 +27,4 @@ std::filesystem::path move_earlier_results(const std::filesystem::path& dir);
 /// Whether `checkpoint` is the folder of a checkpoint in `dir`, however the two paths are written.
 bool is_checkpoint_of(const std::filesystem::path& checkpoint, const std::filesystem::path& dir);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

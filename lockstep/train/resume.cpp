@@ -10,7 +10,7 @@
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 namespace fs = std::filesystem;
 
@@ -167,4 +167,4 @@ double schedule_position(const TrainingState& state, int64_t steps_per_epoch,
   return (static_cast<double>(state.epoch) + std::min(1.0, used)) * steps - dropped;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The start of a run.
 struct Resumed {
@@ -93,4 +93,4 @@ bool recount(TrainingState& state, const EpochShape& shape);
 /// ranks, and the next epoch starts at its own begin.
 double schedule_position(const TrainingState& state, int64_t steps_per_epoch, int64_t dataset_size);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/train/config/config.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Callback;
 
@@ -51,4 +51,4 @@ int run_find_lr(const Config& config, World world, int64_t steps);
 /// run_training(), as far as they show without the data.
 int run_check(const Config& config, World world);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -20,7 +20,7 @@
 #include "lockstep/train/task/task.h"
 #include "lockstep/train/task/task_parts.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// What evaluations give, and what follows one of these figures.
@@ -73,4 +73,4 @@ int run_check(const Config& given, World world) {
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -18,7 +18,7 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/training_checkpoint.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -112,4 +112,4 @@ int run_evaluation(const Config& config, World world) {
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

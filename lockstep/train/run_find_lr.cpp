@@ -24,7 +24,7 @@
 #include "lockstep/train/signals.h"
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Notes rate and loss of each optimizer step, and ends the search once higher rates tell nothing.
@@ -147,4 +147,4 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
   return signal == 0 ? 0 : 128 + signal;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/optim/parameter_groups.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Errors: kInvalidArgument if the configuration has rates or decays for groups, which an optimizer
@@ -66,4 +66,4 @@ DataSamples samples_of(const DataParts& data) {
   return {data.samplers.front().dataset_size(), data.digest};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct RunParts {
   std::shared_ptr<Model> model;
@@ -37,4 +37,4 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
 /// Samples of the whole data set.
 DataSamples samples_of(const DataParts& data);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

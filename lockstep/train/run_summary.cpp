@@ -12,7 +12,7 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/rank_change.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kFloatBytes = 4;
@@ -164,4 +164,4 @@ std::string describe(const RunSummary& summary, const Config& config, c10::Devic
       config.train.ckpt_save_dir.string());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

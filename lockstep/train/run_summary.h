@@ -7,7 +7,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct RunSummary {
   int64_t parameters = 0;
@@ -50,4 +50,4 @@ std::string precision_line(const Config& config, c10::DeviceType device = c10::k
 std::string describe(const RunSummary& summary, const Config& config,
                      c10::Device device = c10::kCPU);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

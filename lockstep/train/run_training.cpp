@@ -32,7 +32,7 @@
 #include "lockstep/train/signals.h"
 #include "lockstep/training_checkpoint.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -251,4 +251,4 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   return exit_status_of(trainer.stop_reason());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/config/shared_values.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Values = std::map<std::string, std::string>;
@@ -152,4 +152,4 @@ WeightsComparison compare_weights(uint64_t own, ProcessGroup& group) {
                              others.size() == 1 ? "" : "s", fmt::join(others, ", "))};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

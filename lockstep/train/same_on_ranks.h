@@ -12,7 +12,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Collective: the first operation of a group. Compares the values of config/shared_values.h. Cost:
 /// an all_gather of 8 bytes a rank, and more only if ranks differ.
@@ -56,4 +56,4 @@ struct WeightsComparison {
 /// faulty memory.
 WeightsComparison compare_weights(uint64_t own, ProcessGroup& group);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

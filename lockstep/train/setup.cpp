@@ -19,7 +19,7 @@
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/world/cores.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 namespace fs = std::filesystem;
 
@@ -270,4 +270,4 @@ void check_same_start(int64_t step, const fs::path& checkpoint, ProcessGroup& gr
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -18,7 +18,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Draws the weights from `seed` alone, so that every rank builds the same network; then loads
 /// those of model.pretrained, if any. Errors: kInvalidArgument (unknown name), those of
@@ -97,4 +97,4 @@ void set_threads(int threads);
 /// folder; empty for a new run. Errors: kMismatch naming two ranks that differ.
 void check_same_start(int64_t step, const std::filesystem::path& checkpoint, ProcessGroup& group);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kSameSignal = 500;  // milliseconds
@@ -70,4 +70,4 @@ bool SignalWatch::take_save_request() const {
   return save_asked.exchange(false);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

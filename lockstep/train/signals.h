@@ -1,6 +1,6 @@
 #pragma once
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// During its lifetime SIGTERM, SIGINT and SIGHUP (the terminal was closed) are only recorded, so
 /// that a step can be finished and saved. A SIGINT half a second or more after the first signal has
@@ -21,4 +21,4 @@ class SignalWatch {
   bool take_save_request() const;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

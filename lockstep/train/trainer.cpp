@@ -16,7 +16,7 @@
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run_summary.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -312,4 +312,4 @@ void Trainer::evaluated(const EvalResult& result) {
   for (auto& callback : callbacks_) callback->on_evaluation(*this, result);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -31,7 +31,7 @@
 #include "lockstep/train/optimized_parts.h"
 #include "lockstep/train/task/task.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Trainer;
 
@@ -352,4 +352,4 @@ class AveragedWeights {
   Trainer& trainer_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,8 +14,7 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
-
+namespace lockstep::inline internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -134,4 +133,4 @@ void Trainer::report_divergence(double own_loss, const std::string& part) {
                           part.empty() ? "" : fmt::format(" of '{}'", part), rank_list(ranks)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// During its lifetime the parameters need no gradient; those that did, do again afterwards.
@@ -243,4 +243,4 @@ std::vector<std::string> Trainer::log_names() {
   return names;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

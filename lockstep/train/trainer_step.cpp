@@ -18,7 +18,7 @@
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Marks a value that a task did not log: metrics.jsonl then has a null.
@@ -268,4 +268,4 @@ void Trainer::end_step(bool overflow, const StepReport& report) {
   if (pending_stop_) stop_ = *pending_stop_;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

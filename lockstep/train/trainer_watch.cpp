@@ -7,7 +7,7 @@
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kPlateauKey = "scheduler.metric";
@@ -92,4 +92,4 @@ void Trainer::watch_for_the_end(const EvalResult& result) {
   watch_notes_.push_back(fmt::format("Early stopping: {}", not_improved(state)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/base/transform_failed.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The registered transforms of a pipeline.
@@ -93,4 +93,4 @@ std::vector<std::string> try_own_transforms(const Config& config, TriedSections 
   return lines;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

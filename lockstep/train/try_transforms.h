@@ -9,7 +9,7 @@
 #include "lockstep/batch.h"
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The sections whose data are there.
 struct TriedSections {
@@ -30,4 +30,4 @@ using MakeBatches =
 std::vector<std::string> try_own_transforms(const Config& config, TriedSections sections,
                                             const MakeBatches& make);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint_folder.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 namespace fs = std::filesystem;
 
@@ -74,4 +74,4 @@ void WeightFiles::save(const fs::path& path, const TensorMap& weights,
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The weights after an epoch, and the value that ranks them.
 struct EpochWeights {
@@ -60,4 +60,4 @@ class WeightFiles {
   WriterFence fence_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/models/zoo/zoo.h"
 #include "lockstep/registry.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kLargestImage = 4096;
@@ -62,4 +62,4 @@ const ZooParts kZooParts;
 
 void link_zoo_parts() {}
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

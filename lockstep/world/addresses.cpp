@@ -12,7 +12,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool is_link_local(const std::string& address) {
@@ -168,4 +168,4 @@ std::string wait_for_name(const std::string& host, Deadline deadline, const Name
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

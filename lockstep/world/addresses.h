@@ -11,7 +11,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Interfaces that a variable names: by whole names or prefixes, or all others. Without names: all.
 struct InterfaceRule {
@@ -70,4 +70,4 @@ struct NameWait {
 /// returned if known. Errors: kTimeout naming the host and the time waited.
 std::string wait_for_name(const std::string& host, Deadline deadline, const NameWait& how = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

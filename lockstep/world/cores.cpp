@@ -14,7 +14,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/world/cpu_topology.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// "400000 100000", or "max 100000".
@@ -158,4 +158,4 @@ int own_cores(const World& world) {
                        world.local_size);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/world.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// CPU time that the control groups of this process allow, in CPUs; 0: no limit. It is the least of
 /// all its groups (cpu.max of version 2, cpu.cfs_quota_us of version 1). Reads files of /proc and
@@ -45,4 +45,4 @@ int ranks_on_my_cpus(const World& world, const std::vector<int>& cpus);
 /// Cores that this rank does not share; see cores_of_rank(). At least 1.
 int own_cores(const World& world);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/base/folder.h"
 #include "lockstep/base/text.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::optional<int> number_in(const std::string& path) {
@@ -159,4 +159,4 @@ CpuTopology read_cpu_topology(const std::string& root, const std::vector<int>& u
   return topology;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A logical CPU. A core and a cache are named by their lowest CPU.
 struct Cpu {
@@ -52,4 +52,4 @@ bool bind_to(const std::vector<unsigned long>& mask);
 CpuTopology read_cpu_topology(const std::string& root, const std::vector<int>& usable,
                               const Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

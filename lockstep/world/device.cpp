@@ -8,7 +8,7 @@
 
 #include "lockstep/base/text.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A number, or the name of a device (GPU-..., MIG-...); "-1" and "NoDevFiles" end a list.
@@ -54,4 +54,4 @@ DeviceChoice choose_device(const VisibleDevices& visible, int local_rank,
                   local_rank % visible.count, visible.variable, visible.value, visible.count)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

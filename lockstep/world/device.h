@@ -6,7 +6,7 @@
 
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The devices that a variable makes visible to this process.
 struct VisibleDevices {
@@ -30,4 +30,4 @@ struct DeviceChoice {
 /// host's devices, not the visible ones.
 DeviceChoice choose_device(const VisibleDevices& visible, int local_rank, std::optional<int> given);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 long number(const Environment& environment, const char* name) {
@@ -42,4 +42,4 @@ bool is_later_generation(const Environment& environment) {
          number(environment, "TORCHELASTIC_RESTART_COUNT") > 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/auth.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using Environment = std::map<std::string, std::string, std::less<>>;
 
@@ -26,4 +26,4 @@ Wire wire_of(const Environment& environment);
 /// now is not the user's. False for unreadable variables.
 bool is_later_generation(const Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

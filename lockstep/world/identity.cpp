@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string number(int value) {
@@ -38,6 +38,10 @@ std::string describe(const Identity& id) {
                      number(id.local_rank), number(id.local_size), number(id.node_rank),
                      number(id.num_nodes));
 }
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 // Processes pass each other memory over unix sockets of the abstract namespace
 // (comm/native/shm/fd_server.h). That requires the same kernel and network namespace; user and PID

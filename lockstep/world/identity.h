@@ -10,7 +10,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A number that the launcher does not provide; the ranks determine it when they meet.
 inline constexpr int kUnknownNumber = -1;
@@ -69,4 +69,4 @@ struct Identity {
 /// "rank 1 of 4, local rank 1 of 2, node 0 of 2".
 std::string describe(const Identity& identity);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Environment variables by which libraries choose compute kernels, and so the resulting bits: they
 /// must be equal on all ranks.
@@ -11,4 +11,4 @@ inline constexpr std::array kKernelVariables = {
     "DNNL_MAX_CPU_ISA",  "ONEDNN_MAX_CPU_ISA",   "MKL_ENABLE_INSTRUCTIONS",
     "MKL_CBWR",          "MKL_NUM_THREADS"};
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

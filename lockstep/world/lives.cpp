@@ -10,7 +10,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr const char* kPrefix = "life/";
@@ -110,4 +110,4 @@ std::vector<int> dead_ranks(Store& store, const std::vector<int>& ranks, Deadlin
   return dead.size() < 2 ? dead : first_causes(store, dead, deadline);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

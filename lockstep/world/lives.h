@@ -8,7 +8,7 @@
 
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Announces that `rank` lives, by a leased key "life/RANK", which exists until the process's
 /// client of the store is gone. A further call renews it; an otherwise silent client must do so
@@ -40,4 +40,4 @@ bool has_left(Store& store, int rank, Deadline deadline);
 /// Errors: the store's.
 std::vector<int> dead_ranks(Store& store, const std::vector<int>& ranks, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool MachineLoad::busy() const {
   return cpu_pressure >= 0 ? cpu_pressure >= 20 : load >= 1.5 * cores;
@@ -44,4 +44,4 @@ void warn_if_busy() {
   log_warn(fmt::format("this machine is busy: {}; the figures say little about it", load.text()));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct MachineLoad {
   /// Percent of the last 10 s in which some process waited for a core; -1: unknown.
@@ -25,4 +25,4 @@ MachineLoad this_machines_load();
 /// Before a measurement: logs one line if the host is busy; of several ranks only rank 0 does.
 void warn_if_busy();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// After this time rank 0 logs for whom it waits, once.
@@ -155,4 +155,4 @@ void find_place(Store& store, const std::string& host_id, Identity* id, Deadline
   id->num_nodes = place.num_nodes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/store.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A rank's own data about its place.
 struct PlaceReport {
@@ -35,4 +35,4 @@ bool has_unknown_place(const Identity& id);
 /// others. Errors: kTimeout naming the missing ranks.
 void find_place(Store& store, const std::string& host_id, Identity* id, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

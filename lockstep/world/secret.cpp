@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Not the job's name, as for ranks: some agents may have been given it and others not.
@@ -130,4 +130,4 @@ void check_secret_of_agents(const std::string& secret, const std::string& addres
                           what, address));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

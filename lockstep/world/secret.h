@@ -4,7 +4,7 @@
 
 #include "lockstep/base/auth.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A job secret in a file: one line, 1 to 4096 characters. Errors: kInvalidArgument if it is empty,
 /// belongs to another user than this one or root, or has a wrong mode. Allowed are 600, 400 or,
@@ -36,4 +36,4 @@ std::string weak_secret_warning(const std::string& secret, const std::string& me
 void check_secret_of_agents(const std::string& secret, const std::string& address,
                             const std::string& what);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/world/assigned_world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The variable may be inherited from a past job, and its number reused by now.
@@ -100,4 +100,4 @@ StepSlot* slot_for_reports() {
   return given != nullptr ? given : own_slot();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 
 #include "lockstep/world/step_slot.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// This worker's slot of its agent (LOCKSTEP_STEPS); null: there is none.
 StepSlot* slot_of_agent();
@@ -15,4 +15,4 @@ StepSlot* slot_of_agent();
 /// Cost: after the first call a few nanoseconds, and no system call.
 StepSlot* slot_for_reports();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 inline constexpr char kProgressMemoryName[] = "lockstep-steps";
 inline constexpr char kExpectsSteps = 'e';
@@ -40,4 +40,4 @@ struct OwnSteps {
   StepSlot slot;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

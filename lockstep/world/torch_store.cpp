@@ -16,7 +16,7 @@
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/addresses.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// How long rank 0 waits for ranks that have not left its store.
@@ -225,4 +225,4 @@ std::shared_ptr<Store> meet_torch_store(const Identity& identity, Deadline deadl
   return connect(identity, deadline);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

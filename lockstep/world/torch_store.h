@@ -10,7 +10,7 @@
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Proof between both ends of a connection to such a store.
 struct StoreProof {
@@ -59,4 +59,4 @@ std::string store_secret(const Identity& identity);
 /// MASTER_PORT).
 std::shared_ptr<Store> meet_torch_store(const Identity& identity, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

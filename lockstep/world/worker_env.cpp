@@ -14,7 +14,7 @@
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Pairs = std::initializer_list<std::pair<const char*, std::string>>;
@@ -163,4 +163,4 @@ Environment worker_environment(const Environment& base, const JobAssignment& ass
   return environment;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A host's contribution to a job.
 struct NodeRequest {
@@ -90,4 +90,4 @@ Environment waiting_environment(const Environment& base, int local_size,
 Environment worker_environment(const Environment& base, const JobAssignment& assignment,
                                int local_rank, const WorkerEnvOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

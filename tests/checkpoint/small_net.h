@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// It has all parts of a checkpoint: parameters, running statistics, a counter, random numbers.
 struct SmallNet : torch::nn::Module {
@@ -41,4 +41,4 @@ inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
          std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 inline void put_number(std::string& bytes, uint64_t value, int count) {
   for (int i = 0; i < count; ++i) bytes += static_cast<char>(i < 8 ? value >> (8 * i) & 0xff : 0);
@@ -52,4 +52,4 @@ inline std::string zip_file(const std::vector<std::pair<std::string, std::string
   return file;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using ScalarFunction = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
@@ -37,4 +37,4 @@ inline void expect_gradients(const ScalarFunction& f, const std::vector<at::Tens
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

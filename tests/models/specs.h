@@ -4,7 +4,7 @@
 #include "lockstep/models/build_model.h"
 #include "tests/support/error_of.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 inline ModelSpec dbnet(const std::string& backbone, bool asf = false) {
   ModelSpec spec;
@@ -42,4 +42,4 @@ inline std::string why_not(const ModelSpec& spec) {
   return error.what();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// FNV-1a.
 inline uint32_t name_hash(std::string_view text) {
@@ -65,4 +65,4 @@ inline at::Tensor pictures_by_formula(int64_t side) {
   return pictures;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

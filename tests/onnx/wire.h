@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct WireField {
   uint64_t number = 0;
@@ -73,4 +73,4 @@ inline std::vector<std::string> initializers_of(const std::string& file) {
   return names;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The Error that `body` throws; fails the test if it throws none.
 template <class Body>
@@ -18,4 +18,4 @@ Error error_of(const Body& body) {
   return Error(ErrorCode::kInternal, "");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Makes writes beyond `bytes` of a file fail, as on a full disk.
 class FileSizeLimit {
@@ -25,4 +25,4 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

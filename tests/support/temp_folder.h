@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A test's own folder, removed with this object.
 class TempFolder {
@@ -29,4 +29,4 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 
 #include "lockstep/base/env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The command that runs a script of this project, with the Python whose PyTorch has the libtorch
 /// of this build: bits are only equal within a version. `path` is below the sources' folder.
@@ -14,4 +14,4 @@ inline std::string torch_script(const std::string& path) {
          env_or("LOCKSTEP_SOURCE_DIR", ".") + "/" + path;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 inline nlohmann::json expected_in(const std::string& file) {
   return nlohmann::json::parse(
@@ -30,4 +30,4 @@ inline at::Tensor labels_of(const nlohmann::json& labels) {
   return at::tensor(labels.get<std::vector<int64_t>>(), at::kLong);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -24,7 +24,7 @@
 #include "lockstep/train/trainer.h"
 #include "tests/support/ranks.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 constexpr int64_t kTinyClasses = 10;
 
@@ -271,4 +271,4 @@ inline bool same_weights(const TinyRun& a, const TinyRun& b, size_t count = 100)
 }
 constexpr size_t kTinyParameters = 6;
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

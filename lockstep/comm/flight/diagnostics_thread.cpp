@@ -8,7 +8,7 @@
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/comm/topology.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kAsk = "ask";
@@ -99,4 +99,4 @@ void DiagnosticsThread::take_back(const GroupSpec& spec, const std::string& toke
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

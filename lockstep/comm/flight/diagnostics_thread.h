@@ -9,7 +9,7 @@
 
 #include "lockstep/comm/group_impl.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// For one request of diagnostics to the store.
 inline constexpr std::chrono::seconds kDiagnosticsStoreLimit{1};
@@ -40,4 +40,4 @@ class DiagnosticsThread {
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

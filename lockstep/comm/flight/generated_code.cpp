@@ -17,7 +17,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool is_generated_code(int pid, uint64_t place) {
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
@@ -211,4 +211,4 @@ CallerSearch find_caller(const Libdw& /*dw*/, Dwfl* /*process*/, int /*pid*/) {
 }
 #endif
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

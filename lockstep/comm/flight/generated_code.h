@@ -7,7 +7,7 @@
 
 #include "lockstep/comm/flight/libdw.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// True if `place` of that process is executable and belongs neither to a file nor to the kernel's
 /// vdso.
@@ -25,4 +25,4 @@ struct CallerSearch {
 /// better one. `process`: of dwfl_begin(), with nothing attached to it.
 CallerSearch find_caller(const Libdw& dw, Dwfl* process, int pid);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/comm/topology.h"
 #include "lockstep/world/lives.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kWatchPause = 200ms;
@@ -292,4 +292,4 @@ void HangWatch::take_back() {
   });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/group_impl.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A thread that reads its rank's flight recorder a few times per second, so that calls cost
 /// nothing more. If a call is overdue (patience.h), it finds the late ranks and logs a warning. It
@@ -79,4 +79,4 @@ class HangWatch {
   std::vector<Claim> claims_;  // claims of this rank, while their calls last
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using nlohmann::json;
@@ -236,4 +236,4 @@ std::vector<RankCalls> decode_rank_calls(const std::string& text) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/comm/flight/record.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A call that a rank is in, or was in when an error ended it. A message that timed out also counts
 /// until the rank begins another call.
@@ -80,4 +80,4 @@ std::string encode_rank_calls(const std::vector<RankCalls>& calls);
 /// Errors: kCorrupt.
 std::vector<RankCalls> decode_rank_calls(const std::string& text);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -20,7 +20,7 @@
 #include "lockstep/comm/group_error.h"
 #include "lockstep/comm/topology.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using nlohmann::json;
@@ -362,4 +362,4 @@ Error with_last_calls(const GroupSpec& spec, const Error& error,
                                last_calls_text(last_calls_of_host(spec, false), spec.world_ranks)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

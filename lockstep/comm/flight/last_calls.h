@@ -9,7 +9,7 @@
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A rank's last operation, as another rank or host reports it.
 struct LastCall {
@@ -61,4 +61,4 @@ void tell_of_host(const GroupSpec& spec, bool with_stacks);
 Error with_last_calls(const GroupSpec& spec, const Error& error,
                       const std::function<Error(const Error& error)>& explain = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Parts of a run that are examined one by one, and the least number of collectives in each.
@@ -159,4 +159,4 @@ std::string lateness_table(const Arrivals& arrivals, int64_t now_ns) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/comm/flight/record.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// One rank's arrivals at a group's collectives. Late: after the first rank.
 struct Lateness {
@@ -50,4 +50,4 @@ inline constexpr size_t kSlowParts = 3;
 std::string lateness_table(const Arrivals& arrivals, int64_t now_ns);
 inline constexpr int64_t kFewestArrivals = 8;
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct FlightEvent {
   std::atomic<uint64_t> number = 0;  ///< 1 for the rank's first event; 0: none yet.
@@ -64,4 +64,4 @@ struct FlightMemory {
   FlightEvent events[kFlightEvents] = {};  ///< Number n lies at (n - 1) % kFlightEvents.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

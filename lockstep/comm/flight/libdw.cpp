@@ -4,7 +4,7 @@
 
 #include <optional>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr const char* kLibrary = "libdw.so.1";
@@ -55,4 +55,4 @@ const Libdw* Libdw::load(std::string* why_not) {
   return loaded.library ? &*loaded.library : nullptr;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

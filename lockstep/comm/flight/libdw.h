@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The functions of libdw that are used here.
 struct Libdw {
@@ -32,4 +32,4 @@ struct Libdw {
   static const Libdw* load(std::string* why_not);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/comm/flight/process_state.h"
 #include "lockstep/comm/topology.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kOneQuestion = 1s;  // limit of a store request
@@ -81,4 +81,4 @@ void remove_operations(const GroupSpec& spec, const std::string& token) {
     spec.store->erase(key, store_limit());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

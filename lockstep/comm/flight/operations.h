@@ -9,7 +9,7 @@
 #include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/group_impl.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct RankOperations {
   std::vector<LastCall> last;    ///< In this group.
@@ -32,4 +32,4 @@ void write_operations(const GroupSpec& spec, const std::string& token);
 /// Removes the requests and answers of `token` from the store. Errors: the store's.
 void remove_operations(const GroupSpec& spec, const std::string& token);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

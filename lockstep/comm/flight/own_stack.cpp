@@ -14,7 +14,7 @@
 #include "lockstep/comm/flight/stack.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Data that the handler writes; one look at a time.
@@ -92,4 +92,4 @@ Stack own_stack(std::chrono::milliseconds limit) {
   return stack;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

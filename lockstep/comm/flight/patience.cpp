@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Null while the event is being written, or if another event has taken its place.
@@ -98,4 +98,4 @@ std::vector<int> late_for(const std::vector<LastCall>& calls, const std::vector<
   return late;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/comm/flight/last_calls.h"
 #include "lockstep/comm/flight/layout.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Durations of the calls of one kind in one group, or of all its calls.
 struct Experience {
@@ -80,4 +80,4 @@ class Patience {
 std::vector<int> late_for(const std::vector<LastCall>& calls, const std::vector<int>& ranks,
                           uint64_t sequence);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 
 #include "lockstep/comm/flight/generated_code.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kMostFrames = 256;
@@ -199,4 +199,4 @@ std::string function_name(const std::string& symbol) {
   return space == std::string::npos ? name : name.substr(space + 1);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

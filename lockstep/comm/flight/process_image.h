@@ -10,7 +10,7 @@
 
 #include "lockstep/comm/flight/libdw.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class ProcessImage {
  public:
@@ -45,4 +45,4 @@ class ProcessImage {
 /// functions and templates, unnamed namespaces and a symbol's version.
 std::string function_name(const std::string& symbol);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/base/namespaces.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,4 +68,4 @@ std::string process_state(int pid, uint64_t space) {
   return space != 0 && space == pid_space() ? process_state(pid) : "";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// "running", "sleeping", "waiting for a disk", "stopped" or "dead"; "" if it is unknown. A process
 /// that sleeps in one thread may compute in another: any running thread counts.
@@ -13,4 +13,4 @@ std::string process_state(int pid);
 /// process's numbering, in which `pid` may be another process.
 std::string process_state(int pid, uint64_t space);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Up to the first 0; bytes that could disturb a terminal become '?'.
@@ -115,4 +115,4 @@ FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& wh
   return record;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// One operation, from its FlightEvent.
 struct FlightEntry {
@@ -74,4 +74,4 @@ std::vector<int> suspects(const std::vector<FlightRecord>& records, int64_t now_
 ///   stack of rank 1: clock_nanosleep < std::this_thread::sleep_for < main
 std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/group_error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 class RecordedGroup : public GroupImpl {
@@ -192,4 +192,4 @@ std::unique_ptr<GroupImpl> recorded(const GroupSpec& spec, std::unique_ptr<Group
   return std::make_unique<RecordedGroup>(spec, std::move(impl));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

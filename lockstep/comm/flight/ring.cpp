@@ -22,7 +22,7 @@
 #include "lockstep/comm/flight/stack.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 int64_t clock_ns(clockid_t clock) {
@@ -262,4 +262,4 @@ uint16_t SiteIndex::find_or_add(const CallSite& site) {
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

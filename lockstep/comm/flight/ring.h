@@ -18,7 +18,7 @@
 #include "lockstep/comm/flight/layout.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Index of the places in the source in a flight recorder's table; the writer looks up its own
 /// table. Thread-safe, without locks. A known place costs a few nanoseconds, a new one the copy of
@@ -114,4 +114,4 @@ class FlightRing {
   std::deque<uint16_t> ended_ LOCKSTEP_GUARDED_BY(mutex_);  // groups, longest first
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

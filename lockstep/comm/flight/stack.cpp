@@ -14,7 +14,7 @@
 #include "lockstep/comm/flight/process_image.h"
 #include "lockstep/comm/flight/process_state.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Shown of a long stack: the present place, and the way to it.
@@ -68,4 +68,4 @@ std::string to_string(const Stack& stack) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Stack {
   std::vector<std::string> functions;  ///< Innermost first; empty if unknown.
@@ -35,4 +35,4 @@ void admit_siblings();
 /// functions, without frames before main; else "not to be had (WHY)".
 std::string to_string(const Stack& stack);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

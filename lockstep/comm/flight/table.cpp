@@ -8,7 +8,7 @@
 #include "lockstep/comm/flight/lateness.h"
 #include "lockstep/comm/flight/record.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// One line of a group's table.
@@ -211,4 +211,4 @@ std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

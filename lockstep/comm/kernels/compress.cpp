@@ -1,6 +1,6 @@
 #include "lockstep/comm/kernels/compress.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 const CompressKernels& best_compress_kernels() {
@@ -40,4 +40,4 @@ void decode_scaled(const char* in, int64_t count, float* values) {
   best_compress_kernels().decode_scaled(in, count, values);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

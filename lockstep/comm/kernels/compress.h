@@ -12,7 +12,7 @@
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// out[i] = in[i] / divisor, rounded to nearest even. `to`: float16 or bfloat16.
 void narrow(const float* in, int64_t count, int divisor, DType to, void* out);
@@ -46,4 +46,4 @@ void decode_scaled(const char* in, int64_t count, float* values);
 /// benchmarks.
 const CompressKernels& compress_kernels(InstructionSet set);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

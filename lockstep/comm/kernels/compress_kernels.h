@@ -8,7 +8,7 @@
 
 #include "lockstep/comm/kernels/compress_sets.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 #include "lockstep/comm/kernels/reduce_elements.h"
 
@@ -179,4 +179,5 @@ constexpr CompressKernels kCompressKernels = {narrow_to, widen_from, encode_bloc
 
 }  // namespace
 // NOLINTEND(misc-definitions-in-headers)
-}  // namespace lockstep
+
+}  // namespace lockstep::inline internal

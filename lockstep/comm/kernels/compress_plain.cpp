@@ -1,10 +1,10 @@
 #define LOCKSTEP_VECTOR_BYTES 16
 #include "lockstep/comm/kernels/compress_kernels.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 const CompressKernels& compress_plain() {
   return kCompressKernels;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

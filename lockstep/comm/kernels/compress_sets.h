@@ -6,7 +6,7 @@
 
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct CompressKernels {
   void (*narrow)(const float* in, int64_t count, int divisor, DType to, void* out);
@@ -21,4 +21,4 @@ const CompressKernels& compress_plain();
 const CompressKernels& compress_avx2();
 const CompressKernels& compress_avx512();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

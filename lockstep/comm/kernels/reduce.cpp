@@ -3,7 +3,7 @@
 #include "lockstep/base/processor.h"
 #include "lockstep/comm/kernels/reduce_sets.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Kernel = void (*)(const ReduceCall&);
@@ -101,4 +101,4 @@ void divide(void* data, int64_t count, DType dtype, int divisor) {
   reduce(std::span(&in, 1), std::span(&data, 1), count, dtype, ReduceOp::kAvg, divisor);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// outs[j][i] = the tree (reduce_tree.h) over ins[0][i] ... ins[n-1][i], for all i < count and all
 /// j.
@@ -45,4 +45,4 @@ void scale(const void* in, void* out, int64_t count, DType dtype, double factor)
 void scale_with(InstructionSet set, const void* in, void* out, int64_t count, DType dtype,
                 double factor);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/comm/kernels/reduce_sets.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 #include "lockstep/comm/kernels/reduce_elements.h"
 
@@ -208,5 +208,5 @@ void scale_by_dtype(const ScaleCall& call) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::inline internal
 // NOLINTEND(misc-definitions-in-headers,bugprone-branch-clone)

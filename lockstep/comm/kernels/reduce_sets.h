@@ -7,7 +7,7 @@
 
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // `dtype` is never bool or complex, and is uint8 if `op` is bitwise: see reduce.cpp.
 struct ReduceCall {
@@ -36,4 +36,4 @@ void scale_plain(const ScaleCall& call);
 void scale_avx2(const ScaleCall& call);
 void scale_avx512(const ScaleCall& call);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

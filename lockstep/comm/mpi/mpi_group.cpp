@@ -18,7 +18,7 @@
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -355,4 +355,4 @@ bool mpi_usable(const GroupSpec&, std::string* why_not) {
   return mpi::load_library(why_not) != nullptr && mpi::launched_by_mpi(why_not);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

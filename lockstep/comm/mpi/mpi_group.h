@@ -7,7 +7,7 @@
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// For ranks that an MPI launcher started, all in one MPI job; MPI's numbering may differ from the
 /// world's. Collective.
@@ -30,4 +30,4 @@ std::unique_ptr<GroupImpl> make_mpi_group(const GroupSpec& spec, Deadline deadli
 /// True if there is a library, and an MPI launcher started this process.
 bool mpi_usable(const GroupSpec& spec, std::string* why_not);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

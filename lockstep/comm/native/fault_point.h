@@ -5,7 +5,7 @@
 
 #include "lockstep/comm/op_header.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// In shared memory: kArriving (no rank knows of this rank yet), kEntered (its header is written),
 /// kBarrier (before each barrier in mid-operation), kFinished. Between hosts, in each step of a
@@ -33,4 +33,4 @@ inline void reach(int world_rank, OpKind kind, FaultPoint point) {
   if (const auto hook = fault_hook.load(std::memory_order_relaxed)) hook(world_rank, kind, point);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

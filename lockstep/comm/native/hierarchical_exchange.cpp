@@ -7,7 +7,7 @@
 
 #include "lockstep/comm/native/hierarchical_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void HierarchicalGroup::exchange(const Exchange& exchange, const void* in, void* out,
                                  const Waiting& waiting) {
@@ -72,4 +72,4 @@ void HierarchicalGroup::link_for(std::span<const tcp::Outbound> outs,
   links_.meet(needed, header, deadline);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/world/lives.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// If a reply from the same switch may come within this time, sleeping would cost more.
@@ -235,4 +235,4 @@ bool HierarchicalGroup::receive(int source, MessageSink& sink, const Waiting& wa
   return came;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@
 #include "lockstep/comm/native/tcp/schedule.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The native back end over several hosts: shared memory within a host, TCP between hosts. Sums are
 /// in hierarchical_sums.cpp, the other collectives in hierarchical_ops.cpp and
@@ -161,4 +161,4 @@ class HierarchicalGroup : public GroupImpl {
 /// Errors: kTimeout, kMismatch, kInvalidArgument (no secret between hosts); see also ShmGroup.
 std::unique_ptr<GroupImpl> make_hierarchical_group(const GroupSpec& spec, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

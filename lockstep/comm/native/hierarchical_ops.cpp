@@ -9,7 +9,7 @@
 #include "lockstep/comm/native/hierarchical_group.h"
 #include "lockstep/comm/native/recursive_doubling.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 OpHeader HierarchicalGroup::next_header(OpKind kind, int64_t count, DType dtype, ReduceOp op,
                                         int root) {
@@ -248,4 +248,4 @@ void HierarchicalGroup::do_all_gather(Call& call, const std::byte* in, std::byte
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

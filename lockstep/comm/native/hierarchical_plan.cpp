@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The value of HierarchicalPlan::pairs.
@@ -45,4 +45,4 @@ HierarchicalPlan make_hierarchical_plan(const Topology& topology, int rank) {
   return plan;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

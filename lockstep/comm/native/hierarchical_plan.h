@@ -8,7 +8,7 @@
 #include "lockstep/comm/topology.h"
 #include "lockstep/comm/tree_sum.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The plan from the view of one rank. Every layout is served, also hosts of unequal size and hosts
 /// whose ranks are not consecutive. The fixed order of sums only determines how many values a host
@@ -47,4 +47,4 @@ HierarchicalPlan make_hierarchical_plan(const Topology& topology, int rank);
 /// The largest nodes of the tree over [0, size) whose ranks all are in `ranks` (ascending).
 std::vector<RankRange> nodes_of_set(std::span<const int> ranks, int size);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

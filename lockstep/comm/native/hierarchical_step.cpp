@@ -6,7 +6,7 @@
 #include "lockstep/base/rounding.h"
 #include "lockstep/comm/kernels/reduce.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kScratchBlock = int64_t{1} << 20;
@@ -225,4 +225,4 @@ void HierarchicalStep::run(Deadline deadline, std::chrono::microseconds spin) {
   for (const auto& reducer : at_end_) reducer->reduce_all();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

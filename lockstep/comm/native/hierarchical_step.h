@@ -13,7 +13,7 @@
 #include "lockstep/comm/native/tcp/schedule.h"
 #include "lockstep/comm/op_header.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Memory for partial sums, kept from call to call.
 class Scratch {
@@ -117,4 +117,4 @@ inline std::vector<std::byte*> shifted(std::vector<std::byte*> bases, int64_t by
   return bases;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/comm/native/hierarchical_group.h"
 #include "lockstep/comm/native/recursive_doubling.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void HierarchicalGroup::all_reduce(void* data, int64_t count, DType dtype, ReduceOp op,
                                    const Waiting& waiting) {
@@ -225,4 +225,4 @@ void HierarchicalGroup::do_reduce_scatter(Call& call, const std::byte* in, std::
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include "lockstep/comm/native/tcp/schedule.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Enough for groups that only exchange small values.
@@ -51,4 +51,4 @@ std::byte* HostRanks::area(int local, int64_t index) const {
   return staging_of_[static_cast<size_t>(local)] + index * area_bytes_;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

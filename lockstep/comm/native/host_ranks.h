@@ -8,7 +8,7 @@
 
 #include "lockstep/comm/native/shm/shm_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The host's ranks by their place on it. A rank that is alone on its host reaches its own data and
 /// has no barriers. Errors: as ShmGroup.
@@ -46,4 +46,4 @@ class HostRanks {
   std::vector<std::byte*> staging_of_;  // by local rank
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 
 #include "lockstep/comm/kernels/reduce.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void RecursiveDoubling::run(const Sum& sum) const {
   if (sum.count == 0) return;
@@ -106,4 +106,4 @@ void RecursiveDoubling::run(std::span<std::byte* const> ins, std::span<std::byte
   if (!halves) run(sum);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

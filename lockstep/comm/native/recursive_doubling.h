@@ -20,7 +20,7 @@
 #include "lockstep/comm/native/hierarchical_step.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// One operation; for one use. The plan must have `pairs`.
 class RecursiveDoubling {
@@ -64,4 +64,4 @@ class RecursiveDoubling {
   int64_t done_ = 0;   // of them
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

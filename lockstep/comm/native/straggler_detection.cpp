@@ -11,7 +11,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/comm/group_error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kLookPerRank = std::chrono::microseconds(250);
@@ -185,4 +185,4 @@ std::vector<int> decode_ranks(const std::string& text) {
   return ranks;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

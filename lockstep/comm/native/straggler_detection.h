@@ -19,7 +19,7 @@
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// One rank's part in the detection. For the thread of the collectives.
 class StragglerDetection {
@@ -105,4 +105,4 @@ BrokenLinks most_broken_links(const std::vector<std::optional<std::vector<int>>>
 std::string encode_ranks(const std::vector<int>& ranks);
 std::vector<int> decode_ranks(const std::string& text);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/data/cifar10.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct Closer {
@@ -74,4 +74,4 @@ void unpack_cifar10(const std::filesystem::path& archive, const std::filesystem:
   if (unpacked == 0) damaged(archive, "holds none of CIFAR-10's binary files");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

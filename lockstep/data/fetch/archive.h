@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Extracts CIFAR-10's files (data_batch_*.bin, test_batch.bin, batches.meta.txt) from a tar
 /// archive, compressed or not, into the existing folder `dir`. Only the last part of an entry's
@@ -11,4 +11,4 @@ namespace lockstep {
 /// full); `dir` may then hold some of the files.
 void unpack_cifar10(const std::filesystem::path& archive, const std::filesystem::path& dir);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -18,7 +18,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -227,4 +227,4 @@ UniqueFd take_turn(const std::filesystem::path& folder, Deadline deadline) {
   return fd;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

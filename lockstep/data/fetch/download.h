@@ -11,7 +11,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Download {
   std::string url;
@@ -45,4 +45,4 @@ std::string sha256_of(const std::filesystem::path& path);
 /// reports a wait. Errors: kTimeout, kIo.
 UniqueFd take_turn(const std::filesystem::path& folder, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

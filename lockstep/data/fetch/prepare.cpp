@@ -12,7 +12,7 @@
 #include "lockstep/data/synthetic_note.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -98,4 +98,4 @@ PreparedData prepare_cifar10(const PrepareOptions& options, Deadline deadline) {
   return data;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

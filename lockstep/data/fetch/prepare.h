@@ -8,7 +8,7 @@
 #include "lockstep/data/fetch/synthetic.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class DataSource {
   kFound,       ///< It was there.
@@ -45,4 +45,4 @@ struct PreparedData {
 PreparedData prepare_cifar10(const PrepareOptions& options,
                              Deadline deadline = Deadline::after(3600s));
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/data/synthetic_note.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void check_count(const char* what, int64_t count) {
@@ -222,4 +222,4 @@ void draw_shape(int shape, uint64_t seed, uint32_t stream, uint64_t index,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct SyntheticOptions {
   int64_t train_records = 10'000;  ///< Spread over data_batch_1.bin .. data_batch_5.bin.
@@ -40,4 +40,4 @@ inline constexpr double kShapeRadius = 1.4;
 void draw_shape(int shape, uint64_t seed, uint32_t stream, uint64_t index,
                 std::span<uint8_t> image);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/observe/progress.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kBarColumns = 20;
@@ -73,4 +73,4 @@ void TransferBar::draw(Clock::time_point now) {
   drawn_at_ = now;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// "cifar10.tar.gz  [#########           ]   45%  76.3 MiB of 162.6 MiB  12.1 MiB/s  0:07 left".
 /// `total` 0: not known.
@@ -43,4 +43,4 @@ class TransferBar {
   Clock::time_point drawn_at_{};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

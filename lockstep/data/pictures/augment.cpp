@@ -8,7 +8,7 @@
 
 #include "lockstep/data/pictures/colour.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Table = std::array<uint8_t, 256>;  ///< The new value of each value.
@@ -296,4 +296,4 @@ cv::Mat augmented(const TrivialAugmentWide& augment, Philox& random, const cv::M
   return drawn_one(AugmentTable::kTrivialWide, kind, bin, bins, random, picture);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

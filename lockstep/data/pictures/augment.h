@@ -8,7 +8,7 @@
 #include "lockstep/base/philox.h"
 #include "lockstep/data/pictures/steps.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// In torchvision's order, by which they are drawn.
 enum class Augment : uint8_t {
@@ -50,4 +50,4 @@ bool has_strength(Augment kind);
 cv::Mat augmented(const RandAugment& augment, Philox& random, const cv::Mat& picture);
 cv::Mat augmented(const TrivialAugmentWide& augment, Philox& random, const cv::Mat& picture);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

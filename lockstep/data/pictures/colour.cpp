@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Pixel = cv::Vec3b;
@@ -153,4 +153,4 @@ cv::Mat jittered(const ColorJitter& jitter, Philox& random, const cv::Mat& pictu
   return out;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

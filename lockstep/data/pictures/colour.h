@@ -7,7 +7,7 @@
 #include "lockstep/base/philox.h"
 #include "lockstep/data/pictures/steps.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // Each returns a new picture. A factor of 1 changes nothing, 0 takes the property away: a black, a
 // grey, a grey-scale picture. Results are cut to 0 .. 255.
@@ -24,4 +24,4 @@ uint8_t blended(int none, int full, float factor);
 
 cv::Mat jittered(const ColorJitter& jitter, Philox& random, const cv::Mat& picture);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/data/pictures/parallel.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -183,4 +183,4 @@ PictureIndex index_folder(const fs::path& folder, const FolderOptions& options,
   return index;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

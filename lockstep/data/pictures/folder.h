@@ -7,7 +7,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/pictures/index.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct FolderOptions {
   /// 0: all pictures belong to either split. Else one of so many pictures of each class is for
@@ -35,4 +35,4 @@ PictureClasses folder_classes(const std::filesystem::path& folder);
 PictureIndex index_folder(const std::filesystem::path& folder, const FolderOptions& options = {},
                           const std::optional<PictureClasses>& classes = std::nullopt);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

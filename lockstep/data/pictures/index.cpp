@@ -10,7 +10,7 @@
 #include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 ClassNumbers::ClassNumbers(const PictureClasses& classes) : classes_(classes) {
   for (size_t i = 0; i < classes.names.size(); ++i) {
@@ -121,4 +121,4 @@ std::string_view PictureIndex::name(int64_t index) const {
   return std::string_view(names_).substr(entry.begin, entry.bytes);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 
 #include "lockstep/data/pictures/shard_samples.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The classes of a data set, in their order.
 struct PictureClasses {
@@ -110,4 +110,4 @@ class PictureIndex {
   std::vector<std::string> warnings_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

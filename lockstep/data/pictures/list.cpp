@@ -11,7 +11,7 @@
 #include "lockstep/data/pictures/index.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -225,4 +225,4 @@ PictureIndex read_list(const fs::path& file, const ListOptions& options) {
   return lines;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/data/pictures/index.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class ListFormat : uint8_t { kCsv, kTsv, kJsonLines };
 
@@ -44,4 +44,4 @@ struct ListOptions {
 /// kCorrupt (a line with a fault, no picture at all, none of those looked for exists); kIo.
 PictureIndex read_list(const std::filesystem::path& file, const ListOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/base/folder.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -183,4 +183,4 @@ void FolderListing::keep(int64_t least) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

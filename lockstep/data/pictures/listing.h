@@ -12,7 +12,7 @@
 
 #include "lockstep/base/mutex.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Whether a file's name ends as those of JPEG (.jpg, .jpeg), PNG, BMP or WebP do, in any case.
 /// Names that begin with a dot do not count.
@@ -69,4 +69,4 @@ class FolderListing {
   Folders now_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// `matrix` may be part of a larger one, whose rows have gaps between them.
@@ -37,4 +37,4 @@ cv::Mat apply_own_step(const OwnTransform& step, const cv::Mat& picture, Philox&
   return matrix_of(changed);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 inline constexpr size_t kReaders = 8;  // more than cores: they wait for the disk
 
@@ -35,4 +35,4 @@ void for_each_in_parallel(size_t count, const Work& work) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/ocr/transforms/image_frame.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int kTries = 10;
@@ -313,4 +313,4 @@ void PicturePipeline::write(const MadePicture& made, float* planes) const {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/data/pictures/steps.h"
 #include "lockstep/ocr/transforms/decode.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A picture after all steps but those on floats.
 struct MadePicture {
@@ -65,4 +65,4 @@ class PicturePipeline {
   std::optional<RandomErasing> erasing_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

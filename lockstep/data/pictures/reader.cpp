@@ -8,7 +8,7 @@
 #include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kMaxPictureBytes = int64_t{1} << 30;
@@ -74,4 +74,4 @@ UsableSamples<PictureSample> PictureReader::read(int64_t epoch,
       [&](const PictureSample& sample) { return index_->where(sample.index); });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/data/pictures/pipeline.h"
 #include "lockstep/data/usable_samples.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The pixels of a file: 8-bit RGB. Grey and palettes become RGB, transparency is dropped, and
 /// EXIF's orientation is ignored: so has torchvision's ImageFolder with Pillow. The contents decide
@@ -51,4 +51,4 @@ class PictureReader {
   uint64_t seed_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

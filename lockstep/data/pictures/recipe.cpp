@@ -10,7 +10,7 @@
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -213,4 +213,4 @@ eval:
       eval_steps(choice.side));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

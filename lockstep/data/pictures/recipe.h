@@ -6,7 +6,7 @@
 
 #include "lockstep/data/pictures/index.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// What a folder of pictures holds.
 struct FolderFacts {
@@ -51,4 +51,4 @@ std::filesystem::path results_of(const std::filesystem::path& recipe,
 std::string recipe_yaml(const FolderFacts& facts, const RecipeChoice& choice,
                         const std::filesystem::path& results);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int kChannels = 3;
@@ -214,4 +214,4 @@ cv::Mat resample(const cv::Mat& picture, cv::Size size, const cv::Rect2d& box) {
   return high ? rows : resample_columns(rows, size.height, {box.y, box.height});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

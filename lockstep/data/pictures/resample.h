@@ -3,7 +3,7 @@
 
 #include <opencv2/core.hpp>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// `picture` (8-bit, three channels) in another size, also for a part of a larger matrix.
 ///
@@ -16,4 +16,4 @@ cv::Mat resample(const cv::Mat& picture, cv::Size size);
 /// The same of a part of `picture`, whose corners may lie within pixels, as with Pillow's `box`.
 cv::Mat resample(const cv::Mat& picture, cv::Size size, const cv::Rect2d& box);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

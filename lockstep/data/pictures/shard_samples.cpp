@@ -10,7 +10,7 @@
 #include "lockstep/base/hash.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::string_view kShardsMark = "lockstep shards 2\n";
@@ -134,4 +134,4 @@ void KnownShards::add(const std::filesystem::path& shard, const ShardState& stat
   shards_[key_of(shard)] = {state, std::move(samples)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

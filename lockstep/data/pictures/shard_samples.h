@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct ShardSample {
   uint64_t begin = 0;  ///< Of the picture in the shard.
@@ -49,4 +49,4 @@ class KnownShards {
   std::map<std::string, Known> shards_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@
 #include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -216,4 +216,4 @@ PictureIndex index_shards(const std::string& pattern, const PictureClasses& clas
   return index;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/data/pictures/index.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The names that `pattern` stands for: {000..127} counts with as many digits, {a,b} lists, and
 /// several braces give all combinations, the last one changing fastest. Errors: kInvalidArgument
@@ -36,4 +36,4 @@ MemberName split_member_name(const std::string& name);
 PictureIndex index_shards(const std::string& pattern, const PictureClasses& classes,
                           const std::filesystem::path& known = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int kMaxSide = 1 << 14;
@@ -227,4 +227,4 @@ PictureStep make_picture_step(const TransformSpec& spec) {
                           fmt::join(picture_step_names(), ", ")));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

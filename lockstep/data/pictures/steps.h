@@ -13,7 +13,7 @@
 #include "lockstep/data/own_transform.h"
 #include "lockstep/data/transforms.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// In pixels.
 struct PictureSize {
@@ -108,4 +108,4 @@ std::string_view picture_step_name(const PictureStep& step);
 /// for an unknown name or argument (with the nearest known one) and for impossible values.
 PictureStep make_picture_step(const TransformSpec& spec);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

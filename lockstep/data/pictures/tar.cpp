@@ -15,7 +15,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr uint64_t kBlock = 512;
@@ -249,4 +249,4 @@ TarBytes ShardFile::tar() const {
           path_.string()};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

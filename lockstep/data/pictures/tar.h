@@ -10,7 +10,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/data/pictures/shard_samples.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The bytes of an archive.
 struct TarBytes {
@@ -62,4 +62,4 @@ class ShardFile {
   ShardState state_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -21,7 +21,7 @@
 #include "lockstep/world/cores.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// After a signal, output is passed on for the rest of the grace, and at least this long.
@@ -260,4 +260,4 @@ int Agent::finish() {
       code, failure, end_ ? end_->why_not_again : "");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

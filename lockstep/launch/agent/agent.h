@@ -20,7 +20,7 @@
 #include "lockstep/launch/process/signals.h"
 #include "lockstep/launch/rendezvous/rendezvous.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Agent {
  public:
@@ -106,4 +106,4 @@ class Agent {
   std::optional<JobEnd> end_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

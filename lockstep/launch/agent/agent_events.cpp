@@ -18,7 +18,7 @@
 #include "lockstep/launch/agent/agent.h"
 #include "lockstep/launch/agent/output/worker_lines.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr uint64_t kKindMask = ~0ULL << 32;
@@ -232,4 +232,4 @@ void Agent::act(const ReportWaiting&) {
       fmt::format("waiting for {} to end; SIGKILL in {:.0f} s", rank_words(ranks), left.count()));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

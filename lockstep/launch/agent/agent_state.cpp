@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Phase = AgentState::Phase;
@@ -201,4 +201,4 @@ int exit_code(const AgentState& state, const std::optional<ExitStatus>& job) {
   return state.must_leave ? 1 : 0;  // 1: this host cannot go on with the job
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 
 #include "lockstep/launch/job/failure.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using AgentTime = std::chrono::steady_clock::time_point;
 
@@ -118,4 +118,4 @@ std::vector<int> ended_well_before(const AgentState& state, int local_rank);
 /// - 1 if workers that had to make way for another generation could not be killed.
 int exit_code(const AgentState& state, const std::optional<ExitStatus>& job);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kMaxLineBytes = 500;
@@ -74,4 +74,4 @@ void copy_error_file(const std::string& from, const std::string& to, int code) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The message of such a file, or nothing if it has none. Reads two formats: Python's {"message":
 /// {"message": TEXT, "extraInfo": {...}}} and C++'s {"message": TEXT}. Returns at most `max_lines`
@@ -22,4 +22,4 @@ std::optional<std::string> read_error_message(const std::string& path);
 /// it must not change the job's end.
 void copy_error_file(const std::string& from, const std::string& to, int code);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/launch/jobs/past_jobs.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::chrono::milliseconds kListedAfter{50};
@@ -65,4 +65,4 @@ void JobListing::remove() {
   file_.remove();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/launch/jobs/registry.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class JobListing {
  public:
@@ -44,4 +44,4 @@ class JobListing {
   std::optional<AgentTime> due_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::chrono::seconds kBetweenLooks{5};
@@ -96,4 +96,4 @@ void LogRoom::look(const std::string& folder) {
                   folder, why));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Makes LOG_DIR/RUN and returns its path; RUN is the run's id, with _nodeR if there are several
 /// hosts. Appends _2, _3, ... to a name that exists already, so that no earlier output is touched.
@@ -42,4 +42,4 @@ class LogRoom {
   std::optional<Time> due_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

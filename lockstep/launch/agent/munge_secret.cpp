@@ -4,7 +4,7 @@
 #include "lockstep/world/bootstrap/meet.h"
 #include "lockstep/world/torch_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 MungeSecret secret_by_munge(const Identity& step, const RunOptions& options, Deadline deadline) {
   // Uses other ports than the ranks, in case the same step starts those too.
@@ -22,4 +22,4 @@ MungeSecret secret_by_munge(const Identity& step, const RunOptions& options, Dea
   return {record.secret, exchange};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

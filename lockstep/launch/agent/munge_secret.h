@@ -8,7 +8,7 @@
 #include "lockstep/world/bootstrap/exchange.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct MungeSecret {
   std::string secret;
@@ -20,4 +20,4 @@ struct MungeSecret {
 /// munged lets only this user's processes read it. Errors: kTimeout, kUnavailable.
 MungeSecret secret_by_munge(const Identity& step, const RunOptions& options, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

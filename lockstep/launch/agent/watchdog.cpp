@@ -17,7 +17,7 @@
 
 #include "lockstep/base/process_limits.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 // The agent already has threads when it forks the watchdog. The watchdog therefore only makes
@@ -176,4 +176,4 @@ std::string agent_mark() {
                      std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

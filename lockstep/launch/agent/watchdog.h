@@ -8,7 +8,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The kernel kills a killed agent's workers (see spawn()), but not the workers' own children. This
 /// small process kills them. It waits until the agent's end of a pipe closes, for whatever reason.
@@ -43,4 +43,4 @@ class Watchdog {
 /// Unique on this host for ever: pid and time since boot.
 std::string agent_mark();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::string_view kRunPathProgram =
@@ -82,4 +82,4 @@ std::string program_name(const RunOptions& options) {
   return options.program_kind == ProgramKind::kModule ? name : name.substr(name.rfind('/') + 1);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

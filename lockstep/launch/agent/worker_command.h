@@ -6,7 +6,7 @@
 
 #include "lockstep/launch/job/run_options.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The words to execute, as in torchrun. For a script that ends in .py, a module (-m) or
 /// --run_path: Python ($PYTHON_EXEC, else python3) with -u. Otherwise the words themselves.
@@ -23,4 +23,4 @@ std::vector<std::string> with_local_rank(std::vector<std::string> command, int l
 /// its folder, or the module's. Expects `options` as they were given.
 std::string program_name(const RunOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

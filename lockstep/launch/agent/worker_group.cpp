@@ -14,7 +14,7 @@
 #include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/launch/process/program.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Number of workers started together: their pipes are open at both ends until they run.
@@ -255,4 +255,4 @@ Failure WorkerGroup::failure_of(int local_rank, const ExitStatus& status) const 
   return failure;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/launch/process/poller.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Poller tags of a worker's events; the low half of a tag is its local rank.
 enum WorkerTag : uint64_t {
@@ -103,4 +103,4 @@ class WorkerGroup {
   bool failed_ = false;  ///< A worker did not end well.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

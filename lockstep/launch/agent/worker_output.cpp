@@ -11,7 +11,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
@@ -118,4 +118,4 @@ void WorkerOutput::write_file(const char* data, size_t size) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

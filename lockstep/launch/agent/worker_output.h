@@ -9,7 +9,7 @@
 #include "lockstep/launch/agent/output/worker_lines.h"
 #include "lockstep/launch/process/line_splitter.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The last lines of a stream, for the report of a failure.
 class Tail {
@@ -72,4 +72,4 @@ class WorkerOutput {
   Tail tail_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/world/fork_server/fork_server_message.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,4 +154,4 @@ void WorkerStarter::give_up(const std::string& why) {
   log_warn(fmt::format("{}: {}; ranks are started one by one", program_, why));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

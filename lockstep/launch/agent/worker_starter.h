@@ -13,7 +13,7 @@
 #include "lockstep/launch/process/program.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// False for a single worker that is started once and at once: a fork from another process gains
 /// nothing there. LOCKSTEP_WARM_START=0: never.
@@ -64,4 +64,4 @@ class WorkerStarter {
 /// `lockstep VERB ...` as the program that it would execute, if that has a fork server.
 Spawn resolved(Spawn worker);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// `lockstep run`. Returns the exit code: the job's (see Agent), 127 if there is no such program,
 /// or 126 if it cannot be run. Errors: see parse_run_options() and Rendezvous.
@@ -15,4 +15,4 @@ int run_command(const std::vector<std::string>& words);
 /// found a fault. Errors: those of reading and writing the files.
 int rank_table_command(const std::vector<std::string>& words);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

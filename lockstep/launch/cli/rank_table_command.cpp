@@ -17,7 +17,7 @@
 #include "lockstep/launch/rank_table/check.h"
 #include "lockstep/launch/rank_table/hccl_tools.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct TableRequest {
@@ -240,4 +240,4 @@ int rank_table_command(const std::vector<std::string>& words) {
   return make_host_table(request);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -29,7 +29,7 @@
 #include "lockstep/world/join/this_process.h"
 #include "lockstep/world/secret.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A pipe must never get the number of a standard stream that the caller closed.
@@ -136,4 +136,4 @@ int run_command(const std::vector<std::string>& words) {
   return run_from_starter([](const auto& given) { return run_words(given, true); });
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

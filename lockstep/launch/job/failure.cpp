@@ -8,7 +8,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/job/json_members.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Longest report; a longer one is refused without parsing.
@@ -110,4 +110,4 @@ std::string report_text(const Failure& failure, int num_nodes, bool shown) {
   return text;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/base/children.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The workers' reports of steps before a failure (progress.h).
 enum class Steps {
@@ -50,4 +50,4 @@ std::string failure_words(const Failure& failure);
 /// so the report only refers to it.
 std::string report_text(const Failure& failure, int num_nodes, bool shown = false);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

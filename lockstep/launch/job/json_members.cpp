@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 Error bad_member(const char* name, const std::string& what) {
@@ -116,4 +116,4 @@ std::string cut(const std::string& text, size_t max_bytes) {
   return text.substr(0, plain ? max_bytes : max_bytes / 3);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

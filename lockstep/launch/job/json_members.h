@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A host's name or address, a role, the name of a run: no longer than this.
 inline constexpr size_t kMaxName = 255;
@@ -143,4 +143,4 @@ T read_message(std::string_view text, size_t max_bytes, const char* what, const 
   return message;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/world/device.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -180,4 +180,4 @@ std::vector<CpuIds> cpus_of_ranks(const CpuTopology& topology, CoreBinding bindi
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// This host's resources for ranks.
 struct Machine {
@@ -43,4 +43,4 @@ CoreBinding parse_core_binding(const std::string& text, const std::string& what)
 std::vector<std::vector<int>> cpus_of_ranks(const CpuTopology& topology, CoreBinding binding,
                                             int ranks);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

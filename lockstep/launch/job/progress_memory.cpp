@@ -15,7 +15,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr off_t kMostWorkers = 1 << 16;
@@ -188,4 +188,4 @@ std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks) {
   return progress_of(ranks, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

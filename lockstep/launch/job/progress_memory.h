@@ -10,7 +10,7 @@
 #include "lockstep/launch/job/failure.h"
 #include "lockstep/world/step_slot.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class ProgressMemory {
  public:
@@ -79,4 +79,4 @@ std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int6
 /// The same at this moment.
 std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

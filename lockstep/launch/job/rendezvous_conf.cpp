@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 [[noreturn]] void refuse_conf(const std::string& text) {
@@ -173,4 +173,4 @@ std::chrono::milliseconds parse_seconds(const std::string& text, const std::stri
   return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(number));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// `name`, if it is a rendezvous backend. static: a fixed number of hosts with given ranks; host 0
 /// serves --master_addr. c10d: built in; the agent at the endpoint serves, others can take over.
@@ -42,4 +42,4 @@ RendezvousConf parse_rendezvous_conf(const std::string& text, const std::string&
 /// "2.5" seconds. Errors: kInvalidArgument naming `what`.
 std::chrono::milliseconds parse_seconds(const std::string& text, const std::string& what);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

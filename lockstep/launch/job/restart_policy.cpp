@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int kEarlyFailures = 2;
@@ -59,4 +59,4 @@ std::chrono::seconds restart_delay(const RestartRecord& record) {
   return std::chrono::seconds(std::min(1 << doublings, kLongestDelay));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

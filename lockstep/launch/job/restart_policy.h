@@ -7,7 +7,7 @@
 
 #include "lockstep/launch/job/failure.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The part of a job's past that decides this.
 struct RestartRecord {
@@ -38,4 +38,4 @@ RestartDecision after_failure(RestartRecord* record, int max_restarts, const Fai
 /// reported.
 std::chrono::seconds restart_delay(const RestartRecord& record);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/world/detect/decision.h"
 #include "lockstep/world/torch_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int kTorchPort = 29500;
@@ -245,4 +245,4 @@ std::set<int> RunOptions::default_ending_signals() {
   return {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 // As torchrun's: two spellings of every name, an end at the first positional word, and defaults
 // from PET_ variables.
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 template <std::string RunOptions::*kText>
@@ -282,4 +282,4 @@ void refuse_options(const std::string& text) {
   throw Error(ErrorCode::kInvalidArgument, text);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

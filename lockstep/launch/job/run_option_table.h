@@ -7,7 +7,7 @@
 #include "lockstep/base/options.h"
 #include "lockstep/launch/job/run_options.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Values of the options before they are combined.
 struct RunOptionsDraft {
@@ -39,4 +39,4 @@ RunOptions put_together(RunOptionsDraft draft);
 /// Throws kInvalidArgument.
 [[noreturn]] void refuse_options(const std::string& text);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

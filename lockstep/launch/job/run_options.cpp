@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/job/run_option_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 Streams parse_streams(const std::string& text, const std::string& what) {
@@ -182,4 +182,4 @@ std::string run_options_help() {
   return help_text(page);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

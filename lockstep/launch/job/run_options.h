@@ -15,7 +15,7 @@
 #include "lockstep/world/environment.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct Streams {
   bool out = false;
@@ -142,4 +142,4 @@ std::vector<std::string> words_for_agent(const std::vector<std::string>& words,
 /// The options, aligned, for --help.
 std::string run_options_help();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/job/json_members.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr const char* kMessage = "a message between the hosts' starter and its agents";
@@ -102,4 +102,4 @@ std::string address_of_ssh(const std::string& ssh_connection) {
   return parts.size() == 4 ? parts[2] : "";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Precedes an agent's lines for the starter.
 constexpr std::string_view kStarterMark = "\x1elockstep ";
@@ -54,4 +54,4 @@ StartHello hello_from_line(const std::string& line);
 /// SSH_CONNECTION ("client port server port"): this host's address as seen by its ssh client.
 std::string address_of_ssh(const std::string& ssh_connection);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/launch/jobs/past_jobs.h"
 #include "lockstep/launch/jobs/registry.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct PsRequest {
@@ -150,4 +150,4 @@ int stop_command(const std::vector<std::string>& words, const FindRanks& find) {
   return code;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

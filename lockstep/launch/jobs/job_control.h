@@ -9,7 +9,7 @@
 #include "lockstep/launch/jobs/job_entry.h"
 #include "lockstep/launch/jobs/other_jobs.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 int ps_command(const std::vector<std::string>& words, const FindRanks& find);
 int stop_command(const std::vector<std::string>& words, const FindRanks& find);
@@ -24,4 +24,4 @@ std::string only_name(const std::vector<std::string>& words, const std::string& 
 std::vector<JobEntry> jobs_to_stop(const std::vector<JobEntry>& jobs, const std::string& name,
                                    bool all, double now, size_t width);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

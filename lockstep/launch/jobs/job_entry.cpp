@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/job/json_members.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kMaxEntry = 1 << 20;
@@ -98,4 +98,4 @@ std::optional<JobEntry> job_entry_from_json(const std::string& text) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 
 #include "lockstep/launch/job/progress_memory.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Identifies a process even if its pid is reused.
 struct ProcessKey {
@@ -66,4 +66,4 @@ std::string to_json(const JobEntry& entry);
 /// Nothing if `text` is no entry.
 std::optional<JobEntry> job_entry_from_json(const std::string& text);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -25,7 +25,7 @@
 #include "lockstep/launch/process/line_prefix.h"
 #include "lockstep/launch/process/line_splitter.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct LogsRequest {
@@ -262,4 +262,4 @@ int logs_command(const std::vector<std::string>& words, const FindRanks& find) {
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/base/text.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kColumns = 14;
@@ -234,4 +234,4 @@ std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now,
   return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/launch/jobs/job_entry.h"
 #include "lockstep/launch/jobs/other_jobs.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// An age: "42 s", "5 min", "3.2 h", "12 d".
 std::string format_age(double seconds);
@@ -30,4 +30,4 @@ std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t widt
 std::string jobs_as_json(const std::vector<JobEntry>& jobs, double now,
                          const std::vector<OtherJob>& others = {});
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/rank_origin.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The launcher's pid; for ranks that are threads, their process. 0: there is none.
@@ -193,4 +193,4 @@ void refuse_other_job(const std::string& verb, const std::string& name, const Fi
                           launcher_in_words(job->launcher), without_controls(job->id), hint(*job)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/launch/jobs/rank_process.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct OtherJob {
   /// The launcher's name of the job ("slurm-12.0", a --rdzv_id). Otherwise the launcher with the
@@ -71,4 +71,4 @@ using Hint = std::function<std::string(const OtherJob&)>;
 void refuse_other_job(const std::string& verb, const std::string& name, const FindRanks& find,
                       const std::vector<JobEntry>& running, const Hint& hint);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

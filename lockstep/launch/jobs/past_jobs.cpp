@@ -16,7 +16,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/registry.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ std::vector<JobEntry> find_past_job(const std::vector<JobEntry>& past, const std
   return found;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/launch/jobs/job_entry.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The folder of past runs: $LOCKSTEP_JOBS_DIR/past; without that variable
 /// $XDG_STATE_HOME/lockstep/past, else $HOME/.local/state/lockstep/past; "": none.
@@ -31,4 +31,4 @@ std::vector<JobEntry> jobs_that_are_over(const std::vector<JobEntry>& running);
 /// The agents of the newest run that `name` means (by its id, else by a prefix); empty: none.
 std::vector<JobEntry> find_past_job(const std::vector<JobEntry>& past, const std::string& name);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

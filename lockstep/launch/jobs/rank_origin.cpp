@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world/detect/launcher_probe.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// For ranks of an agent without an entry, such as a killed one.
@@ -140,4 +140,4 @@ std::string launcher_in_words(const std::string& launcher) {
   return launcher == kNone ? "no launcher" : launcher;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/launch/jobs/rank_process.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct RankOrigin {
   /// The command that users type, "torchrun", "mpirun", "srun"; "environment variables" (RANK,
@@ -31,4 +31,4 @@ bool is_process_of_one_job(const std::string& launcher);
 /// For use in a sentence: "torchrun", "a script that sets RANK and WORLD_SIZE".
 std::string launcher_in_words(const std::string& launcher);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

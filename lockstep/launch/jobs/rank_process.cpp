@@ -12,7 +12,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/launch/jobs/job_entry.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 // Indices into stat_fields(): proc(5)'s numbers less three.
@@ -98,4 +98,4 @@ std::optional<RankProcess> read_rank_process(pid_t pid, int rank, int size) {
   return process;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/launch/job/progress_memory.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct RankProcess {
   pid_t pid = 0;
@@ -35,4 +35,4 @@ struct RankProcess {
 /// reads, and one for each ancestor.
 std::optional<RankProcess> read_rank_process(pid_t pid, int rank, int size);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

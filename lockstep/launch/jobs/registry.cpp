@@ -23,7 +23,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr char kEnding[] = ".json";
@@ -269,4 +269,4 @@ std::vector<JobEntry> find_jobs(const std::vector<JobEntry>& jobs, const std::st
                                                 did_you_mean(name, names), names_of(jobs)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/launch/jobs/job_entry.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Folders of this user's agents. With $LOCKSTEP_JOBS_DIR only that one: it is made if missing, and
 /// removed with the last agent, unless past_jobs.h keeps entries there. Otherwise, best first,
@@ -84,4 +84,4 @@ bool is_named(const std::vector<JobEntry>& jobs, const std::string& name);
 /// run there is. Errors: kNotFound, kInvalidArgument (several; names them).
 std::vector<JobEntry> find_jobs(const std::vector<JobEntry>& jobs, const std::string& name);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/log_sink.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kFullBytes = 1 << 20;
@@ -287,4 +287,4 @@ ConsoleLog::~ConsoleLog() {
   console_->flush();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

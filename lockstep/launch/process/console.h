@@ -15,7 +15,7 @@
 #include "lockstep/launch/process/line_splitter.h"
 #include "lockstep/launch/process/terminal_pump.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Kind of the agent's own streams.
 struct ConsoleKind {
@@ -126,4 +126,4 @@ class ConsoleLog {
   Console* const console_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Readable on dark and on light backgrounds: cyan, yellow, green, magenta, blue, and their bright
@@ -91,4 +91,4 @@ bool wants_color(bool terminal, const char* no_color, const char* term) {
   return terminal && !refused && !dumb;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

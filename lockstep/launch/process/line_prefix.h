@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Pure: format of the prefixes of one host's ranks.
 struct PrefixStyle {
@@ -33,4 +33,4 @@ std::string fitting(const std::string& text, int columns);
 /// set.
 bool wants_color(bool terminal, const char* no_color, const char* term);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The text that a terminal finally shows for `line`.
@@ -82,4 +82,4 @@ bool RecentText::has(const std::vector<std::string>& lines) const {
   return says_something;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

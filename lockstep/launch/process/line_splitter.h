@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Takes bytes in pieces of any size and returns whole lines without their newline.
 ///
@@ -54,4 +54,4 @@ class RecentText {
   std::string text_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

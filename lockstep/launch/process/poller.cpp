@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 epoll_event tagged(uint64_t tag, uint32_t events) {
@@ -41,4 +41,4 @@ std::span<const epoll_event> Poller::wait(int limit_ms) {
   return {events_.data(), static_cast<size_t>(count > 0 ? count : 0)};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// epoll with a tag for each descriptor. A closed descriptor is removed automatically.
 class Poller {
@@ -28,4 +28,4 @@ class Poller {
   std::array<epoll_event, 64> events_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -22,7 +22,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/world/cpu_topology.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool is_file(const std::string& path) {
@@ -179,4 +179,4 @@ pid_t spawn(const Spawn& spawn, const sigset_t& original_mask) {
   return pid;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Where a shell would find a program, or why it would not.
 struct Program {
@@ -47,4 +47,4 @@ struct Spawn {
 /// Errors: ExecError, kIo.
 pid_t spawn(const Spawn& spawn, const sigset_t& original_mask);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool ignored(int signal) {
@@ -89,4 +89,4 @@ int SignalGate::next() {
                                                               : 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

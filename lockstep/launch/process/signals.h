@@ -6,7 +6,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// For the first process of a container, which the kernel does not end by a signal without a
 /// handler. Each of `ending` then ends this process with 128 + its number, unless a SignalGate
@@ -46,4 +46,4 @@ class SignalGate {
   UniqueFd ending_fd_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

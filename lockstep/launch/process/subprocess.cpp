@@ -18,7 +18,7 @@
 #include "lockstep/base/process_limits.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A pipe or socket pair: ours (non-blocking) and the child's.
@@ -160,4 +160,4 @@ ProgramOutput run_program(const std::vector<std::string>& words, Deadline deadli
   return output;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

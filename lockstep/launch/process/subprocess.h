@@ -10,7 +10,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A running child in its own process group, which ends with this object (SIGKILL to the group).
 /// One thread at a time.
@@ -54,4 +54,4 @@ ProgramOutput run_program(const std::vector<std::string>& words, Deadline deadli
 /// Appends all readable bytes to `text`; false at the end (or after an error).
 bool read_available(int fd, std::string* text, size_t max_bytes);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 TerminalPump::TerminalPump(int terminal) : end_(std::make_shared<End>()) {
   end_->terminal = terminal;
@@ -77,4 +77,4 @@ void TerminalPump::pass_on(End* end) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Takes bytes without ever blocking, and passes them on in its own thread. Only that thread blocks
 /// in a write while the terminal is not read.
@@ -49,4 +49,4 @@ class TerminalPump {
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/counted.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Faults = std::vector<RankTableFault>;
@@ -134,4 +134,4 @@ std::vector<RankTableFault> check_rank_table(std::string_view json) {
   return std::move(reading.faults);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

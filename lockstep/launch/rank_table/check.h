@@ -7,7 +7,7 @@
 
 #include "lockstep/world/rank_table/rank_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Generations of Ascend hosts with rules for the subnets of their devices' addresses.
 enum class AscendGeneration {
@@ -33,4 +33,4 @@ std::vector<RankTableFault> check_hccl_rules(const RankTable& table);
 /// All faults of a file's text: form, ranks and rules, errors first.
 std::vector<RankTableFault> check_rank_table(std::string_view json);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

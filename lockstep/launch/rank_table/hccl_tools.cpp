@@ -12,7 +12,7 @@
 #include "lockstep/launch/process/subprocess.h"
 #include "lockstep/world/rank_table/document.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int kMaxDevices = 4096;
@@ -215,4 +215,4 @@ DeviceAddresses read_hccn_conf(const std::string& path) {
   return parse_hccn_conf(read_file(path, kMaxBytes), path);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/world/rank_table/rank_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Logical devices [first, last) of a host.
 struct DeviceRange {
@@ -76,4 +76,4 @@ std::optional<DeviceAddresses> ask_hccn_tool(DeviceRange range);
 /// The addresses in a hccn.conf. Errors: kNotFound, kIo, kCorrupt.
 DeviceAddresses read_hccn_conf(const std::string& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

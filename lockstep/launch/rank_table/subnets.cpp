@@ -9,7 +9,7 @@
 
 #include "lockstep/launch/rank_table/check.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The bytes of an address that name its subnet; empty for an invalid address.
@@ -111,4 +111,4 @@ std::vector<RankTableFault> check_addresses(const RankTable& table) {
   return faults;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

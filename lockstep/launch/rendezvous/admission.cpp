@@ -5,7 +5,7 @@
 
 #include "lockstep/base/text.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string other_secret(const MembershipRules& rules) {
@@ -97,4 +97,4 @@ std::string late_text(const MembershipState& state) {
                      rules.min_nodes, rules.endpoint, limit, lost(state));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/launch/rendezvous/membership.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Whether it was started for the same number of hosts, which a job with fixed ranks requires.
 bool same_nodes(const MembershipRules& rules, const JoinRequest& request);
@@ -24,4 +24,4 @@ std::string waiting_text(const MembershipState& state);
 /// "host 1, 2 of 3 did not come to 10.0.0.1:29500 within 600 s": why the job ends.
 std::string late_text(const MembershipState& state);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/launch/job/json_members.h"
 #include "lockstep/launch/rendezvous/keys.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Limit of the agent's loop for a call to a rendezvous store that hangs.
@@ -247,4 +247,4 @@ void AgentStatus::wake() {
   changed_.notify_all();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/launch/rendezvous/rendezvous.h"
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class AgentStatus {
  public:
@@ -84,4 +84,4 @@ class AgentStatus {
   std::optional<Error> error_ LOCKSTEP_GUARDED_BY(mutex_);
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -18,7 +18,7 @@
 #include "lockstep/world/identity.h"
 #include "lockstep/world/secret.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// After this time the user is told what this agent waits for.
@@ -271,4 +271,4 @@ void BuiltInBackend::close(Deadline deadline) {
   if (server_) server_->wait_until_unused(deadline);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include "lockstep/launch/rendezvous/rendezvous_backend.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A store that an agent serves: at first the one at the endpoint; after its end a successor on its
 /// own port (docs/design/rendezvous.md).
@@ -53,4 +53,4 @@ class BuiltInBackend final : public RendezvousBackend {
   std::optional<TcpStoreServer> server_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

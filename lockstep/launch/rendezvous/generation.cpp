@@ -8,7 +8,7 @@
 #include "lockstep/launch/rendezvous/messages.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kFree = SIZE_MAX;
@@ -127,4 +127,4 @@ PublishAssignments make_generation(MembershipState* state) {
   return action;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

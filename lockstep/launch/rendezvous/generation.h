@@ -8,7 +8,7 @@
 
 #include "lockstep/launch/rendezvous/membership.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct NodeWish {
   int64_t generation = 0;        ///< The last one it took part in; 0: none.
@@ -27,4 +27,4 @@ std::vector<size_t> order_nodes(std::span<const NodeWish> nodes, size_t max_node
 /// one's assignment. Leaves the counts to the caller.
 PublishAssignments make_generation(MembershipState* state);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/leader.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void JobStatusView::take(const std::vector<Store::Change>& changes) {
   for (const auto& change : changes) take_one(change);
@@ -36,4 +36,4 @@ void JobStatusView::trust() {
   if (record_ && !term_.empty() && record_->by == term_) trusted_ = record_;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/launch/rendezvous/messages.h"
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class JobStatusView {
  public:
@@ -38,4 +38,4 @@ class JobStatusView {
   std::optional<Endpoint> moved_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include "lockstep/launch/rendezvous/generation.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using State = JobRecord::State;
@@ -107,4 +107,4 @@ void begin_forming(MembershipState* state, JobTime now, MemberActions* actions) 
   if (state->state == State::kForming) publish_record(*state, actions);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/launch/rendezvous/membership.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using MemberActions = std::vector<MemberAction>;
 
@@ -35,4 +35,4 @@ void try_to_form(MembershipState* state, JobTime now, MemberActions* actions);
 /// Forming: when a generation starts with the present agents, if they are enough since `since`.
 JobTime forms_at(const MembershipState& state, JobTime since);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/launch/job/json_members.h"
 #include "lockstep/launch/rendezvous/keys.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kWriteLimit = std::chrono::seconds(10);
@@ -155,4 +155,4 @@ Error refusal_from_json(std::string_view text) {
   return {refusal.usage ? ErrorCode::kInvalidArgument : ErrorCode::kMismatch, refusal.why};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

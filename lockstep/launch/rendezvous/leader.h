@@ -8,7 +8,7 @@
 #include "lockstep/launch/rendezvous/membership.h"
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Leader {
  public:
@@ -41,4 +41,4 @@ class Leader {
 std::string to_json(const RefuseAgent& refusal);
 Error refusal_from_json(std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/launch/rendezvous/job_steps.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using State = JobRecord::State;
@@ -307,4 +307,4 @@ std::optional<JobTime> act_at(const MembershipState& state) {
   return forms_at(state, *state.enough_since);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -21,7 +21,7 @@
 #include "lockstep/launch/job/restart_policy.h"
 #include "lockstep/launch/rendezvous/messages.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using JobTime = std::chrono::steady_clock::time_point;
 
@@ -158,4 +158,4 @@ JobRecord record_of(const MembershipState& state);
 /// When JobTimePassed must come; nothing: never.
 std::optional<JobTime> act_at(const MembershipState& state);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

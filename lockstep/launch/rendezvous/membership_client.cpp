@@ -12,7 +12,7 @@
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/messages.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using State = JobRecord::State;
@@ -323,4 +323,4 @@ bool MembershipClient::own_generation_runs() const {
   return status_->join_request().work != NodeWork::kIdle;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

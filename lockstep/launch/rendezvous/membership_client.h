@@ -17,7 +17,7 @@
 #include "lockstep/launch/rendezvous/silence.h"
 #include "lockstep/launch/rendezvous/workers_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class MembershipClient {
  public:
@@ -93,4 +93,4 @@ class MembershipClient {
   std::optional<NodeAssignment> assignment_;  ///< The last assignment.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/membership_client.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The leader of a job that left its endpoint looks for other agents there, and where they may have
 /// taken over.
@@ -86,4 +86,4 @@ void MembershipClient::reopen(const std::optional<Endpoint>& moved, const std::s
   others_.remember(candidates, own_endpoint());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/launch/job/json_members.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kJoinRequestMembers = [](auto& m, auto& request) {
@@ -143,4 +143,4 @@ JobRecord job_record_from_json(std::string_view text) {
   return record;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/launch/job/failure.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // Bounds of members: those of the command line.
 inline constexpr int kMaxPort = 65535;
@@ -132,4 +132,4 @@ std::string to_json(const JobRecord& record);
 NodeAssignment node_assignment_from_json(std::string_view text);
 JobRecord job_record_from_json(std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -20,7 +20,7 @@
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 class LoneRendezvous final : public Rendezvous {
@@ -209,4 +209,4 @@ std::string make_run_id() {
   return fmt::format("{}-{}", text, make_job_secret().substr(0, 4));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

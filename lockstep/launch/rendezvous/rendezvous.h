@@ -13,7 +13,7 @@
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The job is over.
 struct JobEnd {
@@ -93,4 +93,4 @@ std::unique_ptr<Rendezvous> make_rendezvous(const RunOptions& options, const std
 /// "20261120-103741-a1b2": a run's id if none is given; sorts by time.
 std::string make_run_id();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

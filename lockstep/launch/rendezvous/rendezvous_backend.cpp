@@ -14,7 +14,7 @@
 #include "lockstep/world/identity.h"
 #include "lockstep/world/secret.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Name of runs without one, as in torchrun: agents find each other by it.
@@ -152,4 +152,4 @@ std::unique_ptr<RendezvousBackend> make_rendezvous_backend(const RunOptions& opt
   return std::make_unique<StoreBackend>(options, secret);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class RendezvousBackend {
  public:
@@ -77,4 +77,4 @@ class RendezvousBackend {
 std::unique_ptr<RendezvousBackend> make_rendezvous_backend(const RunOptions& options,
                                                            const std::string& secret);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/launch/rendezvous/messages.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kEvery = std::chrono::seconds(1);
@@ -112,4 +112,4 @@ std::optional<Endpoint> OtherEndpoints::look(const Endpoint& endpoint, const End
   return std::nullopt;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

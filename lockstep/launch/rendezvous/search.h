@@ -15,7 +15,7 @@
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/rendezvous/rendezvous_backend.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class EndpointSearch {
  public:
@@ -76,4 +76,4 @@ class OtherEndpoints {
   std::optional<EndpointSearch> search_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/log.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using std::chrono::milliseconds;
@@ -55,4 +55,4 @@ void Contact::report_silence() {
                        backend_->name(), std::chrono::duration<double>(allowed_.limit).count()));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

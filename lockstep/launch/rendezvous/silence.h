@@ -10,7 +10,7 @@
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/rendezvous/rendezvous_backend.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Whether a job can go on after the loss of a host: with fewer, or with another that comes.
 inline bool can_change(const RunOptions& options) {
@@ -70,4 +70,4 @@ class Contact {
   bool reported_ = false;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -2,7 +2,7 @@
 
 #include "lockstep/base/socket.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool agent_serves_torch(const RunOptions& options) {
   const bool fixed =
@@ -40,4 +40,4 @@ void WorkersStore::stop() {
   torch_.reset();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

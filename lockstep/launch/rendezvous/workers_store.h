@@ -14,7 +14,7 @@
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/store/torch/torch_server.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Whether host 0's agent serves torch's store. Pure.
 bool agent_serves_torch(const RunOptions& options);
@@ -77,4 +77,4 @@ class WorkersStore {
   std::optional<TcpStoreServer> server_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/world/identity.h"
 #include "lockstep/world/kernel_variables.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 [[noreturn]] void refuse_hosts(const std::string& text) {
@@ -269,4 +269,4 @@ std::string rendezvous_address(const StartHello& hello, const std::vector<std::s
   return all_here ? "127.0.0.1" : host_name();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/job/start_messages.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct HostSlots {
   std::string host;  ///< As given: a name, an address, or USER@HOST for ssh. IPv6 without brackets.
@@ -62,4 +62,4 @@ bool is_this_host(const std::string& host);
 /// The address at which all others reach the first of `hosts`, which sent `hello`.
 std::string rendezvous_address(const StartHello& hello, const std::vector<std::string>& hosts);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -21,7 +21,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/job/start_messages.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The connection to the starter: standard input, moved so that workers do not inherit it.
@@ -130,4 +130,4 @@ int run_from_starter(const std::function<int(const std::vector<std::string>& wor
   return run(words);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The only argument of an agent that a starter (starter.h) has started.
 constexpr char kStartedWord[] = "--from_stdin";
@@ -14,4 +14,4 @@ constexpr char kStartedWord[] = "--from_stdin";
 /// too. Call it before threads start. Errors: kCorrupt, kIo (the folder does not exist).
 int run_from_starter(const std::function<int(const std::vector<std::string>& words)>& run);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

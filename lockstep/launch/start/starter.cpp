@@ -33,7 +33,7 @@
 #include "lockstep/launch/start/remote_agent.h"
 #include "lockstep/world/secret.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::vector<std::string> agent_words(const std::string& host, const std::string& self,
@@ -322,4 +322,4 @@ int start_on_hosts(const RunOptions& options, const std::vector<std::string>& wo
   return Starter(options, words, environment).run();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/launch/job/run_options.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Starts an agent on each host of `options` (--host or --hostfile), on this one without --rsh.
 /// Passes on the agents' output line by line, and the report of the first failure once and last.
@@ -16,4 +16,4 @@ namespace lockstep {
 int start_on_hosts(const RunOptions& options, const std::vector<std::string>& words,
                    const Environment& environment);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

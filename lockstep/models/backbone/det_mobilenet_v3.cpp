@@ -18,7 +18,7 @@
 #include "lockstep/error.h"
 #include "lockstep/models/layers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -221,4 +221,4 @@ std::shared_ptr<Backbone> make_det_mobilenet_v3(const BackboneSpec& spec) {
   return net;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/models/spec/model_spec.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // The blocks of MobileNetV3; det_mobilenet_v3_enhance.cpp has them too.
 
@@ -46,4 +46,4 @@ int64_t round_to_8(double channels);
 /// alpha not above 0.
 std::shared_ptr<Backbone> make_det_mobilenet_v3(const BackboneSpec& spec);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/models/backbone/det_mobilenet_v3.h"
 #include "lockstep/models/layers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -152,4 +152,4 @@ std::shared_ptr<Backbone> make_det_mobilenet_v3_enhance(const BackboneSpec& spec
   return std::make_shared<DetMobileNetV3Enhance>(spec);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/models/spec/model_spec.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The MobileNetV3 of PP-OCRv3's text detector. Unlike in det_mobilenet_v3, every block expands,
 /// and convolutions of stride 2 pad on both sides. The four outputs are fixed: the inputs of each
@@ -18,4 +18,4 @@ namespace lockstep {
 /// kInvalidArgument for another architecture, or an alpha other than 0.35, 0.5, 0.75, 1 and 1.25.
 std::shared_ptr<Backbone> make_det_mobilenet_v3_enhance(const BackboneSpec& spec);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

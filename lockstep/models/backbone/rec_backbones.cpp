@@ -10,7 +10,7 @@
 
 #include "lockstep/models/layers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -171,4 +171,4 @@ std::shared_ptr<Backbone> make_rec_vgg7() {
   return std::make_shared<RecVgg>();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

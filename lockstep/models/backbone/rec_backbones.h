@@ -5,7 +5,7 @@
 
 #include "lockstep/models/model.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// ResNet-34 for lines of text: only the first pooling halves the columns.
 /// Three 3x3 convolutions (32, 32, 64) and a max-pool of 3x3, stride 2; 3, 4, 6 and 3 basic blocks
@@ -26,4 +26,4 @@ std::shared_ptr<Backbone> make_rec_resnet34();
 /// 2017.
 std::shared_ptr<Backbone> make_rec_vgg7();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -18,7 +18,7 @@
 #include "lockstep/models/deform/deform_conv.h"
 #include "lockstep/models/layers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -296,4 +296,4 @@ void init_as_mindspore(torch::nn::Module& net) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/models/model.h"
 #include "lockstep/models/spec/model_spec.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// "imagenet", "cifar", "mindcv" or "mindspore". Errors: kInvalidArgument with the nearest name.
 Stem parse_stem(const std::string& name);
@@ -55,4 +55,4 @@ void init_resnet(torch::nn::Module& net, bool zero_init_residual);
 /// keep 0.99 of their running statistics in a step.
 void init_as_mindspore(torch::nn::Module& net);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

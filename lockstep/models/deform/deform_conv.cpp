@@ -14,7 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/models/deform/taps.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 deform::Shape shape_of(const at::Tensor& x, const at::Tensor& weight, Pair stride, Pair padding) {
@@ -227,4 +227,4 @@ at::Tensor deformed(torch::nn::Conv2d& conv, torch::nn::Conv2d& offset_conv, con
                        {(*padding)[0], (*padding)[1]});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

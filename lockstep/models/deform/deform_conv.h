@@ -9,7 +9,7 @@
 
 #include "lockstep/models/layers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// out(o, p) = bias(o) + sum over c, k of weight(o, c, k) mask(k, p) x(c, stride p - padding + k +
 /// offset(k, p)), where x between pixels is bilinear, and 0 outside.
@@ -45,4 +45,4 @@ torch::nn::Conv2d make_offset_conv(const torch::nn::Conv2d& conv);
 /// sigmoid of its last K outputs.
 at::Tensor deformed(torch::nn::Conv2d& conv, torch::nn::Conv2d& offset_conv, const at::Tensor& x);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/models/layers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -88,4 +88,4 @@ std::unique_ptr<Loss> make_ctc_loss(const CtcLossConfig& options) {
   return std::make_unique<CtcLoss>(options);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

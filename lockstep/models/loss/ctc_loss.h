@@ -7,7 +7,7 @@
 #include "lockstep/models/loss/loss.h"
 #include "lockstep/models/spec/loss_config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The mean over the images of -log p(label), not divided by the labels' lengths (PyTorch's "mean"
 /// divides). The blank is the last class; equal neighbours are merged.
@@ -23,4 +23,4 @@ namespace lockstep {
 /// class below 0, a class after padding.
 std::unique_ptr<Loss> make_ctc_loss(const CtcLossConfig& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/error.h"
 #include "lockstep/models/layers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kNegativesAPositive = 3;
@@ -138,4 +138,4 @@ std::unique_ptr<Loss> make_db_loss(const DbLossConfig& options) {
   return std::make_unique<DbLoss>(options);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/models/loss/loss.h"
 #include "lockstep/models/spec/loss_config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// output: (N, 3, H, W) of DBHead in training mode: binary, thresh, thresh_binary in [0, 1]. The
 /// loss is dice(thresh_binary) + l1_scale * L1(thresh) + bce_scale * BCE(binary). terms():
@@ -35,4 +35,4 @@ at::Tensor masked_l1_loss(const at::Tensor& p, const at::Tensor& t, const at::Te
 at::Tensor balanced_bce_loss(const at::Tensor& p, const at::Tensor& g, const at::Tensor& m,
                              double eps);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

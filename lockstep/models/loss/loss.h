@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Computes one number from a network's output in training mode and the batch's targets.
 class Loss {
@@ -32,4 +32,4 @@ class Loss {
   std::vector<at::Tensor> terms_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// DBLoss: dice(thresh_binary) + l1_scale * L1(thresh) + bce_scale * balanced cross
 /// entropy(binary).
@@ -20,4 +20,4 @@ struct CtcLossConfig {
   int64_t max_label_len = 25;  ///< Less than pred_seq_len.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The layers before the first stage. kImageNet: 7x7 convolution of stride 2 and 3x3 max-pool of
 /// stride 2 (input 224x224, output of the backbone H/32 x W/32). kCifar: one 3x3 convolution of
@@ -70,4 +70,4 @@ struct ModelSpec {
   HeadSpec head = {};
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Those of zoo() (models/zoo/zoo.h), in its order.
 inline constexpr std::array<std::string_view, 12> kZooNames = {
@@ -12,4 +12,4 @@ inline constexpr std::array<std::string_view, 12> kZooNames = {
     "resnext50_32x4d", "wide_resnet50_2", "mobilenet_v3_large", "mobilenet_v3_small",
     "efficientnet_b0", "convnext_tiny",   "vit_b_16",           "vit_s_16"};
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 
 #include "lockstep/models/zoo/parts.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -171,4 +171,4 @@ std::vector<ZooNetwork> convnexts() {
            }}};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/models/zoo/parts.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -129,4 +129,4 @@ std::vector<ZooNetwork> efficientnets() {
            }}};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

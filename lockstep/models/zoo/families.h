@@ -5,7 +5,7 @@
 
 #include "lockstep/models/zoo/zoo.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// mobilenet_v3_large and mobilenet_v3_small.
 /// Source: Howard et al., "Searching for MobileNetV3", ICCV 2019, tables 1 and 2.
@@ -23,4 +23,4 @@ std::vector<ZooNetwork> convnexts();
 /// the small one: Touvron et al., "Training data-efficient image transformers", ICML 2021.
 std::vector<ZooNetwork> vision_transformers();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/models/zoo/parts.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -139,4 +139,4 @@ std::vector<ZooNetwork> mobilenets_v3() {
            }}};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -108,4 +108,4 @@ void cut_normal_(const at::Tensor& values, double sigma) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

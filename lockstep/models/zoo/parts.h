@@ -13,7 +13,7 @@
 
 #include "lockstep/models/model.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class Activation { kNone, kRelu, kHardswish, kSilu };
 
@@ -93,4 +93,4 @@ void init_convolutions(torch::nn::Module& net);
 /// place. PyTorch 1.13's makes one weight in some millions 2, a hundred times the deviation.
 void cut_normal_(const at::Tensor& values, double sigma);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/error.h"
 #include "lockstep/models/zoo/parts.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace nn = torch::nn;
@@ -223,4 +223,4 @@ std::vector<ZooNetwork> vision_transformers() {
                          {384, 6, 1536})};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

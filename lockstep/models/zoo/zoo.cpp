@@ -12,7 +12,7 @@
 #include "lockstep/models/heads.h"
 #include "lockstep/models/zoo/families.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 ZooNetwork residual_of(const std::string& name, const std::string& millions, int depth,
@@ -71,4 +71,4 @@ std::shared_ptr<Model> make_network(const ZooNetwork& network, const ZooSettings
                           network.name));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

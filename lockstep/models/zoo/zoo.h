@@ -12,7 +12,7 @@
 
 #include "lockstep/models/model.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Settings with torchvision's defaults. A network lacks those that are empty.
 struct ZooSettings {
@@ -44,4 +44,4 @@ const ZooNetwork& zoo_network(const std::string& name);
 std::shared_ptr<Model> make_network(const ZooNetwork& network, const ZooSettings& settings,
                                     int64_t num_classes);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::string_view kDigits =
@@ -58,4 +58,4 @@ std::string decode_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

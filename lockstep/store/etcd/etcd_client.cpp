@@ -8,7 +8,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Least time of a call after its deadline: existing data must be found.
@@ -259,4 +259,4 @@ bool EtcdClient::watch(const etcd::KeyRange& keys, int64_t start_revision, Deadl
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/store/etcd/api.h"
 #include "lockstep/store/etcd/etcd_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class EtcdClient {
  public:
@@ -64,4 +64,4 @@ class EtcdClient {
   std::unique_ptr<Stream> kept_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Open, and not in use now.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_store_impl.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// etcd rounds smaller times to live up to this.
@@ -232,4 +232,4 @@ etcd::TransactionAnswer EtcdStore::transact_once(etcd::Transaction transaction, 
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

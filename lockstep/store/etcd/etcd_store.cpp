@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_store_impl.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Limits of one transaction: etcd allows 128 operations by default,
@@ -353,4 +353,4 @@ std::shared_ptr<Store> connect_etcd_store(const EtcdOptions& options, Deadline d
   return store;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/store.h"
 #include "lockstep/store/etcd/http.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct EtcdOptions {
   std::vector<Endpoint> members;   ///< Of one cluster; each call goes to one that answers.
@@ -37,4 +37,4 @@ struct EtcdOptions {
 /// Errors: kUnavailable (libcurl.so.4 is missing), kTimeout, kMismatch (not etcd's v3 API).
 std::shared_ptr<Store> connect_etcd_store(const EtcdOptions& options, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/store/etcd/etcd_client.h"
 #include "lockstep/store/request_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Below the root, "k/" begins the keys, "c/CLIENT/" a client's notes about its calls.
 class EtcdStore final : public RequestStore {
@@ -84,4 +84,4 @@ class EtcdStore final : public RequestStore {
   CondVar lease_call_ended_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

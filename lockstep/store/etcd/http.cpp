@@ -12,7 +12,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The functions of libcurl in use.
@@ -307,4 +307,4 @@ HttpClient::Result HttpStream::read(Deadline deadline, const HttpClient::OnBytes
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// PEM files; empty: the system's authorities, no client certificate.
 struct TlsFiles {
@@ -79,4 +79,4 @@ class HttpStream {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,11 +3,11 @@
 #include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::shared_ptr<Store> connect_etcd_store(const EtcdOptions&, Deadline) {
   throw Error(ErrorCode::kUnavailable,
               "this Lockstep was built without etcd; configure with -DLOCKSTEP_WITH_ETCD=ON");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

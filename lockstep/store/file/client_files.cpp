@@ -12,7 +12,7 @@
 #include "lockstep/error.h"
 #include "lockstep/store/request.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::string_view kPrefix = "lockstep-client-";
@@ -118,4 +118,4 @@ std::vector<uint64_t> ClientFiles::others() const {
   return alive;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

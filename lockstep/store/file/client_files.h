@@ -10,7 +10,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class ClientFiles {
  public:
@@ -45,4 +45,4 @@ class ClientFiles {
   bool is_remote_ = false;  ///< On NFS: writes must be flushed to the server.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -24,7 +24,7 @@
 #include "lockstep/store/store_state.h"
 #include "lockstep/store/tcp/heartbeats.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// How often the folder is checked for changes by other hosts, which the kernel does not report.
@@ -351,4 +351,4 @@ std::shared_ptr<Store> join_file_store(const std::filesystem::path& folder,
   return std::make_shared<FileStore>(folder, secret, deadline);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

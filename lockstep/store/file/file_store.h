@@ -7,7 +7,7 @@
 
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Joins the store in `folder`, which is made if missing. The store lives as long as any client.
 /// The first client, if none is alive, begins an empty store, whatever a crashed job has left; the
@@ -31,4 +31,4 @@ namespace lockstep {
 std::shared_ptr<Store> join_file_store(const std::filesystem::path& folder,
                                        const std::string& secret, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

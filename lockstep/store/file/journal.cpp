@@ -14,7 +14,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::string_view kMagic = "lockstep store 1 ";
@@ -220,4 +220,4 @@ void Journal::append(const RequestFrame& record) {
   end_ += static_cast<int64_t>(bytes.size());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

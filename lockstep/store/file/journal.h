@@ -20,7 +20,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/store/tcp/protocol.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Journal {
  public:
@@ -72,4 +72,4 @@ class Journal {
   int64_t end_ = 0;  ///< End of the part that was read or written.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

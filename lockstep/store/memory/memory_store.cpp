@@ -5,7 +5,7 @@
 #include "lockstep/store/request_store.h"
 #include "lockstep/store/store_state.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Shared by all clients.
@@ -90,4 +90,4 @@ std::shared_ptr<Store> make_memory_client(const std::shared_ptr<Store>& store) {
   return std::make_shared<MemoryStore>(known->server());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

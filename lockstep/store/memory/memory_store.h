@@ -4,7 +4,7 @@
 
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A store inside this process: for one rank, and for ranks that are threads.
 std::shared_ptr<Store> make_memory_store();
@@ -14,4 +14,4 @@ std::shared_ptr<Store> make_memory_store();
 /// `store` is of another kind.
 std::shared_ptr<Store> make_memory_client(const std::shared_ptr<Store>& store);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

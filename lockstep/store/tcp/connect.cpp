@@ -15,7 +15,7 @@
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/store/tcp/tcp_store_client.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::chrono::milliseconds kEndingTime{200};
@@ -122,4 +122,4 @@ std::shared_ptr<Store> connect_user_store(const Endpoint& server, const std::str
   return connect_and_prove(server, secret, deadline, Wire::kPlain, true);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

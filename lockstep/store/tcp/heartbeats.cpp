@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// How much longer a sleep may take than planned without a correction.
@@ -64,4 +64,4 @@ std::vector<uint64_t> Heartbeats::silent(Time now, const TtlOf& ttl_of) {
   return result;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

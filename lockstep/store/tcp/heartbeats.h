@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The time in which a loop could receive: the steady clock's, less the time in which its process
 /// was stopped, suspended or starved. Silence is measured by it: a server that could not receive
@@ -63,4 +63,4 @@ class Heartbeats {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool OutBuffer::put(int fd, std::string_view bytes) {
   // Nearly always the socket takes all at once and kept_ is never touched.
@@ -34,4 +34,4 @@ bool OutBuffer::put(int fd, std::string_view bytes) {
   return true;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Bytes for a non-blocking socket that has not taken them yet.
 class OutBuffer {
@@ -22,4 +22,4 @@ class OutBuffer {
   size_t sent_ = 0;  ///< Bytes of kept_ that have been sent.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kHeaderBytes = sizeof(uint32_t);
@@ -195,4 +195,4 @@ std::optional<std::string_view> FrameReader::next() {
   return rest.substr(kHeaderBytes, size);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -20,7 +20,7 @@
 
 #include "lockstep/store/request.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct RequestFrame {
   uint64_t id = 0;
@@ -59,4 +59,4 @@ class FrameReader {
   size_t begin_ = 0;  ///< Bytes of buffer_ that have been handed out.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

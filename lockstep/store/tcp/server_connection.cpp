@@ -10,7 +10,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Read per turn, so that one busy client does not delay the others.
@@ -98,4 +98,4 @@ bool ServerConnection::put(std::string_view bytes) {
   return false;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/store/tcp/out_buffer.h"
 #include "lockstep/store/tcp/protocol.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class ServerConnection {
  public:
@@ -67,4 +67,4 @@ class ServerConnection {
   bool gone_ = false;  ///< Sending has failed.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

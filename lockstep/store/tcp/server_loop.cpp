@@ -21,7 +21,7 @@
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/shortcut.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// epoll's data of each descriptor; clients count on from the last.
@@ -386,4 +386,4 @@ void StoreServerLoop::drop_strangers() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

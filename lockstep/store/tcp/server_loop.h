@@ -23,7 +23,7 @@
 #include "lockstep/store/tcp/spinning.h"
 #include "lockstep/store/tcp/strangers.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class StoreServerLoop {
  public:
@@ -98,4 +98,4 @@ class StoreServerLoop {
   std::optional<Deadline> report_full_again_;  ///< The next warning comes no earlier.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 
 #include "lockstep/base/namespaces.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct Name {
@@ -100,4 +100,4 @@ UniqueFd connect_shortcut(const Endpoint& place, uid_t user) {
   return try_shortcut(shortcut_name("::", place.port), user);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

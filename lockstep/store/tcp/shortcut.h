@@ -9,7 +9,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Listens beside `listener`, a listening TCP socket; non-blocking. Empty if unavailable.
 UniqueFd listen_shortcut(int listener);
@@ -19,4 +19,4 @@ UniqueFd listen_shortcut(int listener);
 /// impersonate the server. Blocking, like tcp_connect()'s; empty otherwise. Never waits.
 UniqueFd connect_shortcut(const Endpoint& place, uid_t user = ::geteuid());
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Whether a thread should poll for an answer for a moment before it sleeps: mostly the answer
 /// comes sooner than a sleeping thread wakes up. After a vain attempt (a long wait, or too few
@@ -44,4 +44,4 @@ int poll_spinning(Spinning& spinning, int wait_ms, Poll poll) {
   return poll(wait_ms);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

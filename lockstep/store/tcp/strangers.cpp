@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void Strangers::add(uint64_t id, const std::string& host, Time now) {
   all_.emplace(id, Stranger{host, now});
@@ -72,4 +72,4 @@ std::optional<std::string> Refusals::note(const std::string& host, Time now) {
              : fmt::format(" ({} more of that host since the last such line)", unreported);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Connections that have not proved themselves yet. Their number is bounded. Once there are many,
 /// no host keeps more than its share for long; a host of many ranks may exceed it during its
@@ -82,4 +82,4 @@ class Refusals {
   std::unordered_map<std::string, Host> hosts_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

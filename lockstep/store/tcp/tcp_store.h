@@ -10,7 +10,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct TcpStoreServerOptions {
   std::string host =
@@ -68,4 +68,4 @@ std::shared_ptr<Store> connect_tcp_store(const Endpoint& server, const std::stri
 std::shared_ptr<Store> connect_user_store(const Endpoint& server, const std::string& secret,
                                           Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -24,7 +24,7 @@
 #include "lockstep/store/tcp/protocol.h"
 #include "lockstep/store/tcp/spinning.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// After a wait's deadline the server must report the missing keys at once.
@@ -310,4 +310,4 @@ std::shared_ptr<Store> make_tcp_store_client(UniqueFd fd, std::unique_ptr<TlsSes
   return std::make_shared<TcpStoreClient>(std::move(fd), std::move(tls), std::move(server));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

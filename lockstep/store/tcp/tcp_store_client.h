@@ -8,11 +8,11 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// `fd`: connected and authenticated. `tls`: as authenticate_client() returned it. `server`: its
 /// address, for errors.
 std::shared_ptr<Store> make_tcp_store_client(UniqueFd fd, std::unique_ptr<TlsSession> tls,
                                              std::string server);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

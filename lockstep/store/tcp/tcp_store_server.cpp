@@ -9,7 +9,7 @@
 #include "lockstep/store/tcp/server_loop.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool for_own_user(const TcpStoreServerOptions& options) {
@@ -80,4 +80,4 @@ bool TcpStoreServer::wait_until_unused(Deadline deadline) {
   return impl_->wait_until_unused(deadline);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

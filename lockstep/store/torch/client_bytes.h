@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class ClientBytes {
  public:
@@ -35,4 +35,4 @@ class ClientBytes {
   size_t total_ = 0;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 const sockaddr_in& as_ipv4(const sockaddr_in6& address) {
@@ -116,4 +116,4 @@ ClientOrigin client_origin(int fd) {
   return ask_kernel(ends->own, ends->other) ? ClientOrigin::kGone : ClientOrigin::kOwn;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

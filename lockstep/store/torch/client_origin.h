@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Of a name as peer_name() gives it: the address without the port.
 std::string host_of_client(const std::string& peer);
@@ -21,4 +21,4 @@ enum class ClientOrigin : uint8_t {
 /// The user of the other end of a connection within this host.
 ClientOrigin client_origin(int fd);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

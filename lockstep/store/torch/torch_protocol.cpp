@@ -8,7 +8,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr uint32_t kMagic = 0x3C85F7CE;
@@ -180,4 +180,4 @@ std::optional<TorchRequest> TorchReader::next() {
   return std::exchange(request_, std::nullopt);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The values are those on the wire since PyTorch 2.1; ops were only ever added at the end.
 enum class TorchOp : uint8_t {
@@ -101,4 +101,4 @@ class TorchReader {
   size_t bytes_ = 0;               ///< Of its keys and values so far.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

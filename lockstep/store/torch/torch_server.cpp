@@ -31,7 +31,7 @@
 #include "lockstep/store/torch/client_origin.h"
 #include "lockstep/store/torch/torch_state.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// epoll's data of each descriptor; clients count on from the last.
@@ -404,4 +404,4 @@ int TorchStoreServer::port() const {
   return impl_->port();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

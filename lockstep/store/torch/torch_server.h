@@ -13,7 +13,7 @@
 
 #include "lockstep/base/unique_fd.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// What all clients together may cost. One that has greeted may be silent for ever.
 struct TorchLimits {
@@ -47,4 +47,4 @@ class TorchStoreServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/error.h"
 #include "lockstep/store/request.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 // Replies, as c10d's TCPStoreBackend.hpp has them.
@@ -294,4 +294,4 @@ void TorchState::drop(uint64_t client) {
   waits_.erase(wait);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

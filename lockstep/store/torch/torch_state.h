@@ -20,7 +20,7 @@
 
 #include "lockstep/store/torch/torch_protocol.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// All keys and values of a store, each with its overhead.
 inline constexpr size_t kMaxTorchStoreBytes = size_t{1} << 30;
@@ -89,4 +89,4 @@ class TorchState {
   std::unordered_map<std::string, std::vector<uint64_t>> waiting_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/store.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The store by which an engine's ranks find each other: Lockstep's.
 class StoreForC10d : public ::c10d::Store {
@@ -82,4 +82,4 @@ inline ::c10d::ReduceOp to_c10d(DType dtype, ReduceOp op) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

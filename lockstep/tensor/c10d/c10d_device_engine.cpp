@@ -12,7 +12,7 @@
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/adapters.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 class C10dDeviceEngine final : public DeviceEngine {
@@ -124,4 +124,4 @@ std::unique_ptr<DeviceEngine> make_c10d_device_engine(std::string name,
                                             std::move(abort));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/tensor/device/device_engine.h"
 #include "lockstep/torch/c10d_engine.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using torch_compat::C10dEngine;
 
@@ -23,4 +23,4 @@ std::unique_ptr<DeviceEngine> make_c10d_device_engine(std::string name,
                                                       int size, const C10dAbilities& abilities,
                                                       std::function<void()> abort);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

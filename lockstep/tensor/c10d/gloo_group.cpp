@@ -20,7 +20,7 @@
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/dtype.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 // Floats as integers in the same order, for engines that leave the minimum and maximum with NaN
@@ -342,4 +342,4 @@ std::unique_ptr<GroupImpl> make_gloo_group(const GroupSpec& spec, Deadline deadl
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

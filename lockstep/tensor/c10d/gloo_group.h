@@ -19,7 +19,7 @@
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/deadline.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Errors: kUnavailable if it is not built in.
 std::unique_ptr<GroupImpl> make_gloo_group(const GroupSpec& spec, Deadline deadline);
@@ -27,4 +27,4 @@ std::unique_ptr<GroupImpl> make_gloo_group(const GroupSpec& spec, Deadline deadl
 /// True if this was built with Gloo's headers. If not, `why_not` receives the reason.
 bool gloo_is_built_in(std::string* why_not);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

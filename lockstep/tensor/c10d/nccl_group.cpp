@@ -13,7 +13,7 @@
 #include "lockstep/tensor/c10d/c10d_device_engine.h"
 #include "lockstep/tensor/device/device_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using ::c10d::ProcessGroupNCCL;
@@ -80,4 +80,4 @@ std::unique_ptr<GroupImpl> make_nccl_group(const GroupSpec& spec, Deadline deadl
                             .make = [spec](Deadline) { return make_engine(spec); }});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

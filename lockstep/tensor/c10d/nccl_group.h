@@ -18,7 +18,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Errors: kUnavailable if it is not built in.
 std::unique_ptr<GroupImpl> make_nccl_group(const GroupSpec& spec, Deadline deadline);
@@ -29,4 +29,4 @@ bool nccl_is_built_in(std::string* why_not);
 /// "cuda:1 GPU-0a1b...": the text for GroupSpec::devices; empty if this rank has none.
 std::string name_cuda_device(const World& world);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/gloo_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool gloo_is_built_in(std::string* why_not) {
   *why_not = "built without the headers of libtorch's Gloo (Debian: libgloo-dev)";
@@ -16,4 +16,4 @@ std::unique_ptr<GroupImpl> make_gloo_group(const GroupSpec&, Deadline) {
   throw Error(ErrorCode::kUnavailable, "back end c10d:gloo: " + why_not);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

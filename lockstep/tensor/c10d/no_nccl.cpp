@@ -3,7 +3,7 @@
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/nccl_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool nccl_is_built_in(std::string* why_not) {
 #ifdef USE_C10D_NCCL  // set by libtorch's own CMake configuration
@@ -25,4 +25,4 @@ std::unique_ptr<GroupImpl> make_nccl_group(const GroupSpec&, Deadline) {
   throw Error(ErrorCode::kUnavailable, "back end c10d:nccl: " + why_not);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 CallsInFlight::~CallsInFlight() {
   {
@@ -67,4 +67,4 @@ void CallsInFlight::watch() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

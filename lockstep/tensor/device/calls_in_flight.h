@@ -13,7 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/tensor/device/stream_order.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A device runs calls after they have returned on the host. A thread, started by the first, sees
 /// that each ends before its deadline.
@@ -54,4 +54,4 @@ class CallsInFlight {
   std::thread thread_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/types.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// One call of an engine: how long it may take, and its text for errors.
 struct EngineCall {
@@ -62,4 +62,4 @@ struct EngineKind {
   std::function<std::unique_ptr<DeviceEngine>(Deadline deadline)> make;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

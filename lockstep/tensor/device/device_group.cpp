@@ -17,7 +17,7 @@
 #include "lockstep/tensor/device/stream_order.h"
 #include "lockstep/tensor/dtype.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool is_bitwise(ReduceOp op) {
@@ -367,4 +367,4 @@ std::unique_ptr<GroupImpl> make_device_group(const GroupSpec& spec, std::unique_
   return std::make_unique<DeviceGroup>(spec, std::move(host), std::move(kind));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

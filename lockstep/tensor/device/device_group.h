@@ -7,7 +7,7 @@
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/tensor/device/device_engine.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Host memory is the part of `host`, with all its guarantees. Memory of the device (Waiting::
 /// on_device) is the part of the engine, which `kind` makes, collectively, at the first call with
@@ -23,4 +23,4 @@ namespace lockstep {
 std::unique_ptr<GroupImpl> make_device_group(const GroupSpec& spec, std::unique_ptr<GroupImpl> host,
                                              EngineKind kind);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 c10::impl::VirtualGuardImpl device_impl(c10::Device device) {
@@ -135,4 +135,4 @@ void HostCopies::join() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/process_group.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The present end of the current stream of `device` in the calling thread. Threads: any.
 class DeviceEvent {
@@ -88,4 +88,4 @@ class HostCopies final : public DeviceOrder {
   std::vector<Copy> copies_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

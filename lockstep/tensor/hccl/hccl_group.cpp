@@ -11,7 +11,7 @@
 #include "lockstep/tensor/hccl/hccl_engine.h"
 #include "lockstep/tensor/hccl/library.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 c10::Device npu(int index) {
@@ -61,4 +61,4 @@ std::unique_ptr<GroupImpl> make_hccl_group(const GroupSpec& spec, Deadline deadl
                            hccl::engine_kind(*functions, spec, index, npu(index)));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -19,7 +19,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::unique_ptr<GroupImpl> make_hccl_group(const GroupSpec& spec, Deadline deadline);
 
@@ -33,4 +33,4 @@ std::string name_npu(const World& world);
 /// The beginning of such a text, which torch_npu determines: "npu:".
 std::string npu_prefix();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool writes_weights(const Config& config) {
@@ -354,4 +354,4 @@ void Checkpoints::on_end(Trainer& trainer) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

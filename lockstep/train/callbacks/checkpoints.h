@@ -18,7 +18,7 @@
 #include "lockstep/train/weight_files.h"
 #include "lockstep/training_checkpoint.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// system.ckpt_save_policy and ckpt_max_keep. Checkpoints are ranked by the main indicator (higher
 /// is better). Without evaluation the training loss of the saved epochs ranks them (lower is
@@ -127,4 +127,4 @@ class Checkpoints final : public Callback {
   BackgroundWriter writer_;  // rank 0; last: its thread uses the above
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/training_checkpoint.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The best entries of the run, best first.
@@ -95,4 +95,4 @@ std::string Checkpoints::top_table(Trainer& trainer) const {
   return table;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

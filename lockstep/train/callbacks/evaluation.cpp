@@ -5,7 +5,7 @@
 #include "lockstep/error.h"
 #include "lockstep/progress.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool evaluates_after(const SystemConfig& config, int64_t epoch) {
   return epoch >= config.val_start_epoch &&
@@ -69,4 +69,4 @@ void Evaluation::on_end(Trainer& trainer) {
   if (state.epoch_samples > 0 && !state.metric_value) run(trainer);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

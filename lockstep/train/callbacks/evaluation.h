@@ -4,7 +4,7 @@
 
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Whether an epoch (from 1) is evaluated: every val_interval epochs from val_start_epoch on.
 bool evaluates_after(const SystemConfig& config, int64_t epoch);
@@ -37,4 +37,4 @@ class Evaluation final : public Callback {
   std::span<const DistributedSampler> samplers_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

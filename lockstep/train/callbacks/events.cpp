@@ -4,7 +4,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string reason_text(StopReason reason) {
@@ -94,4 +94,4 @@ void Events::write(const MetricsRecord& record) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// On rank 0: events.jsonl in train.ckpt_save_dir, in the form of metrics.jsonl. Kinds: start,
 /// restart, checkpoint, evaluation, plateau, end (with its reason), failure. A restart records the
@@ -38,4 +38,4 @@ class Events final : public Callback {
   std::optional<MetricsWriter> writer_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/train.h"
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Calls the functions of a recipe, or of a registered callback.
 class EventCallback final : public Callback {
@@ -50,4 +50,4 @@ class EventCallback final : public Callback {
   RecipeEvents events_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

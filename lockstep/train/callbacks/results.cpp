@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/observe/confusion.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::vector<std::string> metric_names(Trainer& trainer) {
@@ -154,4 +154,4 @@ void Results::on_end(Trainer& trainer) {
   write_row(trainer, {state.epoch + 1, loss, {}, state.epoch_seconds, std::nullopt});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

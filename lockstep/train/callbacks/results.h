@@ -11,7 +11,7 @@
 #include "lockstep/observe/result_log.h"
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// On rank 0: metrics.jsonl (each optimizer step and evaluation) and result.log (each epoch, and
 /// the part of one in which a run ended), in train.ckpt_save_dir. A resumed run appends to the
@@ -57,4 +57,4 @@ class Results final : public Callback {
 /// Rounded to `places` decimals.
 double rounded(double value, int places);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

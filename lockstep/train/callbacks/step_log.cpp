@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The shares of the whole run's time for data, other ranks, and communication.
@@ -161,4 +161,4 @@ void StepLog::on_end(Trainer&) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/trainer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Decides when a line is due after a long silence: soon after the start, then at each interval.
 /// The caller passes the time.
@@ -58,4 +58,4 @@ class StepLog final : public Callback {
   int64_t remarks_of_epoch_ = 0;   // as last reported
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 BackboneConfig read_class_backbone(Section& section) {
@@ -238,4 +238,4 @@ TaskSettings class_task() {
           .complete = complete_class_task};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

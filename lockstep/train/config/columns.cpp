@@ -8,7 +8,7 @@
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -122,4 +122,4 @@ void check_columns(Section& section, const DatasetConfig& config, const TaskSett
   check_made(section, wanted, config);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

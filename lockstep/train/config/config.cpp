@@ -12,7 +12,7 @@
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/yaml_reader.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// What follows evaluations needs some.
@@ -173,4 +173,4 @@ Config load_config(const std::filesystem::path& path, std::span<const std::strin
   return config;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -28,6 +28,10 @@
 #include "lockstep/train/config/own_parts.h"
 
 namespace lockstep {
+struct Setting;
+}
+
+namespace lockstep::inline internal {
 
 // `dataset:` and `loader:` of a configuration.
 
@@ -185,8 +189,6 @@ struct MetricConfig {
   ocr::DetMetricOptions det;
   ocr::RecMetricOptions rec;
 };
-
-struct Setting;
 
 enum class LogStyle : uint8_t { kMindocr, kMindspore };
 
@@ -398,4 +400,4 @@ Config read_config(Node tree, std::vector<Setting>* settings = nullptr);
 /// dynamic loss scaler, which grows until one overflows.
 bool drops_overflows(const Config& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

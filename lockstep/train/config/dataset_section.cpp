@@ -3,7 +3,7 @@
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -258,4 +258,4 @@ LoaderConfig read_loader(Section section, DataUse use) {
   return config;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/yaml_writer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The dictionary that `key` of `section` names.
@@ -120,4 +120,4 @@ void check_recogniser(Config& config, Section& root) {
                   encoder->max_text_len, loss->max_label_len));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Reads every dictionary that the configuration uses, and compares the one that is trained with
 /// model.head. A file can be read as a configuration without them. A run needs them, so it calls
@@ -12,4 +12,4 @@ namespace lockstep {
 /// kIo and those of ocr::Dictionary, with the key that names the file.
 void check_dictionaries(const Config& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

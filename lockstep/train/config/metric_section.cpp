@@ -11,7 +11,7 @@
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void add(std::vector<std::string>& names, const std::vector<std::string>& more) {
@@ -145,4 +145,4 @@ MetricConfig read_class_metric(Section& section) {
   return config;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

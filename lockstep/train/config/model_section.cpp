@@ -8,7 +8,7 @@
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/yaml_writer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr auto kNone = "None";
@@ -112,4 +112,4 @@ ModelConfig read_model(Section section) {
   return config;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 std::string to_string(const SourceLocation& location) {
   if (!location.source) return "default";
@@ -40,4 +40,4 @@ bool same_values(const Node& a, const Node& b) {
                     same_entry);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Where a value was written, for messages: "FILE:LINE", or "-o key=value" for an override.
 struct SourceLocation {
@@ -50,4 +50,4 @@ bool read_number(const Node& node, double* value);
 /// Whether both trees have the same values, regardless of locations and quotes.
 bool same_values(const Node& a, const Node& b);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

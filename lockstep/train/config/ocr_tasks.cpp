@@ -9,7 +9,7 @@
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 const std::vector<std::string> kDetBackbones = {"det_resnet18",
@@ -314,4 +314,4 @@ TaskSettings recognition_task() {
           .complete = check_recogniser};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string lower(std::string text) {
@@ -225,4 +225,4 @@ LossScaleOptions LossScalerConfig::options() const {
           .growth_interval = scale_window};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

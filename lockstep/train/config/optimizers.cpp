@@ -7,7 +7,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 bool OptimizerKind::has(std::string_view key) const {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
@@ -67,4 +67,4 @@ const OptimizerKind& optimizer_kind(const OptimizerConfig& config) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("unknown optimizer '{}'", config.opt));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The code that computes a step: libtorch's, or RuleOptimizer.
 enum class OptimizerRule : uint8_t { kSgd, kAdam, kAdamW, kAdagrad, kOurs };
@@ -37,4 +37,4 @@ const OptimizerKind* find_optimizer(std::string_view name);
 /// The kind of a configuration that was read. Errors: kInvalidArgument for an unknown name.
 const OptimizerKind& optimizer_kind(const OptimizerConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/config/yaml_reader.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void move_to(Node& node, const SourceLocation& location) {
@@ -88,4 +88,4 @@ void apply_overrides(Node& root, std::span<const std::string> items) {
   for (const auto& item : items) apply(root, item);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 
 #include "lockstep/train/config/node.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Puts `key.sub=value` items (the `-o` options, in their order) into the tree. The value is YAML
 /// and may contain '='. Missing mappings on the way are created, so the reader of the tree finds an
@@ -19,4 +19,4 @@ void apply_overrides(Node& root, std::span<const std::string> items);
 /// "${" without its end.
 void expand_variables(Node& root);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

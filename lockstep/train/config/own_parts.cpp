@@ -13,7 +13,7 @@
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// What the reader asks for, without any of it in a file.
@@ -104,6 +104,9 @@ Registry<Made>& registry_of() {
 }
 
 }  // namespace
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 Registry<NetworkMaker>& networks() {
   return registry_of<NetworkMaker>();
@@ -141,6 +144,10 @@ Registry<CallbackMaker>& callbacks() {
   return registry_of<CallbackMaker>();
 }
 
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
+
 ListedPart take_common(std::vector<ListedPart>& parts) {
   ListedPart common{"any of these", "has these settings, too", parts.front().settings};
   const auto has = [](const ListedPart& part, const Setting& setting) {
@@ -177,4 +184,4 @@ std::string list_parts(const std::string& kind) {
                           did_you_mean(kind, names), fmt::join(names, ", ")));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

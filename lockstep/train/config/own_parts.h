@@ -10,7 +10,7 @@
 
 #include "lockstep/registry.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A registered part whose settings have been read.
 template <typename Made>
@@ -89,4 +89,4 @@ ListedPart take_common(std::vector<ListedPart>& parts);
 /// built-in names. `kind`: "" for all. Errors: kInvalidArgument naming the kinds.
 std::string list_parts(const std::string& kind);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool matches(const std::string& pattern, const std::string& name) {
@@ -144,4 +144,4 @@ std::vector<double> layer_scales(double decay, const std::vector<std::string>& n
   return scales;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

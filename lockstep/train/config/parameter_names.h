@@ -7,7 +7,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Whether `pattern` selects the parameter or buffer `name`: it matches the whole name, or that of
 /// a module around it. "*" stands for any text, dots too, "?" for one character, "[0-3]" for one of
@@ -36,4 +36,4 @@ std::vector<int64_t> layers_of(const std::vector<std::string>& names);
 /// Source: Bao et al., BEiT, arXiv:2106.08254; Clark et al., ELECTRA, arXiv:2003.10555.
 std::vector<double> layer_scales(double decay, const std::vector<std::string>& names);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

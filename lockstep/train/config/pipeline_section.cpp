@@ -11,7 +11,7 @@
 #include "lockstep/data/own_transform.h"
 #include "lockstep/train/config/sections.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using ocr::Transform;
@@ -413,4 +413,4 @@ std::vector<Transform> read_ocr_pipeline(Section& section, DataUse use) {
   return pipeline;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -5,7 +5,7 @@
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr double kMaxEpochs = 1e9;
@@ -125,4 +125,4 @@ std::vector<ListedPart> built_in_schedules() {
   return parts;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

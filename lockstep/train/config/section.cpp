@@ -12,7 +12,7 @@
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/yaml_writer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 template <typename T>
@@ -62,6 +62,10 @@ bool read_whole(const Node& node, int64_t* value) {
 bool read_number(const Node& node, double* value) {
   return read_plain(node, value) && std::isfinite(*value);
 }
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 Section::Section(Node& node, std::string path, Settings* settings)
     : node_(&node), path_(std::move(path)), settings_(settings) {

@@ -5,7 +5,7 @@
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/config/own_parts.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct TaskSettings;
 
@@ -95,4 +95,4 @@ void ignore(Section& section, const std::string& key);
 /// A key of MindOCR with one allowed name.
 void accept(Section& section, const std::string& key, const std::string& only);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

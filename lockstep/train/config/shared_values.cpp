@@ -12,7 +12,7 @@
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/yaml_writer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Values = std::map<std::string, std::string>;
@@ -114,4 +114,4 @@ std::string first_difference(const Values& a, const std::string& on_a, const Val
                                              more == 1 ? "" : "s", more == 1 ? "s" : ""));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -22,7 +22,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Text of each value that must be the same, by full key ("train.loader.batch_size",
 /// "train.dataset.transform_pipeline[0].Resize.size"). Numbers and flags with the same YAML value
@@ -34,4 +34,4 @@ std::map<std::string, std::string> shared_values(const Config& config);
 std::string first_difference(const std::map<std::string, std::string>& a, const std::string& on_a,
                              const std::map<std::string, std::string>& b, const std::string& on_b);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

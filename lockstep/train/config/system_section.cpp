@@ -6,7 +6,7 @@
 
 #include "lockstep/train/config/sections.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void read_save_policy(Section& section, SystemConfig& config) {
@@ -206,4 +206,4 @@ ParallelConfig read_parallel(Section section) {
   return config;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 enum class DataUse : uint8_t;
 
@@ -48,4 +48,4 @@ TaskSettings recognition_task();
 std::span<const TaskSettings> all_tasks();
 const TaskSettings& task_settings(ModelType type);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

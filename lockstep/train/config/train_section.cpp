@@ -1,7 +1,7 @@
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 void read_checkpoints(Section& section, TrainSection& config) {
@@ -111,4 +111,4 @@ PredictSection read_predict(Section section, const TaskSettings& task) {
   return config;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

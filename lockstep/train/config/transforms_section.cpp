@@ -13,7 +13,7 @@
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A transform of a classifier's pipeline.
@@ -160,4 +160,4 @@ std::vector<std::string> small_image_transform_names() {
   return names_in(small_image_transforms());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 namespace fs = std::filesystem;
 
@@ -131,4 +131,4 @@ fs::path best_weights(const TrainSection& train) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

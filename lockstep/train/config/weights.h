@@ -8,7 +8,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// MindOCR's address of weights for `pretrained: True`; "" if it has none for this backbone.
 std::string known_weights(const BackboneConfig& backbone);
@@ -45,4 +45,4 @@ std::filesystem::path best_weights(const TrainSection& train);
 /// Checks that the file is there. Errors: kNotFound, with the address and the place for it.
 std::filesystem::path require_weights(const std::string& given);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

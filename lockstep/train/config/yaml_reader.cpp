@@ -16,7 +16,7 @@
 #include "lockstep/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Builds the tree from the parser's events. Each open mapping or list is a frame; the next value
@@ -254,4 +254,4 @@ Node read_yaml_file(const std::filesystem::path& path) {
   return parse_yaml(read_file(path, YamlLimits().text_bytes), path.string());
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

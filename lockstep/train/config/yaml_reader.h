@@ -8,7 +8,7 @@
 
 #include "lockstep/train/config/node.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct YamlLimits {
   int64_t text_bytes = 1 << 20;   ///< Of the input.
@@ -27,4 +27,4 @@ Node parse_yaml(std::string_view text, const std::string& source, const YamlLimi
 /// The same for a file. Errors: kNotFound too.
 Node read_yaml_file(const std::filesystem::path& path);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 
 #include "lockstep/base/text.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Only unambiguous text goes without quotes.
@@ -89,4 +89,4 @@ const char* yaml_flag(bool value) {
   return value ? "True" : "False";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 
 #include "lockstep/train/config/node.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The tree as YAML text that parse_yaml() and Python's yaml read back to the same values.
 /// Mappings have one key per line; lists of scalars are on one line.
@@ -16,4 +16,4 @@ std::string yaml_number(double value);
 /// "True" or "False", as MindOCR writes them.
 const char* yaml_flag(bool value);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

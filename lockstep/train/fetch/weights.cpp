@@ -12,7 +12,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,4 +57,4 @@ void fetch_pretrained(const Config& config, Deadline deadline) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

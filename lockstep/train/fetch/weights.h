@@ -7,7 +7,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The leading digits of the SHA-256 at the end of a file's name: "1e65cd21" of
 /// "resnet18-1e65cd21.ckpt", the convention of MindCV, torchvision and others. Empty if there are
@@ -23,4 +23,4 @@ std::string digest_in_name(const std::string& file);
 /// kCorrupt, kIo as in download().
 void fetch_pretrained(const Config& config, Deadline deadline = Deadline::after(3600s));
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/train/task/task_parts.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 double images_per_s(int64_t batch_size, double step_ms) {
@@ -179,4 +179,4 @@ std::string evaluation_banner(const Config& config, const BannerFacts& facts) {
       task_parts(config).evaluation_lines(config), kRule);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

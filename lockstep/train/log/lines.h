@@ -11,7 +11,7 @@
 #include "lockstep/observe/rank_waits.h"
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The results of one micro-step, averaged over ranks where that has a meaning. With training_step
 /// all micro-steps of an optimizer step have one report.
@@ -110,4 +110,4 @@ std::string training_banner(const Config& config, const BannerFacts& facts);
 std::string restart_line(const Config& config, const BannerFacts& facts, int generation);
 std::string evaluation_banner(const Config& config, const BannerFacts& facts);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

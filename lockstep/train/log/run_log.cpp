@@ -17,7 +17,7 @@
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/task/task_parts.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,4 +175,4 @@ void log_end(TrainingLog& log, const Trainer& trainer, bool by_command) {
       fmt::format("Next: the same command with {}", next_step(config, trainer.stop_reason())));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

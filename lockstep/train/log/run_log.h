@@ -10,7 +10,7 @@
 #include "lockstep/train/trainer.h"
 #include "lockstep/world.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// States the conditions for the same bits on another number of ranks.
 std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int ranks, int threads);
@@ -23,4 +23,4 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
 /// rank 0.
 void log_end(TrainingLog& log, const Trainer& trainer, bool by_command);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

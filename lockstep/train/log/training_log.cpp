@@ -10,7 +10,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string local_time() {
@@ -106,4 +106,4 @@ void TrainingLog::put_on_console(const std::string& text) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

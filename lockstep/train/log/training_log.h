@@ -9,7 +9,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/observe/progress.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The logger name of the trainer's records.
 inline constexpr std::string_view kTrainLogger = "lockstep.train";
@@ -81,4 +81,4 @@ void log_failure(TrainingLog& log, std::string_view name, const Body& body) {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

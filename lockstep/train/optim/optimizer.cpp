@@ -18,7 +18,7 @@
 #include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/optim/rule_optimizer.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Groups = std::vector<torch::optim::OptimizerParamGroup>;
@@ -170,4 +170,4 @@ double clip_gradients(std::span<const at::Tensor> parameters, double max_norm) {
   return norm;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

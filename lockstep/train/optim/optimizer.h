@@ -16,7 +16,7 @@
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/optim/parameter_groups.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Over parameter_groups(). `peak`: scheduler.lr, of which groups with a scale have their rates;
 /// the others have 0 until set_learning_rate(). Errors: kInvalidArgument (nothing to train, a value
@@ -53,4 +53,4 @@ int state_copies(const OptimizerConfig& config);
 /// Source: torch.nn.utils.clip_grad_norm_, with its 1e-6 in the divisor.
 double clip_gradients(std::span<const at::Tensor> parameters, double max_norm);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

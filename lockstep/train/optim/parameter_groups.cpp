@@ -12,7 +12,7 @@
 #include "lockstep/train/config/optimizers.h"
 #include "lockstep/train/config/parameter_names.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Parameters = torch::OrderedDict<std::string, at::Tensor>;
@@ -175,4 +175,4 @@ void KeptStatistics::restore() {
   for (auto& [buffer, value] : values_) buffer.copy_(value);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/train.h"
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct ParameterFacts {
   std::string name;
@@ -64,4 +64,4 @@ class KeptStatistics {
   std::vector<std::pair<at::Tensor, at::Tensor>> values_;  ///< A buffer and its values.
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct RuleOptimizer::Update {
   const at::Tensor& p;
@@ -168,4 +168,4 @@ at::Tensor RuleOptimizer::step(LossClosure closure) {
   return {};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

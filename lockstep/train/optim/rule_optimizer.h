@@ -8,7 +8,7 @@
 
 #include "lockstep/checkpoint/named_state.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Options of all rules; each reads its own.
 struct RuleOptions : torch::optim::OptimizerCloneableOptions<RuleOptions> {
@@ -79,4 +79,4 @@ class RuleOptimizer : public NamedStateOptimizer {
   std::vector<std::string> slots_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -25,7 +25,7 @@
 #include "lockstep/train/run.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kMostSearchSteps = 1 << 20;
@@ -222,4 +222,4 @@ int command_line_main(int argc, char** argv, VerbCommand predict) {
   return run_main(verb_of(argc, argv), run_in_any_generation, argc, argv);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

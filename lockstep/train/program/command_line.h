@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Gets the words behind the verb, and the verb as the user typed it. Returns the exit status.
 using VerbCommand = int (*)(const std::vector<std::string>& words, const std::string& verb);
@@ -25,4 +25,4 @@ int run_export_command(const std::vector<std::string>& words, const std::string&
 /// plan_prediction() and run_prediction().
 int run_predict_command(const std::vector<std::string>& words, const std::string& verb);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

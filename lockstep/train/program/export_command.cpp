@@ -18,7 +18,7 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -149,4 +149,4 @@ int run_export_command(const std::vector<std::string>& words, const std::string&
   return export_network(request);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -10,7 +10,7 @@
 #include "lockstep/train/program/plugin.h"
 #include "lockstep/train/rank_change.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kMostRanks = 1 << 20;
@@ -67,4 +67,4 @@ int run_plan_command(const std::vector<std::string>& words, const std::string& v
   return 0;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

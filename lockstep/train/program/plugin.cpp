@@ -6,7 +6,7 @@
 #include "lockstep/error.h"
 #include "lockstep/registry.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 template <typename Made>
@@ -44,4 +44,4 @@ void load_plugins(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) load_plugin(path);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

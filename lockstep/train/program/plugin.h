@@ -5,7 +5,7 @@
 
 #include "lockstep/base/options.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Loads shared libraries whose parts register themselves (registry.h), in their order. They stay
 /// loaded. Errors: kInvalidArgument with the loader's reason; kMismatch (built for another version
@@ -24,4 +24,4 @@ Option<Request> plugin_option() {
           add_text<&Request::plugins>};
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/predict/run_prediction.h"
 #include "lockstep/train/program/plugin.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct PredictRequest : PredictOptions {
@@ -80,4 +80,4 @@ int run_predict_command(const std::vector<std::string>& words, const std::string
   return run_prediction(plan, world);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

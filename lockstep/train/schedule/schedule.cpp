@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// From `start` at part 0 to `end` at part 1 along half a cosine.
@@ -120,4 +120,4 @@ std::string schedule_note(const SchedulerConfig& config) {
       config.warmup_epochs + decay, config.num_epochs);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

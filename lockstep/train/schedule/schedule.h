@@ -7,7 +7,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The learning rate of micro-step `step`, from 0, in a run of `steps_per_epoch` micro-steps an
 /// epoch. It is a fraction in an epoch that was dealt anew (see schedule_position()). With gradient
@@ -40,4 +40,4 @@ double learning_rate(const SchedulerConfig& config, double step, int64_t steps_p
 /// decay take longer than the run, as MindOCR does.
 std::string schedule_note(const SchedulerConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

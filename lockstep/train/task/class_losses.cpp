@@ -15,7 +15,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/task/classification.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string shape_of(const at::Tensor& tensor) {
@@ -107,4 +107,4 @@ LossFunction class_loss(const LossConfig& config) {
   return cross_entropy(std::get<CrossEntropyConfig>(config));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/registry.h"
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// With p of the target's class: -alpha (1 - p)^gamma log(p). Targets (N, K) weigh the classes.
 /// Source: Lin et al., "Focal Loss for Dense Object Detection", ICCV 2017, with softmax for the
@@ -29,4 +29,4 @@ at::Tensor distillation_loss(const at::Tensor& logits, const at::Tensor& targets
 /// distillation it is the part without the teacher, which an evaluation has.
 LossFunction class_loss(const LossConfig& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

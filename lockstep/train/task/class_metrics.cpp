@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 double total_of(const at::Tensor& flags) {
@@ -243,4 +243,4 @@ std::string average_suffix(Average average, int64_t number) {
   return average == Average::kMicro ? "_micro" : fmt::format("_{}", number);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -12,7 +12,7 @@
 #include "lockstep/train.h"
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// One class a sample, or any number of them.
 bool has_one_class(const at::Tensor& targets);
@@ -38,4 +38,4 @@ std::unique_ptr<Metric> f1_metric(int64_t num_classes, const std::vector<Average
 /// Average::kClass that of `number`.
 std::string average_suffix(Average average, int64_t number = 0);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

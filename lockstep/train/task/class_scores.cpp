@@ -15,7 +15,7 @@
 #include "lockstep/evaluation.h"
 #include "lockstep/train/task/class_metrics.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool has_class(RankedSample sample) {
@@ -204,4 +204,4 @@ std::unique_ptr<Metric> map_metric(std::shared_ptr<const ClassScores> scores) {
   return std::make_unique<RankedMetric>("map", &RankFigures::average_precision, std::move(scores));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/train.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A sample's score for a class and whether it has the class, in one number: sorting them sorts by
 /// score. A score that is no number is below all others.
@@ -66,4 +66,4 @@ class ClassScores {
 std::unique_ptr<Metric> auc_metric(std::shared_ptr<const ClassScores> scores);
 std::unique_ptr<Metric> map_metric(std::shared_ptr<const ClassScores> scores);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

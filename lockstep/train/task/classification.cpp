@@ -11,7 +11,7 @@
 #include "lockstep/train/task/class_metrics.h"
 #include "lockstep/train/task/class_scores.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The entries of sums() before those of the metrics: samples, loss.
@@ -129,4 +129,4 @@ const Confusion* ClassificationTask::confusion() const {
   return confusion_.counts.empty() ? nullptr : &confusion_;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include "lockstep/train/task/metric_list.h"
 #include "lockstep/train/task/task.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class ClassScores;
 
@@ -64,4 +64,4 @@ class ClassificationTask final : public Task {
   Confusion confusion_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

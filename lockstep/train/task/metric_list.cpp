@@ -6,7 +6,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 MetricList only(std::unique_ptr<Metric> metric) {
   MetricList metrics;
@@ -53,4 +53,4 @@ void add_results(const MetricList& metrics, std::span<const double> sums, EvalRe
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 
 #include "lockstep/train.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 using MetricList = std::vector<std::unique_ptr<Metric>>;
 
@@ -24,4 +24,4 @@ void add_sums(const MetricList& metrics, const Tensors& outputs, const Batch& ba
 /// add_sums().
 void add_results(const MetricList& metrics, std::span<const double> sums, EvalResult& all);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

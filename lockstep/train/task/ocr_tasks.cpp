@@ -9,7 +9,7 @@
 #include "lockstep/ocr/postprocess/ctc_path.h"
 #include "lockstep/ocr/postprocess/db.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 TextPolygon text_polygon(const ocr::Polygon& polygon) {
@@ -109,4 +109,4 @@ void RecognitionTask::read(const Tensors& outputs, const OcrGroundTruth&,
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -14,7 +14,7 @@
 #include "lockstep/train/task/metric_list.h"
 #include "lockstep/train/task/task.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct OcrGroundTruth;
 
@@ -73,4 +73,4 @@ class RecognitionTask final : public TextTask {
   ocr::Dictionary dictionary_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/task/task_parts.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 void check_main_indicator(const std::string& name, std::span<const std::string> known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
@@ -17,6 +17,10 @@ void check_main_indicator(const std::string& name, std::span<const std::string> 
               fmt::format("metric.main_indicator is '{}', evaluation gives {}", name,
                           fmt::join(known, ", ")));
 }
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 double EvalResult::metric(const std::string& name) const {
   std::vector<std::string> known;
@@ -27,6 +31,10 @@ double EvalResult::metric(const std::string& name) const {
   check_main_indicator(name, known);
   return 0;
 }
+
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
 
 void Task::log(const std::string& name, const at::Tensor& value) {
   const auto names = log_names();
@@ -51,4 +59,4 @@ std::unique_ptr<Task> make_task(const Config& config, bool trains) {
   return task_parts(config).make(config, trains);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

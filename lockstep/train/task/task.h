@@ -14,8 +14,11 @@
 #include "lockstep/train/config/config.h"
 
 namespace lockstep {
-
 class ProcessGroup;
+}
+
+namespace lockstep::inline internal {
+
 struct Confusion;
 
 /// Errors: kInvalidArgument if metric.main_indicator, `name`, is none of `known`.
@@ -64,4 +67,4 @@ class Task : public Metric {
 /// The task that model.type, loss, postprocess and metric select.
 std::unique_ptr<Task> make_task(const Config& config, bool trains = true);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

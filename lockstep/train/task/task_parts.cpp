@@ -31,7 +31,7 @@
 #include "lockstep/train/task/text_metrics.h"
 #include "lockstep/weights.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A registered loss. libtorch's own message about such a result does not say whose it is.
@@ -266,4 +266,4 @@ const TaskParts& task_parts(const Config& config) {
   return tasks[static_cast<size_t>(config.model.type)];
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

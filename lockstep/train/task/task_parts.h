@@ -8,7 +8,7 @@
 
 #include "lockstep/train/config/config.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Task;
 enum class PixelForm : uint8_t;
@@ -32,4 +32,4 @@ struct TaskParts {
 
 const TaskParts& task_parts(const Config& config);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/ocr/metrics/det_metric.h"
 #include "lockstep/ocr/metrics/rec_metric.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 ocr::Polygon polygon_of(const TextPolygon& text) {
@@ -104,4 +104,4 @@ std::unique_ptr<Metric> rec_metric(const ocr::RecMetricOptions& options) {
   return std::make_unique<RecMetric>(options);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

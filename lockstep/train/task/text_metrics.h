@@ -7,7 +7,7 @@
 #include "lockstep/ocr/options.h"
 #include "lockstep/train.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// "recall", "precision", "f-score" of what was found; see ocr::det_counts().
 std::unique_ptr<Metric> det_metric(const ocr::DetMetricOptions& options);
@@ -16,4 +16,4 @@ std::unique_ptr<Metric> det_metric(const ocr::DetMetricOptions& options);
 /// print_flag each text beside its label, and the number of correct ones.
 std::unique_ptr<Metric> rec_metric(const ocr::RecMetricOptions& options);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

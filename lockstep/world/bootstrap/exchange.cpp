@@ -10,7 +10,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world/torch_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// File names may have 255 bytes.
@@ -79,4 +79,4 @@ std::shared_ptr<RankExchange> open_exchange(const Identity& id, const Environmen
                   "that all hosts share");
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

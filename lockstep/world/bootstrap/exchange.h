@@ -9,7 +9,7 @@
 #include "lockstep/world/environment.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Every rank makes one, calls publish() (rank 0) or receive() (the others) and destroys it. Some
 /// are collective underneath: all ranks use the same channel.
@@ -49,4 +49,4 @@ std::shared_ptr<RankExchange> open_munge_exchange(const std::string& host,
 std::shared_ptr<RankExchange> open_folder_exchange(const std::string& folder,
                                                    const std::string& name, bool alone = false);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -20,7 +20,7 @@
 #include "lockstep/world/bootstrap/exchange.h"
 #include "lockstep/world/bootstrap/meet.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 bool is_same_file(const struct stat& a, const struct stat& b) {
@@ -162,4 +162,4 @@ std::shared_ptr<RankExchange> open_folder_exchange(const std::string& folder,
   return std::make_shared<FolderExchange>(std::filesystem::path(folder) / name, alone);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

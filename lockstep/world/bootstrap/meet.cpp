@@ -15,7 +15,7 @@
 #include "lockstep/world/bootstrap/exchange.h"
 #include "lockstep/world/torch_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 // '=' separates names from values in PMI's lines; some managers use ',' and ';'.
@@ -170,4 +170,4 @@ std::string agreed_address(Store& store, const Identity& id, const std::string& 
   return beside_rank_0 ? store.get(kReached, deadline) : address;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

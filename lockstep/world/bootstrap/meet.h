@@ -11,7 +11,7 @@
 #include "lockstep/store.h"
 #include "lockstep/world/bootstrap/exchange.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct BootstrapRecord {
   std::vector<Endpoint> endpoints;  ///< Of one store; each rank may reach only some.
@@ -37,4 +37,4 @@ std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<RankExchange>& exc
 std::string agreed_address(Store& store, const Identity& id, const std::string& address,
                            Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

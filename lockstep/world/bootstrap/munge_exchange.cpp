@@ -19,7 +19,7 @@
 #include "lockstep/world/bootstrap/exchange.h"
 #include "lockstep/world/bootstrap/munge_library.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kMaxCredential = 8 << 10;  // of kMaxExchangeBytes and a name some 2 KiB
@@ -158,4 +158,4 @@ std::shared_ptr<RankExchange> open_munge_exchange(const std::string& host,
   return std::make_shared<MungeExchange>(host, ports, job);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

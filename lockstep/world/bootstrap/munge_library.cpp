@@ -10,7 +10,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 // Of munge.h, which a build host may lack.
@@ -132,4 +132,4 @@ std::string why_no_munge() {
   }
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

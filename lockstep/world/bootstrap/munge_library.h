@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// libmunge, loaded at its first use. Thread-safe.
 class Munge {
@@ -35,4 +35,4 @@ bool munge_answers();
 /// Why munged does not answer although libmunge is installed, with its socket; else "".
 std::string why_no_munge();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -16,7 +16,7 @@
 #include "lockstep/world/bootstrap/exchange.h"
 #include "lockstep/world/detect/reader.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kMaxPmiLine = 8192;
@@ -191,4 +191,4 @@ std::shared_ptr<RankExchange> open_pmi_port_exchange(const Environment& environm
   return std::make_shared<PmiPortExchange>(environment);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

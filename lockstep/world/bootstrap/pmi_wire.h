@@ -10,7 +10,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// "cmd=get_result rc=0 value=x" as a map. Errors: kCorrupt if a word is not NAME=VALUE or "cmd" is
 /// missing.
@@ -64,4 +64,4 @@ class PmiPort {
   PmiWire::Introduction own_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

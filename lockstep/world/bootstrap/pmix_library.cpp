@@ -12,7 +12,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world/bootstrap/exchange.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The rest of the key is 0.
@@ -182,4 +182,4 @@ std::shared_ptr<RankExchange> open_pmix_exchange() {
   return std::make_shared<PmixExchange>();
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/world/bootstrap/pmix_abi.h"
 #include "lockstep/world/detect/reader.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A connection to the PMIx server of this host: PMIx_Init to PMIx_Finalize.
 class PmixClient {
@@ -44,4 +44,4 @@ class PmixClient {
 /// Queries the server of this host. Errors: kUnavailable, kNotFound.
 PmixJob ask_pmix_server();
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world/detect/launcher_probe.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // Workers of `lockstep run` and spawn().
 
@@ -131,4 +131,4 @@ std::optional<Identity> read_kubernetes(const Reader& read) {
   return id;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/world/detect/launcher_probe.h"
 #include "lockstep/world/rank_table/rank_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // The loops of the Ascend guides: RANK_ID, RANK_SIZE, DEVICE_ID and a rank table. Source:
 // tutorials/source_en/parallel/rank_table.md of MindSpore's documentation. DEVICE_NUM is not the
@@ -148,4 +148,4 @@ std::optional<Identity> read_mindspore(const Reader& read) {
   return id;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

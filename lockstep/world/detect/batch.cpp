@@ -9,7 +9,7 @@
 #include "lockstep/world/detect/host_list.h"
 #include "lockstep/world/detect/launcher_probe.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // A step of Slurm, started by srun. Source: doc/man/man1/srun.1 of Slurm. The variables of a batch
 // script describe the job, not a step. The first host of the job's list need not be rank 0's, so
@@ -164,4 +164,4 @@ std::optional<Identity> read_lsf(const Reader& read) {
   return id;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

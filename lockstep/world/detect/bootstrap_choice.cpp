@@ -8,7 +8,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world/secret.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A secret that follows from the job's name: it distinguishes jobs, but excludes nobody.
@@ -137,4 +137,4 @@ void choose_bootstrap(const Reader& read, Identity* id, std::vector<std::string>
     need_address(*id);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

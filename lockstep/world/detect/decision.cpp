@@ -12,7 +12,7 @@
 #include "lockstep/world/detect/reader.h"
 #include "lockstep/world/places.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr std::array kAgentSigns = {"LOCKSTEP_STORE", "LOCKSTEP_RANK", "LOCKSTEP_WORLD_SIZE"};
@@ -302,4 +302,4 @@ Decision decide(const RankArguments& arguments, const Inputs& inputs) {
   return decision;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -9,7 +9,7 @@
 #include "lockstep/world/detect/reader.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The result of one probe.
 struct ProbeResult {
@@ -34,4 +34,4 @@ Decision decide(const Inputs& inputs);
 /// The same for a program that gives its rank itself: ignores all launchers.
 Decision decide(const RankArguments& arguments, const Inputs& inputs);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

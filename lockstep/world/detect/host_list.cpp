@@ -10,7 +10,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// A name: text, bracket, text, bracket, ..., text. A bracket holds its numbers as text.
@@ -150,4 +150,4 @@ std::vector<int> parse_tasks_per_node(std::string_view text) {
   return tasks;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Most hosts in one item.
 inline constexpr size_t kMaxHostsOfItem = 65536;
@@ -26,4 +26,4 @@ std::vector<std::string> expand_host_list(std::string_view list);
 /// Errors: kInvalidArgument naming the item.
 std::vector<int> parse_tasks_per_node(std::string_view text);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

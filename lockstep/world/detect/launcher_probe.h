@@ -13,7 +13,7 @@
 #include "lockstep/world/detect/reader.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct LauncherProbe {
   const char* name;                    ///< As in LOCKSTEP_LAUNCHER.
@@ -43,4 +43,4 @@ std::optional<Identity> read_ascend(const Reader& read);
 std::optional<Identity> read_kubernetes(const Reader& read);
 std::optional<Identity> read_horovod(const Reader& read);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -4,7 +4,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world/detect/launcher_probe.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 // Open MPI's mpirun. Source: docs/tuning-apps/environment-var.rst of Open MPI lists the stable
 // variables; there is no master address and no number of nodes among them.
@@ -111,4 +111,4 @@ std::optional<Identity> read_horovod(const Reader& read) {
   return id;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

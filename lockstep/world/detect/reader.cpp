@@ -10,7 +10,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Variables that are valid names, not misspellings of another.
@@ -116,4 +116,4 @@ Endpoint read_master(const Reader& read, const Identity& id, const std::string& 
   return master;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

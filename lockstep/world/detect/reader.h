@@ -10,7 +10,7 @@
 #include "lockstep/world/environment.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 inline constexpr int kMaxRanks = 1 << 24;
 
@@ -96,4 +96,4 @@ void check_ranges(const Identity& id, const RankNames& names);
 /// unknown).
 Endpoint read_master(const Reader& read, const Identity& id, const std::string& host = "");
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

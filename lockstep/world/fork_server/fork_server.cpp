@@ -18,7 +18,7 @@
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/fork_server/fork_server_message.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Installs the request's environment. Pointers of main() into the old one stay valid.
@@ -92,4 +92,4 @@ void serve_forks(UniqueFd agent_socket) {
   ::_exit(0);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

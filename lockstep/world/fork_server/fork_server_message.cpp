@@ -16,7 +16,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr size_t kMaxNoteBytes = 64 << 10;
@@ -155,4 +155,4 @@ std::optional<ForkAnswer> receive_answer(int socket, Deadline deadline, int inte
   return answer;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

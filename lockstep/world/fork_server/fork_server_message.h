@@ -11,7 +11,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Whether the program in this file calls start_fork_server(), by an ELF note linked with it. False
 /// for a file that is no program of this architecture. Cost: reads its first page.
@@ -53,4 +53,4 @@ bool send_answer(int socket, const ForkAnswer& answer);
 /// descriptor; -1: none) is readable.
 std::optional<ForkAnswer> receive_answer(int socket, Deadline deadline, int interrupt = -1);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

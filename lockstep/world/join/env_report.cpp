@@ -10,7 +10,7 @@
 #include "lockstep/world/device.h"
 #include "lockstep/world/torch_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 constexpr const char* kLater = "found when the ranks meet";
@@ -204,4 +204,4 @@ std::string env_report_json(const Decision& decision, const EnvFacts& facts) {
   return json.dump(2) + "\n";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

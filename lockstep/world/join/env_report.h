@@ -6,7 +6,7 @@
 #include "lockstep/world/detect/decision.h"
 #include "lockstep/world/environment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Data of a report besides the decision.
 struct EnvFacts {
@@ -21,4 +21,4 @@ std::string env_report(const Decision& decision, const EnvFacts& facts);
 /// The same as JSON. Numbers that are only known after the ranks have met are null.
 std::string env_report_json(const Decision& decision, const EnvFacts& facts);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

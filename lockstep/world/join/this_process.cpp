@@ -12,7 +12,7 @@
 #include "lockstep/world/bootstrap/pmix_library.h"
 #include "lockstep/world/secret.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// The manager's proxy is on this host, and starts before its processes.
@@ -60,4 +60,4 @@ Environment with_pmi_port(Environment environment, Deadline deadline) {
   return environment;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 #include "lockstep/world/environment.h"
 #include "lockstep/world/identity.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// `variables`, and files as they are (at most 64 MiB each).
 Inputs inputs_from(const Environment& variables);
@@ -29,4 +29,4 @@ bool is_launched();
 /// else unchanged. Errors: those of PmiPort.
 Environment with_pmi_port(Environment environment, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

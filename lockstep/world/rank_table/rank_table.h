@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct RankTableDevice {
   int device_id = 0;
@@ -90,4 +90,4 @@ std::optional<RankTablePlace> find_rank(const RankTable& table, int rank);
 /// only, no newline at the end. Errors: kInvalidArgument if a text is not UTF-8.
 std::string format_rank_table(const RankTable& table);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

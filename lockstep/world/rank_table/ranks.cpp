@@ -7,7 +7,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/world/rank_table/rank_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 std::string server_path(size_t server) {
@@ -131,4 +131,4 @@ std::optional<RankTablePlace> find_rank(const RankTable& table, int rank) {
   return std::nullopt;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

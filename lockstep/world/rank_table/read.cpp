@@ -13,7 +13,7 @@
 #include "lockstep/world/rank_table/document.h"
 #include "lockstep/world/rank_table/rank_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -244,4 +244,4 @@ RankTable load_rank_table(const std::filesystem::path& path) {
                   faults.size() > 1 ? fmt::format("; and {} more", faults.size() - 1) : ""));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

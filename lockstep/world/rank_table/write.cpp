@@ -1,7 +1,7 @@
 #include "lockstep/world/rank_table/document.h"
 #include "lockstep/world/rank_table/rank_table.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -33,4 +33,4 @@ std::string format_rank_table(const RankTable& table) {
                                     {"status", table.status}});
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

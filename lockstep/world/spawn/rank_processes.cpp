@@ -31,7 +31,7 @@
 #include "lockstep/world/spawn/ranks.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// How long to wait for the failure that caused the loss of a rank.
@@ -253,4 +253,4 @@ std::vector<RankFailure> run_as_processes(int num_ranks, const RankBody& body,
   return ranks.wait(grace);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 struct MessageHead {
@@ -65,4 +65,4 @@ RankFailure failure_from_message(std::string_view message) {
   return failure;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct RankFailure {
   int rank = 0;
@@ -48,4 +48,4 @@ std::vector<RankFailure> run_as_processes(int num_ranks, const RankBody& body,
 
 std::vector<RankFailure> run_as_threads(int num_ranks, const RankBody& body);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

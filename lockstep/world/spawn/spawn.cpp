@@ -11,7 +11,7 @@
 #include "lockstep/world/identity.h"
 #include "lockstep/world/spawn/ranks.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// For ranks that are threads of one process.
@@ -66,6 +66,10 @@ std::vector<RankFailure> run_as_threads(int num_ranks, const RankBody& body) {
   threads.clear();  // joins them
   return failures.take();
 }
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 void spawn(int num_ranks, const std::function<void(int rank)>& body, const SpawnOptions& options) {
   if (num_ranks < 1) {

@@ -10,7 +10,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Exit status of mpi_ranks, case `name`.
 inline int under_launcher(int ranks, const std::string& name, const TcpStoreServer& store) {
@@ -29,4 +29,4 @@ inline int under_launcher(int ranks, const std::string& name) {
   return under_launcher(ranks, name, TcpStoreServer({"127.0.0.1", 0, ""}));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -6,7 +6,7 @@
 
 #include "lockstep/data/pictures/augment.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct ExpectedAugment {
   AugmentTable table;
@@ -435,4 +435,4 @@ inline constexpr ExpectedAugment kExpectedAugments[] = {
 };
 // clang-format on
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

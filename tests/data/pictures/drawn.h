@@ -9,7 +9,7 @@
 #include <opencv2/imgproc.hpp>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Channel c of the pixel at (x, y): (37 x + 59 y + 83 c + 7 x y + 11 seed) modulo 256; RGB.
 inline cv::Mat drawn_picture(int width, int height, int seed = 0) {
@@ -42,4 +42,4 @@ inline std::vector<int> bytes_of(const cv::Mat& picture) {
   return bytes;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

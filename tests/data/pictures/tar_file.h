@@ -11,7 +11,7 @@
 
 #include "lockstep/base/file.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 struct TarEntry {
   std::string name;
@@ -50,4 +50,4 @@ inline void write_tar(const std::filesystem::path& path, const std::vector<TarEn
   write_file_atomically(path, std::string_view(bytes));
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A classifier of pictures in a folder, of which a tenth is for evaluation.
 inline constexpr auto kPictures = R"(model:
@@ -100,4 +100,4 @@ inline std::string fault_in(const std::string& text, const std::vector<std::stri
   return "";
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -13,7 +13,7 @@
 #include "lockstep/base/file.h"
 #include "tests/support/temp_folder.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 class Overfit : public ::testing::Test {
  protected:
@@ -56,4 +56,4 @@ class Overfit : public ::testing::Test {
   TempFolder folder_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

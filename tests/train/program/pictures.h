@@ -13,7 +13,7 @@
 #include "lockstep/data/cifar10.h"
 #include "tests/train/program/program.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The configuration of the tests, with other data.
 inline std::string config_with(const std::string& train, const std::string& eval) {
@@ -84,4 +84,4 @@ class PicturesProgram : public Program {
   }
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/observe/metrics.h"
 #include "tests/support/temp_folder.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 inline std::string lockstep_program() {
   return std::string(std::getenv("LOCKSTEP_BIN_DIR")) + "/lockstep";
@@ -121,4 +121,4 @@ inline std::vector<std::string> losses_of(const std::filesystem::path& folder) {
   return losses;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -7,7 +7,7 @@
 #include "lockstep/error.h"
 #include "lockstep/world/detect/decision.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// Variables from "A=1 B=2"; of repeated names the last counts. `files` by path.
 inline Inputs inputs_of(const std::string& variables,
@@ -30,4 +30,4 @@ inline Inputs inputs_of(const std::string& variables,
   return inputs;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

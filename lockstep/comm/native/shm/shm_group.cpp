@@ -19,7 +19,7 @@
 #include "lockstep/comm/native/shm/staged.h"
 #include "lockstep/comm/spans.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 using shm::Control;
@@ -314,4 +314,4 @@ std::unique_ptr<ShmGroup> make_shm_group(const GroupSpec& spec, Deadline deadlin
   return std::make_unique<ShmGroupImpl>(spec, shm::map_control(spec, deadline), deadline);
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -15,7 +15,7 @@
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The transport on which the hierarchical group builds. All members of the group are ranks of this
 /// host.
@@ -50,4 +50,4 @@ class ShmGroup : public GroupImpl {
 /// (memory of another process cannot be opened; with the reason).
 std::unique_ptr<ShmGroup> make_shm_group(const GroupSpec& spec, Deadline deadline);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 LineFolder::LineFolder(int num_ranks, bool fold, std::chrono::milliseconds window)
     : num_ranks_(static_cast<size_t>(num_ranks)), fold_(fold && num_ranks_ >= 2), window_(window) {}
@@ -95,4 +95,4 @@ bool FailureEcho::repeats(int local_rank, int stream, const std::string& text) c
   return !last_line_.empty() && stream == 2 && local_rank != local_rank_ && text == last_line_;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

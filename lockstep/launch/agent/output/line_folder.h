@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// A line to show: `text` of all of `ranks` (ascending, at least one).
 struct FoldedLine {
@@ -85,4 +85,4 @@ class FailureEcho {
   std::string last_line_;
 };
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 /// Without a terminal each state of a bar becomes a line.
@@ -302,4 +302,4 @@ WorkerLinesOptions job_lines(const RunOptions& options, const Environment& envir
   return lines;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal

@@ -17,7 +17,7 @@
 #include "lockstep/launch/process/line_prefix.h"
 #include "lockstep/world/worker_env.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 
 /// The treatment of one line of a rank.
 struct LineChoice {
@@ -192,4 +192,4 @@ WorkerLinesOptions job_lines(const RunOptions& options, const Environment& envir
                              const JobAssignment& assignment, const ConsoleKind& console,
                              const std::string& attempt_folder);
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal
