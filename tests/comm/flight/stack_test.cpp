@@ -272,7 +272,8 @@ TEST(Stack, OfALongOneTheEndsAreTold) {
 }
 
 TEST(FunctionName, IsTheNameWithoutArguments) {
-  EXPECT_EQ(function_name("_ZN8lockstep7Reducer11finish_passEv"), "lockstep::Reducer::finish_pass");
+  EXPECT_EQ(function_name("_ZN8lockstep8internal7Reducer11finish_passEv"),
+            "lockstep::internal::Reducer::finish_pass");
   EXPECT_EQ(function_name("_ZZN8lockstep5bench12_GLOBAL__N_19run_stepsERKNS_5WorldEENKUlvE_clEv"),
             "lockstep::bench::run_steps::{lambda#1}::operator()");
   EXPECT_EQ(function_name("_ZSt4moveIRiEONSt16remove_referenceIT_E4typeEOS2_"), "std::move");

@@ -65,7 +65,7 @@ print(f"""#pragma once
 
 #include "lockstep/data/pictures/augment.h"
 
-namespace lockstep {{
+namespace lockstep::inline internal {{
 
 struct ExpectedAugment {{
   AugmentTable table;
@@ -84,5 +84,5 @@ for table, kind, picture, bin_, sign, value, digest in rows():
 print("""};
 // clang-format on
 
-}  // namespace lockstep""")
+}  // namespace lockstep::inline internal""")
 sys.stdout.flush()
