@@ -43,6 +43,11 @@ set(LOCKSTEP_PARTS_ON "${parts_on}" CACHE INTERNAL "Parts that are built")
 # Only the public headers; the others are internal to the layers.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers
   FILES_MATCHING PATTERN "*.h")
+# Recipes: `lockstep train --config cls/...` finds them from any folder.
+if(LOCKSTEP_WITH_RECIPES)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep
+    FILES_MATCHING PATTERN "*.yaml")
+endif()
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/LockstepConfig.cmake.in
   ${PROJECT_BINARY_DIR}/LockstepConfig.cmake INSTALL_DESTINATION ${package_dir})

@@ -14,8 +14,8 @@ libraries=("${core[@]}"
 tests=(clang-14 python3 python3-torch python3-numpy python3-opencv python3-pyclipper python3-lmdb libopenmpi-dev openmpi-bin libmpich-dev mpich)
 cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client faketime openmpi-bin mpich procps)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)
-# To make a bare machine, for tests/bare.
-bare=(debootstrap util-linux)
+# To make a bare machine and an image, for tests/bare.
+bare=(debootstrap util-linux buildah)
 
 case "${1:-all}" in
   core) wanted=("${build[@]}" "${core[@]}") ;;

@@ -5,6 +5,7 @@
 #   user     the same as a user with sudo
 #   install  make install, and a project outside of this tree that uses the installed files
 #   core     the core alone, with its own packages only, and a program that trains with it
+#   image    the image of examples/cluster, and two ranks that train in it
 #   trouble  obstacles to make run, and their messages: no network, no sudo, a full disk ...
 #   docs     the commands in README and docs (blocks "console"); long ones are ended after a good start
 #   test     make test without its cluster: an hour, more where the compiler's cache is cold
@@ -26,9 +27,9 @@ if [ "$(id -u)" != 0 ]; then
   exec sudo -n --preserve-env=KEEP,XDG_CACHE_HOME,HOME,CCACHE_DIR,http_proxy,https_proxy,no_proxy,all_proxy "$0" "$@"
 fi
 command -v debootstrap >/dev/null || fail bare "there is no debootstrap: scripts/setup.sh bare installs it"
-[ $# -gt 0 ] || set -- run user install core trouble docs test
+[ $# -gt 0 ] || set -- run user install core image trouble docs test
 for part in "$@"; do
-  [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, install, core, trouble, docs, test"
+  [ -f "tests/bare/parts/$part.sh" ] || fail bare "no part '$part'; parts are run, user, install, core, image, trouble, docs, test"
 done
 # A machine ends with its caller, whatever ends that.
 namespaces=(setpriv --pdeathsig KILL unshare --mount --uts --ipc --pid --fork --kill-child)

@@ -27,3 +27,14 @@ line='ranks 2, weight (2[.]99|3[.]00)[0-9]*, bias (0[.]99|1[.]00)[0-9]*$'
 [ "$(grep -cE "$line" <<<"$output")" = 2 ]
 [ "$(grep -o 'ranks 2.*' <<<"$output" | sort -u | wc -l)" = 1 ]
 [ -s "$work/line.safetensors" ]
+
+# The recipes are installed, too: their names are found from any folder.
+mkdir "$work/empty" && cd "$work/empty"
+if [ -x "$work/prefix/bin/lockstep-train" ]; then
+  for name in cls/resnet/resnet18_cifar10.yaml configs/cls/resnet/resnet18_cifar10.yaml; do
+    quietly "$work/prefix/bin/lockstep" train --check --config "$name"
+    grep -q 'resnet18' "$work/log"
+  done
+  ! "$work/prefix/bin/lockstep" train --check --config cls/resnet/resnet19_cifar10.yaml >"$work/log" 2>&1
+  grep -q "did you mean 'resnet18_cifar10.yaml'" "$work/log"
+fi

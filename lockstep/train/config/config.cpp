@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/overrides.h"
@@ -80,12 +81,29 @@ std::string nearest_file(const std::filesystem::path& path) {
   return did_you_mean(path.filename().string(), names);
 }
 
+/// Where `make install` puts configs/, seen from this program.
+std::filesystem::path installed_recipes() {
+  const std::filesystem::path programs = program_folder();
+  return programs.empty() ? programs : programs.parent_path() / "share/lockstep/configs";
+}
+
+/// Where a relative path would be among the installed recipes.
+std::filesystem::path among_recipes(const std::filesystem::path& path,
+                                    const std::filesystem::path& recipes) {
+  const auto normal = path.lexically_normal();
+  return recipes / (*normal.begin() == "configs" ? normal.lexically_relative("configs") : normal);
+}
+
 std::string read_source(const std::filesystem::path& path) {
   try {
     return read_file(path, YamlLimits().text_bytes);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
-    throw Error(ErrorCode::kNotFound, std::string(error.what()) + nearest_file(path));
+    std::string nearest = nearest_file(path);
+    if (nearest.empty() && path.is_relative() && !path.empty()) {
+      nearest = nearest_file(among_recipes(path, installed_recipes()));
+    }
+    throw Error(ErrorCode::kNotFound, error.what() + nearest);
   }
 }
 
@@ -160,7 +178,17 @@ Config read_config(Node tree, Settings* settings) {
   return config;
 }
 
-Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides) {
+std::filesystem::path find_recipe(const std::filesystem::path& path,
+                                  const std::filesystem::path& recipes) {
+  std::error_code ignored;
+  if (path.empty() || path.is_absolute() || recipes.empty()) return path;
+  if (std::filesystem::exists(path, ignored)) return path;
+  auto installed = among_recipes(path, recipes);
+  return std::filesystem::is_regular_file(installed, ignored) ? installed : path;
+}
+
+Config load_config(const std::filesystem::path& named, std::span<const std::string> overrides) {
+  const auto path = find_recipe(named, installed_recipes());
   const std::string text = read_source(path);
   Node tree = parse_yaml(text, path.string());
   if (tree.kind == Node::Kind::kNull) {

@@ -388,9 +388,15 @@ struct Config {
   std::string source;  ///< Text of the file as it was read.
 };
 
-/// Reads and checks a file. `overrides`: items "key.sub=value", see overrides.h.
-/// Errors: kNotFound; kInvalidArgument "FILE:LINE: ..." naming the key and the allowed values.
+/// Reads and checks a file: that of the path, or else an installed recipe, see find_recipe().
+/// `overrides`: items "key.sub=value", see overrides.h. Errors: kNotFound; kInvalidArgument
+/// "FILE:LINE: ..." naming the key and the allowed values.
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
+
+/// The path, or the file of that name in the folder `recipes` if the path is relative and there is
+/// no such file. A leading "configs" of the path stands for that folder, as in the source tree.
+std::filesystem::path find_recipe(const std::filesystem::path& path,
+                                  const std::filesystem::path& recipes);
 
 /// The same for a tree, which becomes Config::effective. `settings`, if any, gets a record of each
 /// key that was read; see registry.h.

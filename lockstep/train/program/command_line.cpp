@@ -44,7 +44,9 @@ const OptionGroup<TrainRequest>& train_options() {
   static const OptionGroup<R> kOptions = {
       "",
       {{"config", 'c', OptionKind::kValue, "FILE",
-        "YAML file, e.g. configs/cls/resnet/...yaml (needed)", set_text<&R::config>},
+        "YAML file, or the name of an installed one, e.g. cls/resnet/resnet18_cifar10.yaml "
+        "(needed)",
+        set_text<&R::config>},
        {"opt", 'o', OptionKind::kWords, "key.sub=value ...",
         "values that replace those of the file", add_text<&R::overrides>},
        {"check", 0, OptionKind::kFlag, "",

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <tuple>
 
 #include "lockstep/base/env.h"
@@ -11,6 +12,7 @@
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -364,6 +366,24 @@ TEST(Config, EmptyOrForeignFiles) {
   EXPECT_NE(error_of("[1, 2]").find("the configuration must be a mapping, not a list"),
             std::string::npos);
   EXPECT_THROW(load_config("/nowhere/x.yaml"), Error);
+}
+
+TEST(Config, ARelativePathWithoutAFileIsThatOfAnInstalledRecipe) {
+  namespace fs = std::filesystem;
+  const TempFolder prefix;
+  const fs::path recipes = prefix / "configs";
+  fs::create_directories(recipes / "cls");
+  std::ofstream(recipes / "cls/small.yaml") << kMinimal;
+  EXPECT_EQ(find_recipe("cls/small.yaml", recipes), recipes / "cls/small.yaml");
+  EXPECT_EQ(find_recipe("configs/cls/small.yaml", recipes), recipes / "cls/small.yaml");
+  EXPECT_EQ(find_recipe("./configs/cls/small.yaml", recipes), recipes / "cls/small.yaml");
+  for (const char* other : {"cls/none.yaml", "cls", "/cls/small.yaml", ""}) {
+    EXPECT_EQ(find_recipe(other, recipes), other);
+  }
+  EXPECT_EQ(find_recipe("cls/small.yaml", ""), "cls/small.yaml");
+  // A file of one's own comes first.
+  const auto own = fs::relative(recipes / "cls/small.yaml");
+  EXPECT_EQ(find_recipe(own, prefix.path()), own);
 }
 
 }  // namespace
