@@ -243,7 +243,9 @@ class Trainer {
   std::vector<Batch> next_batches();
   AccumulationSlot slot_of_step() const;
   double current_rate() const;
+  StepReport report_before(const std::vector<Batch>& batches) const;
   StepReport take_step(const std::vector<Batch>& batches);
+  void count_samples(const StepReport& report);
   struct Losses {  ///< Of this rank's virtual ranks.
     std::vector<double> losses;
     std::vector<std::vector<double>> logged;  ///< By name, then by virtual rank.
@@ -256,21 +258,15 @@ class Trainer {
   };
   Batch begin_virtual_rank(const Batch& batch, const Turn& turn);
   double parts_of_step(const AccumulationSlot& slot, const Batch& part) const;
+  Losses make_gradients(const std::vector<Batch>& batches, const AccumulationSlot& slot,
+                        StepReport& report);
   Losses forward_backward(const Batch& batch, const AccumulationSlot& slot);
   class ManualStep;
   Losses step_manually(const std::vector<Batch>& batches, const AccumulationSlot& slot,
                        StepReport& report);
   std::vector<std::string> log_names();
   void add_losses(const at::Tensor& loss, Losses& losses);
-  struct Agreed {
-    double loss = 0;             ///< Mean over all virtual ranks.
-    std::vector<double> logged;  ///< The same, by name.
-    bool overflow = false;
-    int64_t faults = 0;   ///< Of all ranks.
-    int64_t remarks = 0;  ///< The same.
-    StepWaits waits;
-  };
-  Agreed agree(const Losses& losses, bool overflow, const StepReport& report, double together_s);
+  bool agree(const Losses& losses, bool overflow, double together_s, StepReport& report);
   /// `part`: of several optimizers' parts, the one whose loss it is.
   [[noreturn]] void report_divergence(double own_loss, const std::string& part = "");
   void make_masters_equal();

@@ -46,9 +46,8 @@ int signal_of(StopReason reason) {
 /// agree on the mean loss and the task's logged values, and on signals, overflows, faults and save
 /// requests of any rank. They also exchange whether all ranks have their next batch, and which rank
 /// was outside collectives for longest since the last ones. `together_s`: this rank's time in
-/// collectives since then.
-Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const StepReport& report,
-                               double together_s) {
+/// collectives since then. Completes the report, and returns whether loss or gradients overflowed.
+bool Trainer::agree(const Losses& own, bool overflow, double together_s, StepReport& report) {
   const double loss = tree_sum(own.losses);
   const int signal = parts_.pending_signal();
   std::vector<double> sums = {loss,
@@ -62,7 +61,6 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const StepRepor
                               parts_.take_save_request && parts_.take_save_request() ? 1.0 : 0.0};
   const size_t first_logged = sums.size();
   for (const auto& of_virtual_ranks : own.logged) sums.push_back(tree_sum(of_virtual_ranks));
-  const size_t end_logged = sums.size();
   const auto begin = Clock::now();
   const double own_s = in_seconds(begin - together_) - together_s;
   double slowest = with_rank(own_s, rank());
@@ -88,17 +86,16 @@ Trainer::Agreed Trainer::agree(const Losses& own, bool overflow, const StepRepor
   if (sums[3] > 0) pending_stop_ = StopReason::kSighup;
   if (sums[1] > 0) pending_stop_ = StopReason::kSigterm;
   if (sums[2] > 0) pending_stop_ = StopReason::kSigint;
-  Agreed agreed{sums[0] / virtual_ranks().total,
-                {},
-                sums[4] > 0 || bad_loss_,
-                static_cast<int64_t>(sums[5]),
-                static_cast<int64_t>(sums[6]),
-                split_waits({num_ranks(), sums.back(), slowest}, own_s, rank(),
-                            together_s + in_seconds(together_ - begin))};
-  for (size_t i = first_logged; i < end_logged; ++i) {
-    agreed.logged.push_back(sums[i] / virtual_ranks().total);
+  report.loss = sums[0] / virtual_ranks().total;
+  const auto names = log_names();
+  for (size_t i = 0; i < names.size(); ++i) {
+    report.logged.emplace_back(names[i], sums[first_logged + i] / virtual_ranks().total);
   }
-  return agreed;
+  report.faults_of_all = static_cast<int64_t>(sums[5]);
+  report.remarks_of_all = static_cast<int64_t>(sums[6]);
+  report.waits = split_waits({num_ranks(), sums.back(), slowest}, own_s, rank(),
+                             together_s + in_seconds(together_ - begin));
+  return sums[4] > 0 || bad_loss_;
 }
 
 void Trainer::stop_if_signalled() {

@@ -58,48 +58,51 @@ double Trainer::current_rate() const {
                                       state_.plateau ? state_.plateau->times : 0);
 }
 
-/// `batches`: one, or with training_step those of the whole optimizer step.
-StepReport Trainer::take_step(const std::vector<Batch>& batches) {
-  const bool manual = static_cast<bool>(parts_.training_step);
-  auto slot = slot_of_step();
-  slot.last = slot.last || manual;
+StepReport Trainer::report_before(const std::vector<Batch>& batches) const {
   StepReport report{.epoch = state_.epoch + 1,
                     .steps_per_epoch = steps_per_epoch_,
-                    .micro_steps = std::ssize(batches)};
+                    .micro_steps = std::ssize(batches),
+                    .lr = current_rate()};
   int64_t rows = 0;
   for (const Batch& batch : batches) {
     rows += batch.images.size(0);
     report.faults.insert(report.faults.end(), batch.faults.begin(), batch.faults.end());
     report.remarks.insert(report.remarks.end(), batch.remarks.begin(), batch.remarks.end());
   }
-  report.lr = current_rate();
-  keep_buffers(slot);
-  Losses losses;
-  const double inner_begin_s = inner_time_->seconds();
-  if (manual) {
-    losses = step_manually(batches, slot, report);
-  } else if (slot.last) {
-    losses = forward_backward(batches.front(), slot);
-    report.timings = ddp().timings();
-  } else {
+  report.samples = rows / virtual_ranks().count * virtual_ranks().total;
+  return report;
+}
+
+Trainer::Losses Trainer::make_gradients(const std::vector<Batch>& batches,
+                                        const AccumulationSlot& slot, StepReport& report) {
+  if (parts_.training_step) return step_manually(batches, slot, report);
+  if (!slot.last) {
     const auto hold = ddp().no_sync();
-    losses = forward_backward(batches.front(), slot);
+    return forward_backward(batches.front(), slot);
   }
+  auto losses = forward_backward(batches.front(), slot);
+  report.timings = ddp().timings();
+  return losses;
+}
+
+/// `batches`: one, or with training_step those of the whole optimizer step.
+StepReport Trainer::take_step(const std::vector<Batch>& batches) {
+  const bool manual = static_cast<bool>(parts_.training_step);
+  auto slot = slot_of_step();
+  slot.last = slot.last || manual;
+  StepReport report = report_before(batches);
+  keep_buffers(slot);
+  const double inner_begin_s = inner_time_->seconds();
+  const Losses losses = make_gradients(batches, slot, report);
   kept_statistics_.restore();
   const auto& timings = report.timings;
   const double reduced_ms = timings.comm_exposed + timings.buffers + timings.buffer_average;
   const double together_s =
       reduced_ms / 1000 + inner_time_->seconds() - inner_begin_s + waited_for_data_s_;
   const bool own_overflow = !manual && slot.last && gradients_overflow(*trained_.front());
-  const auto agreed = agree(losses, own_overflow, report, together_s);
-  const bool overflow = manual ? !report.skipped.empty() : agreed.overflow;
-  const bool dropped = manual ? report.dropped : agreed.overflow;
-  report.waits = agreed.waits;
-  report.loss = agreed.loss;
-  const auto names = log_names();
-  for (size_t i = 0; i < names.size(); ++i) report.logged.emplace_back(names[i], agreed.logged[i]);
-  report.faults_of_all = agreed.faults;
-  report.remarks_of_all = agreed.remarks;
+  const bool agreed_overflow = agree(losses, own_overflow, together_s, report);
+  const bool overflow = manual ? !report.skipped.empty() : agreed_overflow;
+  const bool dropped = manual ? report.dropped : agreed_overflow;
   if (slot.last && !dropped) {
     if (!manual) report.grad_norm = update(report.lr);
     count_update();
@@ -112,21 +115,24 @@ StepReport Trainer::take_step(const std::vector<Batch>& batches) {
     if (parts_.masters) parts_.masters->collect_buffers();
     parts_.ema->update();
   }
-  // A loss that is not finite leaves the epoch's mean unchanged.
-  const auto before = static_cast<double>(std::max<int64_t>(state_.batch_in_epoch, 1));
-  state_.epoch_loss += (std::isfinite(report.loss) ? report.loss : state_.epoch_loss / before) *
-                       static_cast<double>(report.micro_steps);
-  state_.batch_in_epoch += report.micro_steps;
-  state_.schedule_step += report.micro_steps;
-  const int64_t samples = rows / virtual_ranks().count * virtual_ranks().total;
-  state_.samples += samples;
-  state_.epoch_samples += samples;
+  count_samples(report);
   report.updated = slot.last && !dropped;
   report.dropped = slot.last && dropped;
   report.loss_scale = state_.loss_scale;
   report.step_in_epoch = state_.batch_in_epoch;
   report.optimizer_steps = state_.step;
   return report;
+}
+
+void Trainer::count_samples(const StepReport& report) {
+  // A loss that is not finite leaves the epoch's mean unchanged.
+  const auto before = static_cast<double>(std::max<int64_t>(state_.batch_in_epoch, 1));
+  state_.epoch_loss += (std::isfinite(report.loss) ? report.loss : state_.epoch_loss / before) *
+                       static_cast<double>(report.micro_steps);
+  state_.batch_in_epoch += report.micro_steps;
+  state_.schedule_step += report.micro_steps;
+  state_.samples += report.samples;
+  state_.epoch_samples += report.samples;
 }
 
 /// Returns the samples of this virtual rank on the device; its generator is seeded.

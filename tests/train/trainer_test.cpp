@@ -230,6 +230,65 @@ TEST(Trainer, WhatATaskLogsIsInTheMetrics) {
   EXPECT_EQ(means[0], means[1]);
 }
 
+TEST(Trainer, ARecordOfMetricsIsThatOfTheWholeOptimizerStep) {
+  struct Steps final : Callback {
+    void on_step(Trainer&, const StepReport& report) override { reports.push_back(report); }
+    std::vector<StepReport> reports;
+  };
+  const TempFolder dir;
+  auto config = tiny_config();
+  config.scheduler.num_epochs = 1;
+  config.train.gradient_accumulation_steps = 2;
+  config.train.ckpt_save_dir = dir.path();
+  const auto steps = std::make_shared<Steps>();
+  TinyHooks hooks;
+  hooks.task = [](const Config& own) { return std::make_unique<LoggingTask>(make_task(own)); };
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Results>());
+    trainer.add(steps);
+  };
+  run_tiny(1, config, hooks);
+  const auto records = read_metrics(dir / "metrics.jsonl");
+  const auto& parts = steps->reports;
+  ASSERT_GE(parts.size(), 4u);
+  ASSERT_EQ(records.size(), (parts.size() + 1) / 2);
+  for (size_t i = 0; i < parts.size() / 2; ++i) {
+    const auto &first = parts[2 * i], &second = parts[2 * i + 1];
+    EXPECT_NE(first.loss, second.loss);
+    EXPECT_EQ(first.samples, config.train.loader.batch_size);
+    const auto share = [&](const StepReport& part) {
+      return static_cast<double>(part.samples) /
+             static_cast<double>(first.samples + second.samples);
+    };
+    EXPECT_NEAR(records[i].value("loss").value(),
+                first.loss * share(first) + second.loss * share(second), 1e-12);
+    EXPECT_NEAR(records[i].value("step_ms").value(), (first.step_s + second.step_s) * 1000, 1e-4);
+  }
+}
+
+TEST(Trainer, MicroStepsCountByTheirSamples) {
+  StepReport whole;
+  add_micro_step(
+      whole,
+      {.samples = 6, .loss = 1, .step_s = 2, .waits = {0, 0.5, 0.25, 0}, .logged = {{"a", 4}}});
+  EXPECT_EQ(whole.loss, 1);
+  add_micro_step(whole, {.samples = 2,
+                         .updated = true,
+                         .loss = 5,
+                         .step_s = 1,
+                         .waits = {1, 0.25, 0.5, 0},
+                         .logged = {{"a", 8}}});
+  EXPECT_TRUE(whole.updated);
+  EXPECT_EQ(whole.samples, 8);
+  EXPECT_EQ(whole.micro_steps, 2);
+  EXPECT_DOUBLE_EQ(whole.loss, 2);
+  EXPECT_DOUBLE_EQ(whole.logged[0].second, 5);
+  EXPECT_DOUBLE_EQ(whole.step_s, 3);
+  EXPECT_DOUBLE_EQ(whole.waits.waited_s, 0.75);
+  EXPECT_DOUBLE_EQ(whole.waits.moved_s, 0.75);
+  EXPECT_EQ(whole.waits.slowest, 0);
+}
+
 TEST(Trainer, GroupsWithoutRatesOfTheirOwnFollowTheSchedule) {
   struct Rates final : Callback {
     void on_step(Trainer& trainer, const StepReport& report) override {

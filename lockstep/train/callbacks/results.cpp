@@ -24,6 +24,27 @@ double rounded_ms(double ms) {
 
 }  // namespace
 
+void add_micro_step(StepReport& whole, const StepReport& next) {
+  const StepReport before = std::exchange(whole, next);
+  if (before.samples == 0) return;
+  whole.samples += before.samples;
+  const double share = static_cast<double>(before.samples) / static_cast<double>(whole.samples);
+  const auto mean = [&](double earlier, double& last) { last += (earlier - last) * share; };
+  mean(before.loss, whole.loss);
+  for (size_t i = 0; i < whole.logged.size(); ++i) {
+    mean(before.logged[i].second, whole.logged[i].second);
+  }
+  whole.micro_steps += before.micro_steps;
+  whole.step_s += before.step_s;
+  whole.data_wait_s += before.data_wait_s;
+  whole.timings += before.timings;
+  const auto wait = [](const StepWaits& waits) { return waits.waited_s + waits.others_s; };
+  if (wait(before.waits) > wait(whole.waits)) whole.waits.slowest = before.waits.slowest;
+  whole.waits.waited_s += before.waits.waited_s;
+  whole.waits.moved_s += before.waits.moved_s;
+  whole.waits.others_s += before.waits.others_s;
+}
+
 double rounded(double value, int places) {
   const double factor = std::pow(10.0, places);
   return std::round(value * factor) / factor;
@@ -67,11 +88,14 @@ void Results::write(const MetricsRecord& record) {
   keep([&] { events_->add(record.step, scalars); });
 }
 
-void Results::on_step(Trainer& trainer, const StepReport& report) {
+void Results::on_step(Trainer& trainer, const StepReport& last) {
   has_part_ = true;
-  if (!metrics_ || !report.updated) return;
-  const auto images = static_cast<double>(trainer.config().train.loader.batch_size *
-                                          trainer.virtual_ranks().total * report.micro_steps);
+  if (!metrics_) return;
+  add_micro_step(whole_, last);
+  if (!last.updated && !last.dropped) return;
+  const StepReport report = std::exchange(whole_, {});
+  if (!last.updated) return;
+  const auto images = static_cast<double>(report.samples);
   MetricsRecord record{
       "train",
       report.epoch,

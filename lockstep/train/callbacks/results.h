@@ -52,7 +52,13 @@ class Results final : public Callback {
   std::unique_ptr<EventFile> events_;
   bool warned_ = false;
   bool has_part_ = false;  // steps came since an epoch's end
+  StepReport whole_;       // of the optimizer step that is not done yet
 };
+
+/// Adds the report of the next micro-step to those before it of the same optimizer step: means by
+/// samples, and sums of times, of which `timings` has none before the last micro-step. The first
+/// one is added to a report without samples.
+void add_micro_step(StepReport& whole, const StepReport& next);
 
 /// Rounded to `places` decimals.
 double rounded(double value, int places);

@@ -20,6 +20,7 @@ struct StepReport {
   int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.
   int64_t steps_per_epoch = 1;
   int64_t micro_steps = 1;      ///< Of this report.
+  int64_t samples = 0;          ///< Of all ranks.
   int64_t optimizer_steps = 0;  ///< Done since the start of training.
   bool updated = false;         ///< This micro-step ended with an optimizer step.
   double loss = 0;              ///< Mean over ranks.
