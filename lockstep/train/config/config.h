@@ -2,11 +2,10 @@
 // The training configuration, typed: MindOCR's sections and keys for `model.type: cls`, `det` and
 // `rec`, and our own keys (marked "ours"). Values and defaults are those of MindOCR.
 //
-// Some keys of MindOCR are checked and then ignored, because they change nothing here: system.mode
-// (graph or eager), system.refine_batch_size (evaluation is exact at any batch size),
-// loader.max_rowsize, train.max_call_depth, dataset.use_minddata (the decoding library).
-// dataset.output_columns and the *_column_index lists must match the inputs of loss and metric. A
-// key that would change the result and is not supported is an error.
+// Some keys of MindOCR are checked and then ignored, because they change nothing here: system.mode,
+// system.refine_batch_size (evaluation is exact at any batch size), loader.max_rowsize,
+// train.max_call_depth, dataset.use_minddata. dataset.output_columns and the *_column_index lists
+// must match the inputs of loss and metric. A key that would change the result is never ignored.
 
 #include <algorithm>
 #include <array>
@@ -32,8 +31,6 @@ struct Setting;
 }
 
 namespace lockstep::inline internal {
-
-// `dataset:` and `loader:` of a configuration.
 
 /// One item of a classifier's transform_pipeline: those of lockstep/data/transforms.h for
 /// small images, of lockstep/data/pictures/steps.h for pictures in files. ToCHWImage is accepted
@@ -388,22 +385,16 @@ struct Config {
   std::string source;  ///< Text of the file as it was read.
 };
 
-/// Reads and checks a file: that of the path, or else an installed recipe, see find_recipe().
-/// `overrides`: items "key.sub=value", see overrides.h. Errors: kNotFound; kInvalidArgument
-/// "FILE:LINE: ..." naming the key and the allowed values.
+/// Reads and checks a file or installed recipe (recipe_file.h). `overrides`: items "key.sub=value",
+/// see overrides.h. Errors: kNotFound; kInvalidArgument "FILE:LINE: ..." naming the key and what is
+/// allowed.
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
-
-/// The path, or the file of that name in the folder `recipes` if the path is relative and there is
-/// no such file. A leading "configs" of the path stands for that folder, as in the source tree.
-std::filesystem::path find_recipe(const std::filesystem::path& path,
-                                  const std::filesystem::path& recipes);
 
 /// The same for a tree, which becomes Config::effective. `settings`, if any, gets a record of each
 /// key that was read; see registry.h.
 Config read_config(Node tree, std::vector<Setting>* settings = nullptr);
 
-/// Whether steps that overflow are skipped: with system.drop_overflow_update, and always with a
-/// dynamic loss scaler, which grows until one overflows.
+/// Whether steps that overflow are skipped: with system.drop_overflow_update or a dynamic scaler.
 bool drops_overflows(const Config& config);
 
 }  // namespace lockstep::inline internal

@@ -10,6 +10,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/overrides.h"
+#include "lockstep/train/config/recipe_file.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "tests/support/temp_folder.h"
