@@ -43,9 +43,9 @@ set(LOCKSTEP_PARTS_ON "${parts_on}" CACHE INTERNAL "Parts that are built")
 # Only the public headers; the others are internal to the layers.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers
   FILES_MATCHING PATTERN "*.h")
-# Recipes: `lockstep train --config cls/...` finds them from any folder.
+# Recipes: `lockstep train --config cls/...` finds them from any folder (recipe_file.cpp).
 if(LOCKSTEP_WITH_RECIPES)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${CMAKE_INSTALL_DATADIR}/lockstep
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION share/lockstep
     FILES_MATCHING PATTERN "*.yaml")
 endif()
 

@@ -19,6 +19,20 @@ quietly cmake -S "$source/examples/outside_project" -B "$work/build" -G Ninja \
   -DCMAKE_PREFIX_PATH="$work/prefix"
 quietly cmake --build "$work/build"
 
+# A prefix in PATH, as conda's, has other versions of the libraries; and the project is an old one.
+mkdir -p "$work/conda/bin" "$work/conda/lib/cmake/fmt" "$work/old"
+echo 'message(FATAL_ERROR "another fmt")' >"$work/conda/lib/cmake/fmt/fmt-config.cmake"
+echo 'cmake_minimum_required(VERSION 3.0)
+project(old CXX)
+find_package(Lockstep REQUIRED COMPONENTS core)
+find_program(found name_of_a_program_in_path)
+if(NOT found)
+  message(FATAL_ERROR "find_package(Lockstep) has changed how the project searches")
+endif()' >"$work/old/CMakeLists.txt"
+printf '#!/bin/sh\n' >"$work/conda/bin/name_of_a_program_in_path"
+chmod +x "$work/conda/bin/name_of_a_program_in_path"
+PATH=$work/conda/bin:$PATH quietly cmake -S "$work/old" -B "$work/old/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix"
+
 output=$("$work/prefix/bin/lockstep" run --nproc_per_node 2 -- \
   "$work/build/train" "$work/line.safetensors")
 echo "$output"

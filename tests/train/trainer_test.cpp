@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -230,7 +231,7 @@ TEST(Trainer, WhatATaskLogsIsInTheMetrics) {
   EXPECT_EQ(means[0], means[1]);
 }
 
-TEST(Trainer, ARecordOfMetricsIsThatOfTheWholeOptimizerStep) {
+TEST(WholeStep, ARecordOfMetricsIsThatOfTheOptimizerStep) {
   struct Steps final : Callback {
     void on_step(Trainer&, const StepReport& report) override { reports.push_back(report); }
     std::vector<StepReport> reports;
@@ -266,27 +267,39 @@ TEST(Trainer, ARecordOfMetricsIsThatOfTheWholeOptimizerStep) {
   }
 }
 
-TEST(Trainer, MicroStepsCountByTheirSamples) {
-  StepReport whole;
-  add_micro_step(
-      whole,
-      {.samples = 6, .loss = 1, .step_s = 2, .waits = {0, 0.5, 0.25, 0}, .logged = {{"a", 4}}});
-  EXPECT_EQ(whole.loss, 1);
-  add_micro_step(whole, {.samples = 2,
-                         .updated = true,
-                         .loss = 5,
-                         .step_s = 1,
-                         .waits = {1, 0.25, 0.5, 0},
-                         .logged = {{"a", 8}}});
-  EXPECT_TRUE(whole.updated);
-  EXPECT_EQ(whole.samples, 8);
-  EXPECT_EQ(whole.micro_steps, 2);
-  EXPECT_DOUBLE_EQ(whole.loss, 2);
-  EXPECT_DOUBLE_EQ(whole.logged[0].second, 5);
-  EXPECT_DOUBLE_EQ(whole.step_s, 3);
-  EXPECT_DOUBLE_EQ(whole.waits.waited_s, 0.75);
-  EXPECT_DOUBLE_EQ(whole.waits.moved_s, 0.75);
-  EXPECT_EQ(whole.waits.slowest, 0);
+TEST(WholeStep, MicroStepsCountByTheirSamples) {
+  const double nothing = std::numeric_limits<double>::quiet_NaN();
+  WholeStep whole;
+  whole.add({.samples = 6,
+             .loss = 1,
+             .step_s = 2,
+             .waits = {1, 0.3, 0.25, 0},
+             .logged = {{"a", 4}, {"b", nothing}, {"c", nothing}}});
+  whole.add({.samples = 2,
+             .loss = 5,
+             .step_s = 1,
+             .waits = {2, 0.4, 0.5, 0},
+             .logged = {{"a", 8}, {"b", 3}, {"c", nothing}}});
+  whole.add({.samples = 8,
+             .updated = true,
+             .loss = 4,
+             .step_s = 1,
+             .waits = {1, 0.2, 0, 0.1},
+             .logged = {{"a", nothing}, {"b", 4}, {"c", nothing}}});
+  const auto step = whole.take();
+  EXPECT_TRUE(step.updated);
+  EXPECT_EQ(step.samples, 16);
+  EXPECT_EQ(step.micro_steps, 3);
+  EXPECT_DOUBLE_EQ(step.loss, 3);
+  EXPECT_DOUBLE_EQ(step.logged[0].second, 5);
+  EXPECT_DOUBLE_EQ(step.logged[1].second, 3.8);
+  EXPECT_TRUE(std::isnan(step.logged[2].second));
+  EXPECT_DOUBLE_EQ(step.step_s, 4);
+  EXPECT_DOUBLE_EQ(step.waits.waited_s, 0.9);
+  EXPECT_DOUBLE_EQ(step.waits.moved_s, 0.75);
+  EXPECT_EQ(step.waits.slowest, 2);
+  whole.add({.samples = 3, .loss = 7, .waits = {0, 0.1, 0, 0}});
+  EXPECT_EQ(whole.take().loss, 7);
 }
 
 TEST(Trainer, GroupsWithoutRatesOfTheirOwnFollowTheSchedule) {

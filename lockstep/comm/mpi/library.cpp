@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "lockstep/base/installation.h"
+
 namespace lockstep::mpi {
 namespace {
 
@@ -14,10 +16,12 @@ constexpr const char* kName = "lockstep_mpi.so";
 
 std::vector<std::string> places() {
   if (const char* const named = std::getenv("LOCKSTEP_MPI_LIBRARY")) return {named};
-  std::error_code ignored;
-  const auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  return {(folder / kName).string(),
-          (folder.parent_path() / LOCKSTEP_LIBRARY_FOLDER / "lockstep" / kName).string()};
+  std::vector<std::string> all;
+  for (const auto& folder : installed_program_folders()) {
+    all.push_back((folder / kName).string());
+    all.push_back((folder.parent_path() / LOCKSTEP_LIBRARY_FOLDER / "lockstep" / kName).string());
+  }
+  return all;
 }
 
 struct Loaded {
@@ -47,9 +51,9 @@ Loaded search() {
   }
   if (found.why_not.empty()) {
     found.why_not = fmt::format(
-        "{} is neither in {} (it is built where MPI is found; LOCKSTEP_MPI_LIBRARY names another "
+        "{} is not in {} (it is built where MPI is found; LOCKSTEP_MPI_LIBRARY names another "
         "place)",
-        kName, fmt::join(places(), " nor in "));
+        kName, fmt::join(places(), " or "));
   }
   return found;
 }

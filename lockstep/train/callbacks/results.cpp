@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -24,25 +25,43 @@ double rounded_ms(double ms) {
 
 }  // namespace
 
-void add_micro_step(StepReport& whole, const StepReport& next) {
-  const StepReport before = std::exchange(whole, next);
-  if (before.samples == 0) return;
-  whole.samples += before.samples;
-  const double share = static_cast<double>(before.samples) / static_cast<double>(whole.samples);
-  const auto mean = [&](double earlier, double& last) { last += (earlier - last) * share; };
-  mean(before.loss, whole.loss);
-  for (size_t i = 0; i < whole.logged.size(); ++i) {
-    mean(before.logged[i].second, whole.logged[i].second);
+void WholeStep::add(const StepReport& next) {
+  const StepReport before = std::exchange(report_, next);
+  logged_samples_.resize(next.logged.size());
+  const auto mean = [&](double earlier, int64_t samples, double& last, int64_t more) {
+    const double share = static_cast<double>(samples) / static_cast<double>(samples + more);
+    last += (earlier - last) * share;
+  };
+  for (size_t i = 0; i < next.logged.size(); ++i) {
+    double& last = report_.logged[i].second;
+    const bool is_logged = !std::isnan(last);
+    if (logged_samples_[i] > 0 && !is_logged) last = before.logged[i].second;
+    if (logged_samples_[i] > 0 && is_logged) {
+      mean(before.logged[i].second, logged_samples_[i], last, next.samples);
+    }
+    if (is_logged) logged_samples_[i] += next.samples;
   }
-  whole.micro_steps += before.micro_steps;
-  whole.step_s += before.step_s;
-  whole.data_wait_s += before.data_wait_s;
-  whole.timings += before.timings;
-  const auto wait = [](const StepWaits& waits) { return waits.waited_s + waits.others_s; };
-  if (wait(before.waits) > wait(whole.waits)) whole.waits.slowest = before.waits.slowest;
-  whole.waits.waited_s += before.waits.waited_s;
-  whole.waits.moved_s += before.waits.moved_s;
-  whole.waits.others_s += before.waits.others_s;
+  const double wait_s = next.waits.waited_s + next.waits.others_s;
+  if (before.samples > 0 && wait_s <= longest_wait_s_) {
+    report_.waits.slowest = before.waits.slowest;
+  }
+  longest_wait_s_ = std::max(longest_wait_s_, wait_s);
+  if (before.samples == 0) return;
+  mean(before.loss, before.samples, report_.loss, next.samples);
+  report_.samples += before.samples;
+  report_.micro_steps += before.micro_steps;
+  report_.step_s += before.step_s;
+  report_.data_wait_s += before.data_wait_s;
+  report_.timings += before.timings;
+  report_.waits.waited_s += before.waits.waited_s;
+  report_.waits.moved_s += before.waits.moved_s;
+  report_.waits.others_s += before.waits.others_s;
+}
+
+StepReport WholeStep::take() {
+  logged_samples_.clear();
+  longest_wait_s_ = 0;
+  return std::exchange(report_, {});
 }
 
 double rounded(double value, int places) {
@@ -91,9 +110,9 @@ void Results::write(const MetricsRecord& record) {
 void Results::on_step(Trainer& trainer, const StepReport& last) {
   has_part_ = true;
   if (!metrics_) return;
-  add_micro_step(whole_, last);
+  whole_.add(last);
   if (!last.updated && !last.dropped) return;
-  const StepReport report = std::exchange(whole_, {});
+  const StepReport report = whole_.take();
   if (!last.updated) return;
   const auto images = static_cast<double>(report.samples);
   MetricsRecord record{

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/observe/event_file.h"
@@ -12,6 +14,21 @@
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::inline internal {
+
+/// The report of an optimizer step from those of its micro-steps. Losses and logged values are
+/// means by samples, the latter over the micro-steps that log them. Times are sums, and the slowest
+/// rank is that of the longest wait. All else is the last one's.
+class WholeStep {
+ public:
+  void add(const StepReport& next);
+  /// The report so far; then begins the next optimizer step.
+  StepReport take();
+
+ private:
+  StepReport report_;
+  std::vector<int64_t> logged_samples_;  ///< By the values' order.
+  double longest_wait_s_ = 0;
+};
 
 /// On rank 0: metrics.jsonl (each optimizer step and evaluation) and result.log (each epoch, and
 /// the part of one in which a run ended), in train.ckpt_save_dir. A resumed run appends to the
@@ -52,13 +69,8 @@ class Results final : public Callback {
   std::unique_ptr<EventFile> events_;
   bool warned_ = false;
   bool has_part_ = false;  // steps came since an epoch's end
-  StepReport whole_;       // of the optimizer step that is not done yet
+  WholeStep whole_;        // the optimizer step that is not done yet
 };
-
-/// Adds the report of the next micro-step to those before it of the same optimizer step: means by
-/// samples, and sums of times, of which `timings` has none before the last micro-step. The first
-/// one is added to a report without samples.
-void add_micro_step(StepReport& whole, const StepReport& next);
 
 /// Rounded to `places` decimals.
 double rounded(double value, int places);

@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "lockstep/base/file.h"
-#include "lockstep/base/proc.h"
+#include "lockstep/base/installation.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/yaml_reader.h"
@@ -24,42 +25,60 @@ std::string nearest_file(const std::filesystem::path& path) {
   return did_you_mean(path.filename().string(), names);
 }
 
-/// Where `make install` puts configs/, seen from this program.
-std::filesystem::path installed_recipes() {
-  const std::filesystem::path programs = program_folder();
-  return programs.empty() ? programs : programs.parent_path() / "share/lockstep/configs";
+std::vector<std::filesystem::path> recipe_folders() {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& programs : installed_program_folders()) {
+    folders.push_back(programs.parent_path() / "share/lockstep/configs");
+  }
+  return folders;
 }
 
-/// Where a relative path would be among the installed recipes.
+/// A name within such a folder.
+bool may_be_recipe(const std::filesystem::path& path) {
+  return !path.empty() && path.is_relative() && *path.lexically_normal().begin() != "..";
+}
+
+/// Where a relative path would be among the recipes of a folder.
 std::filesystem::path among_recipes(const std::filesystem::path& path,
-                                    const std::filesystem::path& recipes) {
+                                    const std::filesystem::path& folder) {
   const auto normal = path.lexically_normal();
-  return recipes / (*normal.begin() == "configs" ? normal.lexically_relative("configs") : normal);
+  return folder / (*normal.begin() == "configs" ? normal.lexically_relative("configs") : normal);
+}
+
+std::string nearest_recipe(const std::filesystem::path& path,
+                           std::span<const std::filesystem::path> folders) {
+  std::string nearest = nearest_file(path);
+  if (!may_be_recipe(path)) return nearest;
+  for (const auto& folder : folders) {
+    if (nearest.empty()) nearest = nearest_file(among_recipes(path, folder));
+  }
+  return nearest;
 }
 
 }  // namespace
 
 std::filesystem::path find_recipe(const std::filesystem::path& path,
-                                  const std::filesystem::path& recipes) {
+                                  std::span<const std::filesystem::path> folders) {
   std::error_code ignored;
-  if (path.empty() || path.is_absolute() || recipes.empty()) return path;
-  if (std::filesystem::exists(path, ignored)) return path;
-  auto installed = among_recipes(path, recipes);
-  return std::filesystem::is_regular_file(installed, ignored) ? installed : path;
+  const auto own = std::filesystem::symlink_status(path, ignored).type();
+  if (!may_be_recipe(path) || own != std::filesystem::file_type::not_found) return path;
+  for (const auto& folder : folders) {
+    auto installed = among_recipes(path, folder);
+    if (std::filesystem::is_regular_file(installed, ignored)) return installed;
+  }
+  return path;
 }
 
 RecipeFile read_recipe(const std::filesystem::path& named) {
-  const auto recipes = installed_recipes();
-  const auto path = find_recipe(named, recipes);
+  const auto folders = recipe_folders();
+  const auto path = find_recipe(named, folders);
   try {
-    return {path, read_file(path, YamlLimits().text_bytes)};
+    RecipeFile file{path, read_file(path, YamlLimits().text_bytes)};
+    if (path != named) log_info("configuration: " + path.string());
+    return file;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
-    std::string nearest = nearest_file(path);
-    if (nearest.empty() && path.is_relative() && !path.empty()) {
-      nearest = nearest_file(among_recipes(path, recipes));
-    }
-    throw Error(ErrorCode::kNotFound, error.what() + nearest);
+    throw Error(ErrorCode::kNotFound, error.what() + nearest_recipe(path, folders));
   }
 }
 

@@ -373,18 +373,21 @@ TEST(Config, ARelativePathWithoutAFileIsThatOfAnInstalledRecipe) {
   namespace fs = std::filesystem;
   const TempFolder prefix;
   const fs::path recipes = prefix / "configs";
+  const std::vector<fs::path> folders = {prefix / "none", recipes};
   fs::create_directories(recipes / "cls");
   std::ofstream(recipes / "cls/small.yaml") << kMinimal;
-  EXPECT_EQ(find_recipe("cls/small.yaml", recipes), recipes / "cls/small.yaml");
-  EXPECT_EQ(find_recipe("configs/cls/small.yaml", recipes), recipes / "cls/small.yaml");
-  EXPECT_EQ(find_recipe("./configs/cls/small.yaml", recipes), recipes / "cls/small.yaml");
+  EXPECT_EQ(find_recipe("cls/small.yaml", folders), recipes / "cls/small.yaml");
+  EXPECT_EQ(find_recipe("configs/cls/small.yaml", folders), recipes / "cls/small.yaml");
+  EXPECT_EQ(find_recipe("./configs/cls/small.yaml", folders), recipes / "cls/small.yaml");
   for (const char* other : {"cls/none.yaml", "cls", "/cls/small.yaml", ""}) {
-    EXPECT_EQ(find_recipe(other, recipes), other);
+    EXPECT_EQ(find_recipe(other, folders), other);
   }
-  EXPECT_EQ(find_recipe("cls/small.yaml", ""), "cls/small.yaml");
+  EXPECT_EQ(find_recipe("cls/small.yaml", {}), "cls/small.yaml");
+  std::ofstream(prefix / "none.yaml") << kMinimal;
+  EXPECT_EQ(find_recipe("../none.yaml", folders), "../none.yaml");
   // A file of one's own comes first.
   const auto own = fs::relative(recipes / "cls/small.yaml");
-  EXPECT_EQ(find_recipe(own, prefix.path()), own);
+  EXPECT_EQ(find_recipe(own, folders), own);
 }
 
 }  // namespace
