@@ -235,6 +235,9 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   if (!folder.moved.empty()) {
     log.info(kName, fmt::format("Results of an earlier run are now in {}", folder.moved.string()));
   }
+  if (!config.recipe.empty()) {
+    log.info(kName, fmt::format("Configuration: {}", config.recipe));
+  }
   if (!device.is_cpu()) log.info(kName, fmt::format("Device: {}", device.str()));
   const auto precision = precision_line(config, device.type());
   if (!precision.empty()) log.info(kName, precision);

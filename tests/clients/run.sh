@@ -40,6 +40,8 @@ fi
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep_clients.XXXXXX")
 scratch+=("$work")
+mkdir "$work/tmp"
+export TMPDIR=$work/tmp # launchers make folders of logs there
 
 # of_folder FOLDER: the processes whose environment names it.
 of_folder() {

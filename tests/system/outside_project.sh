@@ -47,7 +47,7 @@ mkdir "$work/empty" && cd "$work/empty"
 if [ -x "$work/prefix/bin/lockstep-train" ]; then
   for name in cls/resnet/resnet18_cifar10.yaml configs/cls/resnet/resnet18_cifar10.yaml; do
     quietly "$work/prefix/bin/lockstep" train --check --config "$name"
-    grep -q 'resnet18' "$work/log"
+    grep -q "^# Configuration: $work/prefix/share/lockstep/configs/cls/resnet/resnet18_cifar10.yaml$" "$work/log"
   done
   ! "$work/prefix/bin/lockstep" train --check --config cls/resnet/resnet19_cifar10.yaml >"$work/log" 2>&1
   grep -q "did you mean 'resnet18_cifar10.yaml'" "$work/log"

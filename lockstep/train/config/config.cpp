@@ -148,6 +148,7 @@ Config load_config(const std::filesystem::path& named, std::span<const std::stri
   expand_variables(tree);
   Config config = read_config(std::move(tree));
   config.source = text;
+  if (path != named) config.recipe = path.string();
   return config;
 }
 

@@ -383,11 +383,11 @@ struct Config {
   std::vector<OwnPart<CallbackMaker>> callbacks;  ///< Ours: registered ones.
   Node effective;      ///< All of it, overrides and defaults included; see write_yaml().
   std::string source;  ///< Text of the file as it was read.
+  std::string recipe;  ///< Path of the file, if it is an installed recipe.
 };
 
-/// Reads and checks a file or installed recipe (recipe_file.h). `overrides`: items "key.sub=value",
-/// see overrides.h. Errors: kNotFound; kInvalidArgument "FILE:LINE: ..." naming the key and what is
-/// allowed.
+/// Reads and checks a file or installed recipe (recipe_file.h). `overrides`: as in overrides.h.
+/// Errors: kNotFound; kInvalidArgument "FILE:LINE: ...", with the key and what is allowed.
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
 /// The same for a tree, which becomes Config::effective. `settings`, if any, gets a record of each

@@ -5,7 +5,6 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/installation.h"
-#include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/yaml_reader.h"
@@ -73,9 +72,7 @@ RecipeFile read_recipe(const std::filesystem::path& named) {
   const auto folders = recipe_folders();
   const auto path = find_recipe(named, folders);
   try {
-    RecipeFile file{path, read_file(path, YamlLimits().text_bytes)};
-    if (path != named) log_info("configuration: " + path.string());
-    return file;
+    return {path, read_file(path, YamlLimits().text_bytes)};
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
     throw Error(ErrorCode::kNotFound, error.what() + nearest_recipe(path, folders));

@@ -13,8 +13,8 @@ struct RecipeFile {
 };
 
 /// The file of find_recipe() with the recipes that `make install` put beside this program or the
-/// `lockstep` in PATH; the log names such a file. Errors: kNotFound, with the nearest name of the
-/// same folder; kIo; kInvalidArgument for one that is too long.
+/// `lockstep` in PATH. Errors: kNotFound, with the nearest name of the same folder; kIo;
+/// kInvalidArgument for one that is too long.
 RecipeFile read_recipe(const std::filesystem::path& path);
 
 /// The path, or the file of that name in the first of the folders that has one, if the path is
