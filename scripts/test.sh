@@ -54,7 +54,7 @@ without_passed() {
 as_root() {
   [ "$(id -u)" != 0 ] || return 0
   local program
-  for program in base_test store_test comm_creation_test comm_flight_test launch_test launch_run_test world_identity_test; do
+  for program in base_test checkpoint_format_test store_test comm_creation_test comm_flight_test launch_test launch_run_test world_identity_test; do
     sudo -n --preserve-env=TMPDIR tests/support/surroundings.sh "$PWD/$release" "$PWD" "$release/bin/$program" \
       --gtest_filter='*AsRoot*' >"$log" 2>&1 && grep -q 'PASSED  \] [1-9]' "$log" || { cat "$log"; return 1; }
   done

@@ -8,10 +8,12 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/host_name.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -44,6 +46,10 @@ uint64_t pid_space() {
   const bool numbered_alike = ::readlink("/proc/self", self.data(), self.size() - 1) > 0 &&
                               std::to_string(::getpid()) == self.data();
   return numbered_alike ? namespace_id("pid") : 0;
+}
+
+uint64_t pid_space_of_all_hosts() {
+  return namespace_id("pid") ^ std::hash<std::string>()(boot_id());
 }
 
 OwnNumber own_number(int pid) {

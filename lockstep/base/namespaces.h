@@ -15,6 +15,9 @@ uint64_t namespace_id(const char* kind);
 /// /proc belongs to another numbering, or is missing.
 uint64_t pid_space();
 
+/// Identifies this process's numbering of processes among all hosts and their boots.
+uint64_t pid_space_of_all_hosts();
+
 /// A process as it numbers itself.
 struct OwnNumber {
   int pid = 0;         ///< In its own pid namespace; in others it has other numbers.

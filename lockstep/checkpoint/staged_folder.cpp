@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
@@ -20,12 +22,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Deletes what no reader sees any more. If that fails, a later run does it: on NFS a file that a
+/// process of this host has open keeps its folder.
+void remove_hidden(const fs::path& hidden) {
+  std::error_code error;
+  fs::remove_all(hidden, error);
+  if (error) log_warn(fmt::format("cannot delete {}: {}", hidden.string(), error.message()));
+}
+
 /// Renames `from` to `to`, which may be a filled folder.
 void replace_folder(const fs::path& from, const fs::path& to, const WriterFence& fence) {
   if (::rename(from.c_str(), to.c_str()) == 0) return;
   if (errno != ENOTEMPTY && errno != EEXIST) throw io_error("rename to " + to.string());
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(from);  // the older folder has this name now
+    remove_hidden(from);  // the older folder has this name now
     return;
   }
   // On a file system without exchange, such as NFS, neither exists for an instant. After a crash
@@ -103,7 +113,19 @@ void point_link(const fs::path& dir, const std::string& name, const std::string&
   if (fs::read_symlink(link, none) == target) return;
   const fs::path hidden = dir / fence.hidden(name);
   ::unlink(hidden.c_str());
-  if (::symlink(target.c_str(), hidden.c_str()) != 0) throw io_error("link " + link.string());
+  if (::symlink(target.c_str(), hidden.c_str()) != 0) {
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) {
+      throw io_error("link " + link.string());
+    }
+    static std::atomic<bool> told{false};
+    if (!told.exchange(true)) {
+      log_warn(
+          fmt::format("{} is on a file system without symbolic links, so there is no '{}': a "
+                      "run goes on from the newest checkpoint",
+                      dir.string(), name));
+    }
+    return;
+  }
   take_name(hidden, link, fence);
 }
 
@@ -117,14 +139,12 @@ void remove_link(const fs::path& dir, const std::string& name) {
 void remove_checkpoint(const fs::path& dir, const std::string& name, const WriterFence& fence) {
   const fs::path hidden = dir / fence.hidden(name + "-old");
   fence.check();
-  if (::rename((dir / name).c_str(), hidden.c_str()) != 0) {
+  if (::rename((dir / name).c_str(), hidden.c_str()) == 0) return remove_hidden(hidden);
+  // A folder of an image, below a container's own layer. Without its state it is no checkpoint.
+  if (errno != EXDEV || ::unlink((dir / name / kStateFile).c_str()) != 0) {
     throw io_error("delete " + (dir / name).string());
   }
-  std::error_code error;
-  fs::remove_all(hidden, error);
-  if (error) {
-    throw Error(ErrorCode::kIo, fmt::format("delete {}: {}", hidden.string(), error.message()));
-  }
+  remove_hidden(dir / name);
 }
 
 void remove_leftovers(const fs::path& dir, const WriterFence& fence) {

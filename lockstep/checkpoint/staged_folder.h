@@ -44,13 +44,15 @@ void replace_file(const std::filesystem::path& dir, const std::filesystem::path&
 bool replace_by_link(const std::filesystem::path& dir, const std::filesystem::path& name,
                      const std::filesystem::path& equal, const WriterFence& fence);
 
-/// Makes DIR/NAME a symbolic link to `target`; replaces an older link by rename. Errors: kIo.
+/// Makes DIR/NAME a symbolic link to `target`; replaces an older link by rename. Where the file
+/// system has no links, one warning. Errors: kIo.
 void point_link(const std::filesystem::path& dir, const std::string& name,
                 const std::string& target, const WriterFence& fence = {});
 /// Removes the symbolic link DIR/NAME, if there is one. Errors: kIo.
 void remove_link(const std::filesystem::path& dir, const std::string& name);
 
-/// Deletes a checkpoint; it is hidden first, so that it is never seen in parts. Errors: kIo.
+/// Deletes a checkpoint; it is hidden first, so that it is never seen in parts. What cannot be
+/// deleted then costs a warning, and remove_leftovers() tries again. Errors: kIo.
 void remove_checkpoint(const std::filesystem::path& dir, const std::string& name,
                        const WriterFence& fence = {});
 

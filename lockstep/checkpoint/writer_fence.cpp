@@ -42,10 +42,6 @@ std::string plain(std::string name) {
   return name.substr(0, 40);
 }
 
-uint64_t own_pid_space() {
-  return namespace_id("pid") ^ std::hash<std::string>()(boot_id());
-}
-
 /// Start time of a process; 0 if it does not exist.
 uint64_t start_of(int64_t pid) {
   return std::strtoull(process_start(pid).c_str(), nullptr, 10);
@@ -109,7 +105,7 @@ WriterName WriterName::own(const std::string& job_id, int64_t generation) {
   return {job_id.empty() ? kNoJob : short_digest(job_id),
           generation,
           plain(host_name()),
-          own_pid_space(),
+          pid_space_of_all_hosts(),
           ::getpid(),
           start_of(::getpid())};
 }

@@ -81,6 +81,12 @@ fs::path move_contents(const fs::path& dir) {
   for (const auto& item : items) {
     std::error_code error;
     fs::rename(item, target / item.filename(), error);
+    if (error == std::errc::cross_device_link) {  // of an image, below a container's own layer
+      error.clear();
+      fs::copy(item, target / item.filename(),
+               fs::copy_options::recursive | fs::copy_options::copy_symlinks, error);
+      if (!error) fs::remove_all(item, error);
+    }
     if (!error) continue;
     throw Error(ErrorCode::kIo,
                 fmt::format("move {} to {}: {}", item.string(), target.string(), error.message()));

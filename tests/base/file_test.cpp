@@ -10,6 +10,8 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/ordinary_user.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -116,6 +118,17 @@ TEST_F(FileTest, WriteAllReportsAFullDevice) {
   const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(full);
   EXPECT_EQ(code_of([&] { write_all(full.get(), "x", 1, "it"); }), ErrorCode::kIo);
+}
+
+TEST(SyncFolder, DoesWithoutWhereTheFileSystemCannot) {
+  EXPECT_NO_THROW(sync_folder("/proc/self"));  // EINVAL
+  EXPECT_THROW(sync_folder("/nowhere"), Error);
+  const TempFolder folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0777));
+  const auto drop = folder / "drop";
+  std::filesystem::create_directory(drop);
+  std::filesystem::permissions(drop, std::filesystem::perms(0333));
+  testing::as_ordinary_user([&] { EXPECT_NO_THROW(sync_folder(drop)); });
 }
 
 TEST(UniqueFd, OwnsOneDescriptor) {

@@ -1,7 +1,10 @@
 #include "lockstep/checkpoint_folder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +15,7 @@
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "tests/support/error_of.h"
+#include "tests/support/ordinary_user.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -159,6 +163,53 @@ TEST(WriterName, IsReadBack) {
   }
   EXPECT_EQ(WriterName::own("job", 3).generation, 3);
   EXPECT_NE(WriterName::own("job", 3).job, WriterName::own("bob", 3).job);
+}
+
+// As on NFS, where a file that a process has open keeps its folder.
+TEST(RemoveCheckpoint, WhatCannotBeDeletedIsHiddenAndEndsNothing) {
+  const TempFolder dir;
+  fs::permissions(dir.path(), fs::perms(0777));
+  const fs::path old = dir / "step_000001";
+  fs::create_directory(old);
+  write_file_atomically(old / "state.json", "{}");
+  ASSERT_TRUE(::geteuid() != 0 || ::chown(old.c_str(), testing::kOrdinaryUser, 0) == 0);
+  fs::permissions(old, fs::perms(0500));
+  testing::as_ordinary_user([&] { EXPECT_NO_THROW(remove_checkpoint(dir.path(), "step_000001")); });
+  EXPECT_FALSE(has_checkpoint(dir.path()));
+  const auto left = fs::directory_iterator(dir.path())->path();
+  EXPECT_TRUE(left.filename().string().starts_with("."));
+  fs::permissions(left, fs::perms(0700));
+}
+
+/// Ends with 0 if a checkpoint of an image's layer is removed from a container's file system.
+void remove_from_image(const fs::path& root) {
+  const auto mounted = [](const char* type, const fs::path& at, const std::string& options) {
+    return ::mount(type, at.c_str(), type, 0, options.c_str()) == 0;
+  };
+  if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, "") != 0) {
+    std::_Exit(2);
+  }
+  if (!mounted("tmpfs", root, "")) std::_Exit(3);
+  for (const char* folder : {"image/step_000001", "own", "work", "seen"}) {
+    fs::create_directories(root / folder);
+  }
+  write_file_atomically(root / "image/step_000001/state.json", "{}");
+  const auto layers = fmt::format(
+      "lowerdir={0}/image,upperdir={0}/own,workdir={0}/work,redirect_dir=off", root.string());
+  if (!mounted("overlay", root / "seen", layers)) std::_Exit(4);
+  try {
+    remove_checkpoint(root / "seen", "step_000001");
+  } catch (const Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    std::_Exit(5);
+  }
+  std::_Exit(fs::is_empty(root / "seen") ? 0 : 6);
+}
+
+TEST(RemoveCheckpoint, OfAnImageBelowAContainersOwnLayerAsRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may mount; scripts/test.sh sees to it";
+  const TempFolder root;
+  EXPECT_EXIT(remove_from_image(root.path()), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(WriterName, IsLeftOverWhenItsGenerationOrItsProcessIsGone) {

@@ -26,8 +26,9 @@ namespace fs = std::filesystem;
 constexpr long kWholeFile = 200;
 constexpr long kRangeNotSatisfiable = 416;
 
+/// One for each host: locks on folders do not reach other hosts by NFS.
 fs::path part_of(const Download& what) {
-  return what.path.string() + ".part";
+  return fmt::format("{}.{}.part", what.path.string(), what.host);
 }
 
 int64_t size_of(const fs::path& path) {
@@ -36,7 +37,7 @@ int64_t size_of(const fs::path& path) {
   return failure ? 0 : static_cast<int64_t>(size);
 }
 
-/// One request, writing to PATH.part from where that ends.
+/// One request, writing to the part from where that ends.
 struct Transfer {
   const Download& what;
   CURL* curl;
@@ -122,7 +123,7 @@ Result run(Transfer& transfer) {
   if (code == CURLE_OK) return {Outcome::kDone, ""};
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-  // No bytes follow PATH.part: it may be complete. The checksum decides.
+  // No bytes follow the part: it may be complete. The checksum decides.
   if (status == kRangeNotSatisfiable && transfer.begin > 0) return {Outcome::kDone, ""};
   return {transfer.received > 0 ? Outcome::kBrokeOff : Outcome::kNothing,
           message[0] != '\0' ? message.data() : curl_easy_strerror(code)};

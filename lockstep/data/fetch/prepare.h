@@ -37,7 +37,7 @@ struct PreparedData {
 /// network, synthetic data. Logs the result, and warns of synthetic data every time.
 ///
 /// `dir` appears complete: all is written into DIR.tmp and renamed at the end. An unfinished
-/// download is DIR.tar.gz.part, and a later call continues it. Concurrent calls of several
+/// download is DIR.tar.gz.HOST.part, and a later call continues it. Concurrent calls of several
 /// processes for one folder take turns; the later ones find it done. `deadline` limits that wait
 /// alone.
 /// Errors: kInvalidArgument (`dir` holds other files), kTimeout (another process still prepares

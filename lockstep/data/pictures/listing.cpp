@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
@@ -96,6 +97,13 @@ void put(std::string& bytes, std::string_view part) {
   bytes += '\0';
 }
 
+/// Mounts of object stores are of this kind, and may not change a folder's time with its entries.
+bool is_of_fuse(const fs::path& folder) {
+  constexpr auto kFuse = 0x65735546;
+  struct statfs info {};
+  return ::statfs(folder.c_str(), &info) == 0 && info.f_type == kFuse;
+}
+
 }  // namespace
 
 bool has_settled(int64_t changed_ns) {
@@ -117,7 +125,7 @@ bool is_picture_name(std::string_view name) {
 }
 
 FolderListing::FolderListing(fs::path folder, fs::path file)
-    : folder_(std::move(folder)), file_(std::move(file)) {
+    : folder_(std::move(folder)), file_(is_of_fuse(folder_) ? fs::path() : std::move(file)) {
   mark_ = fs::absolute(folder_).lexically_normal().string();
   if (!file_.empty()) before_ = parse(read_if_there(file_, kMaxListingBytes), mark_);
 }

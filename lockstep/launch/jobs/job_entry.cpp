@@ -73,7 +73,7 @@ std::optional<ProcessKey> ProcessKey::parse(const std::string& text) {
 
 ProcessKey own_key() {
   const pid_t pid = ::getpid();
-  return {pid, process_start(pid), std::to_string(namespace_id("pid"))};
+  return {pid, process_start(pid), std::to_string(pid_space_of_all_hosts())};
 }
 
 bool is_stopped(pid_t pid) {

@@ -16,7 +16,7 @@ namespace lockstep::inline internal {
 struct ProcessKey {
   pid_t pid = 0;
   std::string started;       ///< Clock ticks since boot, as in /proc/PID/stat.
-  std::string namespace_id;  ///< Of the PID namespace, within which alone `pid` is valid.
+  std::string namespace_id;  ///< pid_space_of_all_hosts(), within which alone `pid` is valid.
 
   /// "123.4567.4026531836", a name for a folder. parse() returns nothing for other names.
   std::string text() const;

@@ -61,8 +61,8 @@ std::optional<JobEntry> read_entry(const std::filesystem::path& file) {
   }
 }
 
-/// The entry of an agent in another PID namespace that holds a lock while it lives; nothing once
-/// the lock is free.
+/// The entry of an agent in another PID namespace, or of another host, that holds a lock while it
+/// lives; nothing once the lock is free.
 std::optional<JobEntry> take_locked(const std::filesystem::path& file) {
   auto entry = read_entry(file);
   if (!entry || !entry->locked) return std::nullopt;
@@ -78,6 +78,19 @@ std::optional<JobEntry> take_locked(const std::filesystem::path& file) {
 bool is_linked(const UniqueFd& file) {
   struct stat status {};
   return file && ::fstat(file.get(), &status) == 0 && status.st_nlink > 0;
+}
+
+/// sudo, srun or a container may have handed on the XDG_RUNTIME_DIR of another user or host.
+std::string folder_for_own_files(const Environment& environment) {
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? "" : found->second;
+  };
+  for (const std::string& folder :
+       {value("XDG_RUNTIME_DIR"), std::string("/tmp"), value("TMPDIR")}) {
+    if (!folder.empty() && ::access(folder.c_str(), W_OK | X_OK) == 0) return folder;
+  }
+  return "/tmp";
 }
 
 /// `unsure`: also list agents whose PID namespace is unknown.
@@ -183,14 +196,13 @@ void JobFile::open_first() {
 }
 
 std::string own_file_base(const Environment& environment) {
-  const auto runtime = environment.find("XDG_RUNTIME_DIR");
-  const bool known = runtime != environment.end() && !runtime->second.empty();
+  const std::string folder = folder_for_own_files(environment);
   std::array<unsigned char, 8> random{};
   // Other users may write to /tmp, so the name must be unpredictable.
   [[maybe_unused]] const ssize_t got = ::getrandom(random.data(), random.size(), 0);
   std::string digits;
   for (const unsigned char byte : random) digits += fmt::format("{:02x}", byte);
-  return fmt::format("{}/lockstep-{}-{}", known ? runtime->second : "/tmp", ::getpid(), digits);
+  return fmt::format("{}/lockstep-{}-{}", folder, ::getpid(), digits);
 }
 
 std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +23,10 @@
 
 namespace lockstep::inline internal {
 namespace {
+
+bool is_private(const struct stat& file) {
+  return S_ISREG(file.st_mode) && file.st_uid == ::geteuid() && (file.st_mode & 077) == 0;
+}
 
 bool is_same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -48,6 +53,7 @@ class FolderExchange final : public RankExchange {
       ::flock(fd.get(), LOCK_EX | LOCK_NB);  // no error if the folder has no locks
       write_all(fd.get(), line.data(), line.size(), hidden);
       if (::fstat(fd.get(), &written_) != 0) throw io_error("stat " + hidden);
+      check_private();
       if (!alone_ || !take_name_alone(hidden)) {
         if (::rename(hidden.c_str(), path_.c_str()) != 0) throw io_error("rename " + hidden);
       }
@@ -73,6 +79,18 @@ class FolderExchange final : public RankExchange {
   bool may_change() const override { return true; }
 
  private:
+  /// The other ranks would refuse it, and removing it would not help.
+  void check_private() const {
+    if (is_private(written_)) return;
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} gives user {}'s files to user {} with mode {:o}, as NFS does with "
+                    "root_squash, and CIFS: it can keep no secret, so LOCKSTEP_RENDEZVOUS_DIR "
+                    "must be another folder",
+                    path_.parent_path().string(), ::geteuid(), written_.st_uid,
+                    written_.st_mode & 07777));
+  }
+
   /// If two ranks come at once, one gets the name. False: a rename is needed, as links are not
   /// supported here, or something other than a file is in the way.
   bool take_name_alone(const std::string& hidden) const {
@@ -132,13 +150,15 @@ class FolderExchange final : public RankExchange {
     if (!fd && (errno == ENOENT || errno == ESTALE)) return std::nullopt;
     if (!fd && errno != ELOOP && errno != EACCES) throw io_error("open " + path_.string());
     struct stat status {};
-    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-        status.st_uid != ::geteuid() || (status.st_mode & 077) != 0) {
+    const bool known = fd && ::fstat(fd.get(), &status) == 0;
+    if (fd && !known && errno == ESTALE) return std::nullopt;  // another has taken the name
+    if (!known || !is_private(status)) {
       throw Error(ErrorCode::kInvalidArgument,
                   path_.string() + " is not a file of mode 600 of this user: remove it");
     }
     std::array<char, kMaxExchangeBytes + 1> bytes;  // one more: a longer line is invalid
     const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
+    if (got < 0 && errno == ESTALE) return std::nullopt;
     if (got < 0) throw io_error("read " + path_.string());
     return std::string(bytes.data(), static_cast<size_t>(got));
   }

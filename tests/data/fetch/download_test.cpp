@@ -1,5 +1,6 @@
 #include "lockstep/data/fetch/download.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -42,7 +43,7 @@ class DownloadTest : public ::testing::Test {
     what_.url = server.url();
     return download(what_);
   }
-  fs::path part() const { return dir_ / "file.part"; }
+  fs::path part() const { return dir_ / fmt::format("file.{}.part", what_.host); }
   void expect_whole() const {
     EXPECT_EQ(read_file(dir_ / "file"), body_);
     EXPECT_FALSE(fs::exists(part()));
@@ -108,6 +109,16 @@ TEST_F(Fetch, PartOfAnotherFileIsThrownAway) {
     expect_whole();
     EXPECT_FALSE(server.requests().back().range_begin);
   }
+}
+
+TEST_F(Fetch, HostsThatShareTheFolderDoNotShareThePart) {
+  HttpServer server([&](const HttpRequest& request) { return serve(body_, request); });
+  const fs::path others = dir_ / "file.other.part";
+  write_text(others, body_.substr(0, 50'000));
+  EXPECT_EQ(fetch(server), std::nullopt);
+  expect_whole();
+  EXPECT_FALSE(server.requests()[0].range_begin);
+  EXPECT_EQ(fs::file_size(others), 50'000u);
 }
 
 TEST_F(Fetch, BrokenConnectionIsResumedAtOnce) {
@@ -194,7 +205,8 @@ TEST_F(Fetch, FullDiskIsNamed) {
     }
     std::_Exit(0);
   };
-  EXPECT_EXIT(with_little_room(), ::testing::ExitedWithCode(1), "kIo .*file.part: File too large");
+  EXPECT_EXIT(with_little_room(), ::testing::ExitedWithCode(1),
+              "kIo .*file\\..*\\.part: File too large");
   EXPECT_FALSE(fs::exists(dir_ / "file"));
 }
 

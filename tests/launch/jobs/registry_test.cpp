@@ -16,6 +16,7 @@
 #include <functional>
 #include <limits>
 
+#include "lockstep/base/namespaces.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/job_control.h"
 #include "lockstep/launch/jobs/job_table.h"
@@ -62,6 +63,19 @@ TEST(ProcessKey, AnotherProcessOfTheSameNumberIsNotThisOne) {
   ProcessKey elsewhere = own;
   elsewhere.namespace_id += "1";
   EXPECT_EQ(liveness(elsewhere, own), Liveness::kElsewhere);
+}
+
+// All hosts and boots number their first namespace alike.
+TEST(ProcessKey, TellsHostsApart) {
+  EXPECT_NE(own_key().namespace_id, std::to_string(namespace_id("pid")));
+}
+
+TEST(OwnFiles, AreInAFolderThatMayBeWritten) {
+  const TempFolder folder;
+  const std::string own = folder.path();
+  EXPECT_TRUE(own_file_base({{"XDG_RUNTIME_DIR", own}}).starts_with(own + "/lockstep-"));
+  EXPECT_TRUE(own_file_base({{"XDG_RUNTIME_DIR", "/nowhere"}}).starts_with("/tmp/lockstep-"));
+  EXPECT_TRUE(own_file_base({{"XDG_RUNTIME_DIR", ""}}).starts_with("/tmp/lockstep-"));
 }
 
 TEST(JobEntry, TravelsAsJson) {

@@ -13,6 +13,7 @@
 #include "lockstep/base/literals.h"
 #include "tests/support/error_of.h"
 #include "tests/support/killed_parent.h"
+#include "tests/support/ordinary_user.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -224,6 +225,22 @@ TEST(FolderExchange, TrustsOnlyAPrivateFile) {
   const Error error = error_of([&] { exchange->receive(Deadline::after(1s)); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_NE(std::string(error.what()).find("mode 600"), std::string::npos);
+}
+
+// As NFS with root_squash: rank 0 must tell, because the others can only refuse its file.
+TEST(FolderExchange, AFolderThatGivesFilesToAnotherUserIsRefusedAsRoot) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root has another user; scripts/test.sh sees to it";
+  const TempFolder folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0777));
+  testing::as_ordinary_user([&] {
+    const Error error = error_of([&] {
+      open_folder_exchange(folder.path(), "job", true)->publish("line", Deadline::after(1s));
+    });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("to user 65534 with mode 600"), std::string::npos)
+        << error.what();
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(FolderExchange, FollowsNoLink) {
