@@ -131,6 +131,8 @@ bool is_own_address(const std::string& host) {
   }
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
     const std::string address = in_figures(each->ai_addr);
+    // Debian's installer gives 127.0.1.1 to a host's own name. No interface has that address.
+    if (is_loopback(address)) return true;
     if (std::any_of(own.begin(), own.end(),
                     [&](const InterfaceAddress& one) { return one.address == address; }))
       return true;

@@ -47,8 +47,8 @@ struct InterfaceAddress {
 /// All addresses of this host. Errors: kIo.
 std::vector<InterfaceAddress> interface_addresses();
 
-/// True if `host` (name or address) means this host, by any of its addresses. A name that cannot be
-/// resolved counts as another host's. Cost: one look-up.
+/// True if `host` (name or address) means this host, by any of its addresses or any of 127/8. A
+/// name that cannot be resolved counts as another host's. Cost: one look-up.
 bool is_own_address(const std::string& host);
 
 /// The address of this host that the kernel would use to reach `host`: the one to advertise.

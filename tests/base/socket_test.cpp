@@ -244,5 +244,14 @@ TEST(Socket, PeersAreNamedByAddress) {
   EXPECT_EQ(local_address_towards("127.0.0.1"), "127.0.0.1");
 }
 
+// Debian's installer gives 127.0.1.1 to a host's own name; here it is written so that only a
+// look-up shows it.
+TEST(OwnAddress, IsAnyThatIsFoundToBeLoopback) {
+  for (const char* written : {"0x7f000101", "0:0:0:0:0:0:0:1", "127.0.1.1", "localhost"})
+    EXPECT_TRUE(is_own_address(written)) << written;
+  for (const char* written : {"", "192.0.2.7", "0xc0000207"})
+    EXPECT_FALSE(is_own_address(written)) << written;
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -73,8 +73,12 @@ std::string BuiltInBackend::listen_host() const {
 
 std::string BuiltInBackend::own_address() const {
   if (is_loopback(endpoint_.host)) return listen_host();
-  // The name by which the user reaches this host is known to work.
-  return role_ == Role::kConnects ? local_address_towards(endpoint_.host) : endpoint_.host;
+  if (role_ == Role::kConnects) {
+    const auto address = local_address_towards(endpoint_.host);
+    if (!is_loopback(address)) return address;
+  }
+  // The name by which the user reaches this host is known to work. Here it may mean loopback.
+  return endpoint_.host;
 }
 
 std::chrono::milliseconds BuiltInBackend::call_limit() const {

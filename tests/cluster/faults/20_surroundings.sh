@@ -23,6 +23,21 @@ test_port_of_the_first_node_is_taken() {
   kill "$(pids_on 1 create_server)"
 }
 
+# Two agents meet by c10d at host1, whose own name means 127.0.1.1 there, as Debian's installer has
+# it. Elsewhere the name means host1's address.
+meet_at_debian() { # NODE_RANK OPTIONS...: host1's
+  local job=(--nproc_per_node 2 --nnodes 2 --rdzv_backend c10d --rdzv_endpoint "$ENDPOINT")
+  rm -f "$STOP"
+  sed 's/.* host1$/127.0.1.1 host1/' /etc/hosts >"$SHARED/etc/hosts_of_host1"
+  begin host1 on host1 env LOCKSTEP_SECRET=between-us unshare --mount sh -c 'mount --bind "$0" /etc/hosts; exec "$@"' \
+    "$SHARED/etc/hosts_of_host1" "$BIN/lockstep" run "${job[@]}" --node_rank "$1" "${@:2}" -- "$BIN/cluster_worker" "$STOP"
+  agent host2 "${job[@]}" --node_rank $((1 - $1)) -- "$BIN/cluster_worker" "$STOP"
+  shows host2 40 'rank [0-3]/4 .*first step'
+  ends_well host1 host2
+}
+test_the_endpoints_host_has_its_name_at_loopback() { meet_at_debian 0; }
+test_the_endpoints_host_has_its_name_at_loopback_and_not_rank_0() { meet_at_debian 1; }
+
 test_a_host_whose_loopback_device_is_down() {
   begin alone on host1 unshare -n "$BIN/lockstep" run --nproc_per_node 2 -- "$BIN/cluster_worker" "$STOP"
   ends alone 20 1

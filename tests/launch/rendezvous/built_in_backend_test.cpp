@@ -60,6 +60,21 @@ TEST(BuiltInBackend, WhoServesGoesOnWhereTheOtherEndpointIsDead) {
   EXPECT_TRUE(own.may_lead());
 }
 
+// As Debian's installer gives 127.0.1.1 to a host's own name, which means another address
+// elsewhere.
+TEST(BuiltInBackend, ServesAndIsReachedByANameThatIsLoopbackHereAlone) {
+  const HeldPort port;
+  RunOptions options = two_nodes_at(port.number());
+  options.master_addr = "0x7f000101";
+  BuiltInBackend own(options, "secret");
+  const auto store = own.open(Deadline::after(30s));
+  EXPECT_TRUE(own.may_lead());
+  EXPECT_EQ(own.listen_host(), kAllAddresses);
+  EXPECT_EQ(own.own_address(), "0x7f000101");
+  options.is_host = false;
+  EXPECT_EQ(BuiltInBackend(options, "secret").own_address(), "0x7f000101");
+}
+
 TEST(RendezvousBackend, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
   const auto said = [](const char* backend, int node_rank) {
     RunOptions options = two_nodes_at(29500);
