@@ -37,6 +37,7 @@ meet_at_debian() { # NODE_RANK OPTIONS...: host1's
 }
 test_the_endpoints_host_has_its_name_at_loopback() { meet_at_debian 0; }
 test_the_endpoints_host_has_its_name_at_loopback_and_not_rank_0() { meet_at_debian 1; }
+test_a_name_at_loopback_is_announced() { meet_at_debian 0 --local_addr host1; }
 
 test_a_host_whose_loopback_device_is_down() {
   begin alone on host1 unshare -n "$BIN/lockstep" run --nproc_per_node 2 -- "$BIN/cluster_worker" "$STOP"

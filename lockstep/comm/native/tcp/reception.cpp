@@ -18,6 +18,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
+#include "lockstep/world/addresses.h"
 
 namespace lockstep::tcp {
 namespace {
@@ -76,7 +77,8 @@ Reception::Reception(int rank, const std::string& address, std::string secret)
                             "served; start the job with lockstep run, or set LOCKSTEP_SECRET",
                             rank_, address));
   }
-  listener_ = tcp_listen(address, 0);
+  // The address may be another host's, behind NAT, or a name that means loopback here.
+  listener_ = tcp_listen(listen_host(address), 0);
   not_in_child_ = std::make_unique<NotInChild>(listener_.get());
   endpoint_ = to_string(Endpoint{address, local_port(listener_.get())});
   stop_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

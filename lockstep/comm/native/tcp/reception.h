@@ -36,8 +36,9 @@ inline constexpr const char* kPurpose = "comm";
 
 class Reception {
  public:
-  /// Listens at `address`, on a port chosen by the kernel. `rank`: this one's, in the world.
-  /// Errors: kInvalidArgument (no secret, and not a loopback address), kIo.
+  /// Listens where others reach it at `address` (see listen_host()), on a port chosen by the
+  /// kernel. `rank`: this one's, in the world. Errors: kInvalidArgument (no secret, and not a
+  /// loopback address), kIo.
   Reception(int rank, const std::string& address, std::string secret);
   ~Reception();
   Reception(const Reception&) = delete;

@@ -157,6 +157,16 @@ TEST(Peers, WithoutSecretNothingButLoopback) {
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
 }
 
+// A name that means 127.0.1.1 on its own host alone, and an address that is none of this host's.
+TEST(Peers, TheAddressThatOthersUseNeedNotBeOneToListenAt) {
+  for (const char* announced : {"0x7f000101", "192.0.2.7"}) {
+    const Reception reception(0, announced, "secret");
+    const Endpoint place = parse_endpoint(reception.endpoint(), 0);
+    EXPECT_EQ(place.host, announced);
+    EXPECT_TRUE(tcp_connect({"127.0.0.1", place.port}, Deadline::after(30s)));
+  }
+}
+
 TEST(Peers, StrangersAreDroppedAndDoNotDelay) {
   Ranks ranks(3);
   std::vector<UniqueFd> strangers;
