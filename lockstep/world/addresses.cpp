@@ -126,7 +126,12 @@ std::vector<std::string> own_addresses(const Environment& environment,
 
 std::string listen_host(const std::string& host) {
   if (!is_loopback(host)) return kAllAddresses;
-  return host.find(':') != std::string::npos ? "::1" : "127.0.0.1";
+  return host == "localhost" ? "127.0.0.1" : host;
+}
+
+std::string host_for_itself(const std::string& host) {
+  const std::string listening = listen_host(host);
+  return listening == kAllAddresses ? "127.0.0.1" : listening;
 }
 
 std::vector<std::string> launcher_hosts(const Environment& environment) {

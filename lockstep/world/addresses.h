@@ -53,8 +53,10 @@ std::vector<std::string> own_addresses(const Environment& environment,
                                        const std::vector<std::string>& launcher_hosts);
 
 /// Listening address of a server that others reach at `host`, an address or name of this host.
-/// Loopback alone if `host` is loopback, else every address, as a name may have IPv6 only.
+/// That address alone if `host` is loopback, else every one, as a name may have IPv6 only.
 std::string listen_host(const std::string& host);
+/// Where this host itself reaches that server.
+std::string host_for_itself(const std::string& host);
 
 /// The addresses at which mpirun or srun listens, from its variables.
 std::vector<std::string> launcher_hosts(const Environment& environment);

@@ -98,9 +98,8 @@ std::unique_ptr<TcpStoreServer> serve(const Identity& identity) {
 }
 
 std::shared_ptr<Store> serve_and_connect(const Identity& identity, Deadline deadline) {
-  const bool v6 = identity.master.host == "::1";
-  return connect_own_server(serve(identity), v6 ? "::1" : "127.0.0.1", proof_of(identity),
-                            deadline);
+  return connect_own_server(serve(identity), host_for_itself(identity.master.host),
+                            proof_of(identity), deadline);
 }
 
 void report_waiting(const Identity& identity, const std::string& place) {

@@ -41,6 +41,15 @@ TEST(Addresses, AServerThatOthersReachByANameListensOnAll) {
   EXPECT_EQ(listen_host("fd00::1"), kAllAddresses);
   EXPECT_EQ(listen_host("localhost"), "127.0.0.1");
   EXPECT_EQ(listen_host("::1"), "::1");
+  EXPECT_EQ(listen_host("127.0.1.1"), "127.0.1.1");  // `hostname -i` on Debian
+}
+
+TEST(Addresses, AHostReachesItsOwnServerWhereThatListens) {
+  EXPECT_EQ(host_for_itself("node1"), "127.0.0.1");
+  EXPECT_EQ(host_for_itself("fd00::1"), "127.0.0.1");
+  EXPECT_EQ(host_for_itself("localhost"), "127.0.0.1");
+  EXPECT_EQ(host_for_itself("127.0.1.1"), "127.0.1.1");
+  EXPECT_EQ(host_for_itself("::1"), "::1");
 }
 
 TEST(Addresses, InterfacesAreNamedAsHcclNamesThem) {

@@ -30,12 +30,15 @@ Identity member(int rank, int port, bool taken, const std::string& job) {
 }
 
 /// Rank 1 comes first, rank 0 later; both must reach the same store.
-void expect_meeting(int port, bool taken) {
+void expect_meeting(int port, bool taken, const std::string& host = "127.0.0.1") {
   const auto deadline = Deadline::after(30s);
-  auto late = std::async(std::launch::async, [&] {
-    return meet_torch_store(member(1, port, taken, "job"), deadline)->get("key", deadline);
-  });
-  const auto store = meet_torch_store(member(0, port, taken, "job"), deadline);
+  const auto meet = [&](int rank) {
+    Identity id = member(rank, port, taken, "job");
+    id.master.host = host;
+    return meet_torch_store(id, deadline);
+  };
+  auto late = std::async(std::launch::async, [&] { return meet(1)->get("key", deadline); });
+  const auto store = meet(0);
   store->set("key", "value", deadline);
   EXPECT_EQ(late.get(), "value");
 }
@@ -43,6 +46,12 @@ void expect_meeting(int port, bool taken) {
 TEST(TorchStore, RankZeroServesAtMasterPort) {
   const testing::HeldPort port;
   expect_meeting(port.number(), false);
+}
+
+// `hostname -i` prints it on Debian.
+TEST(TorchStore, RankZeroServesAtAnotherAddressOfLoopback) {
+  const testing::HeldPort port;
+  expect_meeting(port.number(), false, "127.0.1.1");
 }
 
 // Every user of the host can guess the input of store_secret().

@@ -109,9 +109,8 @@ std::shared_ptr<Store> BuiltInBackend::serve(UniqueFd listener, const Endpoint& 
       TcpStoreServerOptions{
           .host = listen_host(), .port = port, .secret = secret_, .wire = options_.wire});
   at_ = as;
-  const bool v6 = endpoint_.host == "::1";
-  auto store = connect_tcp_store({v6 ? "::1" : "127.0.0.1", port}, secret_, Deadline::after(10s),
-                                 options_.wire);
+  auto store = connect_tcp_store({host_for_itself(endpoint_.host), port}, secret_,
+                                 Deadline::after(10s), options_.wire);
   store->set(keys::kJob, options_.run_id, Deadline::after(10s));
   return store;
 }

@@ -60,6 +60,19 @@ TEST(BuiltInBackend, WhoServesGoesOnWhereTheOtherEndpointIsDead) {
   EXPECT_TRUE(own.may_lead());
 }
 
+TEST(BuiltInBackend, AgentsMeetAtAnotherAddressOfLoopback) {
+  const HeldPort port;
+  RunOptions options = two_nodes_at(port.number());
+  options.master_addr = "127.0.1.1";
+  BuiltInBackend first(options, "");
+  const auto theirs = first.open(Deadline::after(30s));
+  theirs->set("key", "value", Deadline::after(30s));
+  BuiltInBackend second(options, "");
+  EXPECT_EQ(second.open(Deadline::after(30s))->get("key", Deadline::after(30s)), "value");
+  EXPECT_FALSE(second.may_lead());
+  EXPECT_EQ(second.own_address(), "127.0.1.1");
+}
+
 // As Debian's installer gives 127.0.1.1 to a host's own name, which means another address
 // elsewhere.
 TEST(BuiltInBackend, ServesAndIsReachedByANameThatIsLoopbackHereAlone) {
