@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "lockstep/world.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {
@@ -62,6 +67,39 @@ TEST(WaitForName, IsAskedForOnceMoreAtTheEndAndThenNamed) {
   EXPECT_NE(std::string(error.what()).find("host 'host1', where the ranks meet, is still unknown"),
             std::string::npos)
       << error.what();
+}
+
+/// Sets the variables of an agent's rank during its lifetime.
+class AgentsVariables {
+ public:
+  explicit AgentsVariables(const std::string& store) {
+    for (const auto& [name, value] : all_) ::setenv(name, value, 1);
+    ::setenv("LOCKSTEP_STORE", store.c_str(), 1);
+  }
+  ~AgentsVariables() {
+    for (const auto& [name, value] : all_) ::unsetenv(name);
+    ::unsetenv("LOCKSTEP_STORE");
+  }
+  AgentsVariables(const AgentsVariables&) = delete;
+  AgentsVariables& operator=(const AgentsVariables&) = delete;
+
+ private:
+  const std::vector<std::pair<const char*, const char*>> all_ = {
+      {"LOCKSTEP_RANK", "1"},       {"LOCKSTEP_WORLD_SIZE", "2"},
+      {"LOCKSTEP_LOCAL_RANK", "0"}, {"LOCKSTEP_LOCAL_WORLD_SIZE", "1"},
+      {"LOCKSTEP_NODE_RANK", "1"},  {"LOCKSTEP_NUM_NODES", "2"},
+      {"LOCKSTEP_RUN_ID", "night"}, {"LOCKSTEP_RESTART_COUNT", "0"},
+      {"LOCKSTEP_SECRET", "s"}};
+};
+
+// At each start of the ranks DNS may be away for a moment.
+TEST(WaitForName, ARankOfAnAgentWaitsForItsStoresName) {
+  const std::string name(64, 'x');  // too long to ask a name server for
+  const AgentsVariables variables(name + ":1");
+  const Error error = error_of([] { World::join(Deadline::after(20ms)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  const std::string line = "host '" + name + "', where the ranks meet, is still unknown";
+  EXPECT_NE(std::string(error.what()).find(line), std::string::npos) << error.what();
 }
 
 TEST(WaitForName, AnAddressIsNoName) {

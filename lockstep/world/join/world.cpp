@@ -112,6 +112,8 @@ std::shared_ptr<Store> meet_store(const Environment& environment, Identity* id, 
     case BootstrapMethod::kAlone:
       return make_memory_store();
     case BootstrapMethod::kAgent:
+      // At any start of the ranks DNS may be away for a moment.
+      id->master.host = wait_for_name(id->master.host, deadline);
       return connect_tcp_store(id->master, id->secret, deadline, id->wire);
     case BootstrapMethod::kRankZero:
       return meet_at_rank_zero(id, deadline);

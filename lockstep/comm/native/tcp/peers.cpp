@@ -27,6 +27,8 @@ namespace lockstep::tcp {
 namespace {
 
 constexpr auto kLookPause = 100ms;
+/// A name that is unknown for longer is a wrong one (LOCKSTEP_ADDRESS, --local_addr).
+constexpr auto kDnsLimit = 30s;
 /// Keeps these questions of all ranks together to some 4,000 per second; in a collective the
 /// alarm adds as many.
 constexpr auto kLookPausePerRank = std::chrono::microseconds(250);
@@ -89,13 +91,15 @@ void Peers::end() const {
 
 namespace {
 
-/// A failed route to the host (no route, a reset) may recover before the deadline.
+/// A failed route to the host (no route, a reset) may recover before the deadline; so may DNS.
 UniqueFd connect_in_time(const Endpoint& endpoint, Deadline deadline, const Look& look) {
+  const auto dns_limit = deadline.at_most(kDnsLimit);
   while (true) {
     try {
       return tcp_connect_once(endpoint, deadline, look);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+      const bool unknown = error.code() == ErrorCode::kUnavailable && !dns_limit.passed();
+      if ((error.code() != ErrorCode::kTimeout && !unknown) || deadline.passed()) throw;
     }
     if (look) look();
     std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(kLookPause, deadline.left()));

@@ -167,6 +167,25 @@ TEST(Peers, TheAddressThatOthersUseNeedNotBeOneToListenAt) {
   }
 }
 
+TEST(Peers, ANameThatIsUnknownForAMomentIsLookedUpAgain) {
+  Peers::Group group;
+  group.name = "g";
+  group.secret = "secret";
+  group.world_ranks = {0, 1};
+  group.reception = std::make_shared<Reception>(0, "127.0.0.1", group.secret);
+  // No name server is asked for a word of more than 63 letters.
+  group.endpoints = {group.reception->endpoint(), std::string(64, 'x') + ":1"};
+  const Peers peers(group);
+  int looks = 0;
+  const auto error = error_of([&] {
+    peers.connect(1, Deadline::after(30s), [&] {
+      if (++looks == 2) throw Error(ErrorCode::kTimeout, "enough");
+    });
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout) << error.what();
+  EXPECT_EQ(looks, 2);
+}
+
 TEST(Peers, StrangersAreDroppedAndDoNotDelay) {
   Ranks ranks(3);
   std::vector<UniqueFd> strangers;
