@@ -89,12 +89,6 @@ std::optional<Listening> ask(const addrinfo& address, Deadline deadline) {
   }
 }
 
-/// Reset by the other end, or by this kernel because the host there is silent or unreachable.
-bool is_lost(int failure) {
-  return failure == ECONNRESET || failure == ETIMEDOUT || failure == EHOSTUNREACH ||
-         failure == ENETUNREACH;
-}
-
 Error lost(const std::string& peer, int failure, const std::string& progress) {
   const bool closed = failure == 0 || failure == EPIPE || failure == ECONNRESET;
   return Error(
@@ -124,6 +118,32 @@ UniqueFd try_listen(const std::string& host, int port, int* failure) {
     if (UniqueFd fd = listen_at(*address)) return fd;
     *failure = errno;
   }
+  return {};
+}
+
+/// Longer than ARP's three seconds, after which an address that no host of this network has is
+/// unreachable. Bounded, so that an address whose packets are dropped does not delay the next one.
+constexpr auto kAddressLimit = 4s;
+
+/// Connects to the first address that answers. If none does, `unreachable` receives the errno for
+/// the lack of a way to any of them; 0 if one refused or was silent. An attempt that the deadline
+/// cut short shows nothing.
+UniqueFd connect_to_any(const addrinfo* list, Deadline deadline, int* unreachable) {
+  bool refused_or_silent = false;
+  int other = 0;
+  for (const addrinfo* address = list; address != nullptr; address = address->ai_next) {
+    UniqueFd fd = try_connect(*address, deadline.at_most(kAddressLimit));
+    const int failure = errno;
+    if (fd && !connected_to_itself(fd.get())) return fd;
+    if (!fd && failure == EINPROGRESS && deadline.passed()) continue;
+    if (fd || failure == ECONNREFUSED || failure == EINPROGRESS) {
+      refused_or_silent = true;
+    } else {
+      other = failure;
+    }
+    if (fd) abort_connection(std::move(fd));
+  }
+  if (refused_or_silent || other != 0) *unreachable = refused_or_silent ? 0 : other;
   return {};
 }
 
@@ -217,18 +237,15 @@ bool somebody_listens(const Endpoint& endpoint, Deadline deadline) {
 UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline) {
   const AddressList list = look_up(endpoint.host, endpoint.port);
   auto pause = std::chrono::milliseconds(1);
+  int unreachable = 0;
   while (true) {
-    for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
-      // Bounded, so that an address whose packets are dropped does not delay the next one.
-      UniqueFd fd = try_connect(*address, deadline.at_most(3s));
-      if (!fd) continue;
-      if (!connected_to_itself(fd.get())) return fd;
-      abort_connection(std::move(fd));
-    }
+    if (UniqueFd fd = connect_to_any(list.get(), deadline, &unreachable)) return fd;
     if (deadline.passed()) {
-      throw Error(ErrorCode::kTimeout, fmt::format("no answer from {}: nothing listens there, or a "
-                                                   "firewall is in the way",
-                                                   to_string(endpoint)));
+      throw Error(
+          ErrorCode::kTimeout,
+          fmt::format("no answer from {}: {}", to_string(endpoint),
+                      unreachable != 0 ? std::strerror(unreachable)
+                                       : "nothing listens there, or a firewall is in the way"));
     }
     std::this_thread::sleep_for(std::min(pause, deadline.left()));
     pause = std::min(pause * 2, std::chrono::milliseconds(200));
@@ -281,6 +298,11 @@ bool is_loopback(int fd) {
   }
   const auto* v4 = reinterpret_cast<sockaddr_in*>(&address);
   return address.ss_family == AF_INET && ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+bool is_lost(int failure) {
+  return failure == ECONNRESET || failure == ETIMEDOUT || failure == EHOSTUNREACH ||
+         failure == ENETUNREACH;
 }
 
 void enable_keep_alive(int fd) {

@@ -23,7 +23,8 @@ int local_port(int fd);
 std::string peer_name(int fd);
 
 /// Connects; until the deadline it retries with back-off while no server listens. The socket is
-/// blocking, with TCP_NODELAY. Errors: kTimeout, or kUnavailable if the name cannot be resolved.
+/// blocking, with TCP_NODELAY. Errors: kTimeout, with errno's meaning if no address of the host can
+/// be reached; kUnavailable if the name cannot be resolved.
 UniqueFd tcp_connect(const Endpoint& endpoint, Deadline deadline);
 
 /// One attempt, at an address where a server did listen. `look`, if set, is called some ten times
@@ -68,6 +69,10 @@ UniqueFd tcp_accept(int listener, Deadline deadline);
 
 /// True if the socket's own address is loopback, so that only this host can reach it.
 bool is_loopback(int fd);
+
+/// True if errno `failure` of a connection means its loss: it was reset by the other end, or by
+/// this kernel because the host there is silent or unreachable.
+bool is_lost(int failure);
 
 /// Makes the kernel close a connection whose other host is gone, within about 30 s of silence.
 void enable_keep_alive(int fd);

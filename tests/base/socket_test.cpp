@@ -152,6 +152,20 @@ TEST(Socket, ConnectTimesOutNamingTheEndpoint) {
   EXPECT_TRUE(mentions(error, to_string(nobody))) << error.what();
 }
 
+TEST(Socket, AnAddressWithoutAWayIsToldFromOneWithoutAListener) {
+  const auto unreachable = error_of([] {
+    tcp_connect({"255.255.255.255", 1}, Deadline::after(50ms));
+  });
+  EXPECT_EQ(unreachable.code(), ErrorCode::kTimeout);
+  EXPECT_TRUE(mentions(unreachable, "from 255.255.255.255:1: Network is unreachable"))
+      << unreachable.what();
+  const testing::HeldPort port;
+  const auto refused = error_of([&] {
+    tcp_connect({"127.0.0.1", port.number()}, Deadline::after(50ms));
+  });
+  EXPECT_TRUE(mentions(refused, "nothing listens there")) << refused.what();
+}
+
 /// Binds a socket to a free port and connects it there. The kernel does this by chance to a client
 /// that retries before there is a listener.
 UniqueFd connect_to_itself() {

@@ -35,7 +35,7 @@ bool ServerConnection::receive(const OnRequest& on_request) {
   if (got == 0) return false;
   if (got < 0) {
     if (errno == EAGAIN || errno == EINTR) return true;
-    if (errno == ECONNRESET || errno == ETIMEDOUT) return false;
+    if (is_lost(errno)) return false;
     throw io_error("receive");
   }
   const auto rest = take_handshake({buffer.data(), static_cast<size_t>(got)});
