@@ -102,6 +102,16 @@ std::string BuiltInBackend::who_waits() const {
              : "this host waits for others";
 }
 
+/// What this host waits for where no agent answers at the endpoint. An agent that may serve there
+/// has just found that it cannot.
+std::string BuiltInBackend::search_text() const {
+  const std::string text = fmt::format("{} at {}", who_waits(), name());
+  if (role_ != Role::kMayServe) return text;
+  return fmt::format(
+      "{}; it would serve there, but port {} is {}: end that, or take another on all hosts", text,
+      endpoint_.port, taken_by_text(endpoint_.port));
+}
+
 std::shared_ptr<Store> BuiltInBackend::serve(UniqueFd listener, const Endpoint& as) {
   const int port = local_port(listener.get());
   server_.emplace(
@@ -161,7 +171,10 @@ std::shared_ptr<Store> BuiltInBackend::connect_or_serve(Deadline deadline) {
     } catch (const Error& error) {
       // A server that is ending may soon be replaced; a name may be unknown for a moment.
       const bool gone = error.code() == ErrorCode::kUnavailable;
-      if ((error.code() != ErrorCode::kTimeout && !gone) || deadline.passed()) throw;
+      if (error.code() != ErrorCode::kTimeout && !gone) throw;
+      if (deadline.passed() && role_ == Role::kMayServe)
+        throw Error(error.code(), fmt::format("{} ({})", search_text(), error.what()));
+      if (deadline.passed()) throw;
       if (gone) std::this_thread::sleep_for(std::min(kRoundPause, deadline.left()));
     }
     // The endpoint's address may have moved from another host, or been unavailable just then.
@@ -170,7 +183,7 @@ std::shared_ptr<Store> BuiltInBackend::connect_or_serve(Deadline deadline) {
       if (auto store = try_to_serve()) return store;
     }
     if (!reported && report_at.passed()) {
-      log_info(fmt::format("{} at {}", who_waits(), name()));
+      log_info(search_text());
       reported = true;
     }
   }

@@ -42,6 +42,7 @@ class BuiltInBackend final : public RendezvousBackend {
   std::shared_ptr<Store> connect_or_serve(Deadline deadline);
   void check_job(Store& store, Deadline deadline) const;
   std::string who_waits() const;
+  std::string search_text() const;
 
   const RunOptions options_;
   const std::string secret_;

@@ -12,14 +12,32 @@ ends_well() { # hostI...: told to stop, the job does so
   says '[0-9]+ steps'
 }
 
-test_port_of_the_first_node_is_taken() {
-  rm -f "$STOP"
+squatter() { # has port 29400 of host1, and answers nobody there
   begin squatter on host1 /usr/bin/python3 -c \
     'import socket, time; s = socket.create_server(("", 29400)); print("there", flush=True); time.sleep(60)'
   shows squatter 20 there
+}
+
+test_port_of_the_first_node_is_taken() {
+  rm -f "$STOP"
+  squatter
   node 1
   ends host1 30 2
   says '29400 is already in use'
+  kill "$(pids_on 1 create_server)"
+}
+
+test_port_of_the_endpoint_is_taken() {
+  squatter
+  local i
+  for i in 1 2; do
+    agent "host$i" --nnodes 2 --rdzv_backend c10d --rdzv_endpoint "$ENDPOINT" --rdzv_conf join_timeout=8 -- true
+  done
+  shows host1 20 'waits for others at host1:29400; .* port 29400 is already in use, by process [0-9]+ \(python3\)'
+  shows host2 20 'waits for others at host1:29400$'
+  ends host1 40 1
+  says 'error.* port 29400 is already in use, by process [0-9]+ \(python3\)'
+  ends host2 40 1
   kill "$(pids_on 1 create_server)"
 }
 

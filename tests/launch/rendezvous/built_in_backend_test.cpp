@@ -2,7 +2,9 @@
 
 #include "lockstep/launch/rendezvous/built_in_backend.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/support/error_of.h"
 #include "tests/support/held_port.h"
@@ -58,6 +60,17 @@ TEST(BuiltInBackend, WhoServesGoesOnWhereTheOtherEndpointIsDead) {
   const auto again = own.reopen({{own_endpoint}, 0}, stop, Deadline::after(30s));
   EXPECT_EQ(again->get("key", Deadline::after(30s)), "value");
   EXPECT_TRUE(own.may_lead());
+}
+
+TEST(BuiltInBackend, TheProcessThatHasTheEndpointsPortIsNamed) {
+  const UniqueFd mute = tcp_listen("127.0.0.1", 0);
+  const int port = local_port(mute.get());
+  BuiltInBackend own(two_nodes_at(port), "");
+  const Error error = error_of([&] { own.open(Deadline::after(50ms)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  const std::string holder =
+      fmt::format("port {} is already in use, by process {} (", port, ::getpid());
+  EXPECT_NE(std::string(error.what()).find(holder), std::string::npos) << error.what();
 }
 
 TEST(BuiltInBackend, AgentsMeetAtAnotherAddressOfLoopback) {
