@@ -2,47 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <set>
 #include <vector>
 
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
+#include "tests/support/port_range.h"
 
 namespace lockstep {
 namespace {
 
-/// Sets LOCKSTEP_PORT_RANGE during its lifetime.
-class RangeVariable {
- public:
-  explicit RangeVariable(const std::string& text) {
-    ::setenv("LOCKSTEP_PORT_RANGE", text.c_str(), 1);
-  }
-  ~RangeVariable() { ::unsetenv("LOCKSTEP_PORT_RANGE"); }
-  RangeVariable(const RangeVariable&) = delete;
-  RangeVariable& operator=(const RangeVariable&) = delete;
-};
-
-/// The first of three ports that were free a moment ago, below the range of the kernel.
-int three_free_ports() {
-  for (int first = 12000 + static_cast<int>(::getpid() % 2000) * 3; first < 32000; first += 3) {
-    try {
-      std::vector<UniqueFd> held;
-      for (int i = 0; i < 3; ++i) held.push_back(tcp_listen(kAllAddresses, first + i));
-      return first;
-    } catch (const Error&) {
-      continue;
-    }
-  }
-  ADD_FAILURE() << "no three ports in a row are free";
-  return 0;
-}
-
-std::string text_of(int first, int count) {
-  return std::to_string(first) + "-" + std::to_string(first + count - 1);
-}
+using testing::free_ports;
+using testing::range_text;
+using testing::RangeVariable;
 
 TEST(PortRange, IsTwoNumbers) {
   const PortRange range = parse_port_range("29600-29699", "--port_range");
@@ -54,8 +26,8 @@ TEST(PortRange, IsTwoNumbers) {
 }
 
 TEST(PortRange, AllThatNobodyNamesAreOfIt) {
-  const int first = three_free_ports();
-  const RangeVariable variable(text_of(first, 3));
+  const int first = free_ports(3);
+  const RangeVariable variable(range_text(first, 3));
   std::vector<UniqueFd> listeners;
   std::set<int> ports;
   for (int i = 0; i < 3; ++i) {
@@ -69,13 +41,13 @@ TEST(PortRange, AllThatNobodyNamesAreOfIt) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
     EXPECT_EQ(std::string(error.what()),
-              "all ports of LOCKSTEP_PORT_RANGE=" + text_of(first, 3) + " are in use; widen it");
+              "all ports of LOCKSTEP_PORT_RANGE=" + range_text(first, 3) + " are in use; widen it");
   }
 }
 
 TEST(PortRange, LoopbackAndNamedPortsAreNotOfIt) {
-  const int first = three_free_ports();
-  const RangeVariable variable(text_of(first, 1));
+  const int first = free_ports(3);
+  const RangeVariable variable(range_text(first, 1));
   EXPECT_NE(local_port(tcp_listen("127.0.0.1", 0).get()), first);
   EXPECT_EQ(local_port(tcp_listen(kAllAddresses, first + 1).get()), first + 1);
 }

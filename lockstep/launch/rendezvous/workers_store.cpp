@@ -1,6 +1,9 @@
 #include "lockstep/launch/rendezvous/workers_store.h"
 
+#include <fmt/format.h>
+
 #include "lockstep/base/socket.h"
+#include "lockstep/error.h"
 
 namespace lockstep::inline internal {
 
@@ -20,8 +23,15 @@ WorkersStore::WorkersStore(std::string host, std::string secret, Wire wire, bool
 }
 
 void WorkersStore::get_ready() {
-  listener_ = tcp_listen(host_, 0);
-  next_torch_.emplace(host_, 0, serves_torch_);
+  try {
+    listener_ = tcp_listen(host_, 0);
+    next_torch_.emplace(host_, 0, serves_torch_);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    // The user's range is too small. As kUnavailable it would count as a loss of the rendezvous.
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("no ports for the next start of the ranks: {}", error.what()));
+  }
 }
 
 void WorkersStore::serve() {

@@ -47,7 +47,8 @@ class TorchStorePort {
 
 class WorkersStore {
  public:
-  /// host: to listen on; serves_torch: see TorchStorePort. Errors: kIo, kUnavailable.
+  /// host: to listen on; serves_torch: see TorchStorePort. Errors: kIo, kInvalidArgument if no
+  /// ports are left of LOCKSTEP_PORT_RANGE.
   WorkersStore(std::string host, std::string secret, Wire wire, bool serves_torch);
 
   /// Called in another thread if not all workers can connect: see TcpStoreServerOptions. Must be
@@ -58,7 +59,7 @@ class WorkersStore {
   int torch_port() const { return next_torch_->port(); }
 
   /// This agent is host 0 of a new generation: serves at the ports above, and reserves others for
-  /// the next. No key or connection of an earlier generation is ever met.
+  /// the next. No key or connection of an earlier generation is ever met. Errors: as above.
   void serve();
   /// No workers of a generation with this agent as host 0 run any more.
   void stop();

@@ -1,0 +1,47 @@
+#pragma once
+// A LOCKSTEP_PORT_RANGE of ports that are free.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/socket.h"
+#include "lockstep/error.h"
+
+namespace lockstep::testing {
+
+/// Sets LOCKSTEP_PORT_RANGE during its lifetime.
+class RangeVariable {
+ public:
+  explicit RangeVariable(const std::string& text) {
+    ::setenv("LOCKSTEP_PORT_RANGE", text.c_str(), 1);
+  }
+  ~RangeVariable() { ::unsetenv("LOCKSTEP_PORT_RANGE"); }
+  RangeVariable(const RangeVariable&) = delete;
+  RangeVariable& operator=(const RangeVariable&) = delete;
+};
+
+/// The first of `count` ports that were free a moment ago, below the range of the kernel.
+inline int free_ports(int count) {
+  const int begin = 12000 + static_cast<int>(::getpid() % 2000) * count;
+  for (int first = begin; first < 32000; first += count) {
+    try {
+      std::vector<UniqueFd> held;
+      for (int i = 0; i < count; ++i) held.push_back(tcp_listen(kAllAddresses, first + i));
+      return first;
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  ADD_FAILURE() << "no " << count << " ports in a row are free";
+  return 0;
+}
+
+inline std::string range_text(int first, int count) {
+  return std::to_string(first) + "-" + std::to_string(first + count - 1);
+}
+
+}  // namespace lockstep::testing
