@@ -193,13 +193,20 @@ TransactionAnswer parse_transaction(std::string_view body) {
 }
 
 int64_t parse_lease_ttl(std::string_view body) {
-  return number(result_of(parse_object(body)), "TTL");
+  // A server that ends then may append a line with an error.
+  return number(result_of(parse_object(body.substr(0, body.find('\n')))), "TTL");
 }
 
 WatchAnswer parse_watch(std::string_view line) {
   const Json message = parse_object(line);
-  const Json& result = result_of(message);
   WatchAnswer answer;
+  if (!message.contains("result") && message.contains("error")) {
+    const auto refusal = parse_refusal(line);
+    answer.failed = true;
+    if (refusal) answer.reason = refusal->message;
+    return answer;
+  }
+  const Json& result = result_of(message);
   answer.canceled = flag(result, "canceled");
   answer.revision = revision_of(result);
   answer.compact_revision = number(result, "compact_revision");
@@ -226,7 +233,8 @@ std::optional<Refusal> parse_refusal(std::string_view body) {
 }
 
 bool worth_another_attempt(const Refusal& refusal) {
-  return refusal.code == kUnavailable || refusal.code == kDeadlineExceeded;
+  return refusal.code == kUnavailable || refusal.code == kDeadlineExceeded ||
+         refusal.code == kCancelled;
 }
 
 }  // namespace lockstep::etcd

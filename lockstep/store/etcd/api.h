@@ -69,6 +69,7 @@ struct Event {
   bool erased = false;
 };
 struct WatchAnswer {
+  bool failed = false;  ///< The connection to etcd broke off, for `reason`; no more answers come.
   bool canceled = false;
   int64_t revision = 0;          ///< Of the whole store at the answer.
   int64_t compact_revision = 0;  ///< Not 0: the requested start is older than etcd's history.
@@ -90,6 +91,7 @@ WatchAnswer parse_watch(std::string_view line);
 std::optional<Refusal> parse_refusal(std::string_view body);
 
 /// The gRPC status codes in use.
+inline constexpr int64_t kCancelled = 1;  ///< By the gateway of a server that ends.
 inline constexpr int64_t kDeadlineExceeded = 4;
 inline constexpr int64_t kNotFound = 5;
 inline constexpr int64_t kFailedPrecondition = 9;

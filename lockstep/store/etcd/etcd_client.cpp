@@ -15,8 +15,6 @@ namespace {
 constexpr auto kLeastCallTime = 1s;
 /// Limit of one attempt: a stuck member must not use up the others' time.
 constexpr auto kAttemptTime = 5s;
-/// A stream is reopened at this interval, in case its member vanished silently.
-constexpr auto kStreamTime = 60s;
 /// A silent watch must verify that etcd is alive, and waits so much longer for that.
 constexpr auto kWatchGrace = 5s;
 
@@ -36,18 +34,20 @@ struct EtcdClient::Stream {
         keys(of_keys),
         next_revision(revision),
         http(client.http_.tls(), client.url(of_member, "/v3/watch"),
-             etcd::watch_body(of_keys, revision)) {}
+             etcd::watch_body(of_keys, revision)),
+        old(Deadline::after(client.stream_time_)) {}
 
   size_t member;
   etcd::KeyRange keys;
   int64_t next_revision;  ///< Where this or the next connection continues.
   HttpStream http;
-  Deadline old = Deadline::after(kStreamTime);
+  Deadline old;
   std::string rest{};  ///< An incomplete line, or lines not requested yet.
   bool heard = false;
   bool enough = false;
-  bool behind = false;      ///< The requested revision is more than one ahead of that member.
-  std::string cancelled{};  ///< Why etcd ended it, except for a compacted start revision.
+  bool over = false;    ///< No more messages come.
+  bool behind = false;  ///< The requested revision is more than one ahead of that member.
+  std::string ended{};  ///< Why etcd ended it, except for a compacted start revision.
 
   HttpClient::Result read(Deadline limit, Deadline deadline, const OnMessage& on_message) {
     enough = false;
@@ -56,9 +56,7 @@ struct EtcdClient::Stream {
     return http.read(limit,
                      [&](std::string_view bytes) { return feed(bytes, deadline, on_message); });
   }
-  bool can_go_on() const {
-    return http.open() && heard && !behind && cancelled.empty() && !old.passed();
-  }
+  bool can_go_on() const { return http.open() && heard && !behind && !over && !old.passed(); }
 
  private:
   /// False if no more messages are wanted.
@@ -79,11 +77,12 @@ struct EtcdClient::Stream {
 
   bool take(std::string_view line, Deadline deadline, const OnMessage& on_message) {
     const auto answer = etcd::parse_watch(line);
-    heard = true;
+    over = answer.failed || answer.canceled;
+    heard = heard || !answer.failed;
     behind = answer.revision != 0 && answer.revision + 1 < next_revision;
     if (behind) return false;
-    if (answer.canceled && answer.compact_revision == 0) {
-      cancelled = answer.reason.empty() ? "the watch was cancelled" : answer.reason;
+    if (over && answer.compact_revision == 0) {
+      ended = answer.reason.empty() ? "the watch was cancelled" : answer.reason;
       return false;
     }
     for (const auto& event : answer.events)
@@ -125,6 +124,7 @@ EtcdClient::EtcdClient(const EtcdOptions& options)
     : members_(options.members),
       use_tls_(options.use_tls),
       name_(name_of(options)),
+      stream_time_(options.stream_time),
       http_(options.tls) {}
 
 EtcdClient::~EtcdClient() = default;
@@ -227,7 +227,7 @@ bool EtcdClient::watch(const etcd::KeyRange& keys, int64_t start_revision, Deadl
     // A stream that has received nothing must prove that it is alive, however late that is.
     const bool at_end = deadline.passed() && !stream->heard;
     const Deadline limit =
-        (at_end ? end : deadline).at_most(stream->heard ? kStreamTime : kAttemptTime);
+        (at_end ? end : deadline).at_most(stream->heard ? stream_time_ : kAttemptTime);
     auto result = stream->read(limit, deadline, on_message);
     start_revision = stream->next_revision;
     if (stream->enough) {
@@ -249,12 +249,12 @@ bool EtcdClient::watch(const etcd::KeyRange& keys, int64_t start_revision, Deadl
       if (!stream->can_go_on()) stream.reset();
       continue;
     }
-    const std::string cancelled = stream->cancelled;
+    const std::string ended = stream->ended;
     stream.reset();
     std::string why;
     if (auto answer = answer_of(member, std::move(result), why); answer && answer->refusal)
       throw foreign(member, answer->refusal->message);
-    if (!cancelled.empty()) why = cancelled;
+    if (!ended.empty()) why = ended;
     attempts.next(member, why.empty() ? "the stream ended" : why, timed_out, end);
   }
 }

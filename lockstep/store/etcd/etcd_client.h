@@ -58,6 +58,7 @@ class EtcdClient {
   std::vector<Endpoint> members_;
   bool use_tls_;
   std::string name_;
+  std::chrono::milliseconds stream_time_;
   HttpClient http_;
   std::atomic<size_t> current_ = 0;  ///< The member that answered last.
   Mutex mutex_;

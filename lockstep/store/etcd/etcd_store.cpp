@@ -17,11 +17,6 @@ constexpr size_t kMaxOperations = 100;
 /// and 1.5 MiB.
 constexpr size_t kMaxTransaction = 1 << 20;
 
-/// etcd sends a watch's missed events some time after its first message, which is empty.
-constexpr auto kHistoryTime = 1s;
-/// How long an open stream may take to deliver earlier writes.
-constexpr auto kStreamLag = 100ms;
-
 std::string random_id() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
@@ -288,52 +283,6 @@ StoreReply EtcdStore::keys_below_prefix(const StoreRequest& request, Deadline de
   auto found = range(etcd::keys_below(full(request.keys[0])), deadline, /*keys_only=*/true);
   for (auto& item : found.items)
     reply.items.push_back({item.key.substr(full("").size()), std::nullopt});
-  if (payload_bytes(reply) > kMaxReplyBytes) return refused_as_too_large(request.keys[0]);
-  return reply;
-}
-
-/// Whether there may be a change since `version` that a watch would not deliver by the deadline.
-bool EtcdStore::may_miss(const etcd::KeyRange& keys, int64_t version, Deadline deadline) {
-  if (!client_.is_watching(keys, version + 1)) {
-    return deadline.left() < kHistoryTime &&
-           range({full(""), ""}, deadline, /*keys_only=*/true).revision > version;
-  }
-  // An open stream delivers it at once, apart from rare exceptions.
-  if (deadline.left() > kStreamLag) return false;
-  const auto found =
-      etcd::parse_range(ask("/v3/kv/range", etcd::newest(keys).dump(), deadline)).items;
-  return !found.empty() && found[0].mod_revision > version;
-}
-
-StoreReply EtcdStore::changes_below(const StoreRequest& request, Deadline deadline) {
-  const auto keys = etcd::keys_below(full(request.keys[0]));
-  StoreReply reply;
-  reply.number = request.number;
-  std::map<std::string, std::optional<std::string>> changes;
-  const auto note = [&](etcd::Item item, bool erased) {
-    reply.number = std::max(reply.number, item.mod_revision);
-    changes[item.key.substr(full("").size())] =
-        erased ? std::nullopt : std::optional(std::move(item.value));
-  };
-  if (request.number == 0) {
-    auto now = range(keys, deadline);
-    for (auto& item : now.items) note(std::move(item), /*erased=*/false);
-    reply.number = now.revision;
-  } else if (may_miss(keys, request.number, deadline)) {
-    deadline = Deadline::after(kHistoryTime);  // existing changes must be found, however late it is
-  }
-  int64_t compacted = 0;
-  const auto on_message = [&](const etcd::WatchAnswer& answer) {
-    compacted = answer.compact_revision;
-    for (const auto& event : answer.events) note(event.item, event.erased);
-    return changes.empty() && compacted == 0;
-  };
-  if (changes.empty()) client_.watch(keys, reply.number + 1, deadline, on_message);
-  if (compacted != 0) {
-    return refused(fmt::format("version {} is too old, changes since {} are known; begin with 0",
-                               request.number, compacted));
-  }
-  for (auto& [key, value] : changes) reply.items.push_back({key, std::move(value)});
   if (payload_bytes(reply) > kMaxReplyBytes) return refused_as_too_large(request.keys[0]);
   return reply;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // A store in an etcd cluster (3.4 or later), over the JSON gateway of its v3 API.
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct EtcdOptions {
   std::string root = "lockstep/";  ///< Prefix of all keys there. Not empty.
   bool use_tls = false;
   TlsFiles tls;
+  /// A stream is reopened at this interval, in case its member vanished silently.
+  std::chrono::milliseconds stream_time{60'000};
 };
 
 /// Connects, and retries until the deadline while no member answers. etcd itself controls access:
@@ -29,7 +32,9 @@ struct EtcdOptions {
 ///  * set_with_lease() of the same value keeps the earlier time to live, and writes nothing. Keys
 ///    that are renewed together cost one renewal.
 ///  * A holder whose lease is gone has lost all: each later call throws kPeerLost.
-///  * One stream serves consecutive watches of a prefix.
+///  * One stream serves consecutive watches of a prefix. They go on after etcd has compacted its
+///    history: the client compares the keys that are there with those that it has delivered. It
+///    keeps those of the last watch only, and refuses any other watch from a compacted version.
 ///  * set_many writes 100 keys at a time. wait and check read 100 keys at a time, at one revision.
 ///  * A value may have as many bytes as etcd's --max-request-bytes allows (default 1.5 MiB).
 ///  * add and compare_set write a second key with each call. After a lost connection it shows

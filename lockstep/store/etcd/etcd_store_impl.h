@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,23 @@
 #include "lockstep/store/request_store.h"
 
 namespace lockstep::inline internal {
+
+/// The keys that the last watch has delivered to its caller. A watch may be silent while etcd
+/// compacts its history. Then a comparison with these keys shows which ones have been erased.
+class DeliveredKeys {
+ public:
+  /// A watch of `prefix` from version `since` returns `reply`. It begins with 0, or goes on.
+  void note(const std::string& prefix, int64_t since, const StoreReply& reply);
+  /// Those below `prefix` at `version`. Nothing: the last watch was another.
+  std::optional<std::set<std::string>> at(const std::string& prefix, int64_t version) const;
+
+ private:
+  bool follows(const std::string& prefix, int64_t version) const;
+
+  std::string prefix_;
+  int64_t version_ = 0;
+  std::set<std::string> keys_;
+};
 
 /// Below the root, "k/" begins the keys, "c/CLIENT/" a client's notes about its calls.
 class EtcdStore final : public RequestStore {
@@ -38,6 +56,8 @@ class EtcdStore final : public RequestStore {
   StoreReply keys_below_prefix(const StoreRequest& request, Deadline deadline);
   StoreReply changes_below(const StoreRequest& request, Deadline deadline);
   bool may_miss(const etcd::KeyRange& keys, int64_t version, Deadline deadline);
+  std::optional<std::set<std::string>> delivered_at(const std::string& prefix, int64_t version);
+  void note_delivered(const std::string& prefix, int64_t since, const StoreReply& reply);
 
   class LeaseTurn;
   StoreReply put_with_lease(const StoreRequest& request, Deadline deadline);
@@ -76,6 +96,7 @@ class EtcdStore final : public RequestStore {
   Mutex mutex_;
   std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Why this client was disconnected; empty: it
                                                   ///< was not.
+  DeliveredKeys delivered_ LOCKSTEP_GUARDED_BY(mutex_);
   int64_t note_lease_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   uint64_t last_note_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::vector<int> free_slots_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Notes not in use by a thread.

@@ -62,6 +62,7 @@ TEST(EtcdApi, WhatIsLeftOutIsNothing) {
   EXPECT_EQ(item.value, "");
   EXPECT_EQ(item.lease, 0);
   EXPECT_EQ(parse_lease_ttl(R"({"result":{"ID":"9"}})"), 0);
+  EXPECT_EQ(parse_lease_ttl("{\"result\":{\"TTL\":\"9\"}}\n{\"error\":{\"code\":14}}\n"), 9);
 }
 
 TEST(EtcdApi, ReadsWhatEtcdWrites) {
@@ -83,6 +84,18 @@ TEST(EtcdApi, ReadsWhatEtcdWrites) {
             6);
 }
 
+TEST(EtcdApi, AStreamsFailureIsTheEndOfTheStream) {
+  for (const char* line :
+       {R"({"error":{"grpc_code":14,"http_code":503,"message":"gone"}})",
+        R"({"error":{"code":14,"message":"gone","details":[]}})", R"({"error":"gone"})"}) {
+    const auto answer = parse_watch(line);
+    EXPECT_TRUE(answer.failed) << line;
+    EXPECT_EQ(answer.reason, "gone") << line;
+  }
+  EXPECT_TRUE(parse_watch(R"({"error":{}})").failed);
+  EXPECT_FALSE(parse_watch(R"({"result":{"created":true}})").failed);
+}
+
 TEST(EtcdApi, RefusalsAreRead) {
   const auto plain = parse_refusal(R"({"error":"why","message":"because","code":5})");
   ASSERT_TRUE(plain.has_value());
@@ -92,6 +105,7 @@ TEST(EtcdApi, RefusalsAreRead) {
   const auto stream = parse_refusal(R"({"error":{"grpc_code":14,"message":"gone"}})");
   ASSERT_TRUE(stream.has_value());
   EXPECT_TRUE(worth_another_attempt(*stream));
+  EXPECT_TRUE(worth_another_attempt(Refusal{1, "grpc: the client connection is closing"}));
   for (const char* none : {"", "Not Found\n", "[]", "{}", R"({"error":"x","code":"y"})", "7"})
     EXPECT_FALSE(parse_refusal(none).has_value()) << none;
 }

@@ -52,8 +52,16 @@ void EtcdServer::start() {
 }
 
 void EtcdServer::kill() {
+  end_by(SIGKILL);
+}
+
+void EtcdServer::end() {
+  end_by(SIGTERM);
+}
+
+void EtcdServer::end_by(int signal) {
   if (pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);
+  ::kill(pid_, signal);
   ::waitpid(pid_, nullptr, 0);
   pid_ = 0;
 }

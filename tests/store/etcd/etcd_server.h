@@ -20,6 +20,7 @@ class EtcdServer {
   EtcdServer& operator=(const EtcdServer&) = delete;
 
   void kill();          ///< kill -9. Its data stays.
+  void end();           ///< The same by SIGTERM, so that it ends in order.
   void forget() const;  ///< Deletes its data, while it does not run.
   void start();         ///< Again, on the same data and port. Does not wait until it serves.
   void stop() const;
@@ -38,6 +39,8 @@ class EtcdServer {
   }
 
  private:
+  void end_by(int signal);
+
   TempFolder data_;
   HeldPort port_;
   pid_t pid_ = 0;
