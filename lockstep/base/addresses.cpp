@@ -43,6 +43,7 @@ Endpoint parse_endpoint(const std::string& text, int default_port) {
     port = colon == std::string::npos ? "" : text.substr(colon + 1);
   }
   if (host.empty()) throw refuse("no host");
+  if (host.find('/') != std::string::npos) throw refuse("no host has a '/' in its name");
   if (port.empty()) return {host, default_port};
   return {host, static_cast<int>(parse_int(port, 0, 65535, "port of endpoint '" + text + "'"))};
 }

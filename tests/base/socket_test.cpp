@@ -64,7 +64,8 @@ TEST(Endpoint, ParsesItsForms) {
 }
 
 TEST(Endpoint, RefusesNonsense) {
-  for (const char* text : {"", ":12", "[]:12", "host:port", "host:70000", "host:-1", "[::1]x:12"})
+  for (const char* text : {"", ":12", "[]:12", "host:port", "host:70000", "host:-1", "[::1]x:12",
+                           "https://host:12", "/folder"})
     EXPECT_THROW(parse_endpoint(text, 99), Error) << text;
 }
 

@@ -132,6 +132,23 @@ TEST(ElasticEtcd, ARestartOfEtcdIsNotNoticed) {
   EXPECT_SAYS(a, "world 2");
 }
 
+TEST(ElasticEtcd, AnAgentThatFindsNoneShowsWhereAndWhy) {
+  const HeldPort nobody;
+  const std::string endpoint = fmt::format("127.0.0.1:{}", nobody.number());
+  const auto a = ElasticJob("2:2", {}, "etcd", "http://" + endpoint).agent("a");
+  EXPECT_SAYS(a, fmt::format("this host waits for etcd {}: store etcd://{} does not answer ({}: ",
+                             endpoint, endpoint, endpoint));
+  EXPECT_EQ(a->wait(1s), -1) << text_of(*a);
+  EXPECT_EQ(times_in(a->err(), "this host waits"), 1) << text_of(*a);
+}
+
+TEST(ElasticEtcd, AnAgentEndsAtOnceIfItsFilesAreWrong) {
+  const ElasticJob job("2:2", {}, "etcd", "https://" + etcd(), "ca_cert=/no/authorities.pem");
+  const auto a = job.agent("a");
+  EXPECT_EQ(a->wait(), 1) << text_of(*a);
+  EXPECT_TRUE(has(a->err(), "/no/authorities.pem")) << text_of(*a);
+}
+
 TEST(ElasticFolder, NodesComeLeaveAndLead) {
   const TempFolder folder;
   live_through(ElasticJob("1:2", {}, "file", folder.path() / "meet"));

@@ -110,13 +110,32 @@ TEST(RunOptions, NodesThatComeAndGo) {
   EXPECT_TRUE(given.node_rank_given);
 }
 
-TEST(RunOptions, EndpointsOfEtcdAndFilesAreLeftAsTheyAre) {
+TEST(RunOptions, EndpointsOfEtcd) {
   for (const char* name : {"etcd", "etcd-v2"}) {
-    const auto etcd = parse({"--nnodes", "1:2", "--rdzv_backend", name, "--rdzv_endpoint",
-                             "https://h:2379,g:2379", "p"});
-    EXPECT_EQ(etcd.rdzv_backend, name);
-    EXPECT_EQ(etcd.rdzv_endpoint, "https://h:2379,g:2379");
+    const auto of = [&](const std::string& endpoint, const std::string& conf) {
+      return Words{
+          "--nnodes", "1:2", "--rdzv_backend", name, "--rdzv_endpoint", endpoint, "--rdzv_conf",
+          conf,       "p"};
+    };
+    for (const char* endpoint :
+         {"h:2379,g", "http://h:2379/,http://g", "https://h:2379,g", "https://h:2379/,https://g"}) {
+      const auto etcd = parse(of(endpoint, "timeout=9"));
+      EXPECT_EQ(etcd.rdzv_backend, name);
+      EXPECT_EQ(etcd.rdzv_endpoint, "h:2379,g");
+      EXPECT_EQ(etcd.https, std::string(endpoint).starts_with("https")) << endpoint;
+      if (!std::string(endpoint).starts_with("http:")) {
+        EXPECT_TRUE(parse(of(endpoint, "protocol=https")).https) << endpoint;
+      }
+    }
+    EXPECT_NE(failure(of("etcd://h:2379", "timeout=9")).find("'etcd' is neither http nor https"),
+              std::string::npos);
+    for (const Words& words :
+         {of("http://h,https://g", "timeout=9"), of("http://h", "protocol=https")})
+      EXPECT_NE(failure(words).find("give one"), std::string::npos);
   }
+}
+
+TEST(RunOptions, EndpointsOfFilesAreLeftAsTheyAre) {
   const auto file =
       parse({"--nnodes=2", "--rdzv_backend=file", "--rdzv_endpoint=/shared/job", "p"});
   EXPECT_EQ(file.rdzv_backend, "file");
@@ -362,6 +381,7 @@ TEST(RunOptions, RefusalsNameTheOption) {
       {{"--nnodes=2", "--rdzv_backend=etcd", "p"}, "needs --rdzv_endpoint HOST[:PORT]"},
       {{"--nnodes=2", "--rdzv_backend=file", "p"}, "needs --rdzv_endpoint FOLDER"},
       {{"--rdzv_endpoint", "h:1", "--master_addr", "g", "p"}, "give one"},
+      {{"--nnodes=1:2", "--rdzv_endpoint", "https://h:1", "p"}, "endpoint 'https://h:1'"},
       {{"-m", "--no_python", "p"}, "--module and --no_python exclude"},
       {{"--start_method", "thread", "p"}, "none of spawn, fork, forkserver"},
       {{"--signals_to_handle", "SIGKILL", "p"}, "'SIGKILL' is none of SIGTERM"},

@@ -4,9 +4,11 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/base/counted.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/base/text.h"
 #include "lockstep/launch/job/run_option_table.h"
 #include "lockstep/world/detect/decision.h"
 #include "lockstep/world/torch_store.h"
@@ -167,6 +169,36 @@ void use_built_in_endpoint(RunOptionsDraft* draft) {
   if (options.master_port == 0) options.master_port = kElasticPort;
 }
 
+/// "https://a:2379,b:2379" as protocol=https and "a:2379,b:2379".
+void take_protocol(RunOptions* options) {
+  std::vector<std::string> members;
+  bool https = options->https;
+  bool http = false;
+  for (std::string member : split(options->rdzv_endpoint, ',')) {
+    const size_t colon = member.find("://");
+    if (colon != std::string::npos) {
+      const std::string protocol = member.substr(0, colon);
+      if (protocol != "http" && protocol != "https") {
+        refuse_options(fmt::format("--rdzv_endpoint {}: '{}' is neither http nor https",
+                                   options->rdzv_endpoint, protocol));
+      }
+      https = https || protocol == "https";
+      http = http || protocol == "http";
+      member.erase(0, colon + 3);
+      if (member.ends_with('/')) member.pop_back();
+    }
+    members.push_back(std::move(member));
+  }
+  if (http && https) {
+    refuse_options(fmt::format(
+        "--rdzv_endpoint {}: http:// does not go with https:// or --rdzv_conf protocol=https; give "
+        "one",
+        options->rdzv_endpoint));
+  }
+  options->rdzv_endpoint = fmt::format("{}", fmt::join(members, ","));
+  options->https = https;
+}
+
 void decide_endpoint(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   if (options.rdzv_backend == "static") return use_static_endpoint(draft);
@@ -176,6 +208,7 @@ void decide_endpoint(RunOptionsDraft* draft) {
         "--rdzv_backend {} needs --rdzv_endpoint {}", options.rdzv_backend,
         options.rdzv_backend == "file" ? "FOLDER, one that all hosts share" : "HOST[:PORT]"));
   }
+  if (options.rdzv_backend != "file") take_protocol(&options);
 }
 
 void check_streams(const RunOptions& options) {

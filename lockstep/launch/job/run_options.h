@@ -66,7 +66,8 @@ struct RunOptions : RendezvousConf {
   bool node_rank_given = false;
 
   std::string rdzv_backend = "static";  ///< static, c10d (built in), etcd, etcd-v2, file.
-  /// As given; empty if there is no other host to meet. etcd: HOST[:PORT]; file: the folder.
+  /// As given; empty if there is no other host to meet. etcd: HOST[:PORT],..., whose "https://" is
+  /// in `https`; file: the folder.
   std::string rdzv_endpoint;
   /// static: host of the store, which host 0's agent serves; c10d: host of the endpoint.
   std::string master_addr = "127.0.0.1";

@@ -21,8 +21,6 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// After this time the user is told what this agent waits for.
-constexpr std::chrono::seconds kReportSearchAfter{5};
 /// A live server answers within this time, or within its allowed silence.
 constexpr std::chrono::milliseconds kAnswerLimit{2000};
 /// The former server's host has been silent for a second and more. If it is up, its kernel accepts

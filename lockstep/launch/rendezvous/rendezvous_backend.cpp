@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "lockstep/base/log.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/built_in_backend.h"
 #include "lockstep/launch/rendezvous/keys.h"
@@ -77,6 +78,9 @@ class StoreBackend final : public RendezvousBackend {
   void close(Deadline) override {}
 
  private:
+  std::shared_ptr<Store> open_once(Deadline deadline) const;
+  void report(const Error& failure) const;
+
   const RunOptions options_;
   const std::string secret_;
   std::string url_;
@@ -112,6 +116,20 @@ std::string StoreBackend::listen_host() const {
 
 std::shared_ptr<Store> StoreBackend::open(Deadline deadline) {
   try {
+    return open_once(deadline.at_most(kReportSearchAfter));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
+    report(error);
+  }
+  return open_once(deadline);
+}
+
+void StoreBackend::report(const Error& failure) const {
+  log_info(fmt::format("this host waits for {}: {}", name_, failure.what()));
+}
+
+std::shared_ptr<Store> StoreBackend::open_once(Deadline deadline) const {
+  try {
     auto store = open_store(url_, secret_, deadline);
     return with_prefix(std::move(store), options_.run_id.empty() ? kNoName : options_.run_id);
   } catch (const Error& error) {
@@ -131,11 +149,17 @@ std::shared_ptr<Store> StoreBackend::rejoin(const std::atomic<bool>& stop, Deadl
 
 std::shared_ptr<Store> StoreBackend::reopen(const Candidates&, const std::atomic<bool>& stop,
                                             Deadline deadline) {
+  const auto report_at = Deadline::after(kReportSearchAfter);
+  bool reported = false;
   while (!stop) {
     try {
-      return open(deadline.at_most(std::chrono::seconds(2)));
+      return open_once(deadline.at_most(std::chrono::seconds(2)));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInvalidArgument || deadline.passed()) throw;
+      if (!reported && report_at.passed()) {
+        report(error);
+        reported = true;
+      }
       std::this_thread::sleep_for(kPause);  // a missing folder fails at once
     }
   }

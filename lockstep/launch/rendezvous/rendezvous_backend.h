@@ -16,6 +16,9 @@
 
 namespace lockstep::inline internal {
 
+/// After this time the user is told what this agent waits for.
+inline constexpr std::chrono::seconds kReportSearchAfter{5};
+
 class RendezvousBackend {
  public:
   virtual ~RendezvousBackend() = default;

@@ -139,6 +139,20 @@ Error EtcdClient::foreign(size_t member, const std::string& what) const {
                       to_string(members_[member]), what)};
 }
 
+/// The reason of a first failure, with the settings that may be wrong.
+std::string EtcdClient::explained(const HttpClient::Result& result) const {
+  const TlsFiles& files = http_.tls();
+  if (result.outcome == HttpClient::Outcome::kUntrusted) {
+    return fmt::format("{}, with {}{}{}", result.why,
+                       files.ca.empty() ? "the system's authorities" : "ca_cert " + files.ca,
+                       files.certificate.empty() ? "" : ", ssl_cert " + files.certificate,
+                       files.key.empty() ? "" : ", ssl_cert_key " + files.key);
+  }
+  if (result.outcome == HttpClient::Outcome::kBroken && !use_tls_)
+    return result.why + "; a server of https needs protocol=https";
+  return result.why;
+}
+
 std::optional<EtcdClient::Answer> EtcdClient::answer_of(size_t member, HttpClient::Result result,
                                                         std::string& why) const {
   using Outcome = HttpClient::Outcome;
@@ -166,14 +180,24 @@ EtcdClient::Answer EtcdClient::call(const char* path, const std::string& body, D
   const Deadline least = Deadline::after(kLeastCallTime);
   const Deadline end = deadline.when() < least.when() ? least : deadline;
   Attempts attempts(*this);
+  size_t untrusted = 0;  // members in a row
   for (bool in_doubt = false;; in_doubt = true) {
     const size_t member = attempts.member();
     std::string why;
     auto result = http_.post(url(member, path), body, end.at_most(kAttemptTime));
-    const bool timed_out = result.outcome == HttpClient::Outcome::kTimedOut;
+    const auto outcome = result.outcome;
+    const bool timed_out = outcome == HttpClient::Outcome::kTimedOut;
+    if (!answered_) result.why = explained(result);
     if (auto answer = answer_of(member, std::move(result), why)) {
+      answered_ = true;
       answer->in_doubt = in_doubt;
       return std::move(*answer);
+    }
+    untrusted = outcome == HttpClient::Outcome::kUntrusted ? untrusted + 1 : 0;
+    // After a first answer it is worth another attempt: files may be about to be replaced.
+    if (!answered_ && untrusted == members_.size()) {
+      throw Error(ErrorCode::kUnavailable, fmt::format("store {} cannot be reached ({}: {})", name_,
+                                                       to_string(members_[member]), why));
     }
     attempts.next(member, why, timed_out, end);
   }

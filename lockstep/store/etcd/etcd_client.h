@@ -29,7 +29,8 @@ class EtcdClient {
     bool in_doubt = false;                 ///< An earlier attempt may have succeeded as well.
   };
   /// One call; makes at least one attempt, however late it is. Errors: kTimeout (names the members
-  /// and their failures), kMismatch (not etcd).
+  /// and their failures), kMismatch (not etcd), kUnavailable (until the first answer: the TLS files
+  /// are unusable, or they trust no member).
   Answer call(const char* path, const std::string& body, Deadline deadline);
 
   /// Passes each message of a stream to `on_message`, until that returns false. False: the deadline
@@ -52,6 +53,7 @@ class EtcdClient {
   void check_has_been_at(int64_t revision, Deadline deadline);
   std::string url(size_t member, const char* path) const;
   Error foreign(size_t member, const std::string& what) const;
+  std::string explained(const HttpClient::Result& result) const;
   /// Nothing: this attempt has failed; `why` has the reason.
   std::optional<Answer> answer_of(size_t member, HttpClient::Result result, std::string& why) const;
 
@@ -60,7 +62,8 @@ class EtcdClient {
   std::string name_;
   std::chrono::milliseconds stream_time_;
   HttpClient http_;
-  std::atomic<size_t> current_ = 0;  ///< The member that answered last.
+  std::atomic<bool> answered_ = false;  ///< A member has, so the address and TLS files were right.
+  std::atomic<size_t> current_ = 0;     ///< The member that answered last.
   Mutex mutex_;
   std::unique_ptr<Stream> kept_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Open, and not in use now.
 };

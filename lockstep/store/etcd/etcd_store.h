@@ -39,7 +39,8 @@ struct EtcdOptions {
 ///  * A value may have as many bytes as etcd's --max-request-bytes allows (default 1.5 MiB).
 ///  * add and compare_set write a second key with each call. After a lost connection it shows
 ///    whether they were carried out. It ends with the client.
-/// Errors: kUnavailable (libcurl.so.4 is missing), kTimeout, kMismatch (not etcd's v3 API).
+/// Errors: kUnavailable (libcurl.so.4 is missing; a TLS file is unusable, or no member's
+/// certificate is trusted), kTimeout, kMismatch (not etcd's v3 API).
 std::shared_ptr<Store> connect_etcd_store(const EtcdOptions& options, Deadline deadline);
 
 }  // namespace lockstep::inline internal

@@ -132,6 +132,13 @@ CURL* make_handle(const TlsFiles& tls) {
   return handle;
 }
 
+/// A failure in one line. `written`: by libcurl, with names of hosts and files; or empty.
+std::string reason_of(CURLcode code, const char* written) {
+  std::string line = *written != '\0' ? written : libcurl().strerror(code);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
 HttpClient::Outcome outcome_of(CURLcode code) {
   using Outcome = HttpClient::Outcome;
   switch (code) {
@@ -140,10 +147,11 @@ HttpClient::Outcome outcome_of(CURLcode code) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
+      return Outcome::kUnreachable;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
-      return Outcome::kUnreachable;
+      return Outcome::kUntrusted;
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
       return Outcome::kForeign;
@@ -188,16 +196,19 @@ HttpClient::Result HttpClient::post(const std::string& url, const std::string& b
   }
   if (handle == nullptr) handle = make_handle(tls_);
   Transfer transfer{handle, on_bytes, {}, false, false, nullptr};
+  char reason[CURL_ERROR_SIZE] = "";
+  curl.setopt(handle, CURLOPT_ERRORBUFFER, reason);
   curl.setopt(handle, CURLOPT_URL, url.c_str());
   curl.setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
   curl.setopt(handle, CURLOPT_POSTFIELDS, body.data());
   curl.setopt(handle, CURLOPT_TIMEOUT_MS, std::max<long>(1, deadline.left_poll_ms()));
   curl.setopt(handle, CURLOPT_WRITEDATA, &transfer);
   const CURLcode code = curl.perform(handle);
+  curl.setopt(handle, CURLOPT_ERRORBUFFER, nullptr);
 
   Result result;
   result.outcome = outcome_of(transfer, code);
-  if (code != CURLE_OK) result.why = curl.strerror(code);
+  if (code != CURLE_OK) result.why = reason_of(code, reason);
   long status = 0;
   curl.getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
   result.status = static_cast<int>(status);
@@ -227,6 +238,7 @@ struct HttpStream::Impl {
     curl.setopt(easy, CURLOPT_POSTFIELDS, sent.data());
     curl.setopt(easy, CURLOPT_WRITEFUNCTION, &Impl::take);
     curl.setopt(easy, CURLOPT_WRITEDATA, this);
+    curl.setopt(easy, CURLOPT_ERRORBUFFER, reason);
     curl.multi_add(multi, easy);
   }
   ~Impl() {
@@ -264,6 +276,7 @@ struct HttpStream::Impl {
   std::string sent;
   CURL* easy;
   CURLM* multi;
+  char reason[CURL_ERROR_SIZE] = "";
   std::string come;  ///< Received, but not passed on yet.
   std::optional<CURLcode> ended;
 };
@@ -302,7 +315,7 @@ HttpClient::Result HttpStream::read(Deadline deadline, const HttpClient::OnBytes
   }
   const CURLcode code = *impl_->ended;
   result.outcome = code == CURLE_WRITE_ERROR ? HttpClient::Outcome::kTooLarge : outcome_of(code);
-  if (code != CURLE_OK) result.why = libcurl().strerror(code);
+  if (code != CURLE_OK) result.why = reason_of(code, impl_->reason);
   result.body = std::exchange(impl_->come, {});
   return result;
 }

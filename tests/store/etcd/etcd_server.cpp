@@ -17,13 +17,13 @@
 
 namespace lockstep::testing {
 
-EtcdServer::EtcdServer() {
+EtcdServer::EtcdServer(Wire wire) : wire_(wire) {
   start();
   connect_etcd_store(new_root(), soon());
 }
 
 void EtcdServer::start() {
-  const std::string url = to_string(endpoint());
+  const std::string url = (wire_ == Wire::kTls ? "https://" : "http://") + to_string(endpoint());
   // Values of any size that a store allows; the data need not survive this machine.
   std::vector<std::string> arguments = {"etcd",
                                         "--data-dir=" + (data_ / "data").string(),
@@ -31,9 +31,10 @@ void EtcdServer::start() {
                                         "--max-request-bytes=40000000",
                                         "--log-level=error",
                                         "--logger=zap",
-                                        "--listen-client-urls=http://" + url,
-                                        "--advertise-client-urls=http://" + url,
+                                        "--listen-client-urls=" + url,
+                                        "--advertise-client-urls=" + url,
                                         "--listen-peer-urls=http://127.0.0.1:0"};
+  if (wire_ == Wire::kTls) arguments.emplace_back("--auto-tls");
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
   for (auto& argument : arguments) argv.push_back(argument.data());
@@ -83,6 +84,10 @@ EtcdOptions EtcdServer::new_root() {
   EtcdOptions options;
   options.members = {endpoint()};
   options.root = fmt::format("test {}/", ++num_roots_);
+  if (wire_ == Wire::kTls) {
+    options.use_tls = true;
+    options.tls.ca = certificate();
+  }
   return options;
 }
 

@@ -13,8 +13,10 @@ namespace lockstep::testing {
 
 class EtcdServer {
  public:
+  enum class Wire { kPlain, kTls };
+
   /// Returns once it serves.
-  EtcdServer();
+  explicit EtcdServer(Wire wire = Wire::kPlain);
   ~EtcdServer() { kill(); }
   EtcdServer(const EtcdServer&) = delete;
   EtcdServer& operator=(const EtcdServer&) = delete;
@@ -27,8 +29,11 @@ class EtcdServer {
   void go_on() const;
 
   Endpoint endpoint() const { return {"127.0.0.1", port_.number()}; }
+  /// Of kTls: the certificate that it has made for itself.
+  std::string certificate() const { return data_ / "data/fixtures/client/cert.pem"; }
   /// A root that no other call has returned.
   EtcdOptions new_root();
+  // Of kPlain.
   /// Compacts: drops all revisions before `revision`.
   void compact(uint64_t revision) const;
   /// The first of its counters whose line begins with `name`.
@@ -41,6 +46,7 @@ class EtcdServer {
  private:
   void end_by(int signal);
 
+  const Wire wire_;
   TempFolder data_;
   HeldPort port_;
   pid_t pid_ = 0;
