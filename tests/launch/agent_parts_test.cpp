@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "lockstep/error.h"
+#include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/launch/agent/worker_output.h"
 #include "lockstep/launch/job/failure.h"
 #include "lockstep/launch/process/line_splitter.h"
@@ -22,6 +23,18 @@ namespace {
 
 using namespace std::chrono_literals;
 using Lines = std::vector<std::string>;
+
+TEST(WorkerCommand, OneJobsCommandsDifferByArgumentsAndNotByTheProgramsFolder) {
+  const auto text = [](const Lines& command) {
+    RunOptions options;
+    options.command = command;
+    return program_and_arguments(options);
+  };
+  EXPECT_EQ(text({"/home/a/train.py", "-c", "x"}), text({"/home/b/train.py", "-c", "x"}));
+  EXPECT_NE(text({"train.py", "-c", "x"}), text({"train.py", "-c", "y"}));
+  EXPECT_NE(text({"train.py", "-c", "x"}), text({"train.py", "-c x"}));
+  EXPECT_NE(text({"train.py"}), text({"train.py", ""}));
+}
 
 TEST(LineSplitter, PiecesOfAnySizeGiveWholeLines) {
   const std::string text = "one\n\ntwo three\nlast";

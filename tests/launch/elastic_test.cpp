@@ -32,13 +32,61 @@ TEST(Elastic, ASpareThatWasNotNeededEndsWell) {
   const auto a = job.agent("a", work);
   const auto b = job.agent("b", work);
   EXPECT_SAYS(a, "at work");
-  const auto spare = job.agent("c");
+  const auto spare = job.agent("c", work);
   EXPECT_SAYS(spare, "waits to take the place of another");
   std::ofstream(go).put('\n');
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_EQ(b->wait(), 0) << b->err();
   EXPECT_EQ(spare->wait(), 0) << spare->err();
   EXPECT_SAYS(spare, "has ended well, without this host");
+}
+
+TEST(Elastic, ACommandThatIsStartedTwiceOnAHostDoesNotEndWellWithoutARun) {
+  const TempFolder folder;
+  const std::string go = folder.path() / "go";
+  const Words work = {"/bin/sh", "-c",
+                      "echo at work; until [ -e " + go + " ]; do sleep 0.05; done"};
+  const ElasticJob job("2:2");
+  const auto a = job.agent("a", work);
+  const auto b = job.agent("b", work);
+  EXPECT_SAYS(a, "at work");
+  const auto again = job.agent("a", work);
+  EXPECT_SAYS(again, "waits to take the place of another");
+  std::ofstream(go).put('\n');
+  EXPECT_EQ(a->wait(), 0) << a->err();
+  EXPECT_EQ(b->wait(), 0) << b->err();
+  EXPECT_EQ(again->wait(), 2) << again->err();
+  EXPECT_TRUE(has(again->err(), "has ended well without this agent, as another agent of this host"))
+      << again->err();
+}
+
+/// kSleeper with an argument.
+Words sleeper_with(const std::string& argument) {
+  Words words = kSleeper;
+  words.push_back(argument);
+  return words;
+}
+
+TEST(Elastic, ASecondJobOfOneProgramLeavesTheFirstInPeace) {
+  const ElasticJob job("1:2");
+  const auto a = job.first("a", sleeper_with("A.yaml"));
+  EXPECT_SAYS(a, "world 1");
+  const auto other = job.agent("a", sleeper_with("B.yaml"));
+  EXPECT_EQ(other->wait(), 2) << other->err();
+  EXPECT_TRUE(has(other->err(), "give each job an --rdzv_id")) << other->err();
+  EXPECT_EQ(times_in(a->out(), "world "), 1) << text_of(*a);
+  const auto changed = job.agent("b", sleeper_with("B.yaml"));
+  EXPECT_SAYS(changed, "world 2");
+  EXPECT_SAYS(changed, "started with other arguments than the job's leader");
+}
+
+TEST(Elastic, AgentsOfOneNameAndHostMayHaveArgumentsOfTheirOwn) {
+  const ElasticJob job("2:2", {"--rdzv_id", "monday"});
+  const auto a = job.agent("a", sleeper_with("--gpu=0"));
+  const auto b = job.agent("a", sleeper_with("--gpu=1"));
+  EXPECT_SAYS(a, "world 2");
+  EXPECT_SAYS(b, "world 2");
+  EXPECT_FALSE(has(text_of(*a) + text_of(*b), "other arguments"));
 }
 
 TEST(Elastic, NodesComeAndLeave) {

@@ -82,4 +82,13 @@ std::string program_name(const RunOptions& options) {
   return options.program_kind == ProgramKind::kModule ? name : name.substr(name.rfind('/') + 1);
 }
 
+std::string program_and_arguments(const RunOptions& options) {
+  std::string text = program_name(options);
+  for (size_t i = 1; i < options.command.size(); ++i) {
+    text += '\0';  // which no argument contains
+    text += options.command[i];
+  }
+  return text;
+}
+
 }  // namespace lockstep::inline internal

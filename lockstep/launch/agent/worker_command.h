@@ -23,4 +23,9 @@ std::vector<std::string> with_local_rank(std::vector<std::string> command, int l
 /// its folder, or the module's. Expects `options` as they were given.
 std::string program_name(const RunOptions& options);
 
+/// The command as one text, by which agents check that they are of one job: program_name(), then
+/// the arguments as given. The program's folder is left out, since it may differ between hosts.
+/// Expects `options` as they were given.
+std::string program_and_arguments(const RunOptions& options);
+
 }  // namespace lockstep::inline internal

@@ -100,6 +100,7 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
     return report_problem(127, "cannot read script " + script + ": " + std::strerror(errno));
   }
   options.program = program_name(options);
+  options.program_and_arguments = program_and_arguments(options);
   options.command = worker_command(options, environment);
   const Program program = find_program(options.command[0], program_search_path());
   if (program.exit_code != 0) return report_problem(program.exit_code, program.problem);

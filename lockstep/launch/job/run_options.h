@@ -115,8 +115,9 @@ struct RunOptions : RendezvousConf {
   ProgramKind program_kind = ProgramKind::kProgram;
   bool pass_local_rank = false;  ///< The program's first argument is --local-rank=N.
   bool help = false;
-  std::vector<std::string> command;  ///< Program and its arguments, as given.
-  std::string program;               ///< program_name() of `command`.
+  std::vector<std::string> command;   ///< Program and its arguments, as given.
+  std::string program;                ///< program_name() of `command`.
+  std::string program_and_arguments;  ///< program_and_arguments() of `command`.
 
   static std::set<int> default_ending_signals();  ///< TERM, INT, HUP, QUIT.
 };

@@ -42,10 +42,16 @@ Failure ended_by_user(const Agent& agent) {
   return failure;
 }
 
+/// A spare that was not needed ends well. Other agents that have run nothing learn why.
+void end_well(MembershipState* state, MemberActions* actions) {
+  for (RefuseAgent& refusal : refusals_at_end(*state)) actions->push_back(std::move(refusal));
+  end_job(state, std::nullopt, actions);
+}
+
 /// Running: checks whether all are done, or another agent waits that could take part.
 void look_at_running(MembershipState* state, JobTime now, MemberActions* actions) {
   const auto& counts = state->counts;
-  if (counts.members == counts.done) return end_job(state, std::nullopt, actions);
+  if (counts.members == counts.done) return end_well(state, actions);
   // A job that is partly done is nearly over.
   const bool room = counts.members < state->rules.max_nodes && counts.done == 0;
   if (!room || counts.spares == 0) {
@@ -154,6 +160,7 @@ void on(MembershipState* state, const AgentHere& event, JobTime now, MemberActio
     if (refused(state, event, actions)) return;
     place = state->agents.try_emplace(event.id).first;
     place->second.arrival = ++state->arrivals;
+    state->by_host.emplace(event.request.host_id, event.id);
   } else {
     count_agent(state, place->second, -1);
   }
@@ -211,6 +218,7 @@ void on(MembershipState* state, const AgentLost& event, JobTime now, MemberActio
   state->agents.erase(place);
   count_agent(state, agent, -1);
   if (state->rules.fixed_ranks) state->by_wish.erase(agent.request.node_rank.value_or(0));
+  state->by_host.erase({agent.request.host_id, event.id});
   if (state->lost_hosts.size() < kMaxLostHosts) state->lost_hosts.push_back(agent.request.host);
   if (agent.member && agent.request.leaving == 0) on_lost_member(state, agent, actions);
   if (agent.request.leaving == 0) hurry_if_too_few(state, actions);
@@ -278,6 +286,9 @@ JobRecord record_of(const MembershipState& state) {
   record.failure = state.failure;
   record.why = state.why;
   record.at_once = state.at_once;
+  record.role = state.rules.own.role;
+  record.command = state.rules.own.command;
+  record.named = state.rules.own.named;
   record.num_agents = static_cast<int64_t>(state.agents.size());
   return record;
 }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -48,8 +49,7 @@ struct MembershipRules {
   std::string term;
   std::string mark;      ///< secret_mark() of this job.
   std::string endpoint;  ///< Where agents meet, for messages.
-  std::string role;      ///< The leader's own role, and the program of that role's ranks.
-  std::string program;
+  JoinRequest own;       ///< The leader's, with which others are compared.
 
   /// Whether a job that lost a host waits for another one.
   bool elastic() const { return min_nodes < max_nodes || max_restarts > 0; }
@@ -96,6 +96,7 @@ struct MembershipState {
   Counts counts;
   uint64_t arrivals = 0;
   std::map<int, std::string> by_wish;  ///< fixed_ranks: present agents, by --node_rank.
+  std::set<std::pair<std::string, std::string>> by_host;  ///< Present agents, after their host_id.
 
   JobTime forming_since;
   JobTime report_at;

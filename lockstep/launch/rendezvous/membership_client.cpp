@@ -9,6 +9,7 @@
 #include "lockstep/base/generation_token.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
+#include "lockstep/launch/rendezvous/admission.h"
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/messages.h"
 
@@ -113,9 +114,7 @@ MembershipRules MembershipClient::rules() const {
   rules.term = make_token_part();
   rules.mark = secret_mark(secret_, options_.wire);
   rules.endpoint = backend_->name();
-  const auto own = join_request_from_json(to_json(status_->join_request()));  // cut as others' are
-  rules.role = own.role;
-  rules.program = own.program;
+  rules.own = join_request_from_json(to_json(status_->join_request()));  // cut as others' are
   return rules;
 }
 
@@ -300,7 +299,13 @@ std::optional<Failure> MembershipClient::failure_of(int64_t generation) {
   return text ? std::optional(failure_from_json(*text)) : std::nullopt;
 }
 
+void MembershipClient::warn_of_another_command() const {
+  const auto text = difference_text(*status_view_->record(), status_->join_request());
+  if (text) log_warn(*text);
+}
+
 void MembershipClient::begin(const NodeAssignment& assignment) {
+  if (!assignment_) warn_of_another_command();
   assignment_ = assignment;
   others_.forget(assignment.successors);
   shown_.clear();

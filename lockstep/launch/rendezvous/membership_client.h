@@ -59,6 +59,7 @@ class MembershipClient {
   void stop_work(const std::optional<Failure>& failure, const std::string& why,
                  std::optional<AgentStatus::Time> kill_by = std::nullopt);
   void begin(const NodeAssignment& assignment);
+  void warn_of_another_command() const;
   void look_elsewhere();
 
   void reopen(const std::optional<Endpoint>& moved, const std::string& why);

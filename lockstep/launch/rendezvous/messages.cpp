@@ -12,6 +12,9 @@
 namespace lockstep::inline internal {
 namespace {
 
+/// Hexadecimal digits of a mark.
+constexpr size_t kMaxMark = 2 * sizeof(Digest);
+
 constexpr auto kJoinRequestMembers = [](auto& m, auto& request) {
   m.text("host", request.host, kMaxName);
   m.text("address", request.address, kMaxName);
@@ -21,7 +24,11 @@ constexpr auto kJoinRequestMembers = [](auto& m, auto& request) {
   m.number("local_size", request.local_size, 1, kMaxLocalRanks);
   m.text("role", request.role, kMaxName);
   m.text("program", request.program, kMaxName);
-  m.text("mark", request.mark, 2 * sizeof(Digest));
+  m.text("mark", request.mark, kMaxMark);
+  if (m.has("command")) m.text("command", request.command, kMaxMark);
+  if (m.has("folder")) m.text("folder", request.folder, kMaxMark);
+  if (m.has("host_id")) m.text("host_id", request.host_id, kMaxName);
+  m.maybe("named", request.named, 0, 1);
   m.number("max_nodes", request.max_nodes, 1, kMaxNodes);
   m.number("min_nodes", request.min_nodes, 1, request.max_nodes);
   m.number("generation", request.generation, 0, kMaxGeneration);
@@ -74,6 +81,9 @@ constexpr auto kRecordMembers = [](auto& m, auto& record) {
   m.number("restart_count", record.restart_count, 0, kMaxRestarts);
   m.number("num_agents", record.num_agents, 0, kMaxGeneration);
   m.maybe("at_once", record.at_once, 0, 1);
+  if (m.has("role")) m.text("role", record.role, kMaxName);
+  if (m.has("command")) m.text("command", record.command, kMaxMark);
+  m.maybe("named", record.named, 0, 1);
   m.text("by", record.by, kMaxName);
   m.text("why", record.why, kMaxAwaited);
   m.text("awaited", record.awaited, kMaxAwaited);
@@ -84,6 +94,10 @@ constexpr auto kRecordMembers = [](auto& m, auto& record) {
 std::string secret_mark(std::string_view secret, Wire wire) {
   const auto* text =
       wire == Wire::kTls ? "an agent's join request, by TLS" : "an agent's join request";
+  return text_mark(secret, text);
+}
+
+std::string text_mark(std::string_view secret, std::string_view text) {
   return fmt::format("{:02x}", fmt::join(hmac_sha256(secret, text), ""));
 }
 

@@ -42,6 +42,10 @@ struct JoinRequest {
   std::string role;              ///< ROLE_NAME of its ranks.
   std::string program;           ///< Its ranks' (program_name()); equal on all hosts of a role.
   std::string mark;              ///< secret_mark(); equal on all hosts.
+  std::string command;           ///< text_mark() of program_and_arguments().
+  std::string folder;            ///< text_mark() of the working folder.
+  std::string host_id;           ///< this_host_id(); empty: unknown.
+  bool named = false;            ///< The user gave an --rdzv_id.
   std::optional<int> node_rank;  ///< Requested by the user.
   int min_nodes = 1;             ///< From its command line; equal on all hosts.
   int max_nodes = 1;
@@ -67,6 +71,9 @@ struct JoinRequest {
 /// Identifies agents with the same secret and wire in a store that admits anybody, such as etcd. It
 /// does not reveal the secret.
 std::string secret_mark(std::string_view secret, Wire wire = Wire::kPlain);
+
+/// Identifies a text among agents with the same secret. It reveals neither the text nor the secret.
+std::string text_mark(std::string_view secret, std::string_view text);
 
 /// Longest text of a join request; a longer one is refused without parsing.
 inline constexpr size_t kMaxJoinRequestBytes = 4096;
@@ -117,6 +124,10 @@ struct JobRecord {
   /// kLeaving, kForming: too few agents are left to go on. Others may go on elsewhere, so workers
   /// are killed at once.
   bool at_once = false;
+  /// The leader's own, as in its join request. An agent with another command warns.
+  std::string role;
+  std::string command;
+  bool named = false;
   std::string by;          ///< The leader's term; a record of another one is out of date.
   int64_t num_agents = 0;  ///< Present agents; it determines each one's heartbeat interval.
 };

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "lockstep/base/auth.h"
@@ -17,6 +19,7 @@
 #include "lockstep/launch/rendezvous/membership_client.h"
 #include "lockstep/launch/rendezvous/workers_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/identity.h"
 
@@ -122,6 +125,21 @@ class LoneRendezvous final : public Rendezvous {
 /// Time for the others to read that the job is over, if this agent serves.
 constexpr auto kByeLimit = std::chrono::seconds(5);
 
+/// Empty if it has been removed.
+std::string working_folder() {
+  std::error_code none;
+  return std::filesystem::current_path(none).string();
+}
+
+/// Empty where the kernel hides it: then no other agent counts as one of this host.
+std::string host_id_if_known() {
+  try {
+    return this_host_id();
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 JoinRequest make_join_request(const RunOptions& options, const std::string& secret,
                               const RendezvousBackend& backend, const WorkersStore& workers) {
   JoinRequest request;
@@ -134,6 +152,10 @@ JoinRequest make_join_request(const RunOptions& options, const std::string& secr
   request.local_size = options.nproc_per_node;
   request.role = options.role;
   request.program = options.program;
+  request.command = text_mark(secret, options.program_and_arguments);
+  request.folder = text_mark(secret, working_folder());
+  request.host_id = host_id_if_known();
+  request.named = !options.run_id.empty();
   if (options.node_rank_given || options.rdzv_backend == "static") {
     request.node_rank = options.node_rank;
   }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "lockstep/launch/rendezvous/admission.h"
 #include "tests/launch/rendezvous/simulated_job.h"
 
 namespace lockstep::testing {
@@ -130,8 +131,8 @@ TEST(Membership, AnAgentOfAnotherSecretIsRefused) {
 
 TEST(Membership, AnAgentOfAnotherProgramIsRefusedInTheSameRoleOnly) {
   MembershipRules rules = nodes(1, 3);
-  rules.role = "default";
-  rules.program = "train.py";
+  rules.own.role = "default";
+  rules.own.program = "train.py";
   SimulatedJob job(rules);
   const auto come = [&](const std::string& id, const char* role, const char* program) {
     job.come(id, [&](JoinRequest* request) {
@@ -150,6 +151,124 @@ TEST(Membership, AnAgentOfAnotherProgramIsRefusedInTheSameRoleOnly) {
       << job.refused[0].why;
   job.pass(3s);
   EXPECT_EQ(job.ranks(), "a0 c1");
+}
+
+/// An agent on that host, started with that command.
+auto started(const std::string& host_id, const std::string& command, bool named = false) {
+  return [=](JoinRequest* request) {
+    request->host_id = host_id;
+    request->command = command;
+    request->folder = "/work";
+    request->named = named;
+  };
+}
+
+std::string ids_of(const std::vector<RefuseAgent>& refused) {
+  std::string ids;
+  for (const RefuseAgent& each : refused) ids += each.id;
+  return ids;
+}
+
+TEST(Membership, AnotherCommandOnOneHostIsOfAnotherJob) {
+  SimulatedJob job(nodes(1, 4));
+  job.come("a", started("one", "train A"));
+  job.come("b", started("one", "train B"));
+  job.come("c", started("two", "train B"));  // perhaps new arguments, host by host
+  job.come("d", [](JoinRequest* request) {
+    started("one", "train A")(request);
+    request->folder = "/elsewhere";
+  });
+  job.come("e", started("one", "train A"));
+  EXPECT_EQ(ids_of(job.refused), "bd");
+  EXPECT_EQ(job.refused[0].code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(job.refused[0].why,
+            "the job of this name at meet:29400 has an agent on this host with other arguments or "
+            "in another folder: give each job an --rdzv_id and an --rdzv_endpoint of its own, or "
+            "all agents of one job the same --rdzv_id");
+  job.pass(3s);
+  EXPECT_EQ(job.ranks(), "a0 c1 e2");
+}
+
+TEST(Membership, ASecondJobThatComesBeforeTheLeadersOwnAgentIsRefused) {
+  MembershipRules rules = nodes(1, 2);
+  started("one", "train A")(&rules.own);
+  SimulatedJob job(rules);
+  job.come("b", started("one", "train B"));
+  job.come("a", started("one", "train A"));
+  EXPECT_EQ(ids_of(job.refused), "b");
+}
+
+TEST(Membership, ANameARoleOrItsPastMakesAnAgentOneOfTheJob) {
+  SimulatedJob job(nodes(1, 9));
+  job.come("a", started("one", "train A", true));
+  job.come("b", started("one", "train B", true));
+  job.come("c", [](JoinRequest* request) {
+    started("one", "read")(request);
+    request->role = "reader";
+  });
+  job.come("d", [](JoinRequest* request) {
+    started("one", "train D")(request);
+    request->generation = 3;
+  });
+  job.come("e", started("one", ""));    // of another build
+  job.come("f", started("", "train"));  // its host is unknown
+  EXPECT_EQ(ids_of(job.refused), "");
+  job.come("g", started("one", "train G"));
+  EXPECT_EQ(ids_of(job.refused), "g");
+}
+
+TEST(Membership, AnAgentThatLeavesOrIsGoneMakesRoomForAnotherCommand) {
+  SimulatedJob job(nodes(1, 4));
+  job.come("a", started("one", "train A"));
+  job.stop_by_user("a", SIGTERM);
+  job.come("b", started("one", "train B"));
+  job.lose("b");
+  job.come("c", started("one", "train C"));
+  EXPECT_EQ(ids_of(job.refused), "");
+}
+
+TEST(Membership, AtAGoodEndAnAgentThatRanNothingAndIsNoSpareLearnsWhy) {
+  MembershipRules rules = nodes(2, 2);
+  rules.own.command = "train";
+  SimulatedJob job(rules);
+  job.come("a", started("one", "train"));
+  job.come("b", started("two", "train"));
+  job.come("c", started("one", "train"));    // started twice
+  job.come("d", started("three", "train"));  // a spare
+  job.come("e", started("four", "test"));
+  job.come("f", [](JoinRequest* request) {
+    started("two", "read")(request);
+    request->role = "reader";
+  });
+  EXPECT_EQ(job.ranks(), "a0 b1");
+  job.done("a");
+  job.done("b");
+  EXPECT_TRUE(job.ended());
+  EXPECT_FALSE(job.record.failure);
+  ASSERT_EQ(ids_of(job.refused), "ce");
+  EXPECT_EQ(job.refused[0].why,
+            "the job of this name at meet:29400 has ended well without this agent, as another "
+            "agent of this host took part in it: give each job an --rdzv_id and an "
+            "--rdzv_endpoint of its own");
+  EXPECT_NE(job.refused[1].why.find("which was started with other arguments"), std::string::npos);
+}
+
+TEST(Membership, WhoTakesPartWithOtherArgumentsWarns) {
+  JobRecord record;
+  record.role = "default";
+  record.command = "train A";
+  JoinRequest own;
+  own.role = "default";
+  own.command = "train A";
+  EXPECT_FALSE(difference_text(record, own));
+  own.command = "train B";
+  ASSERT_TRUE(difference_text(record, own));
+  EXPECT_NE(difference_text(record, own)->find("--rdzv_id"), std::string::npos);
+  own.named = record.named = true;
+  EXPECT_FALSE(difference_text(record, own));
+  own.named = false;
+  own.role = "reader";
+  EXPECT_FALSE(difference_text(record, own));
 }
 
 TEST(Membership, DisagreementAboutTheNumberOfNodes) {

@@ -20,6 +20,10 @@ JoinRequest some_request() {
   request.role = "trainer";
   request.program = "train.py";
   request.mark = secret_mark("secret");
+  request.command = "c0ffee";
+  request.folder = "f01de4";
+  request.host_id = "boot/net";
+  request.named = true;
   request.node_rank = 3;
   request.min_nodes = 2;
   request.max_nodes = 5;
@@ -47,6 +51,28 @@ TEST(RendezvousMessages, JoinRequestsComeBack) {
   EXPECT_EQ(join_request_from_json(to_json(some_request())), some_request());
   JoinRequest plain;
   EXPECT_EQ(join_request_from_json(to_json(plain)), plain);
+}
+
+// In etcd or a folder agents of two builds may meet.
+TEST(RendezvousMessages, WhatAnotherBuildLeavesOutIsUnknown) {
+  std::string request = to_json(some_request());
+  for (const char* member : {R"("command":"c0ffee",)", R"("folder":"f01de4",)",
+                             R"("host_id":"boot/net",)", R"("named":1,)"}) {
+    request = replaced(request, member, "");
+  }
+  const JoinRequest read = join_request_from_json(request);
+  EXPECT_EQ(read.command + read.folder + read.host_id, "");
+  EXPECT_FALSE(read.named);
+  JobRecord ours;
+  ours.command = "c0ffee";
+  const std::string record = replaced(to_json(ours), R"("command":"c0ffee",)", "");
+  EXPECT_EQ(job_record_from_json(record).command, "");
+}
+
+TEST(RendezvousMessages, AMarkTellsTextsApartOnlyWithOneSecret) {
+  EXPECT_EQ(text_mark("secret", "train"), text_mark("secret", "train"));
+  EXPECT_NE(text_mark("secret", "train"), text_mark("secret", "test"));
+  EXPECT_NE(text_mark("secret", "train"), text_mark("other", "train"));
 }
 
 TEST(RendezvousMessages, LongAndOddTextsAreCutNotRefused) {
@@ -120,12 +146,17 @@ TEST(RendezvousMessages, RecordsComeBack) {
   record.restart_count = 2;
   record.num_agents = 4;
   record.awaited = "nobody";
+  record.role = "trainer";
+  record.command = "c0ffee";
+  record.named = true;
   record.failure.emplace();
   record.failure->cause = "a \xff byte";
   record.failure->stderr_tail = {"one", "two"};
   const JobRecord back = job_record_from_json(to_json(record));
   EXPECT_EQ(to_json(back), to_json(record));
   EXPECT_EQ(back.failure->stderr_tail.size(), 2U);
+  EXPECT_EQ(back.role + back.command, "trainerc0ffee");
+  EXPECT_TRUE(back.named);
   EXPECT_EQ(error_of([&] {
               job_record_from_json(replaced(to_json(record), R"("state":3)", R"("state":4)"));
             }).code(),
