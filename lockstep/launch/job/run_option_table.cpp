@@ -112,7 +112,7 @@ RunOptionGroup of_hosts() {
            set_text<&RunOptions::host_file>},
           {"machinefile", 0, kValue, "FILE", "", set_text<&RunOptions::host_file>},
           {"rsh", 0, kValue, "COMMAND",
-           "how to reach a host; {host} is its name (ssh without questions)",
+           "how to reach a host; {host} is its name (ssh without questions, kept alive)",
            set_text<&RunOptions::rsh>},
           {"export", 'x', OptionKind::kList, "NAME[=V]",
            "a variable for all ranks; may be repeated", run_values::exported},

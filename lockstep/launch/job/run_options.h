@@ -84,10 +84,14 @@ struct RunOptions : RendezvousConf {
   std::string host_file;  ///< --hostfile: the same, from a file.
   int total_ranks = 0;    ///< -n; 0: not given.
   bool oversubscribe = false;
-  std::string rsh = "ssh -o BatchMode=yes -o ConnectTimeout=10";  ///< To reach another host.
-  std::vector<std::string> exported;                              ///< -x: NAME or NAME=VALUE.
-  std::string work_folder;                                        ///< --wdir; empty: this one.
-  bool started_by_starter = false;  ///< Reports of failures go to the starter.
+  /// To reach another host. Without a packet for a while a firewall may forget the connection, and
+  /// ranks may print nothing for hours. After two minutes without an answer ssh gives up.
+  std::string rsh =
+      "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 "
+      "-o ServerAliveCountMax=8";
+  std::vector<std::string> exported;  ///< -x: NAME or NAME=VALUE.
+  std::string work_folder;            ///< --wdir; empty: this one.
+  bool started_by_starter = false;    ///< Reports of failures go to the starter.
 
   int max_restarts = 0;  ///< Generations that may fail without ending the job.
   std::string role = "default";

@@ -75,6 +75,12 @@ TEST(HostOptions, ExportedVariablesAreGivenOrTheEnvironments) {
   }
 }
 
+TEST(HostOptions, SshAsksNothingAndKeepsAConnectionWithoutOutput) {
+  EXPECT_EQ(remote_words(parsed({"-H", "a,b", "p"}).rsh, "a", "x"),
+            (Words{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
+                   "ServerAliveInterval=15", "-o", "ServerAliveCountMax=8", "a", "x"}));
+}
+
 TEST(HostOptions, Msruns) {
   EXPECT_TRUE(
       parsed({"--bind_core=False", "--tail_worker_log=-1", "p"}).local_ranks_filter.empty());
