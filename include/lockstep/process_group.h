@@ -43,9 +43,11 @@ class Work {
   /// the store answers at once. Otherwise it takes some 10 s (at most 5 s per request).
   void wait();
 
-  /// Returns the same Work, whose first successful wait() also runs `last`, in its caller's thread,
-  /// before any wait() returns. If the collective is done already, `last` runs at once. Captures of
-  /// `last` live until the collective is over, even if the Work is dropped.
+  /// Returns the same Work, whose next successful wait() also runs `last`, in its caller's thread,
+  /// before any wait() returns. If the collective ended within its call, `last` runs at once.
+  /// Several run once each, in the order in which they were given. An exception comes out of
+  /// wait(), and the next wait() goes on with the one that threw. Captures live until all have run;
+  /// if the Work is dropped, until the collective is over. None may use the Work itself.
   Work then(std::function<void()> last) &&;
 
  private:

@@ -31,16 +31,16 @@ void WorkState::wait() {
 
 void WorkState::then(std::function<void()> last) {
   MutexLock lock(last_mutex_);
-  last_ = std::move(last);
+  last_.push_back(std::move(last));
   has_last_.store(true, std::memory_order_release);
 }
 
 void WorkState::run_last() {
   MutexLock lock(last_mutex_);
-  if (!last_) return;  // another thread was first
-  // If it throws, the next wait() tries again.
-  last_();
-  last_ = nullptr;
+  // None is left if another thread was first. If one throws, the next wait() tries it again.
+  for (; num_run_ < last_.size(); ++num_run_) last_[num_run_]();
+  last_.clear();  // together, because a later one may use memory that an earlier one keeps
+  num_run_ = 0;
   has_last_.store(false, std::memory_order_release);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/error.h"
@@ -31,7 +32,7 @@ class WorkState {
   /// Returns when finish() was called; throws the failure given to it, if any.
   void wait();
   void finish(std::optional<CarriedError> failure);
-  /// See Work::then(). At most once.
+  /// See Work::then().
   void then(std::function<void()> last);
 
  protected:
@@ -45,9 +46,10 @@ class WorkState {
   Mutex mutex_;
   CondVar finished_;
   std::optional<CarriedError> failure_;  // written once, before done_
-  std::atomic<bool> has_last_ = false;   // until it has run
-  Mutex last_mutex_;                     // held while last_ runs
-  std::function<void()> last_ LOCKSTEP_GUARDED_BY(last_mutex_);
+  std::atomic<bool> has_last_ = false;   // until all have run
+  Mutex last_mutex_;                     // held while one of last_ runs
+  std::vector<std::function<void()>> last_ LOCKSTEP_GUARDED_BY(last_mutex_);
+  size_t num_run_ LOCKSTEP_GUARDED_BY(last_mutex_) = 0;  // of last_
 };
 
 /// First in, first out, one thread, started by the first push. The thread takes no signals. The

@@ -11,7 +11,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "lockstep/error.h"
 #include "lockstep/tensor/dtype.h"
@@ -67,11 +70,11 @@ TEST(TensorCollectives, GiveWhatTheyPromise) {
 }
 
 /// A tensor without other owners; `there`: whether it exists.
-at::Tensor watched(std::atomic<bool>* there) {
+at::Tensor watched(std::atomic<bool>* there, int64_t count = 1000) {
   *there = true;
-  auto* const values = new float[1000]();
+  auto* const values = new float[static_cast<size_t>(count)]();
   return at::from_blob(
-      values, {1000},
+      values, {count},
       [values, there](void*) {
         *there = false;
         delete[] values;
@@ -102,6 +105,55 @@ TEST(TensorCollectives, HoldTheirTensorsUntilTheyAreOver) {
     other.barrier();
     group.destroy();
     EXPECT_FALSE(world.rank == 0 && (reduced || received));
+  });
+}
+
+TEST(TensorCollectives, HoldTheirTensorsWhateverTheProgramAdds) {
+  constexpr int64_t kCount = 1 << 19;
+  std::atomic<bool> there = false;
+  testing::run_rank_threads(2, [&](World world) {
+    auto group = ProcessGroup::create(world);
+    auto other = ProcessGroup::create(world);
+    if (world.rank == 1) {
+      other.barrier();
+      all_reduce(group, at::ones({kCount}), ReduceOp::kSum).wait();
+      return;
+    }
+    std::vector<int> order;
+    const auto note = [&](int number) {
+      EXPECT_TRUE(there) << number;
+      order.push_back(number);
+    };
+    Work work = all_reduce(group, watched(&there, kCount), ReduceOp::kSum, {.async = true})
+                    .then([&] { note(1); })
+                    .then([&] { note(2); });
+    EXPECT_TRUE(there);
+    other.barrier();  // before it the other rank does not begin
+    work.wait();
+    EXPECT_EQ(order, (std::vector{1, 2}));
+    EXPECT_FALSE(there);
+    work = std::move(work).then([&] { order.push_back(3); });
+    work.wait();
+    work.wait();
+    EXPECT_EQ(order, (std::vector{1, 2, 3}));
+  });
+}
+
+TEST(TensorCollectives, GoOnWithWhatThrewAfterThem) {
+  testing::run_rank_threads(1, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const at::Tensor one = at::ones({1000});
+    std::vector<int> order;
+    Work work = all_reduce(group, one, ReduceOp::kSum, {.async = true})
+                    .then([&] { order.push_back(1); })
+                    .then([&] {
+                      order.push_back(2);
+                      if (order.size() == 2) throw std::runtime_error("the program's");
+                    })
+                    .then([&] { order.push_back(3); });
+    EXPECT_THROW(work.wait(), std::runtime_error);
+    work.wait();
+    EXPECT_EQ(order, (std::vector{1, 2, 2, 3}));
   });
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include <array>
+#include <thread>
 
 #include "lockstep/base/env.h"
 #include "lockstep/collectives.h"
@@ -281,6 +282,22 @@ TEST_F(Hccl, CallsReturnBeforeTheDeviceHasEndedThem) {
     fifth.wait();
     EXPECT_EQ(guarded_waits(), waits);
     EXPECT_TRUE(sum.cpu().equal(at::full({7}, 2.0, at::kFloat)));
+  });
+}
+
+TEST_F(Hccl, ACoalescedCallIsJoinedByTheStreamBeforeItsCopies) {
+  fake.opens_pages = true;
+  run_rank_threads(1, [](const World& given) {
+    auto group = make(on_device(given, 0), "hccl");
+    const std::array<at::Tensor, 2> two = {away(at::full({7}, 2.0, at::kFloat), 0),
+                                           away(at::full({3}, 5.0, at::kFloat), 0)};
+    Work work = all_reduce_coalesced(group, two, ReduceOp::kSum, {.async = true});
+    while (!work.done()) std::this_thread::yield();
+    guarded_events.blocked = 0;
+    work.wait();
+    EXPECT_EQ(guarded_events.blocked, 1);
+    EXPECT_TRUE(two[0].cpu().equal(at::full({7}, 2.0, at::kFloat)));
+    EXPECT_TRUE(two[1].cpu().equal(at::full({3}, 5.0, at::kFloat)));
   });
 }
 
