@@ -127,9 +127,9 @@ class NoSync {
 /// Net: a module holder (TORCH_MODULE) or a std::shared_ptr to a class derived from
 /// torch::nn::Module. `net` is shared, not copied. Build it, load its weights and move it to its
 /// type and device first. Make the optimizer from parameters() or the net's own, before or after.
-/// Make a new model after adding parameters, or after changing a parameter's requires_grad, type or
-/// device. A parameter that becomes trainable or changes so is kInvalidArgument in the next
-/// forward().
+/// Make a new model after adding parameters, or after changing a parameter's requires_grad, type,
+/// device or sizes. A parameter that becomes trainable or changes so is kInvalidArgument in the
+/// next forward().
 ///
 /// The loss must be a mean over the rank's samples, and every rank must have the same number of
 /// samples. Then the average of the gradients is the gradient of the mean over the global batch.

@@ -25,7 +25,7 @@ void divide_by(at::Tensor& tensor, int divisor) {
 
 /// True if another owner than the parameter may read this gradient's memory.
 bool is_kept(const at::Tensor& grad) {
-  if (!grad.defined()) return false;
+  if (!grad.defined() || grad.layout() != at::kStrided) return false;
   return grad.use_count() > 1 || grad.storage().use_count() > 1 ||
          !grad.storage().unsafeGetStorageImpl()->resizable();  // memory that was given to libtorch
 }
@@ -181,8 +181,8 @@ std::vector<at::Tensor> LocalReduction::take_gradients() const {
 void LocalReduction::require_gradients() const {
   std::vector<std::string> names;
   for (const auto& parameter : parameters_) {
-    const auto& grad = parameter.tensor.grad();
-    if (!grad.defined() || grad.layout() != at::kStrided) names.push_back(parameter.name);
+    refuse_sparse_gradient(parameter);
+    if (!parameter.tensor.grad().defined()) names.push_back(parameter.name);
   }
   if (!names.empty()) throw_without_gradient(names, true);
 }

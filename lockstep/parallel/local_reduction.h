@@ -39,7 +39,8 @@ class LocalReduction {
   void enter(int index);
   /// Sets the virtual rank's gradients and buffers aside until it is entered again. After the last
   /// virtual rank the module has the buffers from before the step. Errors of keep(), add() and
-  /// finish(): kInvalidArgument, which names the parameters without a (dense) gradient.
+  /// finish(): kInvalidArgument, which names the parameters without a gradient, or one whose
+  /// gradient is sparse.
   void keep(int index);
   /// Adds the virtual rank's gradients and buffers to the sums.
   void add(int index);

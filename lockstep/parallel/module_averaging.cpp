@@ -25,9 +25,19 @@ std::vector<NamedTensor> trainable(const std::vector<NamedTensor>& parameters) {
 std::vector<ParameterKind> kinds_of(const std::vector<NamedTensor>& parameters) {
   std::vector<ParameterKind> kinds;
   for (const auto& [name, tensor] : parameters) {
-    kinds.push_back({tensor.requires_grad(), tensor.scalar_type(), tensor.device()});
+    kinds.push_back(
+        {tensor.requires_grad(), tensor.scalar_type(), tensor.device(), tensor.sizes().vec()});
   }
   return kinds;
+}
+
+/// What happened to a parameter that was of kind `was`; null if nothing that matters.
+const char* change_since(const ParameterKind& was, const at::Tensor& parameter) {
+  if (parameter.requires_grad() && !was.requires_grad) return "has come to require a gradient";
+  if (parameter.scalar_type() != was.type || parameter.device() != was.device) {
+    return "has changed its type or device";
+  }
+  return parameter.sizes() == at::IntArrayRef(was.sizes) ? nullptr : "has changed its sizes";
 }
 
 /// Equal bits for any number of ranks are guaranteed for the CPU's arithmetic and generator only.
@@ -164,20 +174,17 @@ bool ModuleAveraging::synchronises() const {
   return no_sync_depth_ == 0 && (!local_reduction_ || *virtual_rank_ + 1 == range_.count);
 }
 
-/// The hooks belong to the original parameters: the gradient of a parameter changed since would
-/// stay on this rank.
+/// Hooks and sums belong to the original parameters: the gradient of a parameter changed since
+/// would stay on this rank, or be the sum over its virtual ranks.
 void ModuleAveraging::check_parameters() const {
   for (size_t i = 0; i < kinds_.size(); ++i) {
     const auto& [name, tensor] = parameters_[i];
-    const ParameterKind& was = kinds_[i];
-    const bool thawed = tensor.requires_grad() && !was.requires_grad;
-    if (!thawed && tensor.scalar_type() == was.type && tensor.device() == was.device) continue;
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("parameter '{}' {} since the data parallel model was made, and would "
-                    "not be averaged: make a new DistributedDataParallel of the module",
-                    name,
-                    thawed ? "has come to require a gradient" : "has changed its type or device"));
+    const char* const change = change_since(kinds_[i], tensor);
+    if (change == nullptr) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("parameter '{}' {} since the data parallel model was made, and would "
+                            "not be averaged: make a new DistributedDataParallel of the module",
+                            name, change));
   }
 }
 
@@ -189,8 +196,8 @@ void ModuleAveraging::before_forward() {
                 "forward() of a data parallel model with virtual ranks belongs into "
                 "for_each_virtual_rank()");
   }
+  if (reducer_ || local_reduction_) check_parameters();
   if (!reducer_) return;
-  check_parameters();
   if (!synchronises()) {
     reducer_->begin_forward(false);
   } else if (join_) {

@@ -22,6 +22,7 @@ struct ParameterKind {
   bool requires_grad = false;
   at::ScalarType type = at::kFloat;
   at::Device device = at::kCPU;
+  std::vector<int64_t> sizes;
 };
 
 class ModuleAveraging final : public DdpCore {

@@ -99,6 +99,14 @@ std::string name_list(const std::vector<std::string>& names) {
   return text;
 }
 
+void refuse_sparse_gradient(const NamedTensor& parameter) {
+  const at::Tensor& grad = parameter.tensor.grad();
+  if (!grad.defined() || grad.layout() == at::kStrided) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("parameter '{}' got a sparse gradient; only dense ones can be averaged",
+                          parameter.name));
+}
+
 void throw_without_gradient(const std::vector<std::string>& names, bool virtual_ranks) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("no gradient came for {} in this backward pass: every parameter must "

@@ -35,6 +35,9 @@ void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>
 /// Up to eight names, quoted.
 std::string name_list(const std::vector<std::string>& names);
 
+/// Throws kInvalidArgument if the parameter's gradient is sparse.
+void refuse_sparse_gradient(const NamedTensor& parameter);
+
 /// Throws kInvalidArgument: these parameters got no gradient in a backward pass. Names up to eight.
 /// `virtual_ranks`: true if the model has any, and so no unused parameters.
 [[noreturn]] void throw_without_gradient(const std::vector<std::string>& names, bool virtual_ranks);

@@ -177,7 +177,6 @@ void Reducer::on_backward() {
 
 void Reducer::on_gradient(int index, const at::Tensor& arrived) {
   used_[static_cast<size_t>(index)] = true;
-  if (phase_ == Phase::kLocal) return memory_.saw(index, arrived);
   if (phase_ == Phase::kIdle) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("a gradient of '{}' came without a forward() of the data parallel "
@@ -186,6 +185,8 @@ void Reducer::on_gradient(int index, const at::Tensor& arrived) {
                             name_of(index)));
   }
   if (phase_ == Phase::kArmed) start_pass();
+  refuse_sparse_gradient(parameters_[static_cast<size_t>(index)]);
+  if (phase_ == Phase::kLocal) return memory_.saw(index, arrived);
   take_gradient(index, arrived);
   launch_full_buckets();
   clock_.gradient(Clock::now(), in_flight());
@@ -225,14 +226,11 @@ void Reducer::take_gradient(int index, const at::Tensor& arrived) {
 /// True if this gradient of the parameter is its last in this pass, as far as known.
 bool Reducer::check_count(int index) const {
   const auto i = static_cast<size_t>(index);
-  const at::Tensor& grad = parameters_[i].tensor.grad();
-  const bool sparse = grad.defined() && grad.layout() != at::kStrided;
   const bool fixed = options_.graph == GraphUse::kStatic;
-  if (fixed && first_pass_ && !sparse) return false;
-  if (count_[i] <= wanted_[i] && !sparse) return count_[i] == wanted_[i];
+  if (fixed && first_pass_) return false;
+  if (count_[i] <= wanted_[i]) return count_[i] == wanted_[i];
   std::string what = "a second gradient in one backward pass";
-  if (sparse) what = "a sparse gradient; only dense ones can be averaged";
-  if (fixed && !sparse) {
+  if (fixed) {
     what = fmt::format("more gradients than the {} of the first step, but static_graph is on",
                        wanted_[i]);
   }

@@ -345,6 +345,13 @@ TEST(DdpErrors, ParametersThatChangeAfterwardsAreRefused) {
       other(input_of(world.rank).to(torch::kDouble), true, false);
     });
     expect_contains(changed, "has changed its type or device");
+
+    TwoHeads grown;
+    DistributedDataParallel third(grown, group);
+    grown->c->bias.set_data(torch::ones({2}));
+    const auto resized = text_of_error(ErrorCode::kInvalidArgument,
+                                       [&] { third(input_of(world.rank), true, true); });
+    expect_contains(resized, "parameter 'c.bias' has changed its sizes");
   });
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
@@ -302,6 +303,39 @@ TEST(DdpVirtualRanks, ErrorsNameWhatIsWrong) {
         kInvalid,
         "'norm.weight', 'norm.bias', 'last.weight', 'last.bias' in this backward pass: every "
         "parameter must take part in the loss, of every virtual rank; turn requires_grad off");
+  }
+}
+
+TEST(DdpVirtualRanks, ParametersThatChangeAfterwardsAreRefused) {
+  for (const int ranks : {1, 2}) {
+    expect_refused(
+        ranks,
+        [](World world) {
+          Net net;
+          net->scale.set_requires_grad(false);
+          auto model =
+              DistributedDataParallel(net, ProcessGroup::create(world), {.virtual_ranks = 2});
+          net->scale.set_requires_grad(true);
+          model.for_each_virtual_rank(
+              [&](int virtual_rank) { loss_of(net, model, 0, virtual_rank).backward(); });
+        },
+        ErrorCode::kInvalidArgument, "parameter 'scale' has come to require a gradient");
+  }
+}
+
+TEST(DdpVirtualRanks, ASparseGradientIsCalledSparse) {
+  for (const int ranks : {1, 2, 4}) {
+    expect_refused(
+        ranks,
+        [](World world) {
+          torch::nn::Embedding net(torch::nn::EmbeddingOptions(4, 2).sparse(true));
+          auto model =
+              DistributedDataParallel(net, ProcessGroup::create(world), {.virtual_ranks = 4});
+          model.for_each_virtual_rank([&](int /*virtual_rank*/) {
+            model(torch::tensor({1, 2})).sum().backward();
+          });
+        },
+        ErrorCode::kInvalidArgument, "parameter 'weight' got a sparse gradient; only dense ones");
   }
 }
 
