@@ -167,6 +167,7 @@ void Reducer::end_forward(const std::vector<at::Tensor>& outputs) {
 }
 
 void Reducer::on_backward() {
+  const MutexLock lock(hooks_mutex_);
   if (phase_ == Phase::kArmed) start_pass();
   if (phase_ != Phase::kLocal) return;
   memory_.serving(true);
@@ -176,6 +177,7 @@ void Reducer::on_backward() {
 }
 
 void Reducer::on_gradient(int index, const at::Tensor& arrived) {
+  const MutexLock lock(hooks_mutex_);
   used_[static_cast<size_t>(index)] = true;
   if (phase_ == Phase::kIdle) {
     throw Error(ErrorCode::kInvalidArgument,

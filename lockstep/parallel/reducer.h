@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/mutex.h"
 #include "lockstep/comm_hook.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/autograd_hooks.h"
@@ -152,6 +153,10 @@ class Reducer {
   std::vector<int> order_;      ///< The order of gradients for which the buckets were planned.
   std::vector<int> bucket_of_;  ///< By parameter; -1: in none.
 
+  /// Held by the hooks of a pass: if parameters are on several devices, libtorch runs the hooks in
+  /// one thread for each device. Guards memory_ and all that follows. The end of a pass comes after
+  /// its hooks, and needs no lock.
+  Mutex hooks_mutex_;
   Phase phase_ = Phase::kIdle;
   bool first_pass_ = true;
   bool shadowing_ = false;

@@ -6,6 +6,14 @@
 #include <torch/nn/pimpl.h>
 #include <torch/utils.h>
 
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lockstep/collectives.h"
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/evaluation.h"
 #include "lockstep/sync_batch_norm.h"
@@ -124,6 +132,66 @@ TEST(DdpDevice, HooksGetBucketsOnTheHost) {
   };
   with("bf16");
   with("int8");
+}
+
+/// Two lists of products, each on a device of its own, so that backward has two threads.
+struct TwoTowersImpl : torch::nn::Module {
+  explicit TwoTowersImpl(int first_device) {
+    for (int tower = 0; tower < 2; ++tower) {
+      const Tensor ones = torch::ones({4}).to(testing::guarded_device(first_device + tower));
+      for (int i = 0; i < 16; ++i) {
+        towers[tower].push_back(register_parameter(
+            "of_" + std::to_string(tower) + "_" + std::to_string(i), ones.mul(1).detach()));
+      }
+    }
+  }
+  Tensor forward(const Tensor& x) {
+    Tensor out = torch::zeros({1});
+    for (size_t i = 0; i < towers[0].size(); ++i) {
+      for (const auto& tower : towers) {
+        out = out + (tower[i] * x.to(tower[i].device())).sum().cpu();
+      }
+    }
+    return out;
+  }
+  std::array<std::vector<Tensor>, 2> towers;
+};
+TORCH_MODULE(TwoTowers);
+
+/// The plain average, one bucket at a time. In the first bucket it waits for a second call.
+struct OneAtATime : CommHook {
+  std::function<void()> start(const GradientBucket& bucket, ProcessGroup& group) override {
+    if (inside.exchange(true)) overlapped = true;
+    const auto enough = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    while (bucket.index == 0 && !overlapped && std::chrono::steady_clock::now() < enough) {
+      std::this_thread::yield();
+    }
+    Work work = all_reduce(group, bucket.flat, ReduceOp::kAvg, {.async = true});
+    inside = false;
+    return [work]() mutable { work.wait(); };
+  }
+  std::atomic<bool> inside = false, overlapped = false;
+};
+
+TEST(DdpDevice, ParametersOfSeveralDevicesShareOnePass) {
+  for (const bool hooked : {true, false}) {
+    testing::run_rank_threads(2, [&](World world) {
+      TwoTowers net(2 * world.rank);
+      const auto hook = std::make_shared<OneAtATime>();
+      DdpOptions options{.bucket_cap_mb = 1e-5};
+      if (hooked) options.comm_hook = hook;
+      auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
+      auto model = DistributedDataParallel(net, group, options);
+      for (int step = 0; step < (hooked ? 5 : 50); ++step) {
+        model.zero_grad();
+        model(torch::full({4}, 1.0 + world.rank)).backward();
+        for (const auto& parameter : net->parameters()) {
+          ASSERT_TRUE(parameter.grad().cpu().eq(1.5).all().item<bool>()) << step;
+        }
+      }
+      EXPECT_FALSE(hook->overlapped);
+    });
+  }
 }
 
 TEST(DdpDevice, GathersRows) {
