@@ -38,6 +38,7 @@ Reducer::Reducer(ProcessGroup group, std::vector<NamedTensor> parameters,
       parameters_(std::move(parameters)),
       options_(options),
       local_reduction_(local_reduction),
+      announced_(parameters_),
       limits_(bucket_limits(options.bucket_cap_bytes)),
       memory_(group_, parameters_),
       subtrees_(make_subtree_reduction(group_, local_reduction_, memory_.specs())),
@@ -151,7 +152,12 @@ void Reducer::begin_forward(bool synchronise, int order_root) {
   }
   if (synchronise) follow_hook();
   memory_.serving(false);
-  phase_ = synchronise ? Phase::kArmed : Phase::kLocal;
+  enter(synchronise ? Phase::kArmed : Phase::kLocal);
+}
+
+void Reducer::enter(Phase phase) {
+  phase_ = phase;
+  announced_.set(phase == Phase::kArmed || phase == Phase::kBackward);
 }
 
 /// Blocks are given out only once backward reaches the model, not for tensors that the program
@@ -176,8 +182,23 @@ void Reducer::on_backward() {
   });
 }
 
+/// True if the gradient is for another reducer only. Throws if it is for both.
+bool Reducer::is_of_another_pass(int index) const {
+  if (phase_ == Phase::kLocal || !announced_.is_others_too(static_cast<size_t>(index))) {
+    return false;
+  }
+  if (phase_ == Phase::kIdle) return true;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("parameter '{}' is in the passes of two data parallel models at once, "
+                          "which would average its gradient twice: make one model of both modules, "
+                          "or run backward() of one before forward() of the other, and destroy a "
+                          "model that is not used any more",
+                          name_of(index)));
+}
+
 void Reducer::on_gradient(int index, const at::Tensor& arrived) {
   const MutexLock lock(hooks_mutex_);
+  if (is_of_another_pass(index)) return;
   used_[static_cast<size_t>(index)] = true;
   if (phase_ == Phase::kIdle) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -211,7 +232,7 @@ void Reducer::reset_pass() {
   ready_order_.clear();
   gradients_ = 0;
   clock_.begin(Clock::now());
-  phase_ = Phase::kBackward;
+  enter(Phase::kBackward);
 }
 
 void Reducer::take_gradient(int index, const at::Tensor& arrived) {

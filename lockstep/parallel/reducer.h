@@ -12,6 +12,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm_hook.h"
 #include "lockstep/error.h"
+#include "lockstep/parallel/announced_pass.h"
 #include "lockstep/parallel/autograd_hooks.h"
 #include "lockstep/parallel/buckets.h"
 #include "lockstep/parallel/comm_hook_state.h"
@@ -67,6 +68,10 @@ struct ReducerOptions {
 /// The last means that a parameter got no gradient (at the end, with all names) or too many in one
 /// pass. Or begin_forward() did not announce the pass. After an error the gradients are not usable,
 /// and the next begin_forward() after an interrupted pass throws as well.
+///
+/// Several reducers may have a parameter in common if they take turns: one without an announced
+/// pass ignores gradients of another's. Those of two announced passes are kInvalidArgument, because
+/// each would average the same memory.
 class Reducer {
  public:
   /// Collective. `parameters`: leaf tensors that require gradients, the same on every rank, on any
@@ -118,7 +123,9 @@ class Reducer {
   void form_buckets_in_ready_order(int root);
   void follow_hook();
 
+  void enter(Phase phase);
   void on_backward();
+  bool is_of_another_pass(int index) const;
   void on_gradient(int index, const at::Tensor& arrived);
   void start_pass();
   void reset_pass();
@@ -146,6 +153,7 @@ class Reducer {
   std::vector<NamedTensor> parameters_;
   ReducerOptions options_;
   LocalReduction* local_reduction_;
+  AnnouncedPass announced_;
   std::vector<int64_t> limits_;
   GradientMemory memory_;
   std::unique_ptr<SubtreeReduction> subtrees_;  ///< Null if all_reduce() adds them.

@@ -26,7 +26,7 @@ void Reducer::finish_pass() {
   memory_.serving(false);
   if (gradients_ == 0 &&
       !shadowing_) {  // a pass of autograd::grad(), which needs no gradients here
-    phase_ = Phase::kArmed;
+    enter(Phase::kArmed);
     return;
   }
   clock_.computed(Clock::now());
@@ -35,7 +35,7 @@ void Reducer::finish_pass() {
       pending_.size() < buckets().size()) {
     if (subtrees_) subtrees_->abandon();  // other ranks may not take part in its next steps
     wait_for_pending();
-    phase_ = Phase::kIdle;
+    enter(Phase::kIdle);
     throw_missing();
   }
   reduce_rest();
@@ -46,7 +46,7 @@ void Reducer::finish_pass() {
   memory_.deliver();
   memory_.release();
   used_.assign(parameters_.size(), false);
-  phase_ = Phase::kIdle;
+  enter(Phase::kIdle);
   if (first_pass_) learn_order();
   first_pass_ = false;
   clock_.end(Clock::now());
@@ -102,7 +102,7 @@ std::vector<bool> Reducer::agree_on_counts() {
     wanted_[i] = bounds[i];
     if (bounds[i] == -bounds[n + i]) continue;
     wait_for_pending();
-    phase_ = Phase::kIdle;
+    enter(Phase::kIdle);
     throw Error(ErrorCode::kMismatch,
                 fmt::format("static_graph is on, but in the first step parameter '{}' got {} "
                             "gradients on one rank and {} on another",

@@ -266,6 +266,71 @@ TEST(KeepWith, LastsAsLongAsTheTensorWhateverItsValues) {
   }
 }
 
+/// Two layers, of which others may have the first.
+struct HeadImpl : torch::nn::Module {
+  torch::nn::Linear shared{nullptr}, own{2, 1};
+  explicit HeadImpl(torch::nn::Linear first) {
+    shared = register_module("shared", std::move(first));
+    register_module("own", own);
+  }
+  Tensor forward(const Tensor& x) { return own(shared(x)).sum(); }
+};
+TORCH_MODULE(Head);
+
+TEST(DdpGraph, ModelsThatShareAParameterTakeTurns) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const torch::nn::Linear shared(2, 2);
+    Head one(shared), two(shared);
+    DistributedDataParallel first(one, group), second(two, group);
+    const Tensor x = input_of(world.rank);
+    for (int step = 0; step < 3; ++step) {
+      first.zero_grad();
+      second.zero_grad();
+      first(x).backward();
+      const Tensor slope = one->own->weight.detach().flatten();
+      EXPECT_TRUE(shared->bias.grad().allclose(slope));
+      second(x).backward();
+      EXPECT_TRUE(shared->bias.grad().allclose(slope + two->own->weight.detach().flatten()));
+    }
+  });
+}
+
+TEST(DdpGraph, OneBackwardThroughModelsThatShareAParameterIsRefused) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    const torch::nn::Linear shared(2, 2);
+    Head one(shared), two(shared);
+    DistributedDataParallel first(one, group), second(two, group);
+    const Tensor x = input_of(world.rank);
+    const Tensor loss = first(x) + second(x);
+    const Error error = error_of([&] { loss.backward(); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("parameter 'shared."), 0) << text;
+    EXPECT_NE(text.find("make one model of both modules"), std::string::npos) << text;
+  });
+}
+
+TEST(DdpGraph, ANewModelOfAModuleMayReplaceOneThatStays) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    TwoHeads net;
+    DistributedDataParallel before(net, group);
+    const Tensor x = input_of(world.rank);
+    before(x, true, true).backward();
+    DistributedDataParallel after(net, group);
+    for (int step = 0; step < 3; ++step) {
+      for (auto* model : {&after, &before}) {
+        model->zero_grad();
+        (*model)(x, true, true).backward();
+        expect_near(net->a->weight.grad(), {1.2F, 2.4F, 1.5F, 3}, "a.weight");
+        expect_near(net->b->weight.grad(), {.95F, 1.95F}, "b.weight");
+      }
+    }
+  });
+}
+
 // autograd::grad() runs through the model's output but needs no averaged gradients.
 TEST(DdpGraph, GradientsOfInputsMayBeTakenBeforeBackward) {
   on_two_ranks({}, [](int rank, TwoHeads& net, auto& model) {
