@@ -187,7 +187,8 @@ class DistributedDataParallel {
 
   /// Returns net->forward(...). In training, and outside no_sync(), it first copies rank 0's
   /// buffers (running means of batch norm) to all ranks, and the next backward() averages
-  /// gradients. Errors: those of the group; kInvalidArgument if the last backward() ended early.
+  /// gradients. Errors: those of the group; kInvalidArgument if the last backward() ended early;
+  /// kMismatch if it lacked gradients, but not on all ranks.
   template <class... Args>
   auto forward(Args&&... args) {
     core_->before_forward();

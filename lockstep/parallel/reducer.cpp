@@ -147,6 +147,12 @@ void Reducer::begin_forward(bool synchronise, int order_root) {
                 "the last backward() ended early with an error: its gradients were not averaged "
                 "and the ranks may be in different steps; start again from equal weights");
   }
+  if (synchronise && may_be_ahead_) {
+    // Ranks that got all gradients wait in that pass, and would take this one for it. The barrier
+    // tells all of them.
+    group_.barrier();
+    may_be_ahead_ = false;
+  }
   if (synchronise && !first_pass_ && !ready_order_.empty()) {
     form_buckets_in_ready_order(order_root);
   }

@@ -67,7 +67,8 @@ struct ReducerOptions {
 /// names of the parameters; kMismatch (kStatic: the ranks' first passes differ); kInvalidArgument.
 /// The last means that a parameter got no gradient (at the end, with all names) or too many in one
 /// pass. Or begin_forward() did not announce the pass. After an error the gradients are not usable,
-/// and the next begin_forward() after an interrupted pass throws as well.
+/// and the next begin_forward() after an interrupted pass throws as well. After a missing gradient
+/// the ranks go on if it was missing on all of them; else the next begin_forward() is kMismatch.
 ///
 /// Several reducers may have a parameter in common if they take turns: one without an announced
 /// pass ignores gradients of another's. Those of two announced passes are kInvalidArgument, because
@@ -85,8 +86,8 @@ class Reducer {
   Reducer& operator=(const Reducer&) = delete;
 
   /// Announces a forward pass whose backward will be averaged, or (false) only accumulated.
-  /// Collective before the second announced pass; `order_root` is the rank whose order of gradients
-  /// counts there.
+  /// Collective before the second announced pass, and after a missing gradient; `order_root` is the
+  /// rank whose order of gradients counts in the former.
   void begin_forward(bool synchronise, int order_root = 0);
   /// Ends the forward pass, which returned these tensors; the same thread will run backward.
   void end_forward(const std::vector<at::Tensor>& outputs);
@@ -168,6 +169,7 @@ class Reducer {
   Phase phase_ = Phase::kIdle;
   bool first_pass_ = true;
   bool shadowing_ = false;
+  bool may_be_ahead_ = false;   ///< This rank ended a pass that others may still be in.
   std::vector<bool> used_;      ///< By parameter, since the last average, including no_sync passes.
   std::vector<int32_t> count_;  ///< By parameter: gradients in this pass.
   std::vector<int32_t> wanted_;  ///< By parameter: gradients in every (kStatic: later) pass.

@@ -36,6 +36,7 @@ void Reducer::finish_pass() {
     if (subtrees_) subtrees_->abandon();  // other ranks may not take part in its next steps
     wait_for_pending();
     enter(Phase::kIdle);
+    may_be_ahead_ = true;
     throw_missing();
   }
   reduce_rest();

@@ -326,6 +326,22 @@ TEST(DdpErrors, NamesParametersWithoutGradient) {
   });
 }
 
+TEST(DdpErrors, ARankThatGoesOnWithoutItsPeersIsRefused) {
+  run_rank_threads(2, [](World world) {
+    TwoHeads net;
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world));
+    const Tensor x = input_of(world.rank);
+    if (world.rank == 0) {
+      const Tensor loss = model(x, true, false);
+      const auto missing = text_of_error(ErrorCode::kInvalidArgument, [&] { loss.backward(); });
+      expect_contains(missing, "no gradient came for 'c.weight', 'c.bias'");
+    }
+    const auto text = text_of_error(ErrorCode::kMismatch, [&] { model(x, true, true).backward(); });
+    expect_contains(text, "rank 0 called barrier");
+    expect_contains(text, "rank 1 called all_reduce");
+  });
+}
+
 TEST(DdpErrors, ParametersThatChangeAfterwardsAreRefused) {
   run_rank_threads(2, [](World world) {
     auto group = ProcessGroup::create(world);
