@@ -4,6 +4,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/view_as_real.h>
 
 #include <cmath>
 #include <map>
@@ -11,14 +12,21 @@
 
 namespace lockstep::inline internal {
 
+namespace {
+
+/// The sum over all values, real and imaginary ones: it shows those that are NaN or infinite.
+at::Tensor sum_of(const at::Tensor& tensor) {
+  return at::sum(tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor,
+                 at::kFloat);
+}
+
+}  // namespace
+
 bool all_finite(std::span<const at::Tensor> tensors) {
   const at::NoGradGuard no_grad;
-  // A sum shows values that are NaN or infinite.
   std::map<at::DeviceIndex, std::vector<at::Tensor>> sums;
   for (const at::Tensor& tensor : tensors) {
-    if (tensor.defined()) {
-      sums[tensor.device().index()].push_back(at::sum(tensor, at::kFloat));
-    }
+    if (tensor.defined()) sums[tensor.device().index()].push_back(sum_of(tensor));
   }
   bool finite = true;
   for (const auto& [device, of_device] : sums) {

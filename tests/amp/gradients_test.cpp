@@ -25,6 +25,19 @@ TEST(Gradients, OneValueThatIsNoNumberIsFound) {
   EXPECT_TRUE(all_finite({}));
 }
 
+// A sum in float32 drops imaginary parts.
+TEST(Gradients, ABadImaginaryPartIsFound) {
+  for (const auto dtype : {at::kFloat, at::kDouble}) {
+    for (const double bad : {kInf, -kInf, std::nan("")}) {
+      const Tensor good = torch::ones({1}, dtype), wrong = torch::full({1}, bad, dtype);
+      EXPECT_TRUE(all_finite(std::vector<Tensor>{torch::complex(good, good)}));
+      EXPECT_FALSE(all_finite(std::vector<Tensor>{torch::complex(good, wrong)})) << bad;
+      EXPECT_FALSE(all_finite(std::vector<Tensor>{torch::complex(good, wrong).conj()})) << bad;
+      EXPECT_FALSE(all_finite(std::vector<Tensor>{torch::complex(wrong, good)})) << bad;
+    }
+  }
+}
+
 // Their sums are infinite.
 TEST(Gradients, LargeNumbersAreNumbers) {
   EXPECT_TRUE(all_finite(std::vector<Tensor>{torch::full({16}, 3e38, at::kFloat)}));

@@ -104,6 +104,24 @@ TEST(GradScaler, ChangesNothingButTheRange) {
   });
 }
 
+TEST(GradScaler, ABadImaginaryPartLeavesTheStepOut) {
+  run_rank_threads(1, [](const World& world) {
+    auto group = ProcessGroup::create(world);
+    for (const float bad :
+         {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      const Tensor one = torch::ones({1});
+      Tensor weight = torch::complex(one, one).requires_grad_();
+      torch::optim::SGD optimizer(std::vector<Tensor>{weight}, 0.1);
+      GradScaler scaler(group, {.dynamic = true, .init_scale = 8});
+      weight.mutable_grad() = torch::complex(one, torch::full({1}, bad));
+      EXPECT_FALSE(scaler.step(optimizer)) << bad;
+      EXPECT_TRUE(weight.detach().equal(torch::complex(one, one))) << bad;
+      scaler.update();
+      EXPECT_EQ(scaler.state().scale, 4);
+    }
+  });
+}
+
 TEST(GradScaler, CallsInAnotherOrderAreRefused) {
   run_rank_threads(1, [](const World& world) {
     torch::nn::Linear net(1, 1);
