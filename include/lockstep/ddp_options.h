@@ -87,7 +87,8 @@ struct JoinOptions {
   /// Whether every rank fails, naming the rank without data, instead of continuing.
   bool throw_when_uneven = false;
   /// Called on a rank that ran out of data, after each step of the others, with their average in
-  /// .grad. An optimizer step here keeps the optimizer's state equal on all ranks, too.
+  /// .grad. An optimizer step here keeps the optimizer's state equal on all ranks, too. With
+  /// find_unused_parameters a .grad that the others keep from before is averaged for it as well.
   std::function<void()> on_shadow_step = nullptr;
 };
 

@@ -167,10 +167,15 @@ bool GradientMemory::may_stay(const at::Tensor& grad, const at::Tensor& arrived,
   return fills_block(grad, index) && has_memory_alone(grad, arrived);
 }
 
+/// True if an earlier pass made this .grad.
+bool GradientMemory::is_made(const at::Tensor& grad, size_t index) const {
+  return made_[index]._unsafe_get_target() == grad.unsafeGetTensorImpl();
+}
+
 /// True if no program can distinguish this .grad, which existed before the pass, from another
 /// tensor.
 bool GradientMemory::may_replace(const at::Tensor& grad, size_t index) const {
-  if (made_[index]._unsafe_get_target() != grad.unsafeGetTensorImpl()) return false;
+  if (!is_made(grad, index)) return false;
   // All places on a device share one storage, so its use count does not show views of one of them.
   return grad.use_count() == 1 && (there_.defined() || grad.storage().use_count() == 1);
 }
@@ -267,6 +272,8 @@ void GradientMemory::decline(int index) {
   const at::NoGradGuard no_grad;
   const auto i = static_cast<size_t>(index);
   if (backups_[i].defined()) reduced_[i].copy_(backups_[i]);
+  // Set aside: one that a pass made is undefined on the other ranks, too.
+  if (homes_[i].defined() && !is_made(homes_[i], i)) parameters_[i].mutable_grad() = homes_[i];
   reduced_[i] = homes_[i] = at::Tensor();
 }
 
@@ -274,7 +281,7 @@ void GradientMemory::deliver() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < homes_.size(); ++i) {
     if (!homes_[i].defined()) continue;
-    homes_[i].copy_(reduced_[i]);
+    if (reduced_[i].defined()) homes_[i].copy_(reduced_[i]);  // else set aside, in no bucket
     parameters_[i].mutable_grad() = homes_[i];
   }
 }

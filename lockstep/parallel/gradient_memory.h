@@ -78,15 +78,15 @@ class GradientMemory {
   /// the value of .grad. Call accept() or decline() afterwards.
   void contribute_without_gradient(int index);
   /// After the reduction: accept() makes the result of such a contribution the parameter's
-  /// gradient; decline() drops it.
+  /// gradient; decline() drops it, and .grad is that of before, if it is the program's.
   void accept(int index);
   void decline(int index);
-  /// Copies results to the program's gradients and to those on other devices. Call it when all
-  /// Works are done.
+  /// Copies results to the program's gradients and to those on other devices. The program's
+  /// gradients without a result are restored. Call it when all Works are done.
   void deliver();
 
-  /// Makes all gradients undefined, for a pass in which all parameters contribute in this way;
-  /// accept() restores the program's.
+  /// Makes all gradients undefined, for a pass in which all parameters of the buckets contribute in
+  /// this way. accept(), decline() and deliver() restore the program's.
   void set_aside();
 
   /// Large gradients of this pass that were not computed at the place of reduction: each cost a
@@ -132,6 +132,7 @@ class GradientMemory {
   bool is_away(size_t index) const { return !there_.defined() && !parameters_[index].is_cpu(); }
   at::Tensor place_of(const at::Tensor& like, int64_t offset) const;
   bool may_stay(const at::Tensor& grad, const at::Tensor& arrived, size_t index) const;
+  bool is_made(const at::Tensor& grad, size_t index) const;
   bool may_replace(const at::Tensor& grad, size_t index) const;
   bool fills_block(const at::Tensor& tensor, size_t index) const;
   at::Tensor place_for(size_t index, const at::Tensor& arrived) const;

@@ -85,10 +85,19 @@ void Reducer::reduce_rest() {
   }
 }
 
+/// By parameter: some rank used it. A rank that shadows counts a .grad that the others keep as
+/// used, so that its optimizer steps the same parameters as theirs.
 std::vector<bool> Reducer::agree_on_use() {
-  std::vector<uint8_t> used(used_.begin(), used_.end());
-  group_.all_reduce(used.data(), std::ssize(used), DType::kUint8, ReduceOp::kMax).wait();
-  return {used.begin(), used.end()};
+  constexpr uint8_t kKept = 1, kUsed = 2;
+  std::vector<uint8_t> use(parameters_.size());
+  for (size_t i = 0; i < use.size(); ++i) {
+    const bool keeps = !shadowing_ && parameters_[i].tensor.grad().defined();
+    use[i] = used_[i] ? kUsed : keeps ? kKept : 0;
+  }
+  group_.all_reduce(use.data(), std::ssize(use), DType::kUint8, ReduceOp::kMax).wait();
+  std::vector<bool> used;
+  for (const uint8_t each : use) used.push_back(each >= (shadowing_ ? kKept : kUsed));
+  return used;
 }
 
 std::vector<bool> Reducer::agree_on_counts() {

@@ -5,6 +5,7 @@
 #include <torch/autograd.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
+#include <torch/optim/adam.h>
 #include <torch/utils.h>
 
 #include <functional>
@@ -296,6 +297,69 @@ TEST(OwnGradients, OfARankThatRanOutToo) {
         options);
     EXPECT_EQ(shadowed, world.rank == 0 ? 2 : 0);
   });
+}
+
+enum class Emptying { kFlatBuffer, kZeroed, kReset };
+
+/// The weights of a layer on two ranks after three steps of Adam, before join() makes them equal.
+/// Only the first step may use the layer. Rank 0 has data for `batches` steps.
+std::vector<Tensor> train_beyond_the_data(const DdpOptions& options, int64_t width, int batches,
+                                          Emptying how) {
+  std::vector<Tensor> weights(2);
+  testing::run_rank_threads(2, [&](World world) {
+    auto net = std::make_shared<Halves>(width);
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), options);
+    // The decay moves weights with a gradient of zero, but not those without a gradient.
+    torch::optim::Adam optimizer(net->parameters(),
+                                 torch::optim::AdamOptions(0.1).weight_decay(0.1));
+    if (how == Emptying::kFlatBuffer) give_flat_buffer(net);
+    const auto empty = [&] {
+      if (how == Emptying::kReset) return model.zero_grad();
+      for (auto& parameter : net->parameters()) {
+        if (parameter.grad().defined()) parameter.mutable_grad().zero_();
+      }
+    };
+    const void* const own =
+        net->other->weight.grad().defined() ? net->other->weight.grad().data_ptr() : nullptr;
+    auto& weight = weights[static_cast<size_t>(world.rank)];
+    const auto update = [&] {
+      optimizer.step();
+      weight = net->other->weight.detach().clone();
+      if (own != nullptr) {
+        EXPECT_EQ(net->other->weight.grad().data_ptr(), own);
+      }
+    };
+    JoinOptions join{.divide_by_active = true};
+    join.on_shadow_step = update;
+    model.join(
+        [&] {
+          for (int step = 0; step < (world.rank == 0 ? batches : 3); ++step) {
+            empty();
+            const bool use = step == 0 && options.find_unused_parameters;
+            model(input_for(0, width), use).backward();
+            update();
+          }
+        },
+        join);
+  });
+  return weights;
+}
+
+// Else the optimizers' states and the weights of the ranks diverge.
+TEST(OwnGradients, OptimizersInTheShadowStepWhatNobodyUsesAsTheOthersDo) {
+  for (const bool is_static : {false, true}) {
+    const DdpOptions options{.find_unused_parameters = !is_static, .static_graph = is_static};
+    for (const auto how : {Emptying::kFlatBuffer, Emptying::kZeroed, Emptying::kReset}) {
+      for (const int64_t width : {4, 600}) {
+        for (const int batches : {0, 1}) {
+          const auto weights = train_beyond_the_data(options, width, batches, how);
+          EXPECT_TRUE(weights[0].equal(weights[1]))
+              << "static " << is_static << " emptying " << static_cast<int>(how) << " width "
+              << width << " batches " << batches;
+        }
+      }
+    }
+  }
 }
 
 TEST(OwnGradients, VirtualRanksFillThemToo) {
