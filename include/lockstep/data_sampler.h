@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -42,7 +43,7 @@ class DataSampler : public torch::data::samplers::Sampler<> {
       decltype(std::declval<torch::data::samplers::Sampler<>&>().next(std::declval<size_t>()));
 
   explicit DataSampler(DistributedSampler sampler)
-      : state_(std::make_shared<State>(State{std::move(sampler), {}, 0})) {
+      : state_(std::make_shared<State>(State{std::move(sampler), {}, 0, std::nullopt})) {
     state_->order = state_->sampler.indices();
   }
 
@@ -54,11 +55,13 @@ class DataSampler : public torch::data::samplers::Sampler<> {
 
   /// Called by the loader at an epoch's begin. The data set's size is the sampler's own.
   void reset(NewSize = {}) override {
+    if (std::exchange(state_->loaded, std::nullopt) == epoch()) return;
     state_->order = state_->sampler.indices();
     state_->next = 0;
   }
   /// The next indices, at most `batch_size`; none at the epoch's end.
   Request next(size_t batch_size) override {
+    state_->loaded.reset();
     const auto& order = state_->order;
     const size_t count = std::min(batch_size, order.size() - state_->next);
     if (count == 0) return {};
@@ -67,12 +70,15 @@ class DataSampler : public torch::data::samplers::Sampler<> {
     return std::vector<size_t>(begin, begin + static_cast<ptrdiff_t>(count));
   }
 
-  /// Saves the epoch and the position in it.
+  /// Saves the epoch and the position in it. A loader with workers has asked for batches ahead, and
+  /// the position is behind these.
   void save(torch::serialize::OutputArchive& archive) const override {
     archive.write("epoch", at::scalar_tensor(epoch(), at::kLong), /*is_buffer=*/true);
     archive.write("next", at::scalar_tensor(static_cast<int64_t>(state_->next), at::kLong),
                   /*is_buffer=*/true);
   }
+  /// The next begin() of a loader goes on from the saved position, unless set_epoch() gave another
+  /// epoch meanwhile.
   void load(torch::serialize::InputArchive& archive) override {
     at::Tensor epoch, next;
     archive.read("epoch", epoch, /*is_buffer=*/true);
@@ -80,6 +86,7 @@ class DataSampler : public torch::data::samplers::Sampler<> {
     set_epoch(epoch.item<int64_t>());
     state_->order = state_->sampler.indices();
     state_->next = std::min(static_cast<size_t>(next.item<int64_t>()), state_->order.size());
+    state_->loaded = this->epoch();
   }
 
  private:
@@ -87,6 +94,7 @@ class DataSampler : public torch::data::samplers::Sampler<> {
     DistributedSampler sampler;
     std::vector<int64_t> order;
     size_t next;
+    std::optional<int64_t> loaded;  ///< The epoch of a load() since which nothing was asked for.
   };
   std::shared_ptr<State> state_;
 };
