@@ -180,7 +180,9 @@ class DistributedDataParallel {
   /// Checks that all ranks have the same parameters and buffers, and copies rank 0's values to all.
   /// Rank 0 warns if ranks compute with different kernels. Errors: kMismatch naming the parameter
   /// and both shapes, on every rank. kInvalidArgument for no parameter to train, an option, more
-  /// ranks than virtual ranks, an element type or device. Also those of the group.
+  /// ranks than virtual ranks, an element type or device. With several ranks also kInvalidArgument
+  /// naming a parameter or buffer that is sparse, or has elements that share memory, as after
+  /// expand(). Also those of the group.
   DistributedDataParallel(Net net, ProcessGroup group, const DdpOptions& options = {})
       : net_(std::move(net)),
         core_(DdpCore::make(shared_module(net_), std::move(group), options)) {}

@@ -90,10 +90,10 @@ std::filesystem::path update_checkpoint(const std::filesystem::path& dir,
 /// returns the rest. The optimizer's learning rate and other options stay: they are configuration,
 /// and a schedule sets the rate anew. `model_name` must be the saved one. Tensors stay where they
 /// are. Everything is read and checked before anything is changed. Errors: kNotFound; kCorrupt
-/// naming file and tensor; kInvalidArgument for a checkpoint of another `model_name` or optimizer.
-/// For damaged files kCorrupt also names an older checkpoint to resume from, if there is one.
-/// Tensors that do not fit `model` are kCorrupt. After kIo, from a disk that fails once the files
-/// were checked, some tensors may have the checkpoint's values.
+/// naming file and tensor; kInvalidArgument for a checkpoint of another `model_name` or optimizer,
+/// and as load_module(). For damaged files kCorrupt also names an older checkpoint to resume from,
+/// if there is one. Tensors that do not fit `model` are kCorrupt. After kIo, from a disk that fails
+/// once the files were checked, some tensors may have the checkpoint's values.
 TrainingState load_checkpoint(const std::filesystem::path& path, torch::nn::Module& model,
                               torch::optim::Optimizer& optimizer, const std::string& model_name);
 

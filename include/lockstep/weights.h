@@ -31,8 +31,8 @@ using TensorMap = std::map<std::string, at::Tensor>;
 /// metadata give equal bytes. Tensors may lie on any device, with any strides; they are copied to
 /// the host one at a time. Each of several tensors that share memory is written whole.
 /// Cost: one pass over the bytes, no second copy of contiguous host tensors.
-/// Errors: kInvalidArgument naming tensor and dtype (none: undefined), kIo (disk full among
-/// others). The format has no quantized types, and of the complex types only complex64.
+/// Errors: kInvalidArgument naming tensor and dtype (none: undefined or sparse), kIo (disk full
+/// among others). The format has no quantized types, and of the complex types only complex64.
 void save_tensors(const std::filesystem::path& path, const TensorMap& tensors,
                   const StoredMetadata& metadata = {});
 
@@ -60,7 +60,8 @@ void check_module(const torch::nn::Module& module, const TensorMap& tensors,
 /// Copies values into the module's own tensors. The tensors stay in place, so gradients, optimizers
 /// and DDP remain valid. Checks everything before the first copy.
 /// Errors, nothing changed: kCorrupt naming `file` and tensor: missing, not of this network, other
-/// shape, other dtype.
+/// shape, other dtype. kInvalidArgument naming a tensor of the network that is sparse, or has
+/// elements that share memory, as after expand().
 void load_module(torch::nn::Module& module, const TensorMap& tensors, const std::string& file);
 
 /// All tensors under the file's own names, on the CPU, each owning its memory.
@@ -96,7 +97,7 @@ struct WeightReport {
 /// Floating point numbers are converted to the network's type, and so are integers; trailing
 /// dimensions of 1 do not count. Only the needed tensors are read, and all of them before anything
 /// is changed. Errors, nothing changed: kNotFound; kCorrupt naming file, tensor and both shapes;
-/// kCorrupt if no name matches the network's.
+/// kCorrupt if no name matches the network's; kInvalidArgument as load_module().
 WeightReport load_weights(const std::filesystem::path& path, torch::nn::Module& module,
                           const WeightOptions& options = {});
 

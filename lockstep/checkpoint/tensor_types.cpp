@@ -1,5 +1,6 @@
 #include "lockstep/checkpoint/tensor_types.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -28,12 +29,30 @@ constexpr std::array<TypePair, 11> kTypePairs = {{
     {StoredType::kI64, at::kLong},
 }};
 
+void check_dense(const std::string& name, const at::Tensor& tensor) {
+  if (tensor.layout() == at::kStrided) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("tensor '{}' is not dense, and files hold dense tensors only: register "
+                          "to_dense() of it, or keep it in a member that is no buffer",
+                          name));
+}
+
 }  // namespace
+
+void check_fillable(const std::string& name, const at::Tensor& tensor) {
+  check_dense(name, tensor);
+  if (at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("tensor '{}' of the network has elements that share memory, as after "
+                          "expand(), and cannot be filled: contiguous() it before register_buffer",
+                          name));
+}
 
 StoredType stored_type(const std::string& name, const at::Tensor& tensor) {
   if (!tensor.defined()) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("tensor '{}' is undefined", name));
   }
+  check_dense(name, tensor);
   for (const TypePair& pair : kTypePairs) {
     if (pair.tensor == tensor.scalar_type()) return pair.stored;
   }

@@ -17,9 +17,13 @@ namespace lockstep::inline internal {
   throw Error(ErrorCode::kCorrupt, fmt::format("{}: tensor '{}' {}", file, name, what));
 }
 
-/// Errors: kInvalidArgument, which names the tensor, if it is undefined or of a type that files
-/// lack.
+/// Errors: kInvalidArgument, which names the tensor, if it is undefined, sparse or of a type that
+/// files lack.
 StoredType stored_type(const std::string& name, const at::Tensor& tensor);
+
+/// Errors: kInvalidArgument, which names the tensor of a network, unless values can be copied into
+/// it: it is sparse, or several of its elements are one in memory.
+void check_fillable(const std::string& name, const at::Tensor& tensor);
 
 /// Errors: kInvalidArgument, which names file and tensor, if libtorch has no such type.
 at::ScalarType tensor_type(StoredType stored, const std::string& name, const std::string& file);

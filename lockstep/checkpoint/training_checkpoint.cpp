@@ -14,6 +14,7 @@
 #include "lockstep/checkpoint/host_copies.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/checkpoint/staged_folder.h"
+#include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
 #include "lockstep/weights.h"
@@ -116,7 +117,9 @@ void check_optimizer_kind(const CheckedFile& file, const torch::optim::Optimizer
 
 /// Checks all that can be wrong, then reads.
 void fill(torch::nn::Module& model, torch::optim::Optimizer& optimizer, Undamaged& saved) {
-  const TensorMap weights = saved.weights.lay_out(module_tensors(model));
+  const TensorMap own = module_tensors(model);
+  for (const auto& [name, tensor] : own) check_fillable(name, tensor);
+  const TensorMap weights = saved.weights.lay_out(own);
   check_module(model, weights, saved.weights.name());
   check_optimizer_kind(saved.memory, optimizer);
   load_optimizer(model, optimizer, saved.memory.lay_out(optimizer_slots(model, optimizer)),

@@ -183,6 +183,9 @@ class Loader {
       }
     }
     check_any(values);
+    for (size_t i = 0; i < own_.size(); ++i) {
+      if (values[i].defined()) check_fillable(names_[i], own_[i]);
+    }
     const at::NoGradGuard no_grad;
     for (size_t i = 0; i < own_.size(); ++i) {
       if (!values[i].defined()) continue;
@@ -294,6 +297,7 @@ void check_module(const torch::nn::Module& module, const TensorMap& tensors,
                   const std::string& file) {
   const TensorMap own = module_tensors(module);
   for (const auto& [name, tensor] : own) {
+    check_fillable(name, tensor);
     const auto found = tensors.find(name);
     if (found == tensors.end()) throw_corrupt_tensor(file, name, "of the network is missing");
     const at::Tensor& stored = found->second;

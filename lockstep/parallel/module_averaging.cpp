@@ -164,6 +164,7 @@ void ModuleAveraging::make_equal(ProcessGroup& group, const DdpOptions& options,
   }
   for (const auto& buffer : buffers) descriptions.push_back(describe("buffer", buffer));
   check_same_on_all_ranks(group, descriptions);
+  for (const auto* tensors : {&parameters_, &buffers}) check_copyable(*tensors);
   compare_kernel_choices(group);
   broadcast_values(group, parameters_);
   broadcast_values(group, buffers);

@@ -1,5 +1,6 @@
 #include "lockstep/parallel/module_state.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -72,9 +73,26 @@ std::vector<NamedTensor> buffers_of(const torch::nn::Module& module) {
 }
 
 std::string describe(const std::string& what, const NamedTensor& tensor) {
-  return fmt::format(
-      "{} '{}' {} [{}] strides [{}]", what, tensor.name, c10::toString(tensor.tensor.scalar_type()),
-      fmt::join(tensor.tensor.sizes(), ", "), fmt::join(tensor.tensor.strides(), ", "));
+  const at::Tensor& value = tensor.tensor;
+  return fmt::format("{} '{}' {} [{}] {}", what, tensor.name, c10::toString(value.scalar_type()),
+                     fmt::join(value.sizes(), ", "),
+                     value.layout() == at::kStrided
+                         ? fmt::format("strides [{}]", fmt::join(value.strides(), ", "))
+                         : "not dense");
+}
+
+void check_copyable(const std::vector<NamedTensor>& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    const bool dense = tensor.layout() == at::kStrided;
+    if (dense && at::has_internal_overlap(tensor) != at::MemOverlap::Yes) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("tensor '{}' of the module {}", name,
+                            dense ? "has elements that share memory, as after expand(), and cannot "
+                                    "be made equal on all ranks: contiguous() it before "
+                                    "register_buffer"
+                                  : "is not dense, and only dense ones can be sent: register "
+                                    "to_dense() of it, or keep it in a member that is no buffer"));
+  }
 }
 
 void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions,
@@ -118,6 +136,7 @@ void throw_without_gradient(const std::vector<std::string>& names, bool virtual_
 }
 
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root) {
+  check_copyable(tensors);
   const at::NoGradGuard no_grad;
   for (const NamedTensor& named : tensors) {
     const at::Tensor value = named.tensor.detach();

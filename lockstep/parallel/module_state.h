@@ -24,13 +24,17 @@ namespace lockstep::inline internal {
 std::vector<NamedTensor> parameters_of(const torch::nn::Module& module);
 std::vector<NamedTensor> buffers_of(const torch::nn::Module& module);
 
-/// "parameter 'fc.weight' Float [10, 64] strides [64, 1]".
+/// "parameter 'fc.weight' Float [10, 64] strides [64, 1]", or "not dense" in place of the strides.
 std::string describe(const std::string& what, const NamedTensor& tensor);
 
 /// Collective. Throws kMismatch, on every rank, if some rank's list differs from rank 0's. Each
 /// description has one line.
 void check_same_on_all_ranks(ProcessGroup& group, const std::vector<std::string>& descriptions,
                              CallSite site = CallSite::here());
+
+/// Throws kInvalidArgument, which names the tensor, for one whose values cannot be sent or
+/// replaced: it is sparse, or several of its elements are one in memory.
+void check_copyable(const std::vector<NamedTensor>& tensors);
 
 /// Up to eight names, quoted.
 std::string name_list(const std::vector<std::string>& names);
@@ -42,7 +46,8 @@ void refuse_sparse_gradient(const NamedTensor& parameter);
 /// `virtual_ranks`: true if the model has any, and so no unused parameters.
 [[noreturn]] void throw_without_gradient(const std::vector<std::string>& names, bool virtual_ranks);
 
-/// Collective: the values of rank `root` on every rank. Cost: one broadcast per tensor.
+/// Collective: the values of rank `root` on every rank. Cost: one broadcast per tensor. Errors:
+/// also those of check_copyable(), before any broadcast.
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root = 0);
 
 /// Broadcasts one rank's buffers to all ranks, repeatedly: one broadcast for all buffers.

@@ -64,5 +64,24 @@ TEST(ModuleState, NamesWhatDoesNotFit) {
   expect_refused(tensors, "tensor 'norm.bias' is Double, the network's is Float");
 }
 
+// copy_() refuses such a tensor in the middle of the others.
+TEST(ModuleState, NamesATensorThatCannotBeFilled) {
+  for (const bool sparse : {true, false}) {
+    SmallNet net;
+    net.register_buffer("other", sparse ? at::eye(4).to_sparse() : at::ones({1, 8}).expand({4, 8}));
+    TensorMap tensors = copies(SmallNet());
+    tensors["other"] = at::zeros({4, sparse ? 4 : 8});
+    const TensorMap before = copies(net);
+    const Error error = error_of([&] { load_module(net, tensors, "m.safetensors"); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    const std::string text = error.what();
+    EXPECT_EQ(text.find("tensor 'other' "), 0) << text;
+    EXPECT_NE(text.find(sparse ? "is not dense" : "contiguous() it"), std::string::npos) << text;
+    for (const auto& [name, tensor] : copies(SmallNet())) {
+      EXPECT_TRUE(same_bits(module_tensors(net).at(name), before.at(name))) << name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -105,6 +105,7 @@ TEST(Safetensors, RefusesWhatTheFormatLacks) {
   };
   refused(at::Tensor());
   refused(at::zeros({1}, at::kComplexDouble));
+  refused(at::eye(3).to_sparse());
 }
 
 TEST(Safetensors, RefusesTypesThatLibtorchLacks) {

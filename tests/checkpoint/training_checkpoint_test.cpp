@@ -192,6 +192,25 @@ TEST(TrainingCheckpoint, IsReadIntoTensorsInAnotherOrder) {
   expect_equal(run, other);
 }
 
+// It can be saved; loading must not stop halfway.
+TEST(TrainingCheckpoint, ATensorThatCannotBeFilledIsNamedBeforeAnyChange) {
+  const TempFolder dir;
+  const at::Tensor shared = at::ones({1, 8}).expand({4, 8});
+  Training run;
+  run.net.register_buffer("other", shared);
+  run.advance(2);
+  run.save(dir.path());
+  Training resumed;
+  resumed.net.register_buffer("other", shared);
+  const at::Tensor before = resumed.net.first->weight.clone();
+  const Error error = error_of([&] { resumed.load(dir.path()); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("tensor 'other' of the network"), std::string::npos)
+      << error.what();
+  EXPECT_TRUE(at::equal(resumed.net.first->weight, before));
+  EXPECT_TRUE(optimizer_tensors(resumed.net, resumed.optimizer).empty());
+}
+
 TEST(TrainingCheckpoint, KeepsWhatThePolicySays) {
   const TempFolder dir;
   Training run;

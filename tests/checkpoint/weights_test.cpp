@@ -115,6 +115,24 @@ TEST(Weights, OtherwiseWhatDoesNotFitKeepsItsValues) {
             std::string::npos);
 }
 
+TEST(Weights, ATensorThatCannotBeFilledIsNamedBeforeAnyChange) {
+  const TempFolder dir;
+  SmallNet net;
+  save_tensors(dir / "without", module_tensors(SmallNet()));
+  net.register_buffer("other", at::ones({1, 8}).expand({4, 8}));
+  load_weights(dir / "without", net, {false, "", /*warns=*/false});  // it keeps its values
+  TensorMap tensors = module_tensors(SmallNet());
+  tensors["other"] = at::zeros({4, 8});
+  save_tensors(dir / "x", tensors);
+  const at::Tensor before = net.first->weight.clone();
+  const Error error = error_of([&] { load_weights(dir / "x", net); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(std::string(error.what()).find("tensor 'other' of the network has elements that share"),
+            0)
+      << error.what();
+  EXPECT_TRUE(at::equal(net.first->weight, before));
+}
+
 /// A network like SmallNet with another number of classes.
 struct OtherHead : torch::nn::Module {
   explicit OtherHead(int64_t classes)

@@ -313,6 +313,38 @@ TEST(DdpErrors, NamesAMissingParameter) {
   });
 }
 
+struct LayerAndBuffer : torch::nn::Module {
+  explicit LayerAndBuffer(const Tensor& value) {
+    register_module("layer", layer);
+    register_buffer("other", value);
+  }
+  torch::nn::Linear layer{2, 2};
+};
+
+/// The error of a model with this buffer. The weights must stay as they were.
+std::string error_of_buffer(const Tensor& value) {
+  std::string text;
+  run_rank_threads(2, [&](World world) {
+    auto net = std::make_shared<LayerAndBuffer>(value);
+    const Tensor before = net->layer->weight.detach().clone();
+    auto group = ProcessGroup::create(world);
+    const auto why =
+        text_of_error(ErrorCode::kInvalidArgument, [&] { DistributedDataParallel(net, group); });
+    expect_contains(why, "tensor 'other' of the module");
+    EXPECT_TRUE(net->layer->weight.equal(before));
+    if (world.rank == 0) text = why;
+  });
+  return text;
+}
+
+TEST(DdpErrors, NamesABufferWhoseElementsShareMemory) {
+  expect_contains(error_of_buffer(torch::ones({1, 8}).expand({4, 8})), "contiguous() it before");
+}
+
+TEST(DdpErrors, NamesASparseBuffer) {
+  expect_contains(error_of_buffer(torch::eye(4).to_sparse()), "is not dense");
+}
+
 TEST(DdpErrors, NamesParametersWithoutGradient) {
   run_rank_threads(2, [](World world) {
     TwoHeads net;
