@@ -46,6 +46,9 @@ int64_t DistributedSampler::num_unpadded() const {
 std::vector<int64_t> DistributedSampler::indices(int64_t taken, int64_t more) const {
   require(taken >= 0 && taken <= dataset_size_,
           fmt::format("{} samples of {} are taken", taken, dataset_size_));
+  require(more >= 0, fmt::format("{} entries of padding", more));
+  require(more == 0 || dataset_size_ > 0,
+          fmt::format("{} entries of padding from an empty data set", more));
   // Unsigned, because seed + epoch may exceed int64_t; only the lower 32 bits count.
   const uint64_t seed = static_cast<uint64_t>(options_.seed) + static_cast<uint64_t>(epoch_);
   std::vector<int64_t> order;

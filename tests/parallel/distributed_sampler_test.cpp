@@ -13,6 +13,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/error.h"
+#include "tests/support/error_of.h"
 
 namespace lockstep {
 namespace {
@@ -291,6 +292,20 @@ TEST(DistributedSampler, RefusesToTakeMoreThanThereIs) {
   EXPECT_THROW((void)DistributedSampler(5, 0, 1).indices(6), Error);
   EXPECT_THROW((void)DistributedSampler(5, 0, 1).indices(-1), Error);
   EXPECT_TRUE(DistributedSampler(5, 0, 2).indices(5).empty());
+}
+
+TEST(DistributedSampler, RefusesPaddingThatThereCannotBe) {
+  const auto why = [](const DistributedSampler& sampler, int64_t more) {
+    const Error error = error_of([&] { (void)sampler.indices(0, more); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return std::string(error.what());
+  };
+  for (const bool shuffle : {false, true}) {
+    const DistributedSampler none(0, 0, 1, {.shuffle = shuffle}), five(5, 0, 1);
+    EXPECT_EQ(why(none, 1), "DistributedSampler: 1 entries of padding from an empty data set");
+    EXPECT_EQ(why(five, -6), "DistributedSampler: -6 entries of padding");
+    EXPECT_EQ(std::ssize(five.indices(0, 2)), 7);
+  }
 }
 
 }  // namespace
