@@ -235,6 +235,8 @@ class ProcessGroup {
   /// every rank (kMismatch names a rank with others). The results are those of separate
   /// all_reduces. Neighbouring buffers below 64 KiB travel in packs of up to 1 MiB, at the price of
   /// a copy in and out. Larger ones are reduced in place. Costs one additional 24-byte all_gather.
+  /// Buffers must not overlap: give a weight that layers share once, or its size decides how often
+  /// it is summed.
   Work all_reduce_coalesced(std::span<const Buffer> buffers, DType dtype, ReduceOp op,
                             const CollectiveOptions& options = {},
                             CallSite site = CallSite::here());
