@@ -146,6 +146,9 @@ class NoSync {
 /// step. Gradients of a net on another device than the CPU stay there: they are copied to the host
 /// during backward(), and back at its end.
 ///
+/// Only backward() averages: torch::autograd::grad() returns this rank's own gradients. A
+/// backward() with create_graph, whose gradients have a graph, is kInvalidArgument.
+///
 /// With DdpOptions::virtual_ranks = V the results no longer depend on the number of ranks P either.
 /// The global batch has V parts. Each rank works on V / P of them, one after the other. If P does
 /// not divide V, the first V mod P ranks have one more than the others.

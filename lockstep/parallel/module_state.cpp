@@ -135,6 +135,16 @@ void throw_without_gradient(const std::vector<std::string>& names, bool virtual_
                                         : "on every rank; set find_unused_parameters, or "));
 }
 
+void refuse_gradient_with_graph(const NamedTensor& parameter) {
+  const at::Tensor& grad = parameter.tensor.grad();
+  if (!grad.defined() || !grad.requires_grad()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("parameter '{}' got a gradient with a graph: create_graph is not "
+                          "supported by the average. Call torch::autograd::grad() with it, and "
+                          "backward() of the whole loss without",
+                          parameter.name));
+}
+
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root) {
   check_copyable(tensors);
   const at::NoGradGuard no_grad;

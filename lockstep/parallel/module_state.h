@@ -46,6 +46,9 @@ void refuse_sparse_gradient(const NamedTensor& parameter);
 /// `virtual_ranks`: true if the model has any, and so no unused parameters.
 [[noreturn]] void throw_without_gradient(const std::vector<std::string>& names, bool virtual_ranks);
 
+/// Throws kInvalidArgument if the parameter's gradient has a graph, which an average would drop.
+void refuse_gradient_with_graph(const NamedTensor& parameter);
+
 /// Collective: the values of rank `root` on every rank. Cost: one broadcast per tensor. Errors:
 /// also those of check_copyable(), before any broadcast.
 void broadcast_values(ProcessGroup& group, const std::vector<NamedTensor>& tensors, int root = 0);

@@ -243,6 +243,7 @@ void Reducer::reset_pass() {
 
 void Reducer::take_gradient(int index, const at::Tensor& arrived) {
   const auto i = static_cast<size_t>(index);
+  refuse_gradient_with_graph(parameters_[i]);
   ++count_[i];
   ++gradients_;
   if (first_pass_ && count_[i] == 1) ready_order_.push_back(index);

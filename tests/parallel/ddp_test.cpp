@@ -345,6 +345,24 @@ TEST(DdpErrors, NamesASparseBuffer) {
   expect_contains(error_of_buffer(torch::eye(4).to_sparse()), "is not dense");
 }
 
+// The average would silently drop the graph.
+TEST(DdpErrors, NamesAGradientWithAGraph) {
+  run_rank_threads(2, [](World world) {
+    auto group = ProcessGroup::create(world);
+    for (const bool is_static : {false, true}) {
+      torch::nn::Linear net(2, 1);
+      DistributedDataParallel model(net, group, DdpOptions{.static_graph = is_static});
+      const Tensor loss = model(input_of(world.rank)).square().sum();
+      const auto text = text_of_error(ErrorCode::kInvalidArgument, [&] {
+        loss.backward({}, /*retain_graph=*/true, /*create_graph=*/true);
+      });
+      expect_contains(text, "create_graph is not supported by the average");
+      expect_contains(text, "parameter '");
+      net->zero_grad(/*set_to_none=*/true);  // a graph would keep parameters and gradients alive
+    }
+  });
+}
+
 TEST(DdpErrors, NamesParametersWithoutGradient) {
   run_rank_threads(2, [](World world) {
     TwoHeads net;
