@@ -55,8 +55,8 @@ class CollectiveTime {
 };
 
 /// torch::nn::BatchNorm1d, 2d and 3d over all ranks of a group: SyncBatchNorm(num_features, group)
-/// or SyncBatchNorm(options, group). Parameters, buffers, names and evaluation are the same. In a
-/// group of one it is plain batch norm.
+/// or SyncBatchNorm(options, group). Parameters, buffers, names and evaluation are the same, and
+/// evaluation is not collective. In a group of one it is plain batch norm.
 class SyncBatchNormImpl final
     : public torch::nn::NormImplBase<0, SyncBatchNormImpl, torch::nn::BatchNormOptions> {
  public:

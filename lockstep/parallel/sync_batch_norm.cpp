@@ -147,12 +147,22 @@ struct RanksHolder : torch::CustomClassHolder {
   Ranks ranks;
 };
 
+/// Autograd takes an undefined tensor as an optional only.
+using GivenTensor = c10::optional<Tensor>;
+
+GivenTensor given(const Tensor& tensor) {
+  return tensor.defined() ? GivenTensor(tensor) : c10::nullopt;
+}
+
 struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> {
-  static Tensor forward(AutogradContext* context, const Tensor& input, const Tensor& weight,
-                        const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
+  static Tensor forward(AutogradContext* context, const Tensor& input,
+                        const GivenTensor& given_weight, const GivenTensor& given_bias,
+                        const GivenTensor& running_mean, const GivenTensor& running_var,
                         double momentum, double eps, Ranks ranks) {
+    const Tensor weight = given_weight.value_or(Tensor()), bias = given_bias.value_or(Tensor());
     const Moments batch = joined_moments(ranks, input);
-    update_running(running_mean, running_var, batch, momentum);
+    update_running(running_mean.value_or(Tensor()), running_var.value_or(Tensor()), batch,
+                   momentum);
     std::vector<double> var = batch.m2;
     for (double& value : var) value /= batch.count;
     const Tensor like = weight.defined() ? weight : input;
@@ -211,22 +221,32 @@ struct SyncBatchNormFunction : torch::autograd::Function<SyncBatchNormFunction> 
   }
 };
 
+/// A batch norm layer that can be converted.
+struct NormLayer {
+  Tensor key;  ///< It identifies the layer.
+  std::weak_ptr<const torch::nn::Module> module;
+};
+
 /// The layers converted by convert_sync_batchnorm(), by the tensor that identifies them. That
 /// tensor keeps the group, which so ends with the last of its layers.
 class ConvertedLayers {
  public:
-  void add(const Tensor& key, const std::shared_ptr<Ranks>& ranks) {
+  void add(const NormLayer& layer, const std::shared_ptr<Ranks>& ranks) {
+    const Tensor& key = layer.key;
     keep_with(key, ranks);
     const MutexLock lock(mutex_);
     std::erase_if(layers_, [](const auto& item) { return item.second.key.expired(); });
     layers_.insert_or_assign(key.unsafeGetTensorImpl(),
-                             Layer{WeakKey(key.getIntrusivePtr()), ranks});
+                             Layer{WeakKey(key.getIntrusivePtr()), layer.module, ranks});
   }
-  /// Null for a layer that is not converted.
+  /// Null for a layer that is not converted, or is in evaluation: without running statistics it
+  /// takes those of the batch there, too, but on this rank alone.
   std::shared_ptr<Ranks> find(const Tensor& key) {
     const MutexLock lock(mutex_);
     const auto found = layers_.find(key.unsafeGetTensorImpl());
-    return found == layers_.end() ? nullptr : found->second.ranks.lock();
+    if (found == layers_.end()) return nullptr;
+    const auto module = found->second.module.lock();
+    return module && !module->is_training() ? nullptr : found->second.ranks.lock();
   }
 
  private:
@@ -234,6 +254,7 @@ class ConvertedLayers {
   struct Layer {
     // Weak: while it exists, no new tensor can have the address, and no tensor is kept alive.
     WeakKey key;
+    std::weak_ptr<const torch::nn::Module> module;  ///< Null for one that no pointer shares.
     std::weak_ptr<Ranks> ranks;
   };
   Mutex mutex_;
@@ -249,14 +270,14 @@ Tensor norm_over(const Ranks& ranks, const Tensor& input, const Tensor& weight, 
                  const Tensor& running_mean, const Tensor& running_var, double momentum,
                  double eps) {
   if (input.element_size() > 2) {
-    return SyncBatchNormFunction::apply(input, weight, bias, running_mean, running_var, momentum,
-                                        eps, ranks);
+    return SyncBatchNormFunction::apply(input, given(weight), given(bias), given(running_mean),
+                                        given(running_var), momentum, eps, ranks);
   }
   const auto widened = [](const Tensor& tensor) {
-    return tensor.defined() ? tensor.to(at::kFloat) : tensor;
+    return given(tensor.defined() ? tensor.to(at::kFloat) : tensor);
   };
-  return SyncBatchNormFunction::apply(widened(input), widened(weight), widened(bias), running_mean,
-                                      running_var, momentum, eps, ranks)
+  return SyncBatchNormFunction::apply(input.to(at::kFloat), widened(weight), widened(bias),
+                                      given(running_mean), given(running_var), momentum, eps, ranks)
       .to(input.scalar_type());
 }
 
@@ -307,10 +328,11 @@ std::optional<Tensor> key_of(torch::nn::Module& module) {
   return key(module.as<torch::nn::BatchNorm3d>());
 }
 
-/// The same, for a layer that can be converted.
-std::optional<Tensor> checked_key_of(const std::string& name, torch::nn::Module& module) {
+/// Nothing for another module. Errors: kInvalidArgument for a layer that cannot be converted.
+std::optional<NormLayer> checked_layer(const std::string& name, torch::nn::Module& module) {
   auto key = key_of(module);
-  if (!key || (key->defined() && stands_on(key->device()))) return key;
+  if (!key) return std::nullopt;
+  if (key->defined() && stands_on(key->device())) return NormLayer{*key, module.weak_from_this()};
   const std::string why = key->defined()
                               ? "is on " + key->device().str()
                               : "has neither running statistics nor a weight to identify it";
@@ -334,7 +356,7 @@ Tensor SyncBatchNormImpl::forward(const Tensor& input) {
     if (!options.momentum()) factor = 1.0 / num_batches_tracked.item<double>();
   }
   const bool batch_statistics = is_training() || !options.track_running_stats();
-  if (batch_statistics && group_.size() > 1) {
+  if (is_training() && group_.size() > 1) {
     return sync_batch_norm(group_, input, weight, bias, running_mean, running_var, factor,
                            options.eps());
   }
@@ -370,18 +392,18 @@ bool has_sync_batchnorm(torch::nn::Module& module) {
 
 int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
                            std::shared_ptr<CollectiveTime> time) {
-  std::vector<Tensor> keys;
-  if (auto key = checked_key_of("", module)) keys.push_back(*key);
+  std::vector<NormLayer> layers;
+  if (auto layer = checked_layer("", module)) layers.push_back(*layer);
   for (const auto& child : module.named_modules("", /*include_self=*/false)) {
-    if (auto key = checked_key_of(child.key(), *child.value())) keys.push_back(*key);
+    if (auto layer = checked_layer(child.key(), *child.value())) layers.push_back(*layer);
   }
-  if (keys.empty() || group.size() == 1) return static_cast<int>(keys.size());
+  if (layers.empty() || group.size() == 1) return static_cast<int>(layers.size());
   std::vector<int> ranks(static_cast<size_t>(group.size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   const auto own = std::make_shared<Ranks>(Ranks{group.subgroup(ranks), std::move(time)});
   stand_before_batch_norm();
-  for (const Tensor& key : keys) converted_layers().add(key, own);
-  return static_cast<int>(keys.size());
+  for (const NormLayer& layer : layers) converted_layers().add(layer, own);
+  return static_cast<int>(layers.size());
 }
 
 }  // namespace lockstep

@@ -124,6 +124,30 @@ TEST(SyncBatchNorm, EqualsBatchNormOfTheJoinedBatch) {
   }
 }
 
+// With and without running statistics, weight and bias.
+TEST(SyncBatchNorm, TrainsWithWhatItHas) {
+  for (const bool affine : {true, false}) {
+    for (const bool tracks : {true, false}) {
+      const auto options =
+          torch::nn::BatchNormOptions(3).affine(affine).track_running_stats(tracks);
+      torch::nn::BatchNorm2d plain(options);
+      const Tensor images = joined_images(torch::kFloat).narrow(0, 0, 6);
+      const Tensor x = images.clone().requires_grad_();
+      const Tensor wanted = plain->forward(x);
+      (wanted * images.cos()).sum().backward();
+      run_rank_threads(2, [&](World world) {
+        SyncBatchNorm norm(options, ProcessGroup::create(world));
+        const auto own = [&](const Tensor& all) { return all.narrow(0, 3 * world.rank, 3); };
+        const Tensor part = own(images).clone().requires_grad_();
+        const Tensor y = norm->forward(part);
+        (y * own(images).cos()).sum().backward();
+        EXPECT_TRUE(torch::allclose(y, own(wanted), 1e-4, 1e-5));
+        EXPECT_TRUE(torch::allclose(part.grad(), own(x.grad()), 1e-4, 1e-5));
+      });
+    }
+  }
+}
+
 // bfloat16 is computed as float32, whatever the type of weight and statistics.
 TEST(SyncBatchNorm, SixteenBitsAreRoundedOnceAtTheEnd) {
   const Tensor images = joined_images(torch::kBFloat16);
@@ -193,6 +217,32 @@ TEST(SyncBatchNorm, EvaluatesWithRunningStatistics) {
     if (world.rank == 1) return;  // nothing is communicated
     const Tensor images = joined_images(torch::kFloat);
     EXPECT_TRUE(norm->forward(images).equal(plain->forward(images)));
+  });
+}
+
+// Without them it takes the statistics of its own batch, as BatchNorm does.
+TEST(SyncBatchNorm, EvaluatesAloneWithoutRunningStatisticsToo) {
+  const auto options = torch::nn::BatchNormOptions(3).track_running_stats(false);
+  run_rank_threads(2, [&](World world) {
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(5)});
+    SyncBatchNorm norm(options, group);
+    const auto converted =
+        std::make_shared<torch::nn::SequentialImpl>(torch::nn::BatchNorm2d(options));
+    EXPECT_EQ(convert_sync_batchnorm(*converted, group), 1);
+    torch::nn::BatchNorm2d plain(options);
+    norm->eval();
+    converted->eval();
+    plain->eval();
+    const Tensor images = joined_images(torch::kFloat).narrow(0, 3 * world.rank, 3);
+    const Tensor alone = plain->forward(images);
+    if (world.rank == 0) {  // nothing is communicated
+      EXPECT_TRUE(norm->forward(images).equal(alone));
+      EXPECT_TRUE(converted->forward(images).equal(alone));
+    }
+    converted->train();
+    const Tensor wanted = plain->forward(joined_images(torch::kFloat).narrow(0, 0, 6));
+    EXPECT_TRUE(torch::allclose(converted->forward(images), wanted.narrow(0, 3 * world.rank, 3),
+                                1e-4, 1e-5));
   });
 }
 
