@@ -226,28 +226,61 @@ void BuiltInBackend::stop_serving() {
   }
 }
 
+/// The address of a name may be found only once. Afterwards the name servers may be out of reach.
+void BuiltInBackend::remember_addresses() {
+  const std::string at = to_string(at_);
+  if (at == remembered_) return;
+  addresses_.reset();
+  remembered_.clear();
+  if (server_) return;  // it needs no way to itself, and its name may be unknown here
+  std::string problem;
+  addresses_ = look_up(at_.host, at_.port, &problem);
+  if (addresses_) remembered_ = at;
+}
+
+Listening BuiltInBackend::probe_server(Deadline deadline) const {
+  return addresses_ ? probe(addresses_.get(), deadline) : probe(at_, deadline);
+}
+
+/// The former server by its addresses, any other as it is.
+std::vector<Endpoint> BuiltInBackend::ways_to(const Endpoint& candidate) const {
+  if (candidate.host != at_.host || !addresses_) return {candidate};
+  std::vector<Endpoint> ways;
+  for (const addrinfo* each = addresses_.get(); each != nullptr; each = each->ai_next) {
+    ways.push_back({address_text(each->ai_addr, each->ai_addrlen, false), candidate.port});
+  }
+  return ways;
+}
+
 /// Null if no agent of the job serves there, or not any more.
 std::shared_ptr<Store> BuiltInBackend::try_candidate(const Endpoint& candidate, Deadline deadline) {
   const bool was_silent = candidate.host == at_.host;
-  if (!somebody_listens(candidate, was_silent ? deadline.at_most(kSilentHostLimit) : deadline))
-    return nullptr;
+  for (const Endpoint& way : ways_to(candidate)) {
+    if (!somebody_listens(way, was_silent ? deadline.at_most(kSilentHostLimit) : deadline))
+      continue;
+    if (auto store = try_at(way, deadline)) return store;
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Store> BuiltInBackend::try_at(const Endpoint& address, Deadline deadline) {
   try {
-    auto store = connect_tcp_store(candidate, secret_, deadline, options_.wire);
+    auto store = connect_tcp_store(address, secret_, deadline, options_.wire);
     const std::string job = store->get(keys::kJob, deadline);
     if (!job.empty() && !options_.run_id.empty() && job != options_.run_id) return nullptr;
     return store;
   } catch (const Error&) {
-    return nullptr;  // the next candidate may be alive
+    return nullptr;  // the next one may be alive
   }
 }
 
 bool BuiltInBackend::nobody_serves() {
-  return probe(at_, Deadline::after(kSilentHostLimit)) == Listening::kNo;
+  return probe_server(Deadline::after(kSilentHostLimit)) == Listening::kNo;
 }
 
 std::shared_ptr<Store> BuiltInBackend::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
   for (; !deadline.passed() && !stop; std::this_thread::sleep_for(kRoundPause)) {
-    const Listening listening = probe(at_, deadline.at_most(kSilentHostLimit));
+    const Listening listening = probe_server(deadline.at_most(kSilentHostLimit));
     if (listening == Listening::kNo) return nullptr;
     if (listening == Listening::kSilent) continue;
     if (auto store = try_candidate(at_, deadline.at_most(kAnswerLimit))) return store;

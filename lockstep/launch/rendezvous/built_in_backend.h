@@ -1,7 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/launch/rendezvous/rendezvous_backend.h"
 #include "lockstep/store/tcp/tcp_store.h"
 
@@ -22,6 +24,7 @@ class BuiltInBackend final : public RendezvousBackend {
   std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
                                 Deadline deadline) override;
   std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) override;
+  void remember_addresses() override;
   bool nobody_serves() override;
   bool may_lead() const override { return server_.has_value(); }
   std::string own_address() const override;
@@ -38,7 +41,10 @@ class BuiltInBackend final : public RendezvousBackend {
   std::shared_ptr<Store> serve(UniqueFd listener, const Endpoint& as);
   std::shared_ptr<Store> try_to_serve();
   void stop_serving();
+  std::vector<Endpoint> ways_to(const Endpoint& candidate) const;
   std::shared_ptr<Store> try_candidate(const Endpoint& candidate, Deadline deadline);
+  Listening probe_server(Deadline deadline) const;
+  std::shared_ptr<Store> try_at(const Endpoint& address, Deadline deadline);
   std::shared_ptr<Store> connect_or_serve(Deadline deadline);
   void check_job(Store& store, Deadline deadline) const;
   std::string who_waits() const;
@@ -49,6 +55,8 @@ class BuiltInBackend final : public RendezvousBackend {
   const Endpoint endpoint_;
   Role role_;
   Endpoint at_;
+  AddressList addresses_{nullptr, &::freeaddrinfo};  ///< Of `at_`; null: see remember_addresses().
+  std::string remembered_;                           ///< The endpoint that has these addresses.
   UniqueFd own_listener_;
   int own_port_ = 0;
   std::optional<TcpStoreServer> server_;

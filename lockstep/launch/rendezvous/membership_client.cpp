@@ -146,6 +146,7 @@ void MembershipClient::take_part() {
   // A job that cannot change is still the one that this agent takes part in.
   requested_ = assignment_ && !can_change(options_);
   contact_.heard();
+  backend_->remember_addresses();
   leader_.reset();
   others_.stop_looking();
   status_view_.emplace(status_->id());

@@ -58,7 +58,6 @@ bool MembershipClient::rejoin() {
 }
 
 void MembershipClient::reopen(const std::optional<Endpoint>& moved, const std::string& why) {
-  others_.stop_looking();
   leader_.reset();
   status_->use(nullptr);
   store_.reset();
@@ -73,6 +72,7 @@ void MembershipClient::reopen(const std::optional<Endpoint>& moved, const std::s
   if (own_generation_runs()) {
     stop_work(std::nullopt, why, silent ? std::optional(contact_.fence()) : std::nullopt);
   }
+  others_.stop_looking();  // only now: that thread may be in a long look-up of a name
   alone_until_ = silent ? contact_.lost_at() + kWayLimit : JobTime{};
   if (moved && go_to(*moved)) return;
   RendezvousBackend::Candidates candidates;

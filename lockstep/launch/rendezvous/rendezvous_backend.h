@@ -45,6 +45,10 @@ class RendezvousBackend {
     (void)deadline;
     return nullptr;
   }
+  /// Keeps the numeric addresses of the store that was opened last: the calls below need no look-up
+  /// then. After a loss the name servers may be out of reach too, and a look-up may last longer
+  /// than this host's workers may run.
+  virtual void remember_addresses() {}
   /// After a loss: the host reports that nothing serves there, so the server is dead and not cut
   /// off. Takes half a second if the host is silent.
   virtual bool nobody_serves() { return false; }

@@ -2,17 +2,42 @@
 
 #include "lockstep/launch/rendezvous/built_in_backend.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <string_view>
 
 #include "tests/support/error_of.h"
 #include "tests/support/held_port.h"
+
+namespace {
+std::atomic<bool> no_name_server = false;
+}  // namespace
+
+/// In place of libc's: without a name server "localhost" is a name that cannot be looked up.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** list) {
+  static const auto kLibc =
+      reinterpret_cast<decltype(&::getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (no_name_server && name != nullptr && std::string_view(name) == "localhost") return EAI_AGAIN;
+  return kLibc(name, service, hints, list);
+}
 
 namespace lockstep::testing {
 namespace {
 
 using namespace std::chrono_literals;
+
+struct NoNameServer {
+  NoNameServer() { no_name_server = true; }
+  ~NoNameServer() { no_name_server = false; }
+  NoNameServer(const NoNameServer&) = delete;
+  NoNameServer& operator=(const NoNameServer&) = delete;
+};
 
 /// For a job of two nodes that meet at this port of the host.
 RunOptions two_nodes_at(int port) {
@@ -99,6 +124,28 @@ TEST(BuiltInBackend, ServesAndIsReachedByANameThatIsLoopbackHereAlone) {
   EXPECT_EQ(own.own_address(), "0x7f000101");
   options.is_host = false;
   EXPECT_EQ(BuiltInBackend(options, "secret").own_address(), "0x7f000101");
+}
+
+// A cut link often cuts off the name servers as well, and each of them costs a look-up seconds.
+TEST(BuiltInBackend, AfterALossTheServerIsFoundWithoutANameServer) {
+  const HeldPort port;
+  RunOptions options = two_nodes_at(port.number());
+  options.master_addr = "localhost";
+  const std::atomic<bool> stop{false};
+  BuiltInBackend own(options, "");
+  {
+    BuiltInBackend other(options, "");
+    const auto theirs = other.open(Deadline::after(30s));
+    const auto ours = own.open(Deadline::after(30s));
+    own.remember_addresses();
+    const NoNameServer none;
+    own.remember_addresses();  // as after each return to the same server
+    EXPECT_FALSE(own.nobody_serves());
+    EXPECT_TRUE(own.rejoin(stop, Deadline::after(30s)));
+  }
+  const NoNameServer none;
+  EXPECT_TRUE(own.nobody_serves());
+  EXPECT_FALSE(own.rejoin(stop, Deadline::after(30s)));
 }
 
 TEST(RendezvousBackend, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {

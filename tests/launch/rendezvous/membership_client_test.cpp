@@ -37,6 +37,7 @@ class TestBackend final : public RendezvousBackend {
     if (on_rejoin) on_rejoin();
     return comes_back ? store_ : nullptr;
   }
+  void remember_addresses() override { ++remembered; }
   bool may_lead() const override { return true; }
   std::string own_address() const override { return "127.0.0.1"; }
   std::string listen_host() const override { return "127.0.0.1"; }
@@ -49,6 +50,7 @@ class TestBackend final : public RendezvousBackend {
   void close(Deadline) override {}
 
   std::atomic<int> rejoined = 0;
+  std::atomic<int> remembered = 0;
   bool comes_back = true;
   std::function<void()> on_rejoin;
 
@@ -297,6 +299,13 @@ TEST(MembershipClient, AConnectionThatEndsIsNotTheEndOfAJobThatCannotChange) {
   one.agent->ended.get();
   ASSERT_TRUE(one.agent->standing.job_status().end);
   EXPECT_FALSE(one.agent->standing.job_status().end->failure);
+}
+
+TEST(MembershipClient, TheServersAddressesAreKnownBeforeAnyWorkerRuns) {
+  Follower one;
+  EXPECT_EQ(one.agent->backend.remembered.load(), 1);
+  one.store->set(keys::kRecord, to_json(record_by_other(JobRecord::State::kEnded)), in_time());
+  one.agent->ended.get();
 }
 
 TEST(MembershipClient, AStoreThatIsGoneIsTheEndOfAJobThatCannotChange) {
