@@ -55,7 +55,8 @@ class DataSampler : public torch::data::samplers::Sampler<> {
 
   /// Called by the loader at an epoch's begin. The data set's size is the sampler's own.
   void reset(NewSize = {}) override {
-    if (std::exchange(state_->loaded, std::nullopt) == epoch()) return;
+    const bool goes_on = std::exchange(state_->loaded, std::nullopt) == epoch();
+    if (goes_on && state_->next < state_->order.size()) return;
     state_->order = state_->sampler.indices();
     state_->next = 0;
   }
@@ -77,8 +78,8 @@ class DataSampler : public torch::data::samplers::Sampler<> {
     archive.write("next", at::scalar_tensor(static_cast<int64_t>(state_->next), at::kLong),
                   /*is_buffer=*/true);
   }
-  /// The next begin() of a loader goes on from the saved position, unless set_epoch() gave another
-  /// epoch meanwhile.
+  /// The next begin() of a loader goes on from the saved position, unless that is the epoch's end
+  /// or set_epoch() gave another epoch meanwhile.
   void load(torch::serialize::InputArchive& archive) override {
     at::Tensor epoch, next;
     archive.read("epoch", epoch, /*is_buffer=*/true);

@@ -51,8 +51,8 @@ void point_link(const std::filesystem::path& dir, const std::string& name,
 /// Removes the symbolic link DIR/NAME, if there is one. Errors: kIo.
 void remove_link(const std::filesystem::path& dir, const std::string& name);
 
-/// Deletes a checkpoint; it is hidden first, so that it is never seen in parts. What cannot be
-/// deleted then costs a warning, and remove_leftovers() tries again. Errors: kIo.
+/// Deletes a checkpoint; it is hidden first, so that it is never seen in parts. What is hidden
+/// and cannot be deleted costs a warning, and remove_leftovers() tries again. Errors: kIo.
 void remove_checkpoint(const std::filesystem::path& dir, const std::string& name,
                        const WriterFence& fence = {});
 

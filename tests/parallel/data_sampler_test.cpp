@@ -104,6 +104,14 @@ TEST(DataSampler, ALoaderGoesOnWhereItWasSaved) {
   }
 }
 
+TEST(DataSampler, AfterTheEndOfTheSavedEpochComesAWholeOne) {
+  DataSampler sampler(DistributedSampler(23, 1, 2));
+  sampler.next(100);
+  DataSampler other(DistributedSampler(23, 1, 2));
+  move_state(sampler, other);
+  EXPECT_EQ(epoch_of(other, 0, 0), DistributedSampler(23, 1, 2).indices());
+}
+
 TEST(DataSampler, AnotherEpochAfterLoadIsWhole) {
   DataSampler sampler(DistributedSampler(23, 1, 2));
   sampler.next(5);

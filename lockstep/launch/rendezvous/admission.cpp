@@ -81,7 +81,8 @@ bool is_second_job(const MembershipState& state, const JoinRequest& request) {
 /// Why this agent, which has run nothing, is no spare; empty: it is one.
 std::string why_no_spare(const MembershipState& state, const JoinRequest& request) {
   const bool twice = any_on_host(state, request.host_id, [&](const auto& agent) {
-    return agent.member && agent.request.role == request.role;
+    return agent.member && agent.request.role == request.role &&
+           !(agent.request.named && request.named);
   });
   if (twice) return "as another agent of this host took part in it";
   return other_arguments(state.rules.own, request) ? "which was started with other arguments" : "";

@@ -28,7 +28,8 @@ std::optional<RefuseAgent> refusal_of(const MembershipState& state, const AgentH
 
 /// When the job ends well: agents that waited for a place, have run nothing, and are no spares.
 /// One is on the host of an agent that took part, so its command was most likely started twice. Or
-/// its command is another one, so it is most likely of another job.
+/// its command is another one, so it is most likely of another job. Neither holds for agents that
+/// all have an --rdzv_id.
 std::vector<RefuseAgent> refusals_at_end(const MembershipState& state);
 
 /// What an agent that takes part warns of: its arguments are not the leader's.

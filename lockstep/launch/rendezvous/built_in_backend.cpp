@@ -161,6 +161,7 @@ std::shared_ptr<Store> BuiltInBackend::connect_or_serve(Deadline deadline) {
     try {
       auto store = connect_tcp_store(endpoint_, secret_, soon, options_.wire);
       at_ = endpoint_;
+      remembered_.clear();  // the name may mean another address now, as of a pod that was replaced
       return store;
     } catch (const WrongSecret& error) {
       throw Error(ErrorCode::kInvalidArgument,

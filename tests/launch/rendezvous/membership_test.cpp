@@ -253,6 +253,15 @@ TEST(Membership, AtAGoodEndAnAgentThatRanNothingAndIsNoSpareLearnsWhy) {
   EXPECT_NE(job.refused[1].why.find("which was started with other arguments"), std::string::npos);
 }
 
+TEST(Membership, ASpareOfANamedJobMayBeOnTheHostOfAnother) {
+  SimulatedJob job(nodes(1, 1));
+  job.come("a", started("one", "train", true));
+  job.come("b", started("one", "train", true));
+  job.done("a");
+  EXPECT_TRUE(job.ended());
+  EXPECT_EQ(ids_of(job.refused), "");
+}
+
 TEST(Membership, WhoTakesPartWithOtherArgumentsWarns) {
   JobRecord record;
   record.role = "default";
