@@ -20,17 +20,3 @@ test_the_batch_script_with_one_agent_a_node() {
   within 60 0 batch_script example_agents elastic.sbatch
   same_weights example_agents 4
 }
-
-# As after the loss of a node. Slurm lets such a job wait for two minutes, unless it is changed.
-test_agents_of_a_requeued_batch_script_take_up_their_results() {
-  local id log=$SHARED/runs/example_requeued/log_0.txt
-  STEPS=20 trainer example_requeued
-  TRAIN+=(train.ckpt_save_steps=1)
-  begin batch batch_script example_requeued elastic.sbatch
-  until_true 60 grep -q 'step: \[3/' "$log"
-  id=$(squeue -h -n lockstep-elastic -o %i)
-  scontrol requeue "$id"
-  until_true 60 scontrol update "JobId=$id" StartTime=now
-  ends batch 120 0
-  grep -Eq 'Resume train from epoch: 1, step: ([3-9]|1[0-9])' "$log" || fail "it began anew: $(cat "$log")"
-}
