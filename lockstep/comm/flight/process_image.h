@@ -41,8 +41,8 @@ class ProcessImage {
   uint64_t guessed_ = 0;  // place of frames() that is only likely
 };
 
-/// The name in a linker's symbol, as "lockstep::internal::Reducer::finish_pass": without arguments of
-/// functions and templates, unnamed namespaces and a symbol's version.
+/// The name in a linker's symbol, as "lockstep::internal::Reducer::finish_pass": without arguments
+/// of functions and templates, unnamed namespaces and a symbol's version.
 std::string function_name(const std::string& symbol);
 
 }  // namespace lockstep::inline internal
