@@ -12,7 +12,8 @@ until [ -e "$there" ]; do there=$(dirname "$there"); done
   fail install "$(id -un) cannot make $goal, because of $there: make install PREFIX=FOLDER, or, with sudo for the last step alone: ${TORCH:+export TORCH=$(printf %q "$TORCH"); }scripts/setup.sh run && scripts/build.sh release lockstep_installed && sudo cmake --install $release --prefix $(printf %q "$prefix")"
 scripts/setup.sh run
 scripts/build.sh release lockstep_installed
-sed -n 's/^-- part \([A-Z]*\) *OFF: /install: left out   part \1: /p' "$release/configure.log"
+# A folder that an earlier version has configured has no such log.
+[ ! -f "$release/configure.log" ] || sed -n 's/^-- part \([A-Z]*\) *OFF: /install: left out   part \1: /p' "$release/configure.log"
 # Without root, a manifest of root's cannot be overwritten.
 rm -f "$release"/install_manifest.txt
 umask 022 # other users run the programs

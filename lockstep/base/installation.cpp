@@ -31,18 +31,15 @@ fs::path in_path(const std::string& name, const std::string& search_path) {
 std::vector<fs::path> installed_program_folders(const std::string& own,
                                                 const std::string& search_path) {
   std::vector<fs::path> folders;
-  for (const fs::path& program : {fs::path(own), in_path("lockstep", search_path)}) {
-    const fs::path folder = program.parent_path();
+  for (const fs::path& folder : {fs::path(own), in_path("lockstep", search_path).parent_path()}) {
     if (!folder.empty() && (folders.empty() || folders[0] != folder)) folders.push_back(folder);
   }
   return folders;
 }
 
 std::vector<fs::path> installed_program_folders() {
-  std::error_code ignored;
   const char* const path = std::getenv("PATH");
-  return installed_program_folders(fs::read_symlink("/proc/self/exe", ignored).string(),
-                                   path != nullptr ? path : "");
+  return installed_program_folders(program_folder(), path != nullptr ? path : "");
 }
 
 }  // namespace lockstep::inline internal

@@ -11,7 +11,7 @@ namespace lockstep::inline internal {
 /// PATH, for programs of one's own. Both, or fewer if one is unknown or they are the same.
 std::vector<std::filesystem::path> installed_program_folders();
 
-/// The same from their parts. `own`: the running program, or empty.
+/// The same from their parts. `own`: the running program's folder, or empty.
 std::vector<std::filesystem::path> installed_program_folders(const std::string& own,
                                                              const std::string& search_path);
 

@@ -24,13 +24,13 @@ TEST(Installation, ProgramsOfOnesOwnFindThatOfTheCommandInPath) {
   std::ofstream(path / "plain/lockstep") << "no program\n";
   fs::permissions(path / "plain/lockstep", fs::perms::owner_read);
 
-  const auto own = (path / "own/bin/train").string();
+  const auto own = (path / "own/bin").string();
   const auto plain = (path / "plain").string(), links = (path / "links").string();
   using Folders = std::vector<fs::path>;
   EXPECT_EQ(installed_program_folders(own, plain + "::" + links),
             (Folders{path / "own/bin", path / "prefix/bin"}));
   EXPECT_EQ(installed_program_folders(own, plain), (Folders{path / "own/bin"}));
-  EXPECT_EQ(installed_program_folders((path / "prefix/bin/lockstep-train").string(), links),
+  EXPECT_EQ(installed_program_folders((path / "prefix/bin").string(), links),
             (Folders{path / "prefix/bin"}));
   EXPECT_EQ(installed_program_folders("", links), (Folders{path / "prefix/bin"}));
   EXPECT_EQ(installed_program_folders("", ""), Folders());

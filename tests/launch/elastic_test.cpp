@@ -23,7 +23,9 @@ TEST(Elastic, AJobOfAllNodesEndsWell) {
   EXPECT_TRUE(a->wait_all_gone() && b->wait_all_gone());
 }
 
-TEST(Elastic, ASpareThatWasNotNeededEndsWell) {
+/// A third agent, on this host, waits while two work to a good end. It then ends with `code` and
+/// these words.
+void expect_end_of_third(const std::string& host, int code, const std::string& words) {
   const TempFolder folder;
   const std::string go = folder.path() / "go";
   const Words work = {"/bin/sh", "-c",
@@ -32,32 +34,21 @@ TEST(Elastic, ASpareThatWasNotNeededEndsWell) {
   const auto a = job.agent("a", work);
   const auto b = job.agent("b", work);
   EXPECT_SAYS(a, "at work");
-  const auto spare = job.agent("c", work);
-  EXPECT_SAYS(spare, "waits to take the place of another");
+  const auto third = job.agent(host, work);
+  EXPECT_SAYS(third, "waits to take the place of another");
   std::ofstream(go).put('\n');
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_EQ(b->wait(), 0) << b->err();
-  EXPECT_EQ(spare->wait(), 0) << spare->err();
-  EXPECT_SAYS(spare, "has ended well, without this host");
+  EXPECT_EQ(third->wait(), code) << third->err();
+  EXPECT_TRUE(has(text_of(*third), words)) << text_of(*third);
+}
+
+TEST(Elastic, ASpareThatWasNotNeededEndsWell) {
+  expect_end_of_third("c", 0, "has ended well, without this host");
 }
 
 TEST(Elastic, ACommandThatIsStartedTwiceOnAHostDoesNotEndWellWithoutARun) {
-  const TempFolder folder;
-  const std::string go = folder.path() / "go";
-  const Words work = {"/bin/sh", "-c",
-                      "echo at work; until [ -e " + go + " ]; do sleep 0.05; done"};
-  const ElasticJob job("2:2");
-  const auto a = job.agent("a", work);
-  const auto b = job.agent("b", work);
-  EXPECT_SAYS(a, "at work");
-  const auto again = job.agent("a", work);
-  EXPECT_SAYS(again, "waits to take the place of another");
-  std::ofstream(go).put('\n');
-  EXPECT_EQ(a->wait(), 0) << a->err();
-  EXPECT_EQ(b->wait(), 0) << b->err();
-  EXPECT_EQ(again->wait(), 2) << again->err();
-  EXPECT_TRUE(has(again->err(), "has ended well without this agent, as another agent of this host"))
-      << again->err();
+  expect_end_of_third("a", 2, "has ended well without this agent, as another agent of this host");
 }
 
 /// kSleeper with an argument.
