@@ -24,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step_";
-constexpr const char* kStateFile = "state.json";
 
 std::optional<int64_t> parse_step_folder(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;

@@ -25,7 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
-constexpr const char* kStateFile = "state.json";
 
 void write_parts(const fs::path& folder, const CheckpointContent& content) {
   NewFiles files;

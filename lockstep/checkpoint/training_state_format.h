@@ -8,6 +8,9 @@
 
 namespace lockstep::inline internal {
 
+/// In a checkpoint's folder; a folder without it is no checkpoint.
+inline constexpr const char* kStateFile = "state.json";
+
 using FileDigests = std::map<std::string, FileDigest>;
 
 /// JSON text with a line feed at its end. Doubles round-trip; NaN and infinity become null.
