@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 
 #include "lockstep/base/file.h"
@@ -147,6 +148,29 @@ void remove_checkpoint(const fs::path& dir, const std::string& name, const Write
   remove_hidden(dir / name);
 }
 
+namespace {
+
+constexpr auto kLongestPause = std::chrono::hours(24);
+
+/// Whether nothing in a file or folder was written for so long. A writer that lives has changed
+/// something since, however slow its disk.
+bool is_abandoned(const fs::path& path) {
+  std::error_code error;
+  const auto is_old = [&error, now = fs::file_time_type::clock::now()](const fs::path& item) {
+    const auto changed = fs::last_write_time(item, error);
+    return !error && now - changed > kLongestPause;
+  };
+  if (fs::is_symlink(fs::symlink_status(path, error)) || !is_old(path)) return false;
+  if (!fs::is_directory(path, error)) return !error;
+  fs::recursive_directory_iterator item(path, error);
+  for (const fs::recursive_directory_iterator end; !error && item != end; item.increment(error)) {
+    if (!is_old(item->path())) return false;
+  }
+  return !error;
+}
+
+}  // namespace
+
 void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
   constexpr std::string_view kHidden = ".tmp-";
   std::error_code none;
@@ -156,7 +180,9 @@ void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
     const size_t at = name.find(kHidden);
     if (!name.starts_with('.') || at == std::string::npos) continue;
     const auto writer = WriterName::parse(name.substr(at + kHidden.size()));
-    if (writer && is_left_over(*writer, fence.name())) found.push_back(item.path());
+    if (!writer || *writer == fence.name()) continue;
+    if (is_left_over(*writer, fence.name()) || is_abandoned(item.path()))
+      found.push_back(item.path());
   }
   for (const fs::path& path : found) fs::remove_all(path, none);
 }

@@ -57,6 +57,8 @@ void remove_checkpoint(const std::filesystem::path& dir, const std::string& name
                        const WriterFence& fence = {});
 
 /// Removes unfinished files of other writers in `dir` that are of no more use: see is_left_over().
+/// Of a writer of another host nothing shows whether it lives. Its files go if none of them was
+/// written within a day: a pod that was killed leaves them under a name that no later pod has.
 /// Never removes a complete checkpoint, nor unfinished files of a living writer.
 void remove_leftovers(const std::filesystem::path& dir, const WriterFence& fence = {});
 

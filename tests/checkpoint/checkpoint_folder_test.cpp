@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/file_digest.h"
@@ -296,6 +297,25 @@ TEST(WriterFence, ASecondWriterLeavesTheFirstsHalfAlone) {
   const WriterFence second(dir.path(), "another job", 1);
   remove_leftovers(dir.path(), second);
   EXPECT_TRUE(fs::exists(half.path()));
+}
+
+// As a pod's that was killed: its host is never seen again.
+TEST(WriterFence, WhatNobodyHasWrittenForADayIsRemoved) {
+  const TempFolder dir;
+  WriterName elsewhere = dead_writer();
+  elsewhere.pid_space = 1;
+  const fs::path half = dir / (".step_000001.tmp-" + elsewhere.text());
+  const fs::path fresh = dir / (".step_000002.tmp-" + elsewhere.text());
+  const auto days_ago = fs::file_time_type::clock::now() - std::chrono::hours(25);
+  for (const fs::path& folder : {half, fresh}) {
+    fs::create_directory(folder);
+    write_file_atomically(folder / "state.json", "{}");
+    if (folder == half) fs::last_write_time(folder / "state.json", days_ago);
+    fs::last_write_time(folder, days_ago);
+  }
+  remove_leftovers(dir.path(), WriterFence(dir.path(), "job", 1));
+  EXPECT_FALSE(fs::exists(half));
+  EXPECT_TRUE(fs::exists(fresh)) << "one of its files was written today";
 }
 
 TEST(WriterFence, ALaterGenerationThatComesLateFindsOut) {
