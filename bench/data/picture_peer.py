@@ -86,7 +86,7 @@ def data_set(folder, kind):
 
 def main():
     if sys.argv[1] == "--make":
-        make(sys.argv[2], int(sys.argv[3]), *sys.argv[4:5])
+        make(sys.argv[2], int(sys.argv[3]), *sys.argv[4:6])
         return
     folder, seconds, kind = sys.argv[1], float(sys.argv[2]), sys.argv[3]
     import torch
