@@ -1,6 +1,7 @@
 #pragma once
 // DistributedSampler for libtorch's own loaders (torch::data::make_data_loader).
 
+#include <ATen/core/ivalue.h>  // before torch: clang wants IValue complete there
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/data/samplers/base.h>
 #include <torch/serialize/archive.h>

@@ -8,6 +8,7 @@
 //   };
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>  // before torch/nn: clang wants IValue complete there
 #include <torch/nn/module.h>
 
 #include <cstdint>

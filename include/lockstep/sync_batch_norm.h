@@ -9,6 +9,7 @@
 //   lockstep::SyncBatchNorm layer(16, *group.split(0));  // or a layer of a new net
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>  // before torch/nn: clang wants IValue complete there
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/pimpl.h>
 
