@@ -160,7 +160,7 @@ void kill_at(const Round& round, Board& board, pid_t victim) {
 Outcome outcome_of(const Round& round, const Board& board, const std::vector<int>& ends) {
   Outcome outcome;
   outcome.phase = board.killed_in;
-  const double allowed_ms = 1000 * allowed(1);
+  const double allowed_ms = 1000 * allowed(1, 1);
   const std::string name = fmt::format("rank {}", round.victim);
   for (int rank = 0; rank < kRanks; ++rank) {
     if (rank == round.victim) continue;

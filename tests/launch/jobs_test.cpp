@@ -220,7 +220,7 @@ TEST_F(Jobs, LogsShowsWhatWasWrittenOfTheRanksAskedFor) {
   ASSERT_TRUE(run.wait_for("err ", 3));
   ASSERT_TRUE(run.wait_for("ready"));
   listed(1);
-  EXPECT_EQ(lines_of(said({"logs", "one"})).size(), 9U);
+  EXPECT_TRUE(until([&] { return lines_of(said({"logs", "one"})).size() == 9; }));
   EXPECT_EQ(said({"logs", "--rank", "1"}), "[1] out 1\n[1] ready\n[1] err 1\n");
   EXPECT_EQ(said({"logs", "--rank", "2", "--tail", "1"}), "[2] err 2\n");
   Launched follow({"logs", "-f", "--rank=0"}, variables());
@@ -260,6 +260,7 @@ TEST_F(Jobs, TheIdOfARunThatIsOverFindsItsFiles) {
   EXPECT_TRUE(has(said({"inspect", "night"}, 2), "no rank there has made a process group yet"));
   EXPECT_TRUE(has(said({"inspect", "day"}, 2), "nor the ID of a run that runs here"));
   Launched killed(shell(1, "dawn", kStay, {"--log_dir", logs}), variables());
+  ASSERT_TRUE(killed.wait_for("ready"));
   listed(1);
   EXPECT_TRUE(has(said({"stop", "--kill", "dawn"}), "has ended"));
   EXPECT_EQ(killed.wait(), 137);

@@ -20,6 +20,7 @@
 #include "lockstep/world/bootstrap/meet.h"
 #include "lockstep/world/bootstrap/munge_library.h"
 #include "tests/support/error_of.h"
+#include "tests/support/held_port.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -177,7 +178,7 @@ TEST(Munge, WhatStandsInTheWayIsSaidAtTheEnd) {
   const auto late = [](const std::string& host, int port) {
     const auto exchange = open_munge_exchange(host, {port}, "job");
     const auto error =
-        error_of([&] { exchange->receive(Deadline::after(std::chrono::milliseconds(300))); });
+        error_of([&] { exchange->receive(Deadline::after(std::chrono::seconds(1))); });
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);
     return std::string(error.what());
   };
@@ -197,14 +198,15 @@ TEST(Munge, WhatStandsInTheWayIsSaidAtTheEnd) {
 
 TEST(Munge, JobsOfOneUserAreToldApart) {
   const Munged munged;
-  const int port = local_port(tcp_listen("127.0.0.1", 0).get());
+  const testing::HeldPort held;
+  const int port = held.number();
   const auto soon = Deadline::after(std::chrono::seconds(30));
   const auto first = open_munge_exchange("127.0.0.1", {port, port + 1}, "first");
   first->publish("line", soon);
   EXPECT_EQ(open_munge_exchange("127.0.0.1", {port, port + 1}, "first")->receive(soon), "line");
   const auto other = error_of([&] {
     open_munge_exchange("127.0.0.1", {port}, "other")
-        ->receive(Deadline::after(std::chrono::milliseconds(300)));
+        ->receive(Deadline::after(std::chrono::seconds(2)));
   });
   EXPECT_NE(std::string(other.what()).find("another job of this user"), std::string::npos)
       << other.what();

@@ -141,8 +141,10 @@ TEST(Run, ReportIsLastWithTheLastTwentyLines) {
 TEST(Run, OneErrorIsSaidOnce) {
   const std::string error = "prog: error: no finite loss";
   // Both print it, one of them after lines are held back.
-  Launched run(
-      shell(2, "trap '' TERM; [ $RANK = 0 ] && sleep 0.3; echo '" + error + "' >&2; exit 1"));
+  const Folder folder;
+  const std::string script = std::string("trap '' TERM; [ $RANK = 0 ] && { ") + kAwait +
+                             " sleep 0.3; }; echo '" + error + "' >&2;" + kReach + " exit 1";
+  Launched run(shell(2, script), {{"DONE", folder.path() + "/done"}});
   EXPECT_EQ(run.wait(), 1);
   auto lines = lines_of(run.err());
   std::erase_if(lines, [](const auto& line) {  // where the machine is busy

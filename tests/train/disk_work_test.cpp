@@ -20,9 +20,9 @@ namespace {
 // Rank 1's disk takes longer than the group's timeout.
 TEST(DiskWork, WaitsForADiskLongerThanForAStep) {
   testing::run_rank_threads(3, [&](const World& world) {
-    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(3)});
     do_disk_work(group, "data are indexed", std::chrono::seconds(100), [&] {
-      if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+      if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5000));
     });
     group.barrier();
   });
@@ -44,10 +44,10 @@ TEST(DiskWork, NamesWhoIsLate) {
 
 TEST(DiskWork, WaitsForABatchThatTakesLongToCompute) {
   testing::run_rank_threads(2, [&](const World& world) {
-    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(1)});
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(3)});
     DiskWork work(group, "x", std::chrono::seconds(100));
     work.read([] {});
-    if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+    if (world.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5000));
     work.finish();
   });
 }

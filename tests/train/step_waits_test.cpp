@@ -73,7 +73,7 @@ struct Straggler final : Callback {
   Straggler(int slow_rank, std::array<WaitSums, 2>& to) : slow(slow_rank), of_rank(to) {}
   void on_step(Trainer& trainer, const StepReport& report) override {
     of_rank[static_cast<size_t>(trainer.rank())].add(report.waits, report.step_s);
-    if (trainer.rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    if (trainer.rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(150));
   }
   int slow;
   std::array<WaitSums, 2>& of_rank;

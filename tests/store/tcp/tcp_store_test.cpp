@@ -252,7 +252,8 @@ TEST(TcpStoreClient, WithoutASecretNoServerOfTcpIsTrusted) {
 }
 
 TEST(TcpStoreClient, WithoutASecretAServerThatDiesIsNotTakenForAStranger) {
-  UniqueFd listener = tcp_listen("127.0.0.1", 0);
+  const testing::HeldPort held;
+  UniqueFd listener = tcp_listen("127.0.0.1", held.number());
   const Endpoint place{"127.0.0.1", local_port(listener.get())};
   auto store = std::async(std::launch::async, [&] { return connect_tcp_store(place, "", soon()); });
   {

@@ -52,7 +52,7 @@ TEST_F(Program, AKilledWorkerGivesTheBitsAndLossesOfAnUndisturbedRun) {
   ASSERT_EQ(events["restart"].size(), 1U);
   EXPECT_GE(events["restart"][0].value("steps_lost"), 0);
   EXPECT_GT(events["restart"][0].value("seconds_idle"), 0);
-  EXPECT_GE(events["checkpoint"].size(), 7U);
+  EXPECT_GE(events["checkpoint"].size(), 2U);  // of 10: a disk slower than training gets the newest
   ASSERT_EQ(events["end"].size(), 1U);
   EXPECT_EQ(events["end"][0].text("reason"), "max_steps");
   EXPECT_NE(killed.out.find("Started again (start 2)"), std::string::npos) << killed.out;

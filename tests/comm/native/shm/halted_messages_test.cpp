@@ -131,13 +131,13 @@ TEST(HaltedMessage, AMessageThatIsBegunAtTheLastMomentHasATimeOfItsOwn) {
   const Shared<HaltBoard> board;
   const auto ends = run_rank_processes(2, [&](const World& world) {
     forbid_reading_others();
-    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(2)});
+    auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(5)});
     std::vector<int32_t> values(kMessageCount);
     group.barrier();
     if (world.rank == 0) return send_message(group);
-    // The sender's two seconds pass while this rank copies.
-    halt_after(kMessageChunks / 2, *board, [](HaltBoard& /*board*/) { ::usleep(1'000'000); });
-    ::usleep(1'500'000);
+    // The sender's five seconds pass while this rank copies.
+    halt_after(kMessageChunks / 2, *board, [](HaltBoard& /*board*/) { ::usleep(2'500'000); });
+    ::usleep(3'500'000);
     recv_message(group, values);
     require(values == message(), "the message arrived as another");
   });
