@@ -1,6 +1,6 @@
 """Lockstep's zoo beside torchvision's networks: scores for the same weights, in both directions.
 
-By hand, with the Python of a virtual environment that has requirements.txt:
+`make test-exports` runs it. Else, with the Python of a virtual environment that has requirements.txt:
     scripts/build.sh release zoo_scores lockstep lockstep-train
     python bench/peers/torchvision/compare.py [NETWORK ...]
 For each network with random weights and statistics, on four pictures in float32:
@@ -13,6 +13,7 @@ For each network with random weights and statistics, on four pictures in float32
 Figures are the largest difference of a score, divided by the largest score. Ends with 1 if one of
 the first four is above 1e-5, or onnx above 1e-4.
 """
+import os
 import pathlib
 import subprocess
 import sys
@@ -28,7 +29,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/models"))
 import zoo_reference  # noqa: E402
 
-BIN = ROOT / "build/release/bin"
+BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN_DIR", ROOT / "build/release/bin"))
 CLASSES = 10
 TIMM = {"vit_b_16": "vit_base_patch16_224", "vit_s_16": "vit_small_patch16_224",
         "mobilenet_v3_large": "mobilenetv3_large_100", "mobilenet_v3_small": "mobilenetv3_small_100"}

@@ -1,6 +1,6 @@
 """Compares a run's event files, as TensorBoard's own reader sees them, with its metrics.jsonl.
 
-Needs tensorboard (2.20 was tried). By hand, because the tests need no package of PyPI:
+Needs tensorboard.
 
 usage: tensorboard_check.py FOLDER_OF_RESULTS
 """
