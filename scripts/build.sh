@@ -70,7 +70,8 @@ if [ ! -f "$folder/build.ninja" ] || [ /var/lib/dpkg/status -nt "$folder/configu
   cmake --preset "$preset" ${TORCH:+"-DLOCKSTEP_TORCH=$TORCH"} >"$log" 2>&1 || failed
   cp "$log" "$folder/configure.log"
   touch "$folder/configured"
-  echo "build: $preset  configured${left_aside:+, whatever these variables say:$left_aside}"
+  torch=$(sed -n 's/^-- \(libtorch .* of .*\)/, \1/p' "$folder/configure.log" | head -n 1)
+  echo "build: $preset  configured$torch${left_aside:+, whatever these variables say:$left_aside}"
 fi
 
 progress() { # from the newest "[n/m]" of ninja; "[0/2]" is only its check for changes
