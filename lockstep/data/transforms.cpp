@@ -18,7 +18,7 @@ namespace {
 
 Transform make_flip(TransformArgs& args) {
   RandomHorizontalFlip flip;
-  args.number("prob", flip.prob, 0, 1);
+  args.number("prob", flip.prob, 0, 1, "its probability");
   return flip;
 }
 
@@ -26,7 +26,7 @@ Transform make_resize(TransformArgs& args) {
   Resize resize;
   std::vector<double> size = {static_cast<double>(resize.height),
                               static_cast<double>(resize.width)};
-  args.list("size", size, "a whole number, or [height, width]", "");
+  args.list("size", size, "a whole number, or [height, width]", "of the result");
   if (size.size() == 1) size.push_back(size[0]);
   for (const double side : size) {
     if (size.size() == 2 && side >= 1 && side <= 1 << 14 && side == std::floor(side)) continue;
@@ -46,6 +46,7 @@ void read_moments(TransformArgs& args, Normalize& normalize, const char* about,
 struct Maker {
   const char* name;
   Transform (*make)(TransformArgs& args);
+  const char* about;
 };
 
 template <auto make>
@@ -53,11 +54,12 @@ Transform made(TransformArgs& args) {
   return make(args);
 }
 
-constexpr Maker kMakers[] = {{"RandomCrop", made<make_random_crop>},
-                             {"RandomHorizontalFlip", make_flip},
-                             {"Resize", make_resize},
-                             {"Normalize", made<make_normalize>},
-                             {"NormalizeImage", made<make_normalize_image>}};
+constexpr Maker kMakers[] = {
+    {"RandomCrop", made<make_random_crop>, "cuts a square from a random place"},
+    {"RandomHorizontalFlip", make_flip, "mirrors left and right"},
+    {"Resize", make_resize, "brings the image to a size; bilinear, without antialias"},
+    {"Normalize", made<make_normalize>, "(value / 255 - mean) / std of each channel"},
+    {"NormalizeImage", made<make_normalize_image>, "(value - mean) / std of each channel"}};
 
 /// Source of the pixels of an axis: position i shows input position origin + step * i, or black if
 /// that is outside.
@@ -261,6 +263,12 @@ const std::vector<std::string>& transform_names() {
 
 TransformArguments transform_arguments() {
   return arguments_of(kMakers);
+}
+
+std::string transform_about(const std::string& name) {
+  const auto found = std::find_if(std::begin(kMakers), std::end(kMakers),
+                                  [&](const auto& maker) { return maker.name == name; });
+  return found == std::end(kMakers) ? "" : found->about;
 }
 
 Transform make_transform(const TransformSpec& spec) {

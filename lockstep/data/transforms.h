@@ -50,6 +50,8 @@ using Transform = std::variant<RandomCrop, RandomHorizontalFlip, Resize, Normali
 const std::vector<std::string>& transform_names();
 /// The arguments that make_transform() reads for each of them.
 TransformArguments transform_arguments();
+/// What one of them does, in a line.
+std::string transform_about(const std::string& name);
 
 /// The transform that `spec` describes; missing arguments have their defaults.
 /// Errors: kInvalidArgument for an unknown name or argument (with the nearest known one) and for

@@ -33,7 +33,16 @@ has '^    points: of both spirals; a whole number from 2 to 1048576; default 512
 run "$bin/lockstep" train --plugin "$plugin" --list losses
 has '^  focal: '
 run "$bin/lockstep" train --list losses
-has '^  built in: CrossEntropySmooth, '
+has '^  CrossEntropySmooth: cross entropy, with smoothed labels; of cls$'
+has '^    smoothing: of labels; .*; a number from 0 to 0\.999; default 0\.0$'
+run "$bin/lockstep" train --list metrics
+has '^  TopKMetric: top_1, top_5, \.\.\.: '
+run "$bin/lockstep" train --list datasets
+has '^    shards: tar archives such as train-.000\.\.127.\.tar; a text; required$'
+run "$bin/lockstep" train --list backbones
+has '^    stem: the first layers, '
+run "$bin/lockstep" train --list transforms
+[ "$(grep -c '^  NormalizeImage: ' <<<"$output")" = 2 ] || fail "not both kinds of NormalizeImage: $output"
 
 refused '^lockstep train: error: --plugin .*none\.so: cannot be loaded: ' "$bin/lockstep" train --plugin "$folder/none.so" -c "$config"
 refused "model.network.name must be one of resnet18, .*, not 'layers'" "$bin/lockstep" train -c "$config"

@@ -47,8 +47,7 @@ HeadSpec read_class_head(Section& section) {
   return config;
 }
 
-void read_classifier(Section& model, ModelConfig& config) {
-  config.backbone = read_all_of(model.section("backbone"), read_class_backbone);
+void read_neck_and_class_head(Section& model, ModelConfig& config) {
   model.only("neck", {""}, "a classifier has none");
   config.head = read_all_of(model.section("head"), read_class_head);
 }
@@ -119,14 +118,23 @@ LossConfig read_distillation(Section& section) {
 
 struct ClassLoss {
   const char* name;
+  const char* about;
   LossConfig (*read)(Section& section);
 };
 
 /// The first is the default.
-constexpr std::array<ClassLoss, 4> kClassLosses = {{{"CrossEntropySmooth", read_cross_entropy},
-                                                    {"FocalLoss", read_focal_loss},
-                                                    {"BCEWithLogitsLoss", read_bce_loss},
-                                                    {"DistillationLoss", read_distillation}}};
+constexpr std::array<ClassLoss, 4> kClassLosses = {
+    {{"CrossEntropySmooth", "cross entropy, with smoothed labels", read_cross_entropy},
+     {"FocalLoss", "cross entropy in which samples of a sure class count less", read_focal_loss},
+     {"BCEWithLogitsLoss", "binary cross entropy of each class by itself", read_bce_loss},
+     {"DistillationLoss", "follows the labels, and the scores of a trained network",
+      read_distillation}}};
+
+BuiltInParts class_losses() {
+  BuiltInParts parts;
+  for (const auto& [name, about, read] : kClassLosses) parts.push_back({name, about});
+  return parts;
+}
 
 LossConfig read_class_loss(Section& section) {
   std::string name = kClassLosses.front().name;
@@ -221,16 +229,30 @@ const std::vector<std::string> kOtherLosses = {"SARLoss",          "AttentionLos
 
 TaskSettings class_task() {
   return {.name = "cls",
-          .backbones = {"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"},
-          .losses = names_of(kClassLosses),
-          .metrics = {"ClsMetric", "TopKMetric", "F1Metric", "AucMetric", "MapMetric"},
-          .datasets = {"Cifar10Dataset", "Cifar100Dataset", "MnistDataset", "FashionMnistDataset",
-                       "ImageFolderDataset", "ImageListDataset", "WebDataset"},
+          .backbones = {{"resnet18", "ResNet of 18 layers"},
+                        {"resnet34", "ResNet of 34 layers"},
+                        {"resnet50", "ResNet of 50 layers"},
+                        {"resnet101", "ResNet of 101 layers"},
+                        {"resnet152", "ResNet of 152 layers"}},
+          .losses = class_losses(),
+          .metrics = {{"ClsMetric", "acc, and top_5 with more than 5 classes"},
+                      {"TopKMetric", "top_1, top_5, ...: the class is among the k best"},
+                      {"F1Metric", "f1, precision and recall"},
+                      {"AucMetric", "auc: area under the ROC curve, the mean of classes"},
+                      {"MapMetric", "map: average precision, the mean of classes"}},
+          .datasets = {{"Cifar10Dataset", "CIFAR-10 in its binary files"},
+                       {"Cifar100Dataset", "CIFAR-100 in its binary files"},
+                       {"MnistDataset", "MNIST's handwritten digits"},
+                       {"FashionMnistDataset", "Fashion-MNIST's clothes, in files as MNIST's"},
+                       {"ImageFolderDataset", "pictures in files, a sub-folder for each class"},
+                       {"ImageListDataset", "pictures in files, with labels in a list"},
+                       {"WebDataset", "pictures and labels in tar archives"}},
           .default_dataset = "Cifar10Dataset",
           .takes_networks = true,
           .exact_decay = true,
           .weights_format = "none",
-          .read_network = read_classifier,
+          .read_backbone = read_class_backbone,
+          .read_neck_and_head = read_neck_and_class_head,
           .read_loss = read_class_loss,
           .read_metric = read_class_metric,
           .read_postprocess = read_class_postprocess,

@@ -102,7 +102,8 @@ void check_columns(Section& section, const DatasetConfig& config, const TaskSett
   // MindOCR 0.1 used counts: of the network's columns, then of the loss's.
   section.only("num_columns_to_net", {"1", ""}, "the networks here take the image alone");
   ignore(section, "num_keys_of_labels");
-  if (use == DataUse::kPredict) {
+  const bool only_lists = !section.has("transform_pipeline");  // see read_ocr_pipeline()
+  if (use == DataUse::kPredict || only_lists) {
     ignore(section, "label_column_index");
     return;
   }

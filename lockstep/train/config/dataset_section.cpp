@@ -68,6 +68,8 @@ void read_picture_steps(Section& section, DatasetConfig& config, bool training) 
 void read_picture_files(Section& section, DatasetConfig& config, bool training) {
   const bool folder = config.type == "ImageFolderDataset";
   std::string dir;
+  const std::string missing = "is missing: a folder with a sub-folder for each class";
+  if (folder && training) section.require("data_dir", missing);
   section.read("data_dir", dir,
                folder ? "a folder with a sub-folder of pictures for each class; in `eval` with "
                         "`held_out` that of `train` unless given"
@@ -92,9 +94,9 @@ void read_picture_files(Section& section, DatasetConfig& config, bool training) 
     section.only("usage", {""}, "ImageListDataset uses every picture of its list");
   }
   const bool has_own_folder = !dir.empty() || !folder || (!training && config.held_out > 0);
-  if (!has_own_folder) {
-    section.missing("data_dir", training ? "is missing: a folder with a sub-folder for each class"
-                                         : "is missing: a folder, or `held_out` as `train` has it");
+  if (!has_own_folder && section.settings() == nullptr) {
+    section.missing("data_dir",
+                    training ? missing : "is missing: a folder, or `held_out` as `train` has it");
   }
   config.data_dirs = {dir.empty() && folder ? fs::path() : config.dataset_root / fs::path(dir)};
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1},
@@ -196,10 +198,11 @@ void read_class_dataset(Section& section, DatasetConfig& config, const TaskSetti
 
 void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
                       DataUse use) {
+  const std::string missing = "is missing: a folder, or a list of them";
+  if (use != DataUse::kPredict) section.require("data_dir", missing);
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   if (use != DataUse::kPredict) {
-    if (config.data_dirs.empty())
-      section.missing("data_dir", "is missing: a folder, or a list of them");
+    if (section.has("data_dir") && config.data_dirs.empty()) section.missing("data_dir", missing);
     const bool lmdb = config.type == "LMDBDataset";
     lmdb ? read_lmdb(section, config.lmdb) : read_label_files(section, config);
     read_ratios(section, config.sample_ratios, lmdb ? 1 : config.data_dirs.size());
@@ -220,10 +223,11 @@ DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse us
   const bool predicts = use == DataUse::kPredict;
   config.type = predicts ? "" : task.default_dataset;
   static const Registry<DatasetMaker> none;
-  config.own = read_part(section, "type", config.type,
-                         predicts ? std::vector<std::string>{"PredictDataset"} : task.datasets,
-                         predicts ? none : datasets(), "the kind of data",
-                         {"PublayNetDataset", "KieDataset", "PubTabDataset"});
+  config.own =
+      read_part(section, "type", config.type,
+                predicts ? std::vector<std::string>{"PredictDataset"} : names_of(task.datasets),
+                predicts ? none : datasets(), "the kind of data",
+                {"PublayNetDataset", "KieDataset", "PubTabDataset"});
   if (!config.own) {
     section.read("dataset_root", config.dataset_root,
                  "in front of `data_dir` and `label_file`, unless they are absolute");

@@ -89,7 +89,7 @@ void read_weights(Section& section, std::string& weights, const std::string& kno
   bool flag = false;
   if (!section.has(key)) return;
   if (!read_flag(*node, &flag)) return section.read(key, weights, "");
-  if (flag && known.empty()) {
+  if (flag && known.empty() && section.settings() == nullptr) {
     section.fail(key, "cannot be True, no weights are known for this name: name a file");
   }
   if (flag) weights = known;
@@ -102,9 +102,13 @@ ModelConfig read_model(Section section) {
   section.read("name", config.given_name, "for the log");
   section.record("network", "a mapping", "",
                  "*ours*: a network by name, in the place of backbone and head, with its settings");
-  const auto& task = task_settings(config.type);
-  const auto read = section.has("network") ? read_network : task.read_network;
-  read(section, config);
+  if (section.has("network")) {
+    read_network(section, config);
+  } else {
+    const auto& task = task_settings(config.type);
+    config.backbone = read_all_of(section.section("backbone"), task.read_backbone);
+    task.read_neck_and_head(section, config);
+  }
   section.any("network");
   read_weights(section, config.pretrained, "", false, "weights of the whole network");
   read_resume(section, config);

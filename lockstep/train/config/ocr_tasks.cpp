@@ -12,14 +12,18 @@
 namespace lockstep::inline internal {
 namespace {
 
-const std::vector<std::string> kDetBackbones = {"det_resnet18",
-                                                "det_resnet34",
-                                                "det_resnet50",
-                                                "det_resnet101",
-                                                "det_resnet152",
-                                                "det_mobilenet_v3",
-                                                "det_mobilenet_v3_enhance"};
-const std::vector<std::string> kRecBackbones = {"rec_resnet34", "rec_vgg7"};
+const BuiltInParts kDetBackbones = {{"det_resnet18", "ResNet of 18 layers"},
+                                    {"det_resnet34", "ResNet of 34 layers"},
+                                    {"det_resnet50", "ResNet of 50 layers"},
+                                    {"det_resnet101", "ResNet of 101 layers"},
+                                    {"det_resnet152", "ResNet of 152 layers"},
+                                    {"det_mobilenet_v3", "MobileNetV3"},
+                                    {"det_mobilenet_v3_enhance", "MobileNetV3 of PP-OCRv3"}};
+const BuiltInParts kRecBackbones = {{"rec_resnet34", "ResNet of 34 layers"},
+                                    {"rec_vgg7", "VGG of 7 layers, as CRNN has it"}};
+const BuiltInParts kDetLosses = {{"DBLoss", "of DBNet's maps: binary, thresh and thresh_binary"},
+                                 {"L1BalancedCELoss", "DBLoss under its name in MindOCR 0.1"}};
+const BuiltInParts kRecLosses = {{"CTCLoss", "of texts without places of their characters"}};
 
 // Parts of MindOCR that are not built in.
 const std::vector<std::string> kOtherBackbones = {
@@ -42,20 +46,20 @@ void read_only_name(Section& section, std::string name, const std::vector<std::s
 
 /// Of `loss`: one of the `built_in` names, the first by default, or a registered loss, which is
 /// returned.
-std::optional<OwnLoss> read_own_loss(Section& section, const std::vector<std::string>& built_in) {
-  std::string name = built_in.front();
-  return read_part(section, "name", name, built_in, losses(), "", kOtherLosses);
+std::optional<OwnLoss> read_own_loss(Section& section, const BuiltInParts& built_in) {
+  std::string name = built_in.front().name;
+  return read_part(section, "name", name, names_of(built_in), losses(), "", kOtherLosses);
 }
 
 void read_mobilenet(Section& section, BackboneConfig& config) {
   section.choose("architecture", config.architecture, {"large", "small"}, "which MobileNetV3");
   section.read("alpha", config.alpha, {0.01, 16}, "factor of all widths");
   const int64_t stages = config.architecture == "large" ? 21 : 17;
+  const std::string four = "must name four stages for DBFPN, [5, 8, 14, 20] for 'large'";
+  section.require("out_stages", four);
   section.read("out_stages", config.out_stages, {0, stages - 1},
-               "four stages with outputs for the neck; required");
-  if (config.out_stages.size() != 4) {
-    section.fail("out_stages", "must name four stages for DBFPN, [5, 8, 14, 20] for 'large'");
-  }
+               "four stages with outputs for the neck");
+  if (section.has("out_stages") && config.out_stages.size() != 4) section.fail("out_stages", four);
   Section block = section.section("bottleneck_params");
   block.choose("se_version", config.squeeze_v2,
                {{"SqueezeExcite", false}, {"SqueezeExciteV2", true}}, "how channels are weighed");
@@ -87,12 +91,13 @@ void read_built_in_backbone(Section& section, BackboneConfig& config) {
   }
 }
 
-BackboneConfig read_ocr_backbone(Section section, const std::vector<std::string>& names,
+BackboneConfig read_ocr_backbone(Section& section, const BuiltInParts& built_in,
                                  const std::string& about) {
   BackboneConfig config;
   section.require("name", "is missing");
   config.name.clear();
-  config.own = read_part(section, "name", config.name, names, backbones(), about, kOtherBackbones);
+  config.own = read_part(section, "name", config.name, names_of(built_in), backbones(), about,
+                         kOtherBackbones);
   section.only("in_channels", {"3"}, "images have three channels");
   if (!config.own) read_built_in_backbone(section, config);
   const auto known = config.own ? "" : known_weights(config);
@@ -100,8 +105,16 @@ BackboneConfig read_ocr_backbone(Section section, const std::vector<std::string>
   const bool by_default = !config.own && config.name.starts_with("det_");
   read_weights(section, config.pretrained, known, by_default,
                "weights of the backbone; True: MindOCR's");
-  section.finish();
   return config;
+}
+
+BackboneConfig read_det_backbone(Section& section) {
+  return read_ocr_backbone(section, kDetBackbones,
+                           "of `det`; det_mobilenet_v3_enhance is PP-OCRv3's");
+}
+
+BackboneConfig read_rec_backbone(Section& section) {
+  return read_ocr_backbone(section, kRecBackbones, "of `rec`");
 }
 
 NeckSpec read_det_neck(Section& section) {
@@ -160,22 +173,18 @@ HeadSpec read_ctc_head(Section& section) {
   return config;
 }
 
-void read_detector(Section& model, ModelConfig& config) {
-  config.backbone = read_ocr_backbone(model.section("backbone"), kDetBackbones,
-                                      "of `det`; det_mobilenet_v3_enhance is PP-OCRv3's");
+void read_det_neck_and_head(Section& model, ModelConfig& config) {
   config.neck = read_all_of(model.section("neck"), read_det_neck);
   config.head = read_all_of(model.section("head"), read_db_head);
 }
 
-void read_recogniser(Section& model, ModelConfig& config) {
-  config.backbone = read_ocr_backbone(model.section("backbone"), kRecBackbones, "of `rec`");
+void read_rec_neck_and_head(Section& model, ModelConfig& config) {
   config.neck = read_all_of(model.section("neck"), read_rec_neck);
   config.head = read_all_of(model.section("head"), read_ctc_head);
 }
 
 LossConfig read_db_loss(Section& section) {
-  const auto own = read_own_loss(section, {"DBLoss", "L1BalancedCELoss"});  // MindOCR 0.1's
-  if (own) return *own;
+  if (const auto own = read_own_loss(section, kDetLosses)) return *own;
   DbLossConfig config;
   section.read("eps", config.eps, {0, 1}, "added to each denominator");
   section.read("l1_scale", config.l1_scale, {0, 1e6},
@@ -188,7 +197,7 @@ LossConfig read_db_loss(Section& section) {
 }
 
 LossConfig read_ctc_loss(Section& section) {
-  if (const auto own = read_own_loss(section, {"CTCLoss"})) return *own;
+  if (const auto own = read_own_loss(section, kRecLosses)) return *own;
   CtcLossConfig config;
   section.read("pred_seq_len", config.pred_seq_len, {1, 1 << 20}, "only so many frames count");
   section.read("max_label_len", config.max_label_len, {1, 1 << 20},
@@ -284,13 +293,15 @@ ocr::CharacterOptions read_characters(Section& section) {
 TaskSettings detection_task() {
   return {.name = "det",
           .backbones = kDetBackbones,
-          .losses = {"DBLoss"},
-          .metrics = {"DetMetric"},
-          .datasets = {"DetDataset", "SynthTextDataset"},
+          .losses = kDetLosses,
+          .metrics = {{"DetMetric", "f-score, recall and precision of polygons"}},
+          .datasets = {{"DetDataset", "pictures, and a file with the polygons in each"},
+                       {"SynthTextDataset", "SynthText's pictures, with polygons in its gt.mat"}},
           .loss_columns = {"binary_map", "mask", "thresh_map", "thresh_mask"},
           .metric_columns = {"polys", "ignore_tags"},
           .evaluation_columns = {"shape_list"},
-          .read_network = read_detector,
+          .read_backbone = read_det_backbone,
+          .read_neck_and_head = read_det_neck_and_head,
           .read_loss = read_db_loss,
           .read_metric = read_det_metric,
           .read_postprocess = read_db_postprocess,
@@ -301,12 +312,14 @@ TaskSettings detection_task() {
 TaskSettings recognition_task() {
   return {.name = "rec",
           .backbones = kRecBackbones,
-          .losses = {"CTCLoss"},
-          .metrics = {"RecMetric"},
-          .datasets = {"RecDataset", "LMDBDataset"},
+          .losses = kRecLosses,
+          .metrics = {{"RecMetric", "acc of whole texts, and norm_edit_distance"}},
+          .datasets = {{"RecDataset", "pictures of a text each, and a file with the texts"},
+                       {"LMDBDataset", "pictures and texts in LMDB"}},
           .loss_columns = {"text_seq"},
           .metric_columns = {"text_padded", "text_length"},
-          .read_network = read_recogniser,
+          .read_backbone = read_rec_backbone,
+          .read_neck_and_head = read_rec_neck_and_head,
           .read_loss = read_ctc_loss,
           .read_metric = read_rec_metric,
           .read_postprocess = read_rec_postprocess,

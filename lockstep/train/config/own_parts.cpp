@@ -4,14 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/sections.h"
-#include "lockstep/train/config/task_settings.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -41,42 +39,31 @@ struct ListedKind {
   std::string name;
   std::string key;  ///< Of the configuration.
   std::vector<ListedPart> parts;
-  std::vector<std::string> built_in = {};  ///< Names alone.
-  std::string built_in_key = "built in";
 };
 
-/// Built-in parts of the `tasks`.
-std::vector<std::string> of_tasks(std::vector<std::string> TaskSettings::*parts,
-                                  std::span<const TaskSettings> tasks = all_tasks()) {
-  std::vector<std::string> all;
-  for (const auto& task : tasks) {
-    all.insert(all.end(), (task.*parts).begin(), (task.*parts).end());
-  }
-  return all;
-}
-
+/// Those of one name stand together.
 std::vector<ListedKind> all_kinds() {
-  using Task = TaskSettings;
-  const auto of_classes = all_tasks().first(1), of_text = all_tasks().subspan(1);
-  return {{"networks", "model.network.name", listed(networks()),
-           of_tasks(&Task::backbones, of_classes), "model.backbone.name"},
-          {"backbones", "model.backbone.name of det and rec", listed(backbones()),
-           of_tasks(&Task::backbones, of_text)},
-          {"losses", "loss.name", listed(losses()), of_tasks(&Task::losses)},
-          {"metrics", "metric.name", listed(metrics()), of_tasks(&Task::metrics)},
-          {"datasets", "train.dataset.type", listed(datasets()), of_tasks(&Task::datasets)},
-          {"transforms", "an item of transform_pipeline; built-in ones: of pictures in files",
-           listed(transforms(), built_in_transforms()), small_image_transform_names(),
-           "for small images"},
-          {"optimizers", "optimizer.opt", listed(optimizers(), built_in_optimizers())},
-          {"schedules", "scheduler.scheduler", listed(schedules(), built_in_schedules())},
-          {"callbacks", "callbacks: a list of {name: ...}", listed(callbacks())}};
+  return {
+      {"networks", "model.network.name", listed(networks())},
+      {"backbones", "model.backbone.name; registered ones: of det and rec",
+       listed(backbones(), built_in_backbones())},
+      {"losses", "loss.name", listed(losses(), built_in_losses())},
+      {"metrics", "metric.name", listed(metrics(), built_in_metrics())},
+      {"datasets", "train.dataset.type", listed(datasets(), built_in_datasets())},
+      {"transforms", "an item of transform_pipeline; built-in ones: of pictures in files",
+       listed(transforms(), built_in_picture_transforms())},
+      {"transforms", "the same; built-in ones: of small images", built_in_small_image_transforms()},
+      {"optimizers", "optimizer.opt", listed(optimizers(), built_in_optimizers())},
+      {"schedules", "scheduler.scheduler", listed(schedules(), built_in_schedules())},
+      {"callbacks", "callbacks: a list of {name: ...}", listed(callbacks())}};
 }
 
-/// A line of the manual without its marks: "*ours*, one_cycle: ", "; [keys](#groups)".
+/// A line of the manual without its marks: "*ours*, one_cycle: ", "; [keys](#groups)", "; see
+/// [own images](../guide/own_images.md)".
 std::string plain(std::string about) {
   if (about.starts_with("*ours*")) about.erase(0, about.find(": ") + 2);
-  return about.substr(0, about.find("; [keys]"));
+  about = about.substr(0, about.find("; [keys]"));
+  return about.substr(0, about.find("; see ["));
 }
 
 std::string describe(const ListedKind& kind) {
@@ -90,10 +77,7 @@ std::string describe(const ListedKind& kind) {
                                                            : "; default " + setting.fallback);
     }
   }
-  if (kind.parts.empty() && kind.built_in.empty()) text += "  none\n";
-  if (!kind.built_in.empty()) {
-    text += fmt::format("  {}: {}\n", kind.built_in_key, fmt::join(kind.built_in, ", "));
-  }
+  if (kind.parts.empty()) text += "  none\n";
   return text;
 }
 
@@ -175,7 +159,7 @@ std::string list_parts(const std::string& kind) {
   std::string text;
   std::vector<std::string> names;
   for (const auto& each : all_kinds()) {
-    names.push_back(each.name);
+    if (names.empty() || names.back() != each.name) names.push_back(each.name);
     if (kind.empty() || kind == each.name) text += describe(each);
   }
   if (!text.empty()) return text;

@@ -85,8 +85,8 @@ struct ListedPart {
 /// Takes the settings out of `parts` that all have, for one more part, which shows them once.
 ListedPart take_common(std::vector<ListedPart>& parts);
 
-/// For `lockstep train --list KIND`: each part of the kind with its line and settings, and the
-/// built-in names. `kind`: "" for all. Errors: kInvalidArgument naming the kinds.
+/// For `lockstep train --list KIND`: each part of the kind, built in or registered, with its line
+/// and settings. `kind`: "" for all. Errors: kInvalidArgument naming the kinds.
 std::string list_parts(const std::string& kind);
 
 }  // namespace lockstep::inline internal

@@ -388,7 +388,8 @@ const std::vector<std::string>& text_transform_names() {
 std::vector<Transform> read_ocr_pipeline(Section& section, DataUse use) {
   const std::string key = "transform_pipeline";
   Node* node = section.any(key);
-  if (!section.has(key)) section.missing(key, "is missing: a list of transforms");
+  section.require(key, "is missing: a list of transforms");
+  if (!section.has(key)) return {};  // keys are being listed
   if (node->kind != Node::Kind::kList) section.fail(key, "must be a list");
   std::vector<Transform> pipeline;
   PictureSoFar picture;

@@ -29,11 +29,15 @@ PredictSection read_predict(Section section, const TaskSettings& task);
 ParallelConfig read_parallel(Section section);
 LossScalerConfig read_loss_scaler(Section section);
 
-/// For --list.
+/// For --list. Backbones, losses, metrics and data sets: of all tasks.
+std::vector<ListedPart> built_in_backbones();
+std::vector<ListedPart> built_in_losses();
+std::vector<ListedPart> built_in_metrics();
+std::vector<ListedPart> built_in_datasets();
 std::vector<ListedPart> built_in_optimizers();
 std::vector<ListedPart> built_in_schedules();
-std::vector<ListedPart> built_in_transforms();
-std::vector<std::string> small_image_transform_names();
+std::vector<ListedPart> built_in_picture_transforms();
+std::vector<ListedPart> built_in_small_image_transforms();
 
 /// Weights: a file, an address, none, or True: MindOCR's address, which is `known`. `by_default`:
 /// an absent key means True.

@@ -13,14 +13,21 @@ namespace lockstep::inline internal {
 
 enum class DataUse : uint8_t;
 
+/// A part of a task, as --list shows it. Its settings are those that the task's readers ask for.
+struct BuiltInPart {
+  std::string name;
+  std::string about;  ///< One line.
+};
+using BuiltInParts = std::vector<BuiltInPart>;
+
 /// Its readers leave Section::finish() of the section that they are given to the caller.
 struct TaskSettings {
   const char* name;  ///< As `model.type` has it.
-  // Built-in parts; the first loss and metric are the default.
-  std::vector<std::string> backbones;
-  std::vector<std::string> losses;
-  std::vector<std::string> metrics;
-  std::vector<std::string> datasets;
+  // The first loss and metric are the default.
+  BuiltInParts backbones;
+  BuiltInParts losses;
+  BuiltInParts metrics;
+  BuiltInParts datasets;
   const char* default_dataset = "";  ///< Empty: dataset.type is required.
   // Columns of batches, which a text data set must have.
   std::vector<std::string> loss_columns{};
@@ -29,7 +36,8 @@ struct TaskSettings {
   bool takes_networks = false;          ///< Registered ones, in the place of backbone and head.
   bool exact_decay = false;             ///< Default of OptimizerConfig::exact_decay.
   const char* weights_format = "ckpt";  ///< Default of TrainSection::weights_format.
-  void (*read_network)(Section& model, ModelConfig& config);  ///< Backbone, neck and head.
+  BackboneConfig (*read_backbone)(Section& section);
+  void (*read_neck_and_head)(Section& model, ModelConfig& config);
   LossConfig (*read_loss)(Section& section);
   MetricConfig (*read_metric)(Section& section);
   PostprocessConfig (*read_postprocess)(Section& section);

@@ -115,6 +115,21 @@ ListedPart listed_transform(const std::string& name, const std::string& about,
   return part;
 }
 
+/// `names`, and the transforms of all pictures.
+std::vector<ListedPart> listed_transforms(const std::vector<std::string>& names,
+                                          const TransformArguments& arguments,
+                                          std::string (*about)(const std::string& name)) {
+  std::vector<ListedPart> parts;
+  for (const auto& name : names) {
+    parts.push_back(listed_transform(name, about(name), arguments.at(name)));
+  }
+  for (const auto& [name, of_it] : mixing_arguments()) {
+    parts.push_back(listed_transform(name, mixing_about(name), of_it));
+  }
+  parts.push_back({"ToCHWImage", "nothing: images have this order anyway", {}});
+  return parts;
+}
+
 }  // namespace
 
 std::optional<OwnPart<PictureTransform>> read_own_transform(
@@ -143,21 +158,12 @@ std::vector<TransformConfig> read_picture_pipeline(Section& section, bool traini
   return read_pipeline(section, training, picture_transforms());
 }
 
-std::vector<ListedPart> built_in_transforms() {
-  std::vector<ListedPart> parts;
-  const auto arguments = picture_step_arguments();
-  for (const auto& name : picture_step_names()) {
-    parts.push_back(listed_transform(name, picture_step_about(name), arguments.at(name)));
-  }
-  for (const auto& [name, of_it] : mixing_arguments()) {
-    parts.push_back(listed_transform(name, mixing_about(name), of_it));
-  }
-  parts.push_back({"ToCHWImage", "nothing: images have this order anyway", {}});
-  return parts;
+std::vector<ListedPart> built_in_picture_transforms() {
+  return listed_transforms(picture_step_names(), picture_step_arguments(), picture_step_about);
 }
 
-std::vector<std::string> small_image_transform_names() {
-  return names_in(small_image_transforms());
+std::vector<ListedPart> built_in_small_image_transforms() {
+  return listed_transforms(transform_names(), transform_arguments(), transform_about);
 }
 
 }  // namespace lockstep::inline internal

@@ -190,8 +190,17 @@ TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
                       "    most: the strongest; a whole number from 1 to 255; default 16\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("  for small images: CutMix, MixUp, Normalize, NormalizeImage, RandomCrop, "
-                      "RandomHorizontalFlip, Resize, ToCHWImage\n"),
+  const auto of_small = text.find("transforms (the same; built-in ones: of small images):\n");
+  ASSERT_NE(of_small, std::string::npos) << text;
+  EXPECT_NE(text.find("  Resize: brings the image to a size; bilinear, without antialias\n"
+                      "    size: of the result; a whole number, or [height, width]; default [224, "
+                      "224]\n",
+                      of_small),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  RandomHorizontalFlip: mirrors left and right\n"
+                      "    prob: its probability; a number from 0 to 1; default 0.5\n",
+                      of_small),
             std::string::npos)
       << text;
 }

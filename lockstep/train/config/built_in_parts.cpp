@@ -1,0 +1,78 @@
+// The built-in parts of all tasks, as --list shows them.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "lockstep/train/config/node.h"
+#include "lockstep/train/config/own_parts.h"
+#include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/task_settings.h"
+
+namespace lockstep::inline internal {
+namespace {
+
+/// A kind of part, as a file names it: `key` of `section`.
+struct PartKind {
+  BuiltInParts TaskSettings::*parts;
+  const char* section;
+  const char* key;
+  void (*read)(Section section, const TaskSettings& task);
+};
+
+/// What `read` asks for if the section has this name alone. Keys of sub-sections get their names.
+Settings settings_named(const PartKind& kind, const std::string& name, const TaskSettings& task) {
+  Node node;
+  node.kind = Node::Kind::kMap;
+  node.entries.push_back({kind.key, {}, Node::scalar(name)});
+  Settings settings;
+  kind.read(Section(node, kind.section, &settings), task);
+  std::erase_if(settings, [&](const Setting& setting) {
+    return setting.section == kind.section && setting.key == kind.key;
+  });
+  for (auto& setting : settings) {
+    setting.key =
+        (setting.section + "." + setting.key).substr(std::string(kind.section).size() + 1);
+  }
+  return settings;
+}
+
+std::vector<ListedPart> list_of_tasks(const PartKind& kind) {
+  std::vector<ListedPart> listed;
+  for (const auto& task : all_tasks()) {
+    for (const auto& [name, about] : task.*kind.parts) {
+      listed.push_back(
+          {name, fmt::format("{}; of {}", about, task.name), settings_named(kind, name, task)});
+    }
+  }
+  return listed;
+}
+
+}  // namespace
+
+std::vector<ListedPart> built_in_backbones() {
+  return list_of_tasks(
+      {&TaskSettings::backbones, "model.backbone", "name",
+       [](Section section, const TaskSettings& task) { task.read_backbone(section); }});
+}
+
+std::vector<ListedPart> built_in_losses() {
+  return list_of_tasks(
+      {&TaskSettings::losses, "loss", "name",
+       [](Section section, const TaskSettings& task) { task.read_loss(section); }});
+}
+
+std::vector<ListedPart> built_in_metrics() {
+  return list_of_tasks(
+      {&TaskSettings::metrics, "metric", "name",
+       [](Section section, const TaskSettings& task) { task.read_metric(section); }});
+}
+
+std::vector<ListedPart> built_in_datasets() {
+  return list_of_tasks({&TaskSettings::datasets, "train.dataset", "type",
+                        [](Section section, const TaskSettings& task) {
+                          read_dataset(std::move(section), task, DataUse::kTrain);
+                        }});
+}
+
+}  // namespace lockstep::inline internal
