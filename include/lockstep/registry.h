@@ -342,8 +342,8 @@ struct NamedPart {
 template <typename Made>
 class Registry {
  public:
-  /// Call it before main(), or while one thread runs. A name that is given twice is an error once
-  /// a configuration has it.
+  /// Call it before main(), or while one thread runs. A name that is given twice, or is that of a
+  /// built-in part of the kind, is an error once a configuration has it.
   void add(NamedPart<Made> part) { parts_.push_back(std::move(part)); }
   /// As add(), in the place of earlier ones of that name.
   void put(NamedPart<Made> part) {
@@ -382,9 +382,8 @@ using OptimizerPart = RegisteredPart<OptimizerOfGroups, optimizers>;
 using SchedulePart = RegisteredPart<Schedule, schedules>;
 using CallbackPart = RegisteredPart<CallbackMaker, callbacks>;
 
-/// `Name: {settings}` in transform_pipeline: see picture.h. The name of a built-in transform, of
-/// any kind of data, is an error once a file has it. `read`: a function of (Section&) that returns
-/// a function of a picture; the latter's form is checked when it is compiled.
+/// `Name: {settings}` in transform_pipeline: see picture.h. `read`: a function of (Section&) that
+/// returns a function of a picture; the latter's form is checked when it is compiled.
 struct TransformPart : RegisteredPart<PictureTransform, transforms> {
   template <typename Read>
   TransformPart(std::string name, std::string about, Read read)

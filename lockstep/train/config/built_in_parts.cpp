@@ -1,4 +1,4 @@
-// The built-in parts of all tasks, as --list shows them.
+// The built-in parts of all tasks: their names, and what --list shows of them.
 
 #include <fmt/format.h>
 
@@ -48,7 +48,35 @@ std::vector<ListedPart> list_of_tasks(const PartKind& kind) {
   return listed;
 }
 
+std::vector<std::string> names_of_tasks(BuiltInParts TaskSettings::*parts) {
+  std::vector<std::string> all;
+  for (const auto& task : all_tasks()) {
+    for (const auto& part : task.*parts) all.push_back(part.name);
+  }
+  return all;
+}
+
 }  // namespace
+
+template <>
+std::vector<std::string> built_in_names<BackboneMaker>() {
+  return names_of_tasks(&TaskSettings::backbones);
+}
+
+template <>
+std::vector<std::string> built_in_names<LossFunction>() {
+  return names_of_tasks(&TaskSettings::losses);
+}
+
+template <>
+std::vector<std::string> built_in_names<MetricMaker>() {
+  return names_of_tasks(&TaskSettings::metrics);
+}
+
+template <>
+std::vector<std::string> built_in_names<DatasetMaker>() {
+  return names_of_tasks(&TaskSettings::datasets);
+}
 
 std::vector<ListedPart> built_in_backbones() {
   return list_of_tasks(

@@ -23,6 +23,10 @@ const OptimizerKind* read_opt(Section& section, OptimizerConfig& config) {
   const auto known = joined_names(names_of(optimizer_kinds()), optimizers());
   section.record("opt", fmt::format("{}", fmt::join(known, ", ")), config.opt,
                  "momentum and nesterov mean the same: SGD, as sgd");
+  // Of built-in ones the case does not count: neither may a registered one be "Adam".
+  if (find_optimizer(lower(given)) != nullptr) {
+    refuse_taken(section, "opt", given, joined_names({}, optimizers()), {given});
+  }
   config.own = read_own_part(section, "opt", given, optimizers());
   if (config.own) {
     config.opt = given;
@@ -171,6 +175,11 @@ OptimizerConfig read_optimizer(Section section, bool exact_decay, double peak) {
     section.fail("nesterov", "needs a momentum above 0, and no dampening");
   }
   return config;
+}
+
+template <>
+std::vector<std::string> built_in_names<OptimizerOfGroups>() {
+  return names_of(optimizer_kinds());
 }
 
 std::vector<ListedPart> built_in_optimizers() {

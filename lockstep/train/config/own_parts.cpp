@@ -149,10 +149,17 @@ ListedPart take_common(std::vector<ListedPart>& parts) {
   return common;
 }
 
-void refuse_twice(const Section& section, const std::string& key, const std::string& name,
-                  const std::vector<std::string>& names) {
-  if (std::count(names.begin(), names.end(), name) < 2) return;
-  section.fail(key, fmt::format("'{}' is registered twice: give one of them another name", name));
+void refuse_taken(const Section& section, const std::string& key, const std::string& name,
+                  const std::vector<std::string>& registered,
+                  const std::vector<std::string>& built_in) {
+  const auto count = std::count(registered.begin(), registered.end(), name);
+  const auto subject = key == name ? "" : fmt::format("'{}' ", name);  // an item of a pipeline
+  if (count > 1) {
+    section.fail(key, subject + "is registered twice: give one of them another name");
+  }
+  if (count == 1 && std::find(built_in.begin(), built_in.end(), name) != built_in.end()) {
+    section.fail(key, subject + "is the name of a built-in part, too: give your own another name");
+  }
 }
 
 std::string list_parts(const std::string& kind) {

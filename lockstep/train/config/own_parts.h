@@ -43,17 +43,46 @@ std::vector<std::string> joined_names(std::vector<std::string> built_in,
   return built_in;
 }
 
-/// Errors: kInvalidArgument if `key` of `section`, whose value is `name`, is registered twice.
-void refuse_twice(const Section& section, const std::string& key, const std::string& name,
-                  const std::vector<std::string>& names);
+/// The names of a kind that registered parts may not have: those of built-in ones, of any task.
+template <typename Made>
+std::vector<std::string> built_in_names() {
+  return {};
+}
+template <>
+std::vector<std::string> built_in_names<BackboneMaker>();
+template <>
+std::vector<std::string> built_in_names<LossFunction>();
+template <>
+std::vector<std::string> built_in_names<MetricMaker>();
+template <>
+std::vector<std::string> built_in_names<DatasetMaker>();
+template <>
+std::vector<std::string> built_in_names<PictureTransform>();
+template <>
+std::vector<std::string> built_in_names<OptimizerOfGroups>();
+template <>
+std::vector<std::string> built_in_names<Schedule>();
+
+/// Errors: kInvalidArgument if `registered` has the `name` that `key` of `section` selects, and has
+/// it twice, or `built_in` has it too.
+void refuse_taken(const Section& section, const std::string& key, const std::string& name,
+                  const std::vector<std::string>& registered,
+                  const std::vector<std::string>& built_in);
+
+/// The same for the parts of a kind.
+template <typename Made>
+void refuse_taken(const Section& section, const std::string& key, const std::string& name,
+                  const Registry<Made>& registry) {
+  refuse_taken(section, key, name, joined_names({}, registry), built_in_names<Made>());
+}
 
 /// The part `name`, which `key` of `section` selects, with its settings out of `section`; none if
-/// none of that name is registered. Errors: those of its reader; a name registered twice.
+/// none of that name is registered. Errors: those of its reader and of refuse_taken().
 template <typename Made>
 std::optional<OwnPart<Made>> read_own_part(Section& section, const std::string& key,
                                            const std::string& name,
                                            const Registry<Made>& registry) {
-  refuse_twice(section, key, name, joined_names({}, registry));
+  refuse_taken(section, key, name, registry);
   const auto* part = find_named(registry.parts(), name);
   if (part == nullptr) return std::nullopt;
   return OwnPart<Made>{name, part->read(section)};

@@ -106,6 +106,11 @@ SchedulerConfig read_scheduler(Section section) {
   return config;
 }
 
+template <>
+std::vector<std::string> built_in_names<Schedule>() {
+  return names_of(schedule_kinds());
+}
+
 std::vector<ListedPart> built_in_schedules() {
   Settings all;
   Node node;

@@ -99,13 +99,6 @@ std::vector<TransformConfig> read_pipeline(Section& section, bool training,
   return pipeline;
 }
 
-/// Of any kind of data.
-bool is_built_in_transform(const std::string& name) {
-  const auto& of_text = text_transform_names();
-  return small_image_transforms().contains(name) || picture_transforms().contains(name) ||
-         std::find(of_text.begin(), of_text.end(), name) != of_text.end();
-}
-
 ListedPart listed_transform(const std::string& name, const std::string& about,
                             const std::vector<TransformArgument>& arguments) {
   ListedPart part{name, about, {}};
@@ -132,16 +125,21 @@ std::vector<ListedPart> listed_transforms(const std::vector<std::string>& names,
 
 }  // namespace
 
+template <>
+std::vector<std::string> built_in_names<PictureTransform>() {
+  auto names = text_transform_names();
+  for (const auto* known : {&small_image_transforms(), &picture_transforms()}) {
+    for (const auto& name : names_in(*known)) names.push_back(name);
+  }
+  return names;
+}
+
 std::optional<OwnPart<PictureTransform>> read_own_transform(
     Section& item, const std::string& name, const std::vector<std::string>& built_in) {
-  const auto names = joined_names(built_in, transforms());
-  item.expect(names);
+  item.expect(joined_names(built_in, transforms()));
   const auto* part = find_named(transforms().parts(), name);
   if (part == nullptr) return std::nullopt;
-  if (is_built_in_transform(name)) {
-    item.fail(name, "is the name of a built-in transform, too: give your own another name");
-  }
-  refuse_twice(item, name, name, names);
+  refuse_taken(item, name, name, transforms());
   Section args = item.section(name);
   OwnPart<PictureTransform> own{name, part->read(args)};
   args.finish();

@@ -206,6 +206,81 @@ TEST(OwnParts, ANameThatIsRegisteredTwiceIsRefused) {
   EXPECT_NE(error.find("'twice' is registered twice"), std::string::npos) << error;
 }
 
+/// While it lives, a part of this name is registered, too.
+template <typename Made>
+class Also {
+ public:
+  Also(Registry<Made>& registry, const std::string& name) : registry_(registry), before_(registry) {
+    registry.add({name, "another one", [](Section&) { return Made(); }});
+  }
+  Also(const Also&) = delete;
+  Also& operator=(const Also&) = delete;
+  ~Also() { registry_ = before_; }
+
+ private:
+  Registry<Made>& registry_;
+  Registry<Made> before_;
+};
+
+/// A registered part `name` is refused where the items of `text` select it with `key`.
+template <typename Made>
+void expect_taken(Registry<Made>& registry, const std::string& name, const char* text,
+                  const std::string& item, const std::string& key) {
+  EXPECT_EQ(fault_in(text, {item}).find(" is the name of "), std::string::npos) << item;
+  const Also<Made> also(registry, name);
+  EXPECT_EQ(fault_in(text, {item}), "-o " + item + ": " + key + " '" + name +
+                                        "' is the name of a built-in part, too: give your own "
+                                        "another name");
+}
+
+TEST(OwnParts, BackbonesMayNotHaveTheNameOfABuiltInOne) {
+  expect_taken(backbones(), "det_resnet50", kDetector, "model.backbone={name: det_resnet50}",
+               "model.backbone.name");
+  expect_taken(backbones(), "rec_vgg7", kRecogniser, "model.backbone={name: rec_vgg7}",
+               "model.backbone.name");
+  expect_taken(backbones(), "resnet34", kPictures, "model.backbone={name: resnet34}",
+               "model.backbone.name");
+}
+
+TEST(OwnParts, LossesMayNotHaveTheNameOfABuiltInOne) {
+  expect_taken(losses(), "FocalLoss", kPictures, "loss={name: FocalLoss}", "loss.name");
+  expect_taken(losses(), "CTCLoss", kPictures, "loss={name: CTCLoss}", "loss.name");
+  expect_taken(losses(), "CTCLoss", kRecogniser, "loss={name: CTCLoss, max_label_len: 23}",
+               "loss.name");
+  expect_taken(losses(), "L1BalancedCELoss", kDetector, "loss={name: L1BalancedCELoss}",
+               "loss.name");
+}
+
+TEST(OwnParts, MetricsMayNotHaveTheNameOfABuiltInOne) {
+  expect_taken(metrics(), "F1Metric", kPictures, "metric={name: [ClsMetric, F1Metric]}",
+               "metric.name");
+  expect_taken(metrics(), "DetMetric", kDetector, "metric={name: DetMetric}", "metric.name");
+}
+
+TEST(OwnParts, DataSetsMayNotHaveTheNameOfABuiltInOne) {
+  expect_taken(datasets(), "MnistDataset", kPictures,
+               "train.dataset={type: MnistDataset, data_dir: d}", "train.dataset.type");
+  expect_taken(datasets(), "LMDBDataset", kPictures, "train.dataset={type: LMDBDataset}",
+               "train.dataset.type");
+}
+
+TEST(OwnParts, OptimizersMayNotHaveTheNameOfABuiltInOne) {
+  expect_taken(optimizers(), "lion", kPictures, "optimizer={opt: lion}", "optimizer.opt");
+  expect_taken(optimizers(), "AdamW", kPictures, "optimizer={opt: AdamW}", "optimizer.opt");
+}
+
+TEST(OwnParts, SchedulesMayNotHaveTheNameOfABuiltInOne) {
+  expect_taken(schedules(), "one_cycle", kPictures, "scheduler={scheduler: one_cycle}",
+               "scheduler.scheduler");
+}
+
+TEST(OwnParts, ADefaultIsANameToo) {
+  const Also<LossFunction> also(losses(), "CrossEntropySmooth");
+  EXPECT_NE(
+      fault_in(kPictures, {}).find("loss.name 'CrossEntropySmooth' is the name of a built-in"),
+      std::string::npos);
+}
+
 TEST(OwnParts, ANetworkTakesThePlaceOfTheParts) {
   const auto error = refusal_of("model.backbone.name=resnet18");
   EXPECT_NE(error.find("model.network takes its place"), std::string::npos) << error;

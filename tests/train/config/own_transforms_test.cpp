@@ -78,15 +78,14 @@ TEST(OwnTransforms, MistakesNameTheNearest) {
   expect_refused("train", "{RandomGrain: {most: many}}",
                  "train.dataset.transform_pipeline.RandomGrain.most must be a whole number from 1 "
                  "to 255, not 'many'");
-  expect_refused(
-      "train", "{CenterCrop: {size: 3}}",
-      "train.dataset.transform_pipeline.CenterCrop is the name of a built-in transform, too");
+  expect_refused("train", "{CenterCrop: {size: 3}}",
+                 "train.dataset.transform_pipeline.CenterCrop is the name of a built-in part, too");
 }
 
 TEST(OwnTransforms, MayNotHaveTheNameOfABuiltInOneOfText) {
   expect_refused(
       "train", "{ValidatePolygons: }",
-      "train.dataset.transform_pipeline.ValidatePolygons is the name of a built-in transform, too");
+      "train.dataset.transform_pipeline.ValidatePolygons is the name of a built-in part, too");
 }
 
 TEST(OwnTransforms, AMakerWithoutAFunctionIsRefused) {
@@ -167,7 +166,7 @@ TEST(OwnTransforms, OfTextAreRefusedInOneLine) {
          "eval.dataset.transform_pipeline.RandomGrain is random, and this pipeline may not be");
   expect(refused("train", "{RandomGrian: }"), "RandomGrian', did you mean 'RandomGrain'?");
   expect(refused("train", "{CenterCrop: }"),
-         "train.dataset.transform_pipeline.CenterCrop is the name of a built-in transform, too");
+         "train.dataset.transform_pipeline.CenterCrop is the name of a built-in part, too");
   expect(refused("train", "{RandomGrain: {most: 999}}"),
          "RandomGrain.most must be a whole number from 1 to 255, not '999'");
 }
