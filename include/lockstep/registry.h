@@ -298,26 +298,57 @@ struct SchedulePoint {
 /// alone, so that a resumed run goes on with it.
 using Schedule = std::function<double(const SchedulePoint& point)>;
 
-/// A micro-step that is done; with Recipe::training_step, all those of an optimizer step. Numbers
-/// are means over the ranks.
+/// A run that begins, or goes on.
+struct RunFacts {
+  int rank = 0;
+  int num_ranks = 1;
+  int64_t optimizer_steps = 0;  ///< Done so far: above 0 if the run goes on from a checkpoint.
+  int64_t total_steps = 0;      ///< Optimizer steps of the whole run, unless it ends early.
+  std::string folder;           ///< train.ckpt_save_dir.
+};
+
+/// A micro-step; with Recipe::training_step, all those of an optimizer step. Numbers are means over
+/// the ranks.
 struct StepFacts {
   int64_t epoch = 1;          ///< From 1.
   int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.
   int64_t steps_per_epoch = 1;
   int64_t optimizer_steps = 0;  ///< Of the whole run so far.
-  double loss = 0;
+  double loss = 0;              ///< 0 before the step.
   double lr = 0;
 };
 
-/// Called on every rank, at the same points of the run. An exception ends the run.
+/// A checkpoint on the disk.
+struct CheckpointFacts {
+  int64_t epoch = 1;            ///< In which it was made, from 1.
+  int64_t optimizer_steps = 0;  ///< Of the whole run up to it.
+  std::string folder;           ///< Later checkpoints may have replaced it.
+  bool best = false;            ///< So far, as checkpoints are ranked.
+};
+
+/// Called on every rank, at the same points of the run, but for on_saved. An exception ends the
+/// run. What a function changes of the network must be the same on all ranks.
 struct RecipeEvents {
+  /// The first event: the weights are there, and no step of this run is done.
+  std::function<void(const RunFacts& run)> on_begin{};
   std::function<void(int64_t epoch)> on_epoch_begin{};
-  /// The gradients are averaged over the ranks; clipping and the optimizer's step come next. What
-  /// it changes must be the same on all ranks.
+  /// The batch is there; the forward pass comes next. `step`: the number that on_step gives, and
+  /// the rate.
+  std::function<void(Model& network, const StepFacts& step)> before_step{};
+  /// The gradients are averaged over the ranks; clipping and the optimizer's step come next. Once
+  /// for each optimizer step, or call of TrainingStep::optimize(), that is not left out.
   std::function<void(Model& network)> before_update{};
   std::function<void(const StepFacts& step)> on_step{};
   std::function<void(int64_t epoch, double loss)> on_epoch{};
+  /// The network has the weights to evaluate: with train.ema the moving average. on_evaluation
+  /// follows unless the evaluation fails, or a signal ends it. Not before the trial with one batch
+  /// at the begin of a run.
+  std::function<void(Model& network)> before_evaluation{};
   std::function<void(const EvalResult& result)> on_evaluation{};
+  /// On rank 0 alone: soon after a checkpoint is written, in the order of the writes. That is
+  /// within the next steps, or before on_end. One whose evaluation came later is told of again,
+  /// with it.
+  std::function<void(const CheckpointFacts& saved)> on_saved{};
   /// The last event: after the last checkpoint, and before the log announces the end of the run.
   /// Not after an error.
   std::function<void()> on_end{};
@@ -327,7 +358,7 @@ struct RecipeEvents {
 using CallbackMaker = std::function<RecipeEvents()>;
 
 /// Rises when these types or those of picture.h change. A shared library keeps that of its headers.
-constexpr int kPartVersion = 2;
+constexpr int kPartVersion = 3;
 
 /// A part by name. `read` must read every key that the part knows, whatever their values.
 template <typename Made>

@@ -307,6 +307,10 @@ void Trainer::evaluation_failed(const std::string& why) {
   for (auto& callback : callbacks_) callback->on_evaluation_failed(*this, why);
 }
 
+void Trainer::evaluates() {
+  for (auto& callback : callbacks_) callback->before_evaluation(*this);
+}
+
 void Trainer::evaluated(const EvalResult& result) {
   watch(result);
   for (auto& callback : callbacks_) callback->on_evaluation(*this, result);

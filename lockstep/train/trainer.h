@@ -50,11 +50,14 @@ class Callback {
   /// After all have started, before the first step: a callback may evaluate here.
   virtual void on_begin(Trainer&) {}
   virtual void on_epoch_begin(Trainer&, int64_t epoch) { static_cast<void>(epoch); }  ///< From 1.
+  /// The batches are there. `next` has the numbers that on_step() will give, and no results yet.
+  virtual void before_step(Trainer&, const StepReport& next) { static_cast<void>(next); }
   /// The averaged gradients are there, and unscaled; clipping and the optimizer's step come next.
   virtual void before_update(Trainer&) {}
   /// After each micro-step; with training_step, after all those of an optimizer step.
   virtual void on_step(Trainer&, const StepReport&) {}
   virtual void on_epoch(Trainer&, const EpochReport&) {}      ///< After each whole epoch.
+  virtual void before_evaluation(Trainer&) {}                 ///< See Trainer::evaluates().
   virtual void on_evaluation(Trainer&, const EvalResult&) {}  ///< See Trainer::evaluated().
   /// See Trainer::evaluation_failed().
   virtual void on_evaluation_failed(Trainer&, const std::string& why) { static_cast<void>(why); }
@@ -168,7 +171,9 @@ class Trainer {
   /// loss it is.
   StopReason fit();
 
-  /// For the callback that evaluates: takes the result into account and notifies the others.
+  /// For the callback that evaluates: notifies the others. The model has the weights to evaluate.
+  void evaluates();
+  /// The same: takes the result into account and notifies the others.
   void evaluated(const EvalResult& result);
   /// Errors: kInvalidArgument if the result lacks a value that schedule or early stopping watch.
   void check_watched_values(const EvalResult& result) const;

@@ -60,8 +60,10 @@ double Trainer::current_rate() const {
 
 StepReport Trainer::report_before(const std::vector<Batch>& batches) const {
   StepReport report{.epoch = state_.epoch + 1,
+                    .step_in_epoch = state_.batch_in_epoch + std::ssize(batches),
                     .steps_per_epoch = steps_per_epoch_,
                     .micro_steps = std::ssize(batches),
+                    .optimizer_steps = state_.step,
                     .lr = current_rate()};
   int64_t rows = 0;
   for (const Batch& batch : batches) {
@@ -91,6 +93,7 @@ StepReport Trainer::take_step(const std::vector<Batch>& batches) {
   auto slot = slot_of_step();
   slot.last = slot.last || manual;
   StepReport report = report_before(batches);
+  for (auto& callback : callbacks_) callback->before_step(*this, report);
   keep_buffers(slot);
   const double inner_begin_s = inner_time_->seconds();
   const Losses losses = make_gradients(batches, slot, report);

@@ -539,7 +539,13 @@ TEST_F(ManualRecipe, AccumulationIsThatOfOneLargeBatch) {
         step_both(step);
       };
       std::vector<double> seen;
+      int64_t next = 0;
+      given.events.before_step = [&](Model&, const StepFacts& facts) {
+        EXPECT_EQ(facts.optimizer_steps, steps);
+        next = facts.step_in_epoch;
+      };
       given.events.on_step = [&](const StepFacts& facts) {
+        EXPECT_EQ(facts.step_in_epoch, next);
         EXPECT_EQ(facts.step_in_epoch, parts * ((steps - 1) % (16 / shape.large) + 1));
         seen.push_back(facts.loss);
       };

@@ -78,6 +78,7 @@ class RecipeTest : public ::testing::Test {
 TEST_F(RecipeTest, EventsComeInTheirOrder) {
   std::string told;
   std::vector<double> losses;
+  StepFacts next;
   auto given = recipe();
   given.metric = [](int64_t) { return std::make_unique<MeanError>(); };
   given.main_indicator = "closeness";
@@ -85,20 +86,82 @@ TEST_F(RecipeTest, EventsComeInTheirOrder) {
                         {"system.val_while_train=True", "scheduler.num_epochs=2",
                          "train.gradient_accumulation_steps=2"});
   given.events = {
+      .on_begin =
+          [&](const RunFacts& run) { told += "of " + std::to_string(run.total_steps) + "\n"; },
       .on_epoch_begin = [&](int64_t epoch) { told += "begin " + std::to_string(epoch) + ": "; },
+      .before_step =
+          [&](Model&, const StepFacts& step) {
+            told += "b";
+            next = step;
+          },
       .before_update = [&](Model&) { told += "u"; },
       .on_step =
           [&](const StepFacts& step) {
             told += std::to_string(step.step_in_epoch);
             losses.push_back(step.loss);
+            EXPECT_EQ(step.epoch, next.epoch);
+            EXPECT_EQ(step.step_in_epoch, next.step_in_epoch);
+            EXPECT_EQ(step.lr, next.lr);
+            EXPECT_EQ(step.optimizer_steps, next.optimizer_steps + 1 - step.step_in_epoch % 2);
           },
       .on_epoch = [&](int64_t, double) { told += " "; },
+      .before_evaluation = [&](Model&) { told += "e "; },
       .on_evaluation = [&](const EvalResult& result) { told += result.metrics[0].first + "\n"; },
       .on_end = [&] { told += "end"; }};
   EXPECT_EQ(train(given, World::join()), 0);
-  EXPECT_EQ(told, "begin 1: 1u23u4 closeness\nbegin 2: 1u23u4 closeness\nend");
+  EXPECT_EQ(told, "of 4\nbegin 1: b1bu2b3bu4 e closeness\nbegin 2: b1bu2b3bu4 e closeness\nend");
   EXPECT_LT(losses.back(), losses.front());
   EXPECT_TRUE(fs::exists(out() / "best"));
+}
+
+TEST_F(RecipeTest, TellsOfEachCheckpointOnceItIsWritten) {
+  std::vector<CheckpointFacts> told;
+  bool ended = false;
+  auto given = recipe();
+  given.events.on_saved = [&](const CheckpointFacts& saved) {
+    EXPECT_FALSE(ended);
+    EXPECT_TRUE(fs::exists(fs::path(saved.folder) / "model.safetensors")) << saved.folder;
+    told.push_back(saved);
+  };
+  given.events.on_end = [&] { ended = true; };
+  EXPECT_EQ(train(given, World::join()), 0);
+  ASSERT_EQ(told.size(), 3U);
+  for (size_t i = 0; i < told.size(); ++i) {
+    EXPECT_EQ(told[i].epoch, static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(told[i].optimizer_steps, 4 * told[i].epoch);
+  }
+  EXPECT_TRUE(told[0].best);
+}
+
+TEST_F(RecipeTest, TheBeginTellsHowFarTheRunIs) {
+  RunFacts begun;
+  auto given = recipe();
+  given.events.on_begin = [&](const RunFacts& run) { begun = run; };
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(begun.optimizer_steps, 0);
+  EXPECT_EQ(begun.num_ranks, 1);
+  EXPECT_EQ(begun.folder, out().string());
+  given.settings.insert(given.settings.end(), {"model.resume=True", "scheduler.num_epochs=4"});
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(begun.optimizer_steps, 12);
+  EXPECT_EQ(begun.total_steps, 16);
+}
+
+TEST_F(RecipeTest, AnEvaluationBeginsWithTheWeightsThatItTakes) {
+  at::Tensor evaluated;
+  auto given = recipe();
+  given.metric = [](int64_t) { return std::make_unique<MeanError>(); };
+  given.main_indicator = "closeness";
+  given.settings.insert(given.settings.end(), {"system.val_while_train=True", "train.ema=True",
+                                               "scheduler.num_epochs=1", "train.ema_decay=0.5"});
+  given.events.before_evaluation = [&](Model& network) {
+    evaluated = dynamic_cast<Net&>(network).last->weight.detach().clone();
+  };
+  EXPECT_EQ(train(given, World::join()), 0);
+  ASSERT_TRUE(evaluated.defined());
+  const auto average = load_tensors(out() / "latest/ema.safetensors").tensors;
+  EXPECT_TRUE(evaluated.equal(average.at("last.weight")));
+  EXPECT_FALSE(evaluated.equal(weights().at("last.weight")));
 }
 
 // max_steps ends this run within an epoch, so its evaluation comes at the end.

@@ -23,6 +23,7 @@ void Evaluation::run(Trainer& trainer) {
   try {
     const ReportedWork work("evaluation");
     const AveragedWeights average(trainer);
+    trainer.evaluates();
     result = evaluate(trainer.model(), loader_, samplers_, trainer.group(), trainer.task(),
                       config.system.amp_level, hooks);
   } catch (const EvaluationFailed& error) {
