@@ -1,6 +1,7 @@
 #include "lockstep/checkpoint/optimizer_state.h"
 
 #include <gtest/gtest.h>
+#include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/lbfgs.h>
@@ -47,6 +48,11 @@ const Case kCases[] = {
     {"adamw", "AdamW", 18,
      [](SmallNet& net) -> OptimizerPtr {
        return std::make_unique<optim::AdamW>(net.parameters(), optim::AdamWOptions(0.01));
+     }},
+    {"adagrad", "Adagrad", 12,
+     [](SmallNet& net) -> OptimizerPtr {
+       return std::make_unique<optim::Adagrad>(
+           net.parameters(), optim::AdagradOptions(0.1).initial_accumulator_value(0.1));
      }},
     {"rmsprop", "RMSprop", 12,
      [](SmallNet& net) -> OptimizerPtr {
