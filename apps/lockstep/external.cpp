@@ -1,9 +1,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 
 #include "apps/lockstep/verbs.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/error.h"
 
 namespace lockstep::app {
@@ -21,9 +21,8 @@ void execute(const std::string& path, const std::string& program,
 }  // namespace
 
 bool execute_beside(const std::string& program, const std::vector<std::string>& args) {
-  std::error_code ignored;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
-  if (!ignored) execute((self.parent_path() / program).string(), program, args);
+  const std::string folder = program_folder();
+  if (!folder.empty()) execute(folder + "/" + program, program, args);
   execute(program, program, args);
   return false;
 }
