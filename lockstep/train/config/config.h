@@ -286,10 +286,12 @@ struct OptimizerConfig {
 /// An absent section means a static scale of 1. The scale changes after optimizer steps, not
 /// micro-steps, so factor and window keep their meaning under gradient accumulation.
 struct LossScalerConfig {
-  bool dynamic = false;         ///< type: "dynamic" or "static".
-  double loss_scale = 1;        ///< Static, or the initial one.
-  double scale_factor = 2;      ///< An overflow divides by it, but not below 1.
-  int64_t scale_window = 2000;  ///< Steps without overflow before the scale is multiplied.
+  bool dynamic = LossScaleOptions().dynamic;          ///< type: "dynamic" or "static".
+  double loss_scale = LossScaleOptions().init_scale;  ///< Static, or the initial one.
+  /// An overflow divides by it, but not below 1.
+  double scale_factor = LossScaleOptions().growth_factor;
+  /// Steps without overflow before the scale is multiplied.
+  int64_t scale_window = LossScaleOptions().growth_interval;
   LossScaleOptions options() const;
 };
 
