@@ -8,6 +8,7 @@
 * Lines of text have at most 100 columns.
 * Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference, and no table
   there has a variable twice.
+* Every ErrorCode has a row with its exit status in the reference, and every row is one.
 """
 
 import collections
@@ -133,6 +134,19 @@ def check_width(name, text):
             faults.append(f"{name}:{number}: {len(line)} columns, 100 are allowed")
 
 
+def check_errors():
+    """The rows of the reference are the enumeration's values, each with its exit status."""
+    enum = re.search(r"enum class ErrorCode \{(.*?)\};", read("include/lockstep/error.h"), re.DOTALL)[1]
+    faults_of_input = re.search(r"int exit_status\(.*?\n\}", read("lockstep/base/error.cpp"), re.DOTALL)[0]
+    wanted = {code: "2" if f"ErrorCode::{code}:" in faults_of_input else "1"
+              for code in re.findall(r"^ *(k\w+),", enum, re.MULTILINE)}
+    page = "docs/reference/errors.md"
+    rows = dict(re.findall(r"^\| `(k\w+)` \|.*\| (\d+) \|$", read(page), re.MULTILINE))
+    for code in sorted(wanted.keys() | rows.keys()):
+        if wanted.get(code) != rows.get(code):
+            faults.append(f"{page}: {code} has status {rows.get(code)}, in the code {wanted.get(code)}")
+
+
 def check_console(pages):
     """Requires a minimum of tested blocks per page: a block with another label is not tested."""
     least = {"README.md": 3, "docs/quick_start.md": 3, "docs/guide/launchers.md": 3, "docs/guide/debugging.md": 1,
@@ -191,6 +205,7 @@ def main():
             faults.append(f"{name}: no link leads there from docs/index.md")
     check_console(pages)
     check_sources()
+    check_errors()
     for fault in faults:
         print(fault)
     return 1 if faults else 0
