@@ -5,7 +5,7 @@
 * Every link leads to an existing file and heading. Every page is reached from docs/index.md.
 * Code ("cpp") is, word for word, part of a program of examples, which a script of RUNNERS runs.
 * Places of our own calls in sample output ("reducer.cpp:275") exist: that line makes a call.
-* Lines of text have at most 100 columns.
+* Lines of text have at most 100 columns, and sentences at most 25 words.
 * Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference, and no table
   there has a variable twice.
 * Every ErrorCode has a row with its exit status in the reference, and every row is one.
@@ -18,6 +18,7 @@ import re
 import subprocess
 import sys
 
+MOST_WORDS = 25
 RUNNERS = ("examples.sh", "own_parts.sh", "own_text_parts.sh")
 
 os.chdir(sys.argv[1])
@@ -134,6 +135,45 @@ def check_width(name, text):
             faults.append(f"{name}:{number}: {len(line)} columns, 100 are allowed")
 
 
+def paragraphs(text):
+    """Paragraphs and items of lists, each as its numbered lines. Without tables, headings and pictures."""
+    found, last = [], 0
+    for number, line in text:
+        item = re.match(r"\s*([*-]|\d+\.)\s", line)
+        if not line.strip() or re.match(r"#|\s*\||!\[|<!--", line):
+            continue
+        if item or number != last + 1:
+            found.append([])
+        found[-1].append((number, line[item.end():] if item else line))
+        last = number
+    return found
+
+
+def sentences(paragraph):
+    """The words of each, and the number of its first line. A link counts as its text, code as its words."""
+    joined = " ".join(f"\0{number} {line}" for number, line in paragraph)
+    words, number, first = [], 0, 0
+    for token in re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", joined).split():
+        if token.startswith("\0"):
+            number = int(token[1:])
+            continue
+        if re.search(r"\w", token):
+            first = first if words else number
+            words.append(token)
+        if re.search(r"[.!?][)\"'`*_]*$", token) and not token.endswith("..."):
+            yield first, words
+            words = []
+    yield first, words
+
+
+def check_sentences(name, text):
+    for paragraph in paragraphs(text):
+        for number, words in sentences(paragraph):
+            if len(words) > MOST_WORDS:
+                faults.append(f"{name}:{number}: a sentence of {len(words)} words, {MOST_WORDS} are allowed: "
+                              f"{' '.join(words[:6])} ...")
+
+
 def check_errors():
     """The rows of the reference are the enumeration's values, each with its exit status."""
     enum = re.search(r"enum class ErrorCode \{(.*?)\};", read("include/lockstep/error.h"), re.DOTALL)[1]
@@ -194,6 +234,7 @@ def main():
         links[name] = check_links(name, text)
         check_code(name, blocks, programs)
         check_places(name, blocks, sources)
+        check_sentences(name, text)
         if name.startswith("docs/"):
             check_width(name, text)
     reached, new = set(), {"docs/index.md"}
