@@ -1,5 +1,6 @@
 #pragma once
-// The levels of mixed precision, under the names that Apex gave them and MindOCR took over.
+// This header names the levels of mixed precision as Apex and MindOCR do. It also computes the
+// factor that keeps small gradients from vanishing.
 //
 // Use:
 //   const auto level = lockstep::parse_amp_level("O1");  // for forward_at() of autocast.h
@@ -7,6 +8,10 @@
 //   lockstep::LossScaleState state = lockstep::first_loss_scale(options);
 //   state = lockstep::next_loss_scale(state, /*overflow=*/true, options);
 //   std::printf("%s, %.0f\n", lockstep::to_string(level).c_str(), state.scale);  // O1, 32768
+//
+// Threads: any; no function keeps state. Cost: some comparisons of numbers or short texts.
+// Errors: kInvalidArgument, of parse_amp_level() and validate() alone. The other functions take the
+// options unchecked.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,6 @@
 #pragma once
-// libtorch's autocast: chosen operations compute in a 16-bit type, whatever their inputs are.
+// AutocastGuard turns libtorch's autocast on: chosen operations compute in a 16-bit type, whatever
+// their inputs are. forward_at() computes a whole network so.
 //
 // Use:
 //   const auto answers = lockstep::forward_at(
@@ -7,6 +8,12 @@
 //       [&](const at::Tensor& input) { return net->forward(input); });  // computes in 16 bits
 //   loss_of(answers, labels).backward();                                // answers are float32
 //   optimizer.step();
+//
+// Threads: autocast is on in the guard's thread alone, and that thread ends the guard. Several
+// threads may have guards at the same time.
+// Cost: O0 costs nothing. At O1 libtorch casts each weight once per guard. O1 to O3 also cast the
+// outputs, and O2 and O3 the inputs. Nothing communicates.
+// Errors: kUnavailable for another device than the CPU and CUDA; exceptions of the network.
 
 #include <ATen/core/Tensor.h>
 
@@ -17,7 +24,7 @@
 namespace lockstep {
 
 /// The 16-bit type of mixed precision on a device: bfloat16 on the CPU (libtorch has no float16
-/// convolutions there), float16 on CUDA.
+/// convolutions there), float16 on CUDA. Errors: kUnavailable for other devices.
 at::ScalarType low_precision(at::DeviceType device);
 
 /// The type in which autocast computes on `device`, in this thread, where it is on.
@@ -42,8 +49,8 @@ class AutocastGuard {
 };
 
 /// Returns net(inputs), computed as `level` prescribes, on the device of the first input, as
-/// float32. Whole numbers, such as indices, are not cast. For O2 and O3 the caller must have cast
-/// the net's weights, as `lockstep train` does; programs use O0 and O1.
+/// float32. `inputs`: at least one. Whole numbers, such as indices, are not cast. For O2 and O3 the
+/// caller must have cast the net's weights, as `lockstep train` does; programs use O0 and O1.
 template <class Net>
 std::vector<at::Tensor> forward_at(AmpLevel level, std::vector<at::Tensor> inputs, Net&& net) {
   if (level == AmpLevel::kO0) return net(inputs);

@@ -1,5 +1,5 @@
 #pragma once
-// Samples on their way to a network: a batch, and what makes batches of a data set.
+// A Batch brings samples to a network, and a BatchMaker makes the batches of a data set.
 //
 // Use:
 //   class Points final : public lockstep::BatchMaker {
@@ -10,6 +10,12 @@
 //     }
 //     at::Tensor xs_ = torch::linspace(0, 1, 2000).view({1000, 2}), ys_ = xs_.sum(1);
 //   };
+//
+// Threads: several threads call make() of one BatchMaker at the same time. A Batch is for one
+// thread at a time; its copies share the tensors.
+// Cost: inputs_on() and move_to() copy what is not on the device, and make floats of bytes. pin()
+// copies once more, within the host.
+// Errors: kInvalidArgument of text_pictures(); c10::Error of libtorch where a copy fails.
 
 #include <ATen/core/Tensor.h>
 

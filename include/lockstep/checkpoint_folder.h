@@ -1,6 +1,6 @@
 #pragma once
-// Checkpoints on disk without their tensors: which to keep, their folders, the progress of a run,
-// and one writer at a time. training_checkpoint.h has the tensors.
+// This header finds checkpoints on disk, chooses those to keep, and admits one writer at a time. It
+// also has the progress of a run. training_checkpoint.h reads and writes the tensors.
 //
 // Use:
 //   const std::filesystem::path dir = "out";
@@ -8,6 +8,11 @@
 //   const auto best = lockstep::best_checkpoint(entries, /*higher_is_better=*/true);
 //   const auto folder = best ? dir / best->name : lockstep::find_checkpoint(dir);
 //   lockstep::load_weights(lockstep::weights_in(folder, /*averaged=*/true), *net);
+//
+// Threads: any; functions share nothing but the disk. Nothing is collective.
+// Cost: to find a checkpoint takes at most a listing of the folder, and a look into each step_*.
+// list_checkpoints() also reads each state.json.
+// Errors: those of each function; std::filesystem::filesystem_error if a look at the disk fails.
 
 #include <cstdint>
 #include <filesystem>
@@ -52,6 +57,7 @@ std::optional<CheckpointEntry> best_checkpoint(const std::vector<CheckpointEntry
 
 /// Names to delete, oldest first. Never the newest (a run resumes from it) and never the best.
 /// kTopK orders by (metric, step); an entry without a metric ranks below all others.
+/// Errors: those of KeepPolicy::validate().
 std::vector<std::string> plan_removal(const std::vector<CheckpointEntry>& entries,
                                       const KeepPolicy& policy);
 
@@ -80,7 +86,8 @@ std::string lost_latest_warning(const std::filesystem::path& path);
 bool has_checkpoint(const std::filesystem::path& path);
 
 /// The file of weights behind `path`: `path` itself, or in a checkpoint's folder (see
-/// find_checkpoint()) kModelFile; with `averaged` kEmaFile, if it exists.
+/// find_checkpoint()) kModelFile; with `averaged` kEmaFile, if it exists. Errors: those of
+/// find_checkpoint().
 std::filesystem::path weights_in(const std::filesystem::path& path, bool averaged);
 
 // The progress of a training run, apart from its tensors: the content of a checkpoint's state.json.
@@ -210,12 +217,13 @@ class WriterFence {
   WriterFence(const std::filesystem::path& dir, const std::string& job_id, int64_t generation,
               std::string token = "");
 
-  /// Makes the constructor's first check, without leaving a mark. A missing folder passes.
+  /// Makes the constructor's first check, without leaving a mark. A missing folder passes. Errors:
+  /// as the constructor.
   static void refuse_if_replaced(const std::filesystem::path& dir, const std::string& job_id,
                                  int64_t generation, const std::string& token);
 
-  /// Errors: kMismatch naming the newer generation. Cost: one listing of the folder, and a read of
-  /// a mark.
+  /// Errors: kMismatch naming the newer generation; kIo if the folder cannot be listed. Cost: one
+  /// listing of the folder, and a read of a mark. Outside of jobs it does nothing.
   void check() const;
   /// Returns ".NAME.tmp-" and this writer.
   std::string hidden(const std::string& name) const;

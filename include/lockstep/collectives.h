@@ -1,6 +1,6 @@
 #pragma once
-// Collectives on tensors. Semantics, order of sums and errors are those of ProcessGroup
-// (lockstep/process_group.h); these functions take counts and types from the tensors.
+// These functions run the collectives of a ProcessGroup on tensors, whose counts and types they
+// take. Semantics, order of sums and errors are those of ProcessGroup (lockstep/process_group.h).
 //
 // Use:
 //   auto sum = torch::full({4}, group.rank() + 1.0);
@@ -23,6 +23,14 @@
 // the work so far of the caller's current stream. No call waits for the device. Work::wait()
 // returns when the rest is the device's: later work of the current stream sees the result, as with
 // PyTorch's NCCL. Only send() and recv() wait for their copies.
+//
+// Threads: one thread at a time runs collectives of a group; any may send, receive, or wait for a
+// Work. device_of() and from_shared() are not collective, and any thread may call them.
+// Cost: that of ProcessGroup's operation. A tensor on the CPU is not copied; another one is copied
+// to the host, back, or both. Tensors that stay on the group's device are not copied, but for the
+// coalesced operations, send(), recv() and kPremulSum. There all_reduce_coalesced() copies within
+// the device, the others by the host.
+// Errors: kInvalidArgument for tensors as above, at the call. Others come from Work::wait().
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>

@@ -1,5 +1,24 @@
 #pragma once
-// Ways to average the gradients of a bucket other than a plain reduction.
+// A communication hook replaces the plain average of gradients in a data parallel model. This
+// header has the interface for one's own, and the built-in hooks.
+//
+// Use:
+//   struct HalfBytes final : lockstep::CommHook {  // gradients travel as float16
+//     std::function<void()> start(const lockstep::GradientBucket& bucket,
+//                                 lockstep::ProcessGroup& group) override {
+//       const auto flat = bucket.flat, sent = (flat / group.size()).to(torch::kHalf);
+//       auto work = lockstep::all_reduce(group, sent, lockstep::ReduceOp::kSum, {.async = true});
+//       return [=]() mutable { work.wait(); flat.copy_(sent); };  // at the end of backward()
+//     }
+//   };
+//   auto model = lockstep::DistributedDataParallel(
+//       net, group, {.comm_hook = std::make_shared<HalfBytes>()});
+//
+// Threads: one model calls its hook, one call at a time, in the threads of forward() and
+// backward(). So a hook needs no lock, and serves one model.
+// Cost: a hook gets flat buckets, so gradients are packed by a copy, unless one alone fills a
+// bucket. Those of a device are copied to the host and back. Each built-in hook names its own cost.
+// Errors: backward() rethrows those of start() and of the function that it returned.
 
 #include <ATen/core/Tensor.h>
 
@@ -87,10 +106,12 @@ const std::vector<std::string>& comm_hook_names();
 ///   none  null: the plain average;
 ///   auto  none or bf16, whichever is faster in a trial of 17 steps;
 ///   fp16  gradients travel as float16, divided by the number of ranks before rounding, so that
-///         sums do not overflow; half the bytes of float32;
+///         sums do not overflow; half the bytes of float32, and one pass to narrow, one to widen;
 ///   bf16  the same in bfloat16: less exact, but with the range of float32;
-///   int8  8-bit numbers with one scale per 256 of them; rounding errors are carried over;
-///   powersgd  matrices as products of thin ones, after 1000 exact steps.
+///   int8  8-bit numbers with one scale per 256 of them; rounding errors are carried over; about a
+///         quarter of the bytes of float32;
+///   powersgd  matrices as products of thin ones, after 1000 exact steps; two reductions one after
+///         the other.
 /// float16 and bfloat16 are added in float32 and rounded once per addition; results are equal on
 /// all ranks. Gradients of types other than float32 and float64 travel unchanged.
 /// Errors: kInvalidArgument for another name, with the nearest known one.
@@ -127,7 +148,7 @@ struct PostLocalSgdOptions {
 class PostLocalSgd {
  public:
   /// `near`: a group that contains this rank; the groups of all ranks together cover `all`.
-  /// Errors: kInvalidArgument.
+  /// Errors: kInvalidArgument as PostLocalSgdOptions::validate(). The groups are not checked.
   PostLocalSgd(ProcessGroup all, ProcessGroup near, const PostLocalSgdOptions& options = {});
 
   /// The hook for this rank's model; it counts the steps.
@@ -136,7 +157,9 @@ class PostLocalSgd {
   /// Call after each optimizer step. Collective over all ranks when it averages: every `period`
   /// steps, counted from start_step. Returns whether it averaged.
   bool after_step(const std::vector<at::Tensor>& parameters);
-  /// Collective: gives all ranks the mean of their values. One all_reduce_coalesced per type.
+  /// Collective: gives all ranks the mean of their values, and returns when it is there. Cost: one
+  /// all_reduce_coalesced per type; a tensor that is not contiguous is copied. Errors: those of the
+  /// group.
   void average(const std::vector<at::Tensor>& tensors);
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
-// Options of DistributedDataParallel and of its join().
+// DdpOptions and JoinOptions choose how DistributedDataParallel averages gradients. StepTimings
+// tells how long it took.
 //
 // Use:
 //   const lockstep::DdpOptions options = {.bucket_cap_mb = 50, .measure_wait = true};
@@ -8,6 +9,11 @@
 //   const lockstep::StepTimings times = model.timings();
 //   std::printf("waited %.3f ms for others, of which the slowest rank took %.3f ms\n",
 //               times.comm_exposed, times.slowest_wait);
+//
+// Threads: these are values, each for one thread at a time.
+// Cost: an option that has a price names it, or the place that does.
+// Errors: the model's constructor throws those of validate(), and kMismatch if ranks give other
+// DdpOptions.
 
 #include <functional>
 #include <memory>
@@ -46,14 +52,16 @@ struct StepTimings {
 
 /// lockstep::DistributedDataParallel(net, group, {.bucket_cap_mb = 50});
 struct DdpOptions {
-  /// Upper bound of a bucket in MiB, greater than 0. Larger buckets make fewer messages; smaller
-  /// ones start earlier. The first bucket holds at most 1 MiB.
+  /// Upper bound of a bucket in MiB, greater than 0, at most 2^20. Larger buckets make fewer
+  /// messages; smaller ones start earlier. The first bucket holds at most 1 MiB.
   double bucket_cap_mb = 25;
   /// Whether forward() in training copies rank 0's buffers to every rank. Must be true with
-  /// `virtual_ranks`, which average buffers instead.
+  /// `virtual_ranks`, which average buffers instead. Cost: one broadcast of all buffers, and a copy
+  /// of them.
   bool broadcast_buffers = true;
   /// Parts of the global batch, at least as many as ranks; see
-  /// DistributedDataParallel::for_each_virtual_rank(). 0: one per rank.
+  /// DistributedDataParallel::for_each_virtual_rank(), and that class for the cost. 0: one per
+  /// rank.
   int virtual_ranks = 0;
   /// Whether the loss may leave parameters out, different ones in each step and on each rank. A
   /// parameter that no rank used keeps its .grad. A parameter that some ranks used gets the average
@@ -67,10 +75,11 @@ struct DdpOptions {
   /// gradients in one backward(), even in a nested one, as when activations are recomputed. With
   /// nested ones visit_tensors() must find the tensors that forward() returns.
   /// It looks into tuples, optionals and containers, but not into a user-defined struct. Excludes
-  /// find_unused_parameters.
+  /// find_unused_parameters. Cost: in the first step one reduction of 8 bytes per parameter, and no
+  /// overlap of communication with backward().
   bool static_graph = false;
-  /// The method of averaging gradients; null: exact. One object per model and rank. See
-  /// make_comm_hook().
+  /// The method of averaging gradients; null: exact. One object per model and rank. Its cost stands
+  /// in comm_hook.h; see make_comm_hook().
   std::shared_ptr<CommHook> comm_hook = nullptr;
   /// Whether to measure StepTimings::slowest_wait: one reduction of 8 bytes per step.
   bool measure_wait = false;
@@ -87,8 +96,9 @@ struct JoinOptions {
   /// Whether every rank fails, naming the rank without data, instead of continuing.
   bool throw_when_uneven = false;
   /// Called on a rank that ran out of data, after each step of the others, with their average in
-  /// .grad. An optimizer step here keeps the optimizer's state equal on all ranks, too. With
-  /// find_unused_parameters a .grad that the others keep from before is averaged for it as well.
+  /// .grad, in the thread of join(). An optimizer step here keeps the optimizer's state equal on
+  /// all ranks, too. With find_unused_parameters a .grad that the others keep from before is
+  /// averaged for it as well.
   std::function<void()> on_shadow_step = nullptr;
 };
 

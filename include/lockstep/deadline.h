@@ -1,5 +1,5 @@
 #pragma once
-// One time budget per call, shared by its retries and sub-steps.
+// A Deadline gives one time budget to a call, which its retries and sub-steps share.
 
 #include <chrono>
 
@@ -14,7 +14,8 @@ namespace lockstep {
 ///
 /// The deadline moves by the time in which the process did not run: stopped, or paused with its
 /// container or virtual machine. So a caller that slept until when() calls passed() before it
-/// reports a timeout. Cost: one reading of the clock. Any thread.
+/// reports a timeout.
+/// Threads: any. Cost: one reading of the clock. Errors: none.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;

@@ -1,5 +1,6 @@
 #pragma once
-// The same module on every rank, a part of the batch per rank, gradients averaged.
+// DistributedDataParallel trains one module on many ranks: each rank takes a part of the batch, and
+// gradients are averaged.
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
@@ -35,12 +36,13 @@ struct VirtualRankRange {
 
 /// The virtual ranks of `rank` of `size`: consecutive ones, in the order of the ranks. The first V
 /// mod P ranks have one more than the others. Errors: kInvalidArgument for fewer than one virtual
-/// rank, and for more ranks than virtual ranks.
+/// rank, for more ranks than virtual ranks, and for a rank outside [0, size).
 VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size);
 
 /// Seeds libtorch's CPU generator, and for a CUDA `device` also that of this thread's current
 /// device, for one virtual rank's forward of one step. So dropout depends on (seed, step, virtual
-/// rank) and neither on the rank nor on earlier draws. Cost: some microseconds.
+/// rank) and neither on the rank nor on earlier draws. Cost: some microseconds. Threads: any; those
+/// that draw from the generator see the new seed.
 void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank,
                        c10::Device device = c10::kCPU);
 
@@ -176,7 +178,12 @@ class NoSync {
 /// hosts.
 ///
 /// Collective over all ranks of the group: constructor, forward() and backward() (except within
-/// no_sync). A world of one process communicates nothing and costs nothing.
+/// no_sync). A forward() without gradients (torch::NoGradGuard) is the net's own. A world of one
+/// process communicates nothing and costs nothing.
+///
+/// Threads: one thread at a time calls a model. From forward() to the end of its backward() no
+/// other thread runs collectives of the group: give it a group of its own. Several models take
+/// turns in one thread, or have a group each.
 template <class Net>
 class DistributedDataParallel {
  public:
@@ -185,15 +192,16 @@ class DistributedDataParallel {
   /// and both shapes, on every rank. kInvalidArgument for no parameter to train, an option, more
   /// ranks than virtual ranks, an element type or device. With several ranks also kInvalidArgument
   /// naming a parameter or buffer that is sparse, or has elements that share memory, as after
-  /// expand(). Also those of the group.
+  /// expand(). Also those of the group, and kUnavailable if there is no shared memory.
   DistributedDataParallel(Net net, ProcessGroup group, const DdpOptions& options = {})
       : net_(std::move(net)),
         core_(DdpCore::make(shared_module(net_), std::move(group), options)) {}
 
-  /// Returns net->forward(...). In training, and outside no_sync(), it first copies rank 0's
-  /// buffers (running means of batch norm) to all ranks, and the next backward() averages
-  /// gradients. Errors: those of the group; kInvalidArgument if the last backward() ended early;
-  /// kMismatch if it lacked gradients, but not on all ranks.
+  /// Returns net->forward(...). Outside no_sync() the next backward() averages gradients, and in
+  /// training forward() first copies rank 0's buffers (running means of batch norm) to all ranks.
+  /// Errors: those of the group; kMismatch if the last backward() lacked gradients, but not on all
+  /// ranks. kInvalidArgument if the last backward() ended early, and, with virtual ranks, outside
+  /// for_each_virtual_rank().
   template <class... Args>
   auto forward(Args&&... args) {
     core_->before_forward();

@@ -1,5 +1,5 @@
 #pragma once
-// The one exception type of the library, and the meaning of each kind for a caller.
+// Error is this library's own exception. Its ErrorCode tells a caller the kind of the failure.
 //
 // Use:
 //   int train(int argc, char** argv) {
@@ -13,6 +13,9 @@
 //     return 0;
 //   }
 //   int main(int argc, char** argv) { return lockstep::run_main("train", train, argc, argv); }
+//
+// Threads: any; main() alone calls run_main(). Cost: that of an exception and its text.
+// Errors: no function here throws Error; io_error() returns it.
 
 #include <stdexcept>
 #include <string>
@@ -55,7 +58,9 @@ class Error : public std::runtime_error {
 int exit_status(const Error& error) noexcept;
 
 /// Runs `body` and turns an exception into one line "PROGRAM: error: TEXT" on standard error and an
-/// exit status (1 for exceptions of other libraries). For use as the body of main().
+/// exit status (1 for exceptions of other libraries). For use as the body of main(). The status is
+/// also 1 if standard output cannot be written, and 2 for an unknown LOCKSTEP_LOG_LEVEL. What is
+/// thrown and is no std::exception ends the program by std::terminate().
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) noexcept;
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 #pragma once
-// Loss scaling for 16-bit types in a user-written training loop.
+// A GradScaler scales losses for 16-bit types, in a training loop of one's own.
 
 #include <ATen/core/Tensor.h>
 
@@ -29,8 +29,11 @@ namespace lockstep {
 /// or not a number on any rank, all ranks skip the step, and a dynamic scale shrinks; see
 /// next_loss_scale(). All ranks have the same scale and skip the same steps.
 ///
-/// Several optimizers may share a scaler: call step() for each, then update() once. Each collective
-/// call costs one reduction of 4 bytes, and a pass over the gradients.
+/// Several optimizers may share a scaler: call step() for each, then update() once.
+///
+/// Threads: one thread calls a scaler, and no other one its group meanwhile.
+/// Cost: once per step and optimizer one reduction of 4 bytes and two passes over the gradients.
+/// One pass finds overflows; the other one divides, unless the scale is 1.
 /// Errors: kInvalidArgument for calls in another order; those of the group.
 class GradScaler {
  public:

@@ -1,6 +1,6 @@
 #pragma once
-// All headers that a training program needs to run on many processes: link lockstep::core. Each
-// header is the manual of its part.
+// This header includes all that a training program needs to run on many processes: link
+// lockstep::core. Each header is the manual of its part, with threads, cost and errors.
 //
 // Use:
 //   lockstep::World world = lockstep::World::join();

@@ -1,11 +1,16 @@
 #pragma once
-// A network as the trainer sees it: a module with one tensor in and one out, or with several.
+// A Model is a network as the trainer sees it: a module with one tensor in and one out, or with
+// several. A Backbone is the part of one that computes feature maps.
 //
 // Use:
 //   struct Net final : lockstep::Model {
 //     torch::nn::Linear linear = register_module("linear", torch::nn::Linear(8, 10));
 //     at::Tensor forward(at::Tensor input) override { return linear->forward(input); }
 //   };
+//
+// Threads: the trainer calls a network in one thread, so it needs no lock. Nothing is collective.
+// Cost: that of the network; device() lists all parameters.
+// Errors: kInvalidArgument where nothing is overridden; exceptions of the network end the run.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>  // before torch/nn: clang wants IValue complete there

@@ -1,6 +1,6 @@
 #pragma once
-// Collectives over bytes: the interface that the back ends implement and that the tensor layer
-// wraps.
+// A ProcessGroup runs collectives over bytes. Back ends implement it, and collectives.h wraps it
+// for tensors.
 //
 // Use:
 //   auto group = lockstep::ProcessGroup::create(lockstep::World::join());
@@ -31,7 +31,7 @@ class WorkState;
 namespace lockstep {
 
 /// A collective that was started. Copies are cheap and share it. Dropping a Work does not cancel
-/// the collective.
+/// the collective. Threads: any, also several at a time, may call done() and wait().
 class Work {
  public:
   Work() = default;  ///< A finished one.
@@ -124,17 +124,23 @@ class SharedBuffer {
 /// A fixed set of ranks that run collectives together. Copies are cheap and share the group.
 ///
 /// All ranks issue the same collectives in the same order; a violation is an error (kMismatch or
-/// kTimeout), never a hang. One thread at a time per group: a call during another thread's blocking
-/// call gets kInvalidArgument, and the blocking call continues. Buffers belong to the collective
-/// until Work::wait() returns. `count` is in elements; pointers may be to any memory of this
-/// process.
+/// kTimeout), never a hang. Buffers belong to the collective until Work::wait() returns. `count` is
+/// in elements; pointers may be to any memory of this process.
+///
+/// Threads: one at a time per group. A collective during another thread's blocking call gets
+/// kInvalidArgument, and the blocking call continues. send() and recv() may come from any thread,
+/// also beside a collective. Threads may use different groups at the same time.
+///
+/// Cost: without `async` a call of at most 1 MiB runs in the caller's thread. Others are handed to
+/// the group's thread, which takes some 20 us.
 ///
 /// Sums have one order, unless GroupOptions name a back end other than native. Over ranks [lo, hi)
 /// it is sum[lo, mid) + sum[mid, hi) with mid = lo + the largest power of two below hi - lo. The
 /// order is the same for every size and transport, so results repeat bit for bit and are equal on
 /// all ranks.
 ///
-/// Errors of every collective:
+/// Errors of every collective: kInvalidArgument, and any of a group that failed before, come from
+/// the call. New ones come from Work::wait(), or from a call without a Work.
 ///   kInvalidArgument  bad count, root or op, or an op that the dtype does not have (see
 ///                     can_reduce()); nothing was sent;
 ///   kMismatch         a rank called another collective or gave other counts; names both sides;
@@ -151,8 +157,9 @@ class SharedBuffer {
 class ProcessGroup {
  public:
   /// Collective over all ranks of `world`. Errors: kTimeout naming the missing ranks; kMismatch.
-  /// kInvalidArgument: an unknown back end (naming the nearest), one that cannot run here (with the
-  /// reason), or a World that has not joined this process's job.
+  /// kInvalidArgument: an unknown back end (naming the nearest), or one that cannot run here (with
+  /// the reason). Also a World that has not joined this process's job, and a timeout that is not
+  /// positive.
   static ProcessGroup create(const World& world, const GroupOptions& options = {});
 
   int rank() const;
@@ -164,7 +171,8 @@ class ProcessGroup {
   /// Place of this rank among this group's ranks on its host, and their number.
   int local_rank() const;
   int local_size() const;
-  /// The rank in the world of a rank of this group, and the reverse; -1 if it is not in this group.
+  /// The rank in the world of a rank of this group. Errors: kInvalidArgument for a rank outside
+  /// [0, size()). The next one is the reverse: -1 for a rank that is not in this group.
   int world_rank(int group_rank) const;
   int group_rank(int world_rank) const;
 
@@ -183,7 +191,8 @@ class ProcessGroup {
   /// connections and shared memory. Buffers of allocate() stay with their owners. Copies of the
   /// group then support only rank(), size() and the like; other calls throw kInvalidArgument. Not
   /// collective: ranks that still use the group get kPeerLost naming this rank. A second call has
-  /// no effect. Dropping the last copy does the same.
+  /// no effect. Dropping the last copy does the same. No other thread may be in a call of the
+  /// group.
   void destroy();
 
   /// Replaces `data` on every rank by the reduction over all ranks. Within a host, a reducer reads
@@ -267,8 +276,8 @@ class ProcessGroup {
   void barrier(CallSite site = CallSite::here());
 
   /// Collective: every rank requests the same size. 64-byte aligned, zeroed. Errors: kUnavailable
-  /// (no memory). Memory larger than a page starts at a multiple of 2 MiB. Keep it until the
-  /// collectives on it are done; it may outlive the group.
+  /// (no memory), kInvalidArgument (negative). Memory larger than a page starts at a multiple of 2
+  /// MiB. Keep it until the collectives on it are done; it may outlive the group.
   std::shared_ptr<SharedBuffer> allocate(int64_t bytes, CallSite site = CallSite::here());
 
  private:

@@ -1,5 +1,6 @@
 #pragma once
-// Parts of one's own for `lockstep train`, under the names that a YAML file gives.
+// This header registers parts of one's own for `lockstep train`, under the names that a YAML file
+// gives.
 //
 // Use:
 //   const lockstep::NetworkPart kTwoConvs(
@@ -13,6 +14,11 @@
 // a shared library that `lockstep train --plugin` loads. Each is a function that reads the part's
 // settings and returns what makes it; the file may then say `network: {name: two_convs, width: 8}`.
 // `lockstep train --list` shows all of them with their settings.
+//
+// Threads: register and read settings in one thread. Later the trainer calls what the parts made in
+// its own thread, but BatchMaker::make() and transforms in several threads at once.
+// Cost: settings are read once, at the begin of a run. Nothing here is collective.
+// Errors: kInvalidArgument, as below. Other exceptions of a part end the run.
 
 #include <array>
 #include <cstdint>

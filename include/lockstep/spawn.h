@@ -1,5 +1,6 @@
 #pragma once
-// Starts ranks from within one program, as torch.multiprocessing.spawn does.
+// spawn() starts ranks from within one program, as torch.multiprocessing.spawn does.
+// start_fork_server() lets `lockstep run` start them fast.
 
 #include <chrono>
 #include <functional>
@@ -46,12 +47,14 @@ struct SpawnOptions {
 /// kInvalidArgument and their number. Threads start with libtorch's first large operation and with
 /// the creation of a ProcessGroup: spawn first. (Threads from before main() do not count: runtime
 /// libraries handle forks of their own threads.) Afterwards, and in a body before it creates
-/// threads, spawn() may be called again. One thread at a time calls it.
+/// threads, spawn() may be called again.
 ///
 /// With `threads` ranks are threads. They share all changes, including those of libtorch's default
 /// generator. No thread can be ended, so spawn() throws the first failure after all have returned.
 /// The other ranks see the loss of the failed rank's groups.
 ///
+/// Threads: one at a time calls spawn(), and waits in it. Cost: a fork for each rank, or a thread.
+/// For processes this one serves the store, in one thread.
 /// Errors: kInvalidArgument (num_ranks below 1, threads), kIo, those of the ranks.
 /// Source: torch/multiprocessing/spawn.py of PyTorch.
 void spawn(int num_ranks, const std::function<void(int rank)>& body,
@@ -81,7 +84,7 @@ void spawn(int num_ranks, const std::function<void(int rank)>& body,
 ///  * if the ranks' arguments differ;
 ///  * if LOCKSTEP_WARM_START=0 is set for the agent.
 /// If the program has threads by then, the agent logs it and starts the program rank by rank. Cost
-/// of a rank: two forks.
+/// of a rank: two forks. Errors: those of `prepare`. If the agent ends, so does this process.
 void start_fork_server(const std::function<void()>& prepare = {});
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 #pragma once
-// A small key-value service by which the processes of one job find each other.
+// A Store is a small key-value service by which the processes of one job find each other.
 //
 // Use:
 //   const auto deadline = lockstep::Deadline::after(std::chrono::seconds(30));
@@ -8,10 +8,14 @@
 //   const std::string address = store->get("address", deadline);  // waits for rank 0
 //   lockstep::store_barrier(*store, "all have it", world.rank, world.size, deadline);
 //
-// Keys and values are bytes. A store belongs to one job: keys need no job name. Any thread may make
-// any call; a waiting call does not delay calls of other threads. Every call has a deadline and
-// throws Error: kTimeout (naming the missing keys, or the server that does not answer), kPeerLost
-// (the server is gone), or kInvalidArgument (a limit below is exceeded; nothing was sent).
+// Keys and values are bytes. A store belongs to one job: keys need no job name.
+//
+// Threads: any may make any call; a waiting call does not delay calls of other threads.
+// Cost: over TCP one request and its answer for each call but set_many(), whatever it waits for.
+// Errors: every call has a deadline, and throws kTimeout after it, naming the missing keys, or the
+// server that does not answer. kPeerLost: the server is gone. kInvalidArgument: a limit below is
+// exceeded (nothing was sent), or this process was forked from the one that connected. A store in a
+// folder also throws kIo and kCorrupt.
 
 #include <chrono>
 #include <cstdint>
@@ -125,7 +129,9 @@ class Store {
 std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string prefix);
 
 /// Returns when `size` ranks have called it with the same `name`; a name is good for one barrier.
-/// Errors: kTimeout naming the ranks that did not come.
+/// Cost: one call of arrive() for each rank, and one set() of rank 0.
+/// Errors: kTimeout naming the ranks that did not come; kInvalidArgument for a rank outside
+/// [0, size), or one that has come before.
 void store_barrier(Store& store, std::string_view name, int rank, int size, Deadline deadline);
 
 }  // namespace lockstep

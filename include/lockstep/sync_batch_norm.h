@@ -1,5 +1,5 @@
 #pragma once
-// Batch norm with the mean and variance of all ranks' batches together.
+// Synchronised batch norm takes mean and variance of all ranks' batches together.
 //
 // Use:
 //   torch::nn::Sequential net(torch::nn::Linear(8, 16), torch::nn::BatchNorm1d(16));
@@ -7,6 +7,12 @@
 //   auto model = lockstep::DistributedDataParallel(net, group);
 //   loss_of(model.forward(images), labels).backward();
 //   lockstep::SyncBatchNorm layer(16, *group.split(0));  // or a layer of a new net
+//
+// Threads: one at a time runs the layers of a group, because they wait for its collectives. A
+// device's backward has its own thread.
+// Cost: in training, two small collectives per layer and step; see sync_batch_norm(). In
+// evaluation, and in a group of one, that of plain batch norm.
+// Errors: kInvalidArgument, as below; those of the group.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>  // before torch/nn: clang wants IValue complete there
@@ -36,8 +42,8 @@ namespace lockstep {
 /// result, as result.sum() does). Cost: one all_gather of 2C + 1 and one all_reduce of 2C doubles.
 /// Give it a group of its own (group.subgroup() of all ranks), or it waits for the gradients under
 /// way. Statistics are merged in rank order in float64.
-/// Errors: kInvalidArgument on every rank if all together have fewer than 2 values per channel;
-/// those of the group.
+/// Errors: kInvalidArgument on every rank if all together have fewer than 2 values per channel, and
+/// for a backward() with create_graph; those of the group.
 /// Source: Chan, Golub & LeVeque, "Algorithms for computing the sample variance", 1983.
 at::Tensor sync_batch_norm(const ProcessGroup& group, const at::Tensor& input,
                            const at::Tensor& weight, const at::Tensor& bias,
@@ -64,7 +70,8 @@ class SyncBatchNormImpl final
   SyncBatchNormImpl(const torch::nn::BatchNormOptions& norm_options, ProcessGroup group)
       : NormImplBase(norm_options), group_(std::move(group)) {}
 
-  /// (N, C, ...) -> the same.
+  /// (N, C, ...) -> the same. Errors: kInvalidArgument for another shape; those of
+  /// sync_batch_norm().
   at::Tensor forward(const at::Tensor& input);
   void pretty_print(std::ostream& stream) const override;
 
@@ -88,11 +95,13 @@ TORCH_MODULE(SyncBatchNorm);
 /// libtorch's do, a batch of exactly one value per channel on a rank; SyncBatchNorm does not.
 /// Excludes DistributedDataParallel::join().
 /// `time`, if given, accumulates the time that the layers spend in collectives from now on.
-/// Errors: kInvalidArgument for a layer with neither statistics nor weight, naming it.
+/// Errors: kInvalidArgument for a layer with neither statistics nor weight, naming it, or on
+/// another device than the CPU, CUDA and PrivateUse1.
 int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
                            std::shared_ptr<CollectiveTime> time = nullptr);
 
-/// Whether a layer of `module` is a SyncBatchNorm or was changed by convert_sync_batchnorm().
+/// Whether a layer of `module` in training mode is a SyncBatchNorm, or was changed by
+/// convert_sync_batchnorm() for a group of several ranks.
 bool has_sync_batchnorm(torch::nn::Module& module);
 
 }  // namespace lockstep

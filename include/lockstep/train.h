@@ -1,6 +1,6 @@
 #pragma once
-// Everything for a program that trains a network of its own with Lockstep's trainer: with the whole
-// command line of `lockstep train`, or by a Recipe without a file. Link lockstep::train.
+// This header has all for a program that trains a network of its own with Lockstep's trainer. It
+// has the command line of `lockstep train`, or a Recipe without a file. Link lockstep::train.
 //
 // Use:
 //   #include <lockstep/train.h>
@@ -10,6 +10,11 @@
 //   int main(int argc, char** argv) { return lockstep::train_main(argc, argv); }
 //
 // The program runs on one process or, under any launcher, on many.
+//
+// Threads: one thread of a process calls train() or train_main(). Networks, losses, metrics and
+// events run in it. Loader threads call BatchMaker::make() and transforms, several at once.
+// Cost: an event costs its own time; each train() registers parts, and reads settings once.
+// Errors: train() throws them; train_main() prints them and returns a status.
 
 #include <ATen/core/Tensor.h>
 
@@ -152,15 +157,15 @@ class TrainingStep {
   /// With a loss_scaler all parts share one scale, as PyTorch advises for several optimizers. It is
   /// one number in log, metrics and checkpoint; the price is that the part with the largest
   /// gradients determines it. The gradients are unscaled before RecipeEvents::before_update and
-  /// clipping. If loss or gradients of a call are not finite on any rank, and such steps are left
-  /// out (see system.drop_overflow_update), all ranks leave out this call's update: weights,
-  /// optimizer state and, after such a loss, buffers of the part keep their values. Other calls
-  /// keep their updates. The scale changes once, after the step: it shrinks if an update was left
-  /// out. A step without any update does not count for number() and the schedule.
+  /// clipping. Updates may be left out: see system.drop_overflow_update. Then all ranks leave out
+  /// this call's update if its loss or gradients are not finite on any rank. Weights, optimizer
+  /// state and, after such a loss, buffers of the part keep their values. Other calls keep their
+  /// updates. The scale changes once, after the step: it shrinks if an update was left out. A step
+  /// without any update does not count for number() and the schedule.
   ///
   /// With train.gradient_accumulation_steps N a step takes N batches. `loss` is called for each of
   /// them, and their gradients are added before this part's update; only the last are averaged over
-  /// ranks. So the update is that of one batch of N times the size, but for batch norm, and a later
+  /// ranks. So the update is that of one batch of N times the size, but for batch norm. A later
   /// call sees it in all its batches. The rate is that at the first batch. RecipeEvents::on_step
   /// and the log have one report for all N.
   ///

@@ -1,5 +1,5 @@
 #pragma once
-// Checkpoints of a training run.
+// This header saves and loads checkpoints of a training run: weights, optimizer and progress.
 //
 //   DIR/step_000020/model.safetensors      parameters and buffers; useful alone, in any language
 //                   optimizer.safetensors  the optimizer's state, by parameter name
@@ -25,6 +25,12 @@
 //     lockstep::save_checkpoint("out", *net, optimizer, state, {.count = 2});
 //   }
 //   group.barrier();  // no rank ends while rank 0 still writes
+//
+// Threads: one thread at a time writes into a folder. Others may load what the policy keeps. A
+// thread may write a copy_content() while another one trains. Nothing is collective.
+// Cost: a save passes over the bytes once, to digest and write them, and syncs each file to disk. A
+// load reads them twice: to check the digest, then into place.
+// Errors: kIo, kNotFound, kCorrupt, kMismatch, kInvalidArgument, as each function says.
 
 #include <filesystem>
 #include <functional>
@@ -72,7 +78,7 @@ std::filesystem::path write_checkpoint(
     const WriterFence& fence = {},
     const std::function<void(const std::filesystem::path&)>& before = {});
 
-/// copy_content() and write_checkpoint() in one, without the copy.
+/// copy_content() and write_checkpoint() in one, without the copy. Errors: those of both.
 std::filesystem::path save_checkpoint(const std::filesystem::path& dir,
                                       const torch::nn::Module& model,
                                       const torch::optim::Optimizer& optimizer,
@@ -98,11 +104,11 @@ TrainingState load_checkpoint(const std::filesystem::path& path, torch::nn::Modu
                               torch::optim::Optimizer& optimizer, const std::string& model_name);
 
 /// One of the extra files of a checkpoint; nothing if the checkpoint has no such file. Errors:
-/// kNotFound, kCorrupt.
+/// kNotFound, kCorrupt, kInvalidArgument (`path` is a file).
 std::optional<LoadedTensors> load_extra(const std::filesystem::path& path, const std::string& name);
 
-/// State of libtorch's default CPU generator, and its restoration. Errors: kCorrupt for other
-/// bytes.
+/// State of libtorch's default CPU generator, and its restoration. No other thread draws from it
+/// meanwhile. Errors: kCorrupt for other bytes.
 std::string rng_bytes();
 void set_rng_bytes(const std::string& bytes);
 

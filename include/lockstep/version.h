@@ -1,9 +1,11 @@
 #pragma once
-// The version of this library, and what must be equal in the programs of all ranks.
+// These functions tell the version of this library, and what all ranks must have in common.
 //
 // Use:
 //   std::printf("Lockstep %s\n", lockstep::version().c_str());
 //   std::printf("equal on every rank: %s\n", lockstep::build_id().c_str());
+//
+// Threads: any. Cost: none after the first call, which makes the text. Errors: none.
 
 #include <string>
 

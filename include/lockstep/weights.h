@@ -1,6 +1,7 @@
 #pragma once
-// Named tensors in files: safetensors, those of a module, and weights of any origin (MindSpore's
-// .ckpt, PyTorch's .pth). The content determines the format, not the file's name.
+// These functions keep named tensors in files and modules. They write safetensors, and read weights
+// of any origin (also MindSpore's .ckpt and PyTorch's .pth). The content determines the format, not
+// the file's name.
 //
 // Use:
 //   lockstep::save_tensors("net.safetensors", lockstep::module_tensors(*net));
@@ -8,6 +9,12 @@
 //   lockstep::load_module(*net, file.tensors, "net.safetensors");
 //   const auto report = lockstep::load_weights("resnet50.pth", *net);
 //   for (const auto& name : report.unused) std::printf("left aside: %s\n", name.c_str());
+//
+// Threads: any, each with a module of its own and, to write, a path of its own. Nothing is
+// collective: one rank saves, and each rank loads.
+// Cost: one pass over the bytes that are written or read. A write is synced to disk. A load holds
+// the tensors in memory beside the module's.
+// Errors: kNotFound, kCorrupt, kInvalidArgument and kIo, as each function says.
 
 #include <ATen/core/Tensor.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// A process's identity in the job: rank, size, place, and the store where the ranks meet.
+// A World is a process's place in the job: rank, size, and the store where the ranks meet.
 //
 // Use:
 //   const lockstep::World world = lockstep::World::join();
@@ -7,6 +7,9 @@
 //   const auto mine = torch::arange(world.rank, 1000, world.size);
 //   if (world.rank == 0) std::printf("%d ranks on %d hosts\n", world.size, world.num_nodes);
 //   const auto group = lockstep::ProcessGroup::create(world);
+//
+// Threads: one calls join(), while no other one changes the environment. A World is a value, and
+// any thread may use its store. Cost and errors: see join().
 
 #include <memory>
 #include <optional>
@@ -79,7 +82,8 @@ struct World {
                     Deadline deadline = Deadline::after(std::chrono::seconds(300)));
 };
 
-/// Identity of this host, as in World::host_id. LOCKSTEP_HOST_ID overrides it (for tests).
+/// Identity of this host, as in World::host_id. LOCKSTEP_HOST_ID overrides it (for tests). Errors:
+/// kUnavailable without /proc, kIo.
 std::string this_host_id();
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Each public header shows its use, in code that compiles. A use is what stands three spaces further
-# in below a comment line "Use:". header_uses.h has the names that it may take as given.
+# Each public header shows its use, in code that compiles, and speaks of threads, cost and errors. A
+# use is what stands three spaces further in below a comment line "Use:". header_uses.h has the names
+# that it may take as given. The words are "Threads:", "Cost:" and "Errors:" in its comments.
 # usage: header_uses.sh BUILD SOURCE
 set -euo pipefail
 build=$1
@@ -28,17 +29,33 @@ uses_of() {
     END { end(); exit bad || !uses }' "$1"
 }
 
+# missing_words HEADER: the words that no comment of it has. A header that only includes others needs
+# none.
+missing_words() {
+  local word
+  grep -qvE '^(#.*|//.*|)$' "$1" || return 0
+  for word in Threads Cost Errors; do
+    grep -qE "^ *//.*\<$word(:|, )" "$1" || echo "$word:"
+  done
+}
+
 echo "#include \"$given\"" >"$work/uses.cpp"
 headers=(include/lockstep/*.h)
 for header in "${headers[@]}"; do
   uses_of "$header" >>"$work/uses.cpp" || { echo "$header shows no use"; exit 1; }
+  missing=$(missing_words "$header" | xargs)
+  [ -z "$missing" ] || { echo "$header does not say: $missing"; exit 1; }
 done
-# The check itself can fail: a header without a use, and a wrong name in one.
+# The check itself can fail: a header without a use or without words, and a wrong name in a use.
 cd "$work"
 printf '%s\n' '// Use:' '//' '// lockstep::version()' >without.h
 ! uses_of without.h >nothing || { echo "a header without a use is not found"; exit 1; }
 printf '%s\n' '// Use:' '//   lockstep::version();' '//  lockstep::version();' >shifted.h
 ! uses_of shifted.h >nothing 2>&1 || { echo "code outside a use is not found"; exit 1; }
+printf '%s\n' '// Threads: any.' '/// Cost of it: none.' 'int go(const char* text = "Errors:");' >wordless.h
+[ "$(missing_words wordless.h | xargs)" = 'Cost: Errors:' ] || { echo "missing words are not found"; exit 1; }
+printf '%s\n' '#pragma once' '// Both.' '' '#include "a.h"' '#include "b.h"' >both.h
+[ -z "$(missing_words both.h)" ] || { echo "words are asked of a header that only includes others"; exit 1; }
 printf '%s\n' '/// Use:' '///   lockstep::World::jion();' >faulty.h
 uses_of faulty.h >>uses.cpp
 
