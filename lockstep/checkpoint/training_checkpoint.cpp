@@ -207,7 +207,8 @@ std::optional<LoadedTensors> load_extra(const fs::path& path, const std::string&
 }
 
 std::string rng_bytes() {
-  const at::Generator generator = at::detail::getDefaultCPUGenerator();
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::scoped_lock lock(generator.mutex());
   const at::Tensor state = generator.get_state();
   return std::string(static_cast<const char*>(state.data_ptr()), state.nbytes());
 }

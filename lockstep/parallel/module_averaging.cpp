@@ -79,7 +79,7 @@ void DdpOptions::validate() const {
   if (!(bucket_cap_mb > 0 && bucket_cap_mb <= 1 << 20)) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        fmt::format("bucket_cap_mb is {}; it must be greater than 0, in MiB", bucket_cap_mb));
+        fmt::format("bucket_cap_mb is {}; it must be in (0, 1048576], in MiB", bucket_cap_mb));
   }
   if (virtual_ranks < 0) {
     throw Error(
