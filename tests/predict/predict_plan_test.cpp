@@ -193,7 +193,7 @@ TEST(ClassNames, OfPicturesInFilesAreThoseOfTraining) {
   }
   EXPECT_EQ(names(folder), (Names{"cat", "dog", "2"}));
   write_text(dir / "data/x.png", "x");
-  write_text(dir / "l.csv", "x.png,ring\nx.png,arc\n");
+  write_text(dir / "l.csv", "x.png,ring\ny.png,arc\n");
   EXPECT_EQ(names("type: ImageListDataset, data_dir: " + (dir / "data").string() +
                   ", label_file: " + (dir / "l.csv").string()),
             (Names{"arc", "ring", "2"}));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -167,6 +168,94 @@ void for_each_list_line(std::string_view text, const Found& found) {
   }
 }
 
+/// Two lines with the same picture: first numbers of pictures, then of lines.
+struct ListedTwice {
+  int64_t first = 0;
+  int64_t again = 0;
+};
+
+/// The pictures that a list names more than once.
+struct Repeats {
+  int64_t count = 0;                    ///< Of lines that repeat a picture with its label.
+  ListedTwice same;                     ///< The first of them.
+  std::optional<ListedTwice> differ{};  ///< The first with another label; then `count` is not all.
+};
+
+size_t hash_of_name(const PictureIndex& index, int64_t picture) {
+  return std::hash<std::string_view>()(index.name(picture));
+}
+
+/// The hashes that several names have, sorted. Next to always those names are equal. Memory: 8
+/// bytes a name, which a table of millions of names would take many times.
+std::vector<size_t> shared_hashes(const PictureIndex& index) {
+  std::vector<size_t> hashes(static_cast<size_t>(index.size()));
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    hashes[i] = hash_of_name(index, static_cast<int64_t>(i));
+  }
+  std::sort(hashes.begin(), hashes.end());
+  std::vector<size_t> shared;
+  for (size_t i = 1; i < hashes.size(); ++i) {
+    const bool is_known = !shared.empty() && shared.back() == hashes[i];
+    if (hashes[i] == hashes[i - 1] && !is_known) shared.push_back(hashes[i]);
+  }
+  return shared;
+}
+
+Repeats find_repeats(const PictureIndex& index) {
+  Repeats repeats;
+  const auto shared = shared_hashes(index);
+  if (shared.empty()) return repeats;
+  std::unordered_map<std::string_view, int64_t> firsts;
+  for (int64_t i = 0; i < index.size(); ++i) {
+    if (!std::binary_search(shared.begin(), shared.end(), hash_of_name(index, i))) continue;
+    const auto [found, is_new] = firsts.emplace(index.name(i), i);
+    if (is_new) continue;
+    const ListedTwice both{found->second, i};
+    if (index.label(both.first) != index.label(i)) {
+      repeats.differ = both;
+      return repeats;
+    }
+    if (++repeats.count == 1) repeats.same = both;
+  }
+  return repeats;
+}
+
+ListedTwice lines_of(const ListedTwice& pictures, std::string_view text, int64_t headings) {
+  ListedTwice lines;
+  int64_t picture = -headings;
+  for_each_list_line(text, [&](std::string_view, int64_t number) {
+    if (picture == pictures.first) lines.first = number;
+    if (picture == pictures.again) lines.again = number;
+    ++picture;
+  });
+  return lines;
+}
+
+/// A picture with two labels is an error, one that is repeated with its label a warning.
+void look_for_repeats(PictureIndex& index, const std::string& file, std::string_view text,
+                      int64_t headings) {
+  const Repeats repeats = find_repeats(index);
+  if (repeats.differ) {
+    const auto lines = lines_of(*repeats.differ, text, headings);
+    const auto label_of = [&](int64_t picture) {
+      const auto label = index.label(picture);
+      const auto& names = index.classes().names;
+      return names.empty() ? std::to_string(label) : names[static_cast<size_t>(label)];
+    };
+    bad_line(fmt::format("{}:{}", file, lines.again),
+             fmt::format("{} has the label '{}', but '{}' at {}:{}; allowed: one for a picture",
+                         index.name(repeats.differ->again), label_of(repeats.differ->again),
+                         label_of(repeats.differ->first), file, lines.first));
+  }
+  if (repeats.count == 0) return;
+  const auto lines = lines_of(repeats.same, text, headings);
+  index.add_warning(fmt::format(
+      "{}: {} of {} lines name a picture again, with the same label; the first: {}:{}: {}, as at "
+      "line {}",
+      file, repeats.count, index.size(), file, lines.again, index.name(repeats.same.again),
+      lines.first));
+}
+
 void look_for_pictures(PictureIndex& index, const std::string& file) {
   const auto count = static_cast<size_t>(index.size());
   const size_t looked_for = std::min(count, kLookedFor);
@@ -212,15 +301,20 @@ PictureIndex read_list(const fs::path& file, const ListOptions& options) {
   const std::string text = read_file(file, kMaxListBytes);
   Labels labels;
   PictureIndex lines(options.folder, {});  // its labels number the texts of `labels`
+  int64_t headings = 0;
   for_each_list_line(text, [&](std::string_view line, int64_t number) {
     const auto split = split_list_line(line, format, fmt::format("{}:{}", name, number));
-    if (lines.size() == 0 && format != ListFormat::kJsonLines && is_heading(split)) return;
+    if (lines.size() == 0 && format != ListFormat::kJsonLines && is_heading(split)) {
+      ++headings;
+      return;
+    }
     lines.add(split.picture, labels.number_of(split.label, number));
   });
   if (lines.size() == 0) throw Error(ErrorCode::kCorrupt, fmt::format("{}: no picture", name));
   const PictureClasses classes = options.classes.value_or(classes_of(labels, options.num_classes));
   lines.classify(classes, classes_of_texts(labels, classes, name));
   lines.shrink();
+  look_for_repeats(lines, name, text, headings);
   look_for_pictures(lines, name);
   return lines;
 }

@@ -1,5 +1,7 @@
 #include "lockstep/data/pictures/list.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 
 #include "tests/data/pictures/drawn.h"
@@ -64,9 +66,46 @@ TEST_F(PictureList, ReadsTsvAndJsonLines) {
 }
 
 TEST_F(PictureList, NamesAreNumberedInTheirOrder) {
-  const auto index = read("l.csv", "x.png,b\ny.png,10\nx.png,a\n");
+  const auto index = read("l.csv", "x.png,b\ny.png,10\n\"a, b.png\",a\n");
   EXPECT_EQ(index.classes().names, (Names{"10", "a", "b"}));
-  EXPECT_EQ(lines_of(index), (Names{"2 x.png", "0 y.png", "1 x.png"}));
+  EXPECT_EQ(lines_of(index), (Names{"2 x.png", "0 y.png", "1 a, b.png"}));
+}
+
+TEST_F(PictureList, APictureWithTwoLabelsNamesBothLines) {
+  EXPECT_EQ(fault("l.csv", "path,label\nx.png,cat\n\ny.png,ape\nx.png,ape\ny.png,cat\n",
+                  ErrorCode::kCorrupt),
+            "l.csv:5: x.png has the label 'ape', but 'cat' at l.csv:2; allowed: one for a picture");
+  EXPECT_EQ(fault("l.tsv", "y.png\t7\nx.png\t3\nx.png\t3\nx.png\t4\n", ErrorCode::kCorrupt),
+            "l.tsv:4: x.png has the label '4', but '3' at l.tsv:2; allowed: one for a picture");
+  EXPECT_EQ(
+      fault("l.jsonl", "{\"path\": \"x.png\", \"label\": 1}\n{\"path\": \"x.png\", \"label\": 0}",
+            ErrorCode::kCorrupt, PictureClasses::named({"cat", "ape"})),
+      "l.jsonl:2: x.png has the label 'cat', but 'ape' at l.jsonl:1; allowed: one for a "
+      "picture");
+}
+
+TEST_F(PictureList, APictureThatIsListedAgainIsOneWarning) {
+  const auto index =
+      read("l.csv", "path,label\n\ny.png,3\nx.png,2\n\nx.png,02\ny.png,3\nx.png,2\n");
+  EXPECT_EQ(lines_of(index), (Names{"3 y.png", "2 x.png", "2 x.png", "3 y.png", "2 x.png"}));
+  const std::string file = (dir_ / "l.csv").string();
+  EXPECT_EQ(index.warnings(),
+            Names{file + ": 3 of 5 lines name a picture again, with the same label; the first: " +
+                  file + ":6: x.png, as at line 4"});
+}
+
+// Of many names each one is found, though hashes alone are kept of them.
+TEST_F(PictureList, OneOfManyPicturesThatIsListedTwiceIsFound) {
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += fmt::format("{}.png,{}\n", i, i % 10);
+  const std::string missing = ": 99 of 100 pictures looked for are missing";
+  text.replace(0, 5, "x.png");
+  const auto warnings = read("l.csv", text).warnings();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find(missing), std::string::npos) << warnings[0];
+  EXPECT_EQ(fault("l.csv", text + "12345.png,4\n", ErrorCode::kCorrupt),
+            "l.csv:20001: 12345.png has the label '4', but '5' at l.csv:12346; allowed: one for a "
+            "picture");
 }
 
 TEST_F(PictureList, EvaluationHasTheClassesOfTraining) {
