@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <opencv2/core.hpp>
 #include <opencv2/imgcodecs.hpp>
@@ -19,6 +20,22 @@ inline cv::Mat drawn_picture(int width, int height, int seed = 0) {
       for (int c = 0; c < 3; ++c) {
         const int value = x * 37 + y * 59 + c * 83 + x * y * 7 + seed * 11;
         picture.at<cv::Vec3b>(y, x)[c] = static_cast<uint8_t>(value % 256);
+      }
+    }
+  }
+  return picture;
+}
+
+/// Slopes with edges and a fine grain on them, as decode_reference.py draws it; RGB. Unlike those
+/// of drawn_picture() its neighbours are alike, so that a lossy format keeps it.
+inline cv::Mat textured_picture(int width, int height) {
+  cv::Mat picture(height, width, CV_8UC3);
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      for (int c = 0; c < 3; ++c) {
+        const int wave = std::abs((x * (3 + c) + y * 2) % 256 - 128);
+        const int grain = (x * y * 7 + x * 13 + y * 29) % 32;
+        picture.at<cv::Vec3b>(y, x)[c] = static_cast<uint8_t>(wave + grain + c * 30);
       }
     }
   }

@@ -7,7 +7,9 @@
 
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/own_step.h"
+#include "tests/data/pictures/decode_expected.h"
 #include "tests/data/pictures/drawn.h"
+#include "tests/data/pictures/reference.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 
@@ -16,21 +18,49 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(ReadPicture, GivesRgbOfEveryFormat) {
+TEST(ReadPicture, GivesThePixelsOfLosslessFormats) {
   const TempFolder dir;
-  const cv::Mat red(8, 8, CV_8UC3, cv::Scalar(250, 10, 10));
-  for (const char* name : {"r.png", "r.bmp", "r.jpg", "r.webp"}) {
-    write_picture(dir / name, red);
-    const auto pixel = read_picture(dir / name).at<cv::Vec3b>(4, 4);
-    EXPECT_NEAR(pixel[0], 250, 8) << name;
-    EXPECT_NEAR(pixel[1], 10, 8) << name;
-    EXPECT_NEAR(pixel[2], 10, 8) << name;
+  for (const cv::Mat& picture : {textured_picture(53, 38), drawn_picture(9, 7)}) {
+    for (const char* name :
+         {"d.png", "d.bmp", "d.webp"}) {  // OpenCV's WebP is lossless unless told
+      write_picture(dir / name, picture);
+      EXPECT_EQ(bytes_of(read_picture(dir / name)), bytes_of(picture)) << name;
+    }
   }
-  const cv::Mat drawn = drawn_picture(9, 7);
-  for (const char* name : {"d.png", "d.bmp"}) {
-    write_picture(dir / name, drawn);
-    EXPECT_EQ(bytes_of(read_picture(dir / name)), bytes_of(drawn)) << name;
+}
+
+double mean_difference(const cv::Mat& one, const cv::Mat& other) {
+  return cv::norm(one, other, cv::NORM_L1) / static_cast<double>(one.total() * 3);
+}
+
+// Pillow's bytes, but for four inks, which OpenCV rounds otherwise.
+TEST(ReadPicture, DecodesEachKindOfJpegAsPillow) {
+  const TempFolder dir;
+  const cv::Mat picture = textured_picture(53, 38);
+  const auto jpegs = jpegs_of(picture);
+  ASSERT_EQ(jpegs.size(), std::size(kExpectedJpegs));
+  for (size_t i = 0; i < jpegs.size(); ++i) {
+    const auto& [kind, bytes] = jpegs[i];
+    EXPECT_EQ(kind, kExpectedJpegs[i].kind);
+    const cv::Mat out = read_as_file(bytes, dir / "d.jpg");
+    EXPECT_TRUE(kind == "grey" || mean_difference(out, picture) < 7) << kind;
+    if (kind != "four inks") {
+      EXPECT_EQ(digest_of(out), kExpectedJpegs[i].digest) << kind;
+      continue;
+    }
+    const cv::Mat pillows = rgb_of_inks(ocr::inks_of_jpeg(bytes));
+    EXPECT_EQ(digest_of(pillows), kExpectedJpegs[i].digest) << kind;
+    EXPECT_LE(cv::norm(out, pillows, cv::NORM_INF), 2) << kind;
   }
+}
+
+TEST(ReadPicture, DecodesLossyWebpAsPillow) {
+  const TempFolder dir;
+  const cv::Mat picture = textured_picture(53, 38);
+  const std::vector<uint8_t> bytes(std::begin(kLossyWebp), std::end(kLossyWebp));
+  const cv::Mat out = read_as_file(bytes, dir / "d.webp");
+  EXPECT_EQ(digest_of(out), kExpectedLossyWebp);
+  EXPECT_LT(mean_difference(out, picture), 8);
 }
 
 TEST(ReadPicture, GreyAndTransparentOnesBecomeRgb) {

@@ -1,11 +1,7 @@
 #include "lockstep/ocr/transforms/decode.h"
-
-#include <cstdio>
-// It needs the header above.
-#include <jpeglib.h>
-
 #include "lockstep/ocr/transforms/image_frame.h"
 #include "tests/data/errors.h"
+#include "tests/ocr/transforms/encode_jpeg.h"
 #include "tests/ocr/transforms/pictures.h"
 
 namespace lockstep::ocr {
@@ -87,36 +83,6 @@ TEST(Jpeg, PixelsAreThoseOfOpenCv) {
   }
 }
 
-/// By libjpeg, with colours at 1/h of the columns and 1/v of the rows.
-FileBytes sampled_jpeg(const cv::Mat& rgb, int h, int v, bool progressive) {
-  jpeg_compress_struct jpeg{};
-  jpeg_error_mgr errors{};
-  jpeg.err = jpeg_std_error(&errors);
-  jpeg_create_compress(&jpeg);
-  unsigned char* out = nullptr;
-  unsigned long size = 0;
-  jpeg_mem_dest(&jpeg, &out, &size);
-  jpeg.image_width = static_cast<JDIMENSION>(rgb.cols);
-  jpeg.image_height = static_cast<JDIMENSION>(rgb.rows);
-  jpeg.input_components = 3;
-  jpeg.in_color_space = JCS_RGB;
-  jpeg_set_defaults(&jpeg);
-  jpeg_set_quality(&jpeg, 80, TRUE);
-  jpeg.comp_info[0].h_samp_factor = h;
-  jpeg.comp_info[0].v_samp_factor = v;
-  if (progressive) jpeg_simple_progression(&jpeg);
-  jpeg_start_compress(&jpeg, TRUE);
-  for (int y = 0; y < rgb.rows; ++y) {
-    JSAMPROW row = const_cast<uint8_t*>(rgb.ptr(y));
-    jpeg_write_scanlines(&jpeg, &row, 1);
-  }
-  jpeg_finish_compress(&jpeg);
-  FileBytes bytes(out, out + size);
-  jpeg_destroy_compress(&jpeg);
-  std::free(out);
-  return bytes;
-}
-
 cv::Rect random_part(cv::Size size, cv::RNG& random) {
   const int width = random.uniform(1, size.width + 1), height = random.uniform(1, size.height + 1);
   return {random.uniform(0, size.width - width + 1), random.uniform(0, size.height - height + 1),
@@ -129,7 +95,7 @@ TEST(DecodePart, HasThePixelsOfTheWholePicture) {
   for (const auto& image : images) {
     for (const auto& [h, v] : {std::pair(1, 1), {2, 1}, {2, 2}, {1, 2}, {4, 1}}) {
       for (const bool progressive : {false, true}) {
-        const auto bytes = sampled_jpeg(image, h, v, progressive);
+        const auto bytes = jpeg_of_kind(image, {h, v, progressive});
         const cv::Mat whole = *decode_jpeg(bytes, ImageMode::kRgb, true);
         for (int i = 0; i < 60; ++i) {
           const cv::Rect part = random_part(whole.size(), random);
@@ -147,7 +113,7 @@ TEST(DecodePart, HasThePixelsOfTheWholePicture) {
 }
 
 TEST(DecodePart, AReducedPictureIsOpenCvs) {
-  const auto bytes = sampled_jpeg(noise(133, 171), 2, 2, false);
+  const auto bytes = jpeg_of_kind(noise(133, 171), {2, 2});
   for (const auto& [denominator, flag] : {std::pair(2, cv::IMREAD_REDUCED_COLOR_2),
                                           {4, cv::IMREAD_REDUCED_COLOR_4},
                                           {8, cv::IMREAD_REDUCED_COLOR_8}}) {
@@ -178,7 +144,7 @@ TEST(DecodePart, OtherFormatsAreDecodedWhole) {
 }
 
 TEST(DecodePart, FindsDamageOutsideOfThePart) {
-  auto bytes = sampled_jpeg(noise(256, 64), 2, 2, false);
+  auto bytes = jpeg_of_kind(noise(256, 64), {2, 2});
   for (size_t at = bytes.size() - 300; at < bytes.size() - 200;
        at += 2) {  // no code has ones alone
     bytes[at] = 0xFF;
