@@ -45,11 +45,13 @@ Hsv to_hsv(const Pixel& pixel) {
     return static_cast<float>(most - pixel[channel]) / spread;
   };
   const float red = below(0), green = below(1), blue = below(2);
-  const float sixths = pixel[0] == most   ? blue - green
-                       : pixel[1] == most ? 2.0F + red - blue
-                                          : 4.0F + green - red;
-  const double hue = std::fmod(sixths / 6.0 + 1.0, 1.0);
-  return {byte_of(hue * 255), byte_of(spread / static_cast<float>(most) * 255.0),
+  // Sums of doubles and two results of floats, as Pillow has it: else one of 130 colours differs.
+  const double sum = pixel[0] == most   ? blue - green
+                     : pixel[1] == most ? 2.0 + red - blue
+                                        : 4.0 + green - red;
+  const auto sixths = static_cast<float>(sum);
+  const auto hue = static_cast<float>(std::fmod(sixths / 6.0 + 1.0, 1.0));
+  return {byte_of(hue * 255.0), byte_of(spread / static_cast<float>(most) * 255.0),
           static_cast<uint8_t>(most)};
 }
 

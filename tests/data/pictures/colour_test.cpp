@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/data/pictures/drawn.h"
+#include "tests/data/pictures/reference.h"
 
 namespace lockstep {
 namespace {
@@ -49,6 +50,21 @@ TEST(Colour, HueIsPillows) {
   EXPECT_EQ(bytes_of(with_hue_shift(drawn_picture(4, 2), -0.3)),
             (Bytes{51,  166, 0,  88,  203, 37, 125, 240, 74,  194, 21, 74,
                    110, 225, 59, 186, 13,  66, 230, 58,  110, 19,  67, 191}));
+}
+
+// One colour in 130 has another hue where Pillow's roundings to floats are left out. Digests of
+//   y, x = np.mgrid[0:256, 0:256]
+//   p = Image.fromarray(np.stack([x, y, (x * 7 + y * 19) % 256], -1).astype("uint8"))
+TEST(Colour, HueIsPillowsOfManyColours) {
+  cv::Mat picture(256, 256, CV_8UC3);
+  for (int y = 0; y < 256; ++y) {
+    for (int x = 0; x < 256; ++x) {
+      picture.at<cv::Vec3b>(y, x) = cv::Vec3b(static_cast<uint8_t>(x), static_cast<uint8_t>(y),
+                                              static_cast<uint8_t>((x * 7 + y * 19) % 256));
+    }
+  }
+  EXPECT_EQ(digest_of(with_hue_shift(picture, 0.2)), 0xa8e3d905c65e807f);
+  EXPECT_EQ(digest_of(with_hue_shift(picture, -0.3)), 0x439a86ba5ad0f7bc);
 }
 
 TEST(Colour, NothingChangesWithoutARange) {
