@@ -94,31 +94,43 @@ void add_member(std::string& tar, const std::string& name, const std::string& by
   tar.resize((tar.size() + 511) / 512 * 512);
 }
 
-TEST_F(PicturesProgram, ShardsTrainToTheBitsOfTheirPictures) {
-  write_list(Split::kTrain, "train");
-  write_list(Split::kTest, "test");
-  for (const char* name : {"train", "test"}) {
-    const Cifar10 data = Cifar10::load(folder_ / "data",
-                                       std::string(name) == "train" ? Split::kTrain : Split::kTest);
-    std::string tar;
-    for (int64_t i = 0; i < data.size(); ++i) {
-      const std::string file = fmt::format("{}/{:05}", name, i);
-      add_member(tar, file + ".png", read_file(folder_ / "png" / (file + ".png")));
-      add_member(tar, file + ".cls", std::to_string(data.label(i)));
-      if (i + 1 != data.size() && i + 1 != data.size() / 3) continue;
-      tar.resize(tar.size() + 1024);
-      write_file_atomically(folder_ / fmt::format("{}-{}.tar", name, i + 1 == data.size() ? 1 : 0),
-                            std::string_view(tar));
-      tar.clear();
+class ShardsProgram : public PicturesProgram {
+ protected:
+  /// The records in their order as lists, and in two shards each: train-0.tar, ...
+  void write_shards() const {
+    write_list(Split::kTrain, "train");
+    write_list(Split::kTest, "test");
+    for (const char* name : {"train", "test"}) {
+      const Cifar10 data = Cifar10::load(
+          folder_ / "data", std::string(name) == "train" ? Split::kTrain : Split::kTest);
+      std::string tar;
+      for (int64_t i = 0; i < data.size(); ++i) {
+        const std::string file = fmt::format("{}/{:05}", name, i);
+        add_member(tar, file + ".png", read_file(folder_ / "png" / (file + ".png")));
+        add_member(tar, file + ".cls", std::to_string(data.label(i)));
+        if (i + 1 != data.size() && i + 1 != data.size() / 3) continue;
+        tar.resize(tar.size() + 1024);
+        const int shard = i + 1 == data.size() ? 1 : 0;
+        write_file_atomically(folder_ / fmt::format("{}-{}.tar", name, shard),
+                              std::string_view(tar));
+        tar.clear();
+      }
     }
   }
+  void configure_shards() const {
+    configure("    type: WebDataset\n    shards: train-{0..1}.tar\n",
+              "    type: WebDataset\n    shards: test-{0..1}.tar\n");
+  }
+};
+
+TEST_F(ShardsProgram, TrainToTheBitsOfTheirPictures) {
+  write_shards();
   const std::string args = "-o scheduler.num_epochs=1 ";
   configure("    type: ImageListDataset\n    data_dir: png\n    label_file: train.csv\n",
             "    type: ImageListDataset\n    data_dir: png\n    label_file: test.csv\n");
   const auto pictures = train(args + "train.ckpt_save_dir=pictures", 2);
   ASSERT_EQ(pictures.status, 0) << pictures.err;
-  configure("    type: WebDataset\n    shards: train-{0..1}.tar\n",
-            "    type: WebDataset\n    shards: test-{0..1}.tar\n");
+  configure_shards();
   const auto shards = train(args + "train.ckpt_save_dir=shards train.loader.num_workers=2", 2);
   ASSERT_EQ(shards.status, 0) << shards.err;
   EXPECT_EQ(steps_of("pictures").size(), 6u);
@@ -139,6 +151,32 @@ TEST_F(PicturesProgram, ShardsTrainToTheBitsOfTheirPictures) {
   EXPECT_EQ(cut.status, 2);
   EXPECT_NE(cut.err.find("train-1.tar: byte "), std::string::npos) << cut.err;
   EXPECT_NE(cut.err.find("cut off"), std::string::npos) << cut.err;
+}
+
+// The order over the shards is of the virtual ranks, also of those that go on with another number.
+TEST_F(ShardsProgram, OfVirtualRanksTrainAndResumeOnAnyNumberOfRanks) {
+  write_shards();
+  configure_shards();
+  const std::string args =
+      "-o scheduler.num_epochs=2 parallel.virtual_ranks=2 train.loader.num_workers=2 ";
+  const auto one = train(args + "train.ckpt_save_dir=one");
+  ASSERT_EQ(one.status, 0) << one.err;
+  const auto two = train(args + "train.ckpt_save_dir=two", 2);
+  ASSERT_EQ(two.status, 0) << two.err;
+  const auto steps = steps_of("one");
+  EXPECT_EQ(steps.size(), 12u);
+  EXPECT_EQ(steps_of("two"), steps);
+  EXPECT_EQ(evaluation_of("two"), evaluation_of("one"));
+
+  // Within the first epoch, and within the second.
+  const auto begun = train(args + "train.ckpt_save_dir=parts train.max_steps=2", 2);
+  ASSERT_EQ(begun.status, 0) << begun.err;
+  const auto more = train(args + "train.ckpt_save_dir=parts train.max_steps=9 model.resume=True");
+  ASSERT_EQ(more.status, 0) << more.err;
+  const auto rest = train(args + "train.ckpt_save_dir=parts model.resume=True", 2);
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_EQ(steps_of("parts"), steps);
+  EXPECT_EQ(evaluation_of("parts"), evaluation_of("one"));
 }
 
 std::string big_endian(uint32_t value) {
