@@ -7,7 +7,10 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lockstep/base/counted.h"
 #include "lockstep/data/pictures/index.h"
@@ -32,73 +35,131 @@ FolderId id_of(const fs::path& folder) {
   return {status.st_dev, status.st_ino};
 }
 
-/// The pictures of one class, as names relative to the data set's folder.
-class ClassReader {
+/// The folders of one class, its own among them, in the order of their paths' bytes.
+class ClassFolders {
  public:
-  ClassReader(const fs::path& folder, const std::string& name, FolderListing& listing)
+  ClassFolders(const fs::path& folder, const std::string& name, FolderListing& listing)
       : folder_(folder), listing_(listing) {
     read(name);
+    std::sort(found_.begin(), found_.end());
   }
 
-  std::vector<std::string> sorted() {
-    std::sort(names_.begin(), names_.end(), [](const auto& a, const auto& b) {
-      const auto parts = [](std::string_view name) {
-        const size_t slash = name.rfind('/');
-        return std::pair(name.substr(0, slash), name.substr(slash));
-      };
-      return parts(a) < parts(b);
-    });
-    return std::move(names_);
-  }
+  std::vector<std::string> found() { return std::move(found_); }
 
  private:
   void read(const std::string& below) {
     const FolderId id = id_of(folder_ / below);
     if (std::find(above_.begin(), above_.end(), id) != above_.end()) return;
     above_.push_back(id);
-    const FolderEntries entries = listing_.read(below);
-    for (const auto& name : entries.pictures) names_.push_back(below + "/" + name);
-    for (const auto& name : entries.folders) read(below + "/" + name);
+    found_.push_back(below);
+    for (const auto& name : listing_.read(below)) read(below + "/" + name);
     above_.pop_back();
   }
 
   const fs::path& folder_;
   FolderListing& listing_;
   std::vector<FolderId> above_;
-  std::vector<std::string> names_;
+  std::vector<std::string> found_;
 };
 
 /// FNV-1a: any hash would do that is the same on every machine and in every version.
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xCBF29CE484222325;
-  for (const char byte : text) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001B3;
-  hash ^= hash >> 32;  // the last bytes alone would decide the highest bits
-  return hash * 0x9E3779B97F4A7C15;
-}
+class NameHash {
+ public:
+  NameHash& add(std::string_view text) {
+    for (const char byte : text) hash_ = (hash_ ^ static_cast<uint8_t>(byte)) * 0x100000001B3;
+    return *this;
+  }
+  uint64_t value() const {
+    // The last bytes alone would decide the highest bits.
+    return (hash_ ^ (hash_ >> 32)) * 0x9E3779B97F4A7C15;
+  }
 
-/// The hash that separates the pictures for evaluation, which have it or a smaller one.
-uint64_t limit_of(const std::vector<std::string>& names, int64_t held_out) {
-  std::vector<uint64_t> hashes;
-  for (const auto& name : names) hashes.push_back(hash_of(name));
-  const size_t count = std::max<size_t>(1, names.size() / static_cast<size_t>(held_out));
-  std::nth_element(hashes.begin(), hashes.begin() + static_cast<ptrdiff_t>(count - 1),
-                   hashes.end());
-  return hashes[count - 1];
-}
+ private:
+  uint64_t hash_ = 0xCBF29CE484222325;
+};
 
-std::vector<std::string> chosen_of(std::vector<std::string> names, const FolderOptions& options) {
-  if (options.held_out > 0 && options.split != Split::kAll && !names.empty()) {
-    const bool one = names.size() == 1;  // it is for training
-    const uint64_t limit = one ? 0 : limit_of(names, options.held_out);
-    std::erase_if(names, [&](const std::string& name) {
-      const bool evaluates = !one && hash_of(name) <= limit;
-      return evaluates != (options.split == Split::kTest);
+/// The pictures of one class that are chosen, in the order of their folders and names.
+class ClassPictures {
+ public:
+  ClassPictures(std::vector<std::string> folders, const FolderOptions& options,
+                FolderListing& listing, std::shared_ptr<const NameText> text)
+      : folders_(std::move(folders)), listing_(listing), text_(std::move(text)) {
+    if (options.held_out > 0 && options.split != Split::kAll) separate(options);
+    if (!separates_) {
+      for (const auto& below : folders_) count_ += listing_.of(below).count;
+    }
+    const auto part = std::llround(static_cast<double>(count_) * options.ratio);
+    count_ = std::min<int64_t>(count_, std::max(1LL, part));
+  }
+
+  int64_t count() const { return count_; }
+
+  void add_to(PictureIndex& index, int64_t label) const {
+    int64_t left = count_;
+    uint64_t folder = 0;  // the last one; the place of the text's beginning is none
+    for_each([&](const std::string& below, const FolderNames& names, uint64_t begin,
+                 std::string_view name) {
+      if (left == 0 || !is_chosen(below, name)) return;
+      if (names.folder != folder) index.begin_folder(text_, names.folder, below.size());
+      folder = names.folder;
+      index.add_at(begin, name.size(), label);
+      --left;
     });
   }
-  const auto count = std::max(1LL, std::llround(static_cast<double>(names.size()) * options.ratio));
-  names.resize(std::min(names.size(), static_cast<size_t>(count)));
-  return names;
-}
+
+ private:
+  template <typename Found>
+  void for_each(const Found& found) const {
+    NameWindow window(*text_);
+    for (const auto& below : folders_) {
+      const FolderNames names = listing_.of(below);
+      uint64_t begin = names.begin;
+      for (int64_t i = 0; i < names.count; ++i) {
+        const auto name = window.part(begin);
+        if (!name) text_->lost("has lost a name");
+        found(below, names, begin, *name);
+        begin += name->size() + 1;
+      }
+    }
+  }
+
+  static uint64_t hash_of(const std::string& below, std::string_view name) {
+    return NameHash().add(below).add("/").add(name).value();
+  }
+
+  /// Finds the hash that separates the pictures for evaluation, which have it or a smaller one.
+  void separate(const FolderOptions& options) {
+    std::vector<uint64_t> hashes;
+    for_each([&](const std::string& below, const FolderNames&, uint64_t, std::string_view name) {
+      hashes.push_back(hash_of(below, name));
+    });
+    if (hashes.empty()) return;
+    separates_ = true;
+    evaluates_ = options.split == Split::kTest;
+    has_one_ = hashes.size() == 1;  // it is for training
+    const auto held_out =
+        std::max<size_t>(1, hashes.size() / static_cast<size_t>(options.held_out));
+    const auto last = hashes.begin() + static_cast<ptrdiff_t>(held_out - 1);
+    std::nth_element(hashes.begin(), last, hashes.end());
+    limit_ = *last;
+    count_ =
+        std::count_if(hashes.begin(), hashes.end(), [&](auto hash) { return is_chosen(hash); });
+  }
+
+  bool is_chosen(uint64_t hash) const { return (!has_one_ && hash <= limit_) == evaluates_; }
+  bool is_chosen(const std::string& below, std::string_view name) const {
+    return !separates_ || is_chosen(hash_of(below, name));
+  }
+
+  std::vector<std::string> folders_;
+  FolderListing& listing_;
+  std::shared_ptr<const NameText> text_;
+  bool separates_ = false;
+  bool evaluates_ = false;
+  bool has_one_ = false;
+  uint64_t limit_ = 0;
+  int64_t count_ = 0;
+};
 
 std::string no_picture(const fs::path& folder) {
   return fmt::format("{} holds no picture (.jpg, .jpeg, .png, .bmp, .webp) in a sub-folder",
@@ -110,9 +171,8 @@ PictureClasses classes_in(FolderListing& listing, const fs::path& folder) {
   if (!fs::is_directory(folder, ignored)) {
     throw Error(ErrorCode::kNotFound, fmt::format("no folder {}", folder.string()));
   }
-  auto names = listing.read("").folders;
+  auto names = listing.read("");
   if (names.empty()) throw Error(ErrorCode::kNotFound, no_picture(folder));
-  std::sort(names.begin(), names.end());
   return PictureClasses::named(std::move(names));
 }
 
@@ -134,6 +194,19 @@ void warn_of_empty_classes(PictureIndex& index, const PictureClasses& classes,
   index.add_warning(fmt::format("{}: no picture of {}: {}", folder.string(),
                                 counted(static_cast<int64_t>(empty.size()), "class", "classes"),
                                 names));
+}
+
+std::vector<ClassPictures> pictures_of(const PictureClasses& classes, const fs::path& folder,
+                                       const FolderOptions& options, FolderListing& listing) {
+  const size_t count = classes.names.size();
+  std::vector<std::vector<std::string>> folders(count);
+  for_each_in_parallel(count, [&](size_t i) {
+    folders[i] = ClassFolders(folder, classes.names[i], listing).found();
+  });
+  const auto text = listing.names(kWorthKeeping);
+  std::vector<ClassPictures> pictures;
+  for (auto& of_class : folders) pictures.emplace_back(std::move(of_class), options, listing, text);
+  return pictures;
 }
 
 }  // namespace
@@ -160,25 +233,18 @@ PictureIndex index_folder(const fs::path& folder, const FolderOptions& options,
     order.emplace_back(label, i);
   }
   std::sort(order.begin(), order.end());
-  std::vector<std::vector<std::string>> names(found.names.size());
-  for_each_in_parallel(names.size(), [&](size_t i) {
-    names[i] = chosen_of(ClassReader(folder, found.names[i], listing).sorted(), options);
-  });
-  listing.keep(kWorthKeeping);
-  size_t count = 0;
-  size_t bytes = 0;
-  for (const auto& of_class : names) {
-    count += of_class.size();
-    for (const auto& name : of_class) bytes += name.size();
-  }
+  const auto pictures = pictures_of(found, folder, options, listing);
+  int64_t count = 0;
+  for (const auto& of_class : pictures) count += of_class.count();
   if (count == 0) throw Error(ErrorCode::kNotFound, none_chosen(folder, options));
   PictureIndex index(folder, all);
-  index.reserve(count, bytes);
+  index.reserve(static_cast<size_t>(count));
   std::vector<size_t> empty;
   for (const auto& [label, i] : order) {
-    if (names[i].empty()) empty.push_back(i);
-    for (const auto& name : std::exchange(names[i], {})) index.add(name, label);
+    if (pictures[i].count() == 0) empty.push_back(i);
+    pictures[i].add_to(index, label);
   }
+  index.shrink();
   warn_of_empty_classes(index, found, folder, empty);
   return index;
 }

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "lockstep/data/pictures/name_text.h"
 #include "lockstep/data/pictures/shard_samples.h"
 
 namespace lockstep::inline internal {
@@ -49,20 +52,26 @@ struct FilePart {
   ShardState shard;  ///< As it was indexed.
 };
 
-/// Pictures 0 .. size()-1, each a file, or part of a shard (an archive). Memory: 16 bytes a
-/// picture, and the bytes of a file's name. Read-only once made: any number of threads may read.
+/// Pictures 0 .. size()-1, each a file, or part of a shard (an archive). An index has files that
+/// are named here (add()), or files that a text names (begin_folder()), or shards. Memory: 16 bytes
+/// a picture; 24 bytes a folder of a text, and that if it is in memory; the names given to add().
+/// Read-only once made: any number of threads may read.
 class PictureIndex {
  public:
   /// `folder` is in front of relative names.
   PictureIndex(std::filesystem::path folder, PictureClasses classes)
       : folder_(std::move(folder)), classes_(std::move(classes)) {}
 
-  void reserve(size_t pictures, size_t name_bytes);
+  void reserve(size_t pictures) { entries_.reserve(pictures); }
   /// `label`: in [0, classes().count).
   void add(std::string_view name, int64_t label);
-  /// Members that are added from here on are of this archive. An index has files or members.
+  /// Pictures that are added by add_at() from here on lie in this folder, whose path is the `bytes`
+  /// of `names` from `begin` on. All folders have one text.
+  void begin_folder(const std::shared_ptr<const NameText>& names, uint64_t begin, size_t bytes);
+  /// Pictures that are added by add_at() from here on are of this archive.
   void begin_shard(std::string_view name, const ShardState& state);
-  void add_member(uint64_t begin, uint32_t bytes, int64_t label);
+  /// `begin`: of the picture in the shard, or of its name in the text.
+  void add_at(uint64_t begin, size_t bytes, int64_t label);
   /// Replaces each label by labels[label], and the classes.
   void classify(PictureClasses classes, const std::vector<int64_t>& labels);
   /// Only the first `size` pictures, at most all.
@@ -73,8 +82,8 @@ class PictureIndex {
   void shrink();
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
-  /// Of the file that has the picture.
-  std::string_view name(int64_t index) const;
+  /// Of the file that has the picture. Errors: DataChanged if a text has lost it.
+  std::string name(int64_t index) const;
   std::filesystem::path path(int64_t index) const { return folder_ / name(index); }
   /// Of that file; none: all of it.
   std::optional<FilePart> part(int64_t index) const;
@@ -84,28 +93,36 @@ class PictureIndex {
   const PictureClasses& classes() const { return classes_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// Of all names and labels in their order, but not of the folder: copies of the data on several
-  /// hosts have the same one. Cost: about 2 ms per MB of memory_bytes().
+  /// hosts have the same one. Cost: about 2 ms per MB of names and labels.
   uint64_t digest() const;
-  /// Of entries and names.
-  size_t memory_bytes() const { return entries_.capacity() * sizeof(Entry) + names_.capacity(); }
+  /// Of entries, folders and names; of this process alone, so without those of a text in a file.
+  size_t memory_bytes() const;
 
  private:
   struct Entry {
-    uint64_t begin = 0;  ///< In names_, or in the shard.
+    uint64_t begin = 0;  ///< In the shard, in text_, or in names_.
     uint32_t bytes = 0;
     int32_t label = 0;
+  };
+  struct Folder {
+    int64_t first = 0;   ///< Its first picture.
+    uint64_t begin = 0;  ///< Of its path in text_.
+    size_t bytes = 0;
   };
   struct Shard {
     int64_t first = 0;  ///< Its first picture.
     std::string name;
     ShardState state;
   };
-  const Shard& shard_of(int64_t index) const;
+  std::string path_of(const Folder& folder) const;
+  uint64_t digest_of_files() const;
 
   std::filesystem::path folder_;
   PictureClasses classes_;
   std::vector<Entry> entries_;
   std::string names_;
+  std::shared_ptr<const NameText> text_;
+  std::vector<Folder> folders_;
   std::vector<Shard> shards_;
   std::vector<std::string> warnings_;
 };

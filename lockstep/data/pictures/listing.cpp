@@ -1,5 +1,6 @@
 #include "lockstep/data/pictures/listing.h"
 
+#include <dirent.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -10,11 +11,15 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/base/heap.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -22,9 +27,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kListingMark = "lockstep pictures 1";
+constexpr std::string_view kListingMark = "lockstep pictures 2";
 constexpr std::string_view kListingEnd = "end";
-constexpr int64_t kMaxListingBytes = int64_t{4} << 30;
+constexpr int64_t kUnsettled = std::numeric_limits<int64_t>::min();  // no folder's time
+constexpr uint64_t kBlockBytes = uint64_t{1} << 20;
 
 [[noreturn]] void cannot_list(const fs::path& folder, const std::error_code& failure) {
   throw Error(ErrorCode::kIo, fmt::format("read {}: {}", folder.string(), failure.message()));
@@ -38,34 +44,18 @@ int64_t changed_ns(const fs::path& folder) {
   return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
-FolderEntries read_entries(const fs::path& folder) {
-  FolderEntries entries;
-  std::error_code failure;
-  fs::directory_iterator entry(folder, failure);
-  for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
-    std::string name = entry->path().filename().string();
-    if (name.starts_with('.')) continue;
-    std::error_code gone;  // a broken link
-    if (entry->is_directory(gone)) {
-      entries.folders.push_back(std::move(name));
-    } else if (is_picture_name(name)) {
-      entries.pictures.push_back(std::move(name));
-    }
-  }
-  if (failure) cannot_list(folder, failure);
-  return entries;
-}
-
-/// The parts of a file, one after another; nothing behind the last one.
+/// The parts of a text, one after another; nothing behind the last one.
 class Parts {
  public:
-  explicit Parts(std::string_view bytes) : rest_(bytes) {}
+  explicit Parts(const NameText& text) : window_(text) {}
 
+  /// Of the next part.
+  uint64_t place() const { return place_; }
+
+  /// Valid until the next call.
   std::optional<std::string_view> next() {
-    const size_t end = rest_.find('\0');
-    if (end == std::string_view::npos) return std::nullopt;
-    const auto part = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
+    const auto part = window_.part(place_);
+    if (part) place_ += part->size() + 1;
     return part;
   }
 
@@ -78,23 +68,34 @@ class Parts {
     return number;
   }
 
-  /// False if there are not so many.
-  bool next_names(int64_t count, std::vector<std::string>& names) {
+  /// Calls `found` with each of them; false if there are not so many.
+  template <typename Found>
+  bool next_names(int64_t count, const Found& found) {
     for (int64_t i = 0; i < count; ++i) {
       const auto name = next();
       if (!name) return false;
-      names.emplace_back(*name);
+      found(*name);
     }
-    return true;
+    return count >= 0;
   }
 
  private:
-  std::string_view rest_;
+  NameWindow window_;
+  uint64_t place_ = 0;
 };
 
-void put(std::string& bytes, std::string_view part) {
-  bytes += part;
-  bytes += '\0';
+/// The names in `text`, each with a zero byte, in the order of their bytes.
+std::string sorted(const std::string& text, int64_t count) {
+  std::vector<std::string_view> names;
+  names.reserve(static_cast<size_t>(count));
+  for (size_t at = 0; at < text.size(); at += names.back().size() + 1) {
+    names.emplace_back(text.c_str() + at);
+  }
+  std::sort(names.begin(), names.end());
+  std::string all;
+  all.reserve(text.size());
+  for (const auto name : names) (all += name) += '\0';
+  return all;
 }
 
 /// Mounts of object stores are of this kind, and may not change a folder's time with its entries.
@@ -127,68 +128,175 @@ bool is_picture_name(std::string_view name) {
 FolderListing::FolderListing(fs::path folder, fs::path file)
     : folder_(std::move(folder)), file_(is_of_fuse(folder_) ? fs::path() : std::move(file)) {
   mark_ = fs::absolute(folder_).lexically_normal().string();
-  if (!file_.empty()) before_ = parse(read_if_there(file_, kMaxListingBytes), mark_);
+  if (!file_.empty()) text_ = NameText::open(file_, file_.string());
+  if (text_ == nullptr) return;
+  try {
+    before_ = parse(*text_, mark_);
+  } catch (const Error&) {
+    return;  // a fault of the disk
+  }
 }
 
-FolderListing::Folders FolderListing::parse(const std::string& bytes, const std::string& mark) {
-  Parts parts(bytes);
+FolderListing::Folders FolderListing::parse(const NameText& text, const std::string& mark) {
+  Parts parts(text);
   if (parts.next() != kListingMark || parts.next() != mark) return {};
   Folders folders;
-  for (auto below = parts.next(); below; below = parts.next()) {
+  while (true) {
+    const uint64_t place = parts.place();
+    const auto part = parts.next();
+    if (!part) return {};
+    const std::string below(*part);
     const auto changed = parts.next_number();
-    if (!changed) return *below == kListingEnd ? folders : Folders();
+    if (!changed) return below == kListingEnd ? folders : Folders();
     const auto num_folders = parts.next_number();
     const auto num_pictures = parts.next_number();
-    Known& known = folders[std::string(*below)];
+    if (!num_folders || !num_pictures) return {};
+    Known& known = folders[below];
     known.changed_ns = *changed;
-    const bool whole = num_folders && num_pictures &&
-                       parts.next_names(*num_folders, known.entries.folders) &&
-                       parts.next_names(*num_pictures, known.entries.pictures);
-    if (!whole) return {};
+    const auto keep = [&](std::string_view name) { known.folders.emplace_back(name); };
+    if (!parts.next_names(*num_folders, keep)) return {};
+    known.names = {place, parts.place(), 0, *num_pictures};
+    if (!parts.next_names(*num_pictures, [](std::string_view) {})) return {};
+    known.names.bytes = parts.place() - known.names.begin;
   }
-  return {};
 }
 
-FolderEntries FolderListing::read(const std::string& below) {
+FolderListing::Known FolderListing::read_entries(const fs::path& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  if (entries == nullptr) cannot_list(folder, std::error_code(errno, std::generic_category()));
+  Known known;
+  std::string pictures;
+  const auto is_folder = [&](const dirent& entry) {
+    if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
+    struct stat status {};  // a broken link has none
+    return ::fstatat(::dirfd(entries.get()), entry.d_name, &status, 0) == 0 &&
+           S_ISDIR(status.st_mode);
+  };
+  errno = 0;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with('.')) continue;
+    if (is_folder(*entry)) {
+      known.folders.emplace_back(name);
+    } else if (is_picture_name(name)) {
+      (pictures += name) += '\0';
+      ++known.names.count;
+    }
+    errno = 0;
+  }
+  if (errno != 0) cannot_list(folder, std::error_code(errno, std::generic_category()));
+  std::sort(known.folders.begin(), known.folders.end());
+  known.text = sorted(pictures, known.names.count);
+  known.names.bytes = known.text.size();
+  return known;
+}
+
+std::vector<std::string> FolderListing::read(const std::string& below) {
   const fs::path folder = folder_ / below;
-  Known known{changed_ns(folder), {}};
+  const int64_t changed = changed_ns(folder);
   const auto before = before_.find(below);
-  if (before != before_.end() && before->second.changed_ns == known.changed_ns) {
-    known.entries = before->second.entries;
-  } else {
-    known.entries = read_entries(folder);
-    ++num_read_;
-  }
-  if (file_.empty()) return std::move(known.entries);
+  const bool is_known = before != before_.end() && before->second.changed_ns == changed;
+  Known known = is_known ? before->second : read_entries(folder);
+  known.changed_ns = changed;
+  if (!is_known) ++num_read_;
+  auto folders = known.folders;
   MutexLock lock(mutex_);
-  return (now_[below] = std::move(known)).entries;
+  now_[below] = std::move(known);
+  return folders;
 }
 
-void FolderListing::keep(int64_t least) {
-  if (file_.empty() || num_read_ == 0) return;
-  std::string bytes;
-  put(bytes, kListingMark);
-  put(bytes, mark_);
-  int64_t pictures = 0;
-  MutexLock lock(mutex_);
-  for (const auto& [below, known] : now_) {
-    if (!has_settled(known.changed_ns)) continue;
-    put(bytes, below);
-    put(bytes, std::to_string(known.changed_ns));
-    put(bytes, std::to_string(known.entries.folders.size()));
-    put(bytes, std::to_string(known.entries.pictures.size()));
-    for (const auto& name : known.entries.folders) put(bytes, name);
-    for (const auto& name : known.entries.pictures) put(bytes, name);
-    pictures += std::ssize(known.entries.pictures);
+FolderListing::Places FolderListing::put_all(
+    const Folders& folders, const std::function<void(std::string_view bytes)>& put) const {
+  Places places;
+  uint64_t place = 0;
+  const auto put_part = [&](std::string_view part) {
+    put(part);
+    put(std::string_view("", 1));
+    place += part.size() + 1;
+  };
+  put_part(kListingMark);
+  put_part(mark_);
+  for (const auto& [below, known] : folders) {
+    const uint64_t folder = place;
+    put_part(below);
+    put_part(std::to_string(has_settled(known.changed_ns) ? known.changed_ns : kUnsettled));
+    put_part(std::to_string(known.folders.size()));
+    put_part(std::to_string(known.names.count));
+    for (const auto& name : known.folders) put_part(name);
+    places.push_back({folder, place, known.names.bytes, known.names.count});
+    put(known.text);
+    const uint64_t known_bytes = known.text.empty() ? known.names.bytes : 0;
+    for (uint64_t at = 0; at < known_bytes;) {
+      std::string block(std::min<uint64_t>(known_bytes - at, kBlockBytes), '\0');
+      text_->read(known.names.begin + at, block.data(), block.size());
+      put(block);
+      at += block.size();
+    }
+    place += known.names.bytes;
   }
-  put(bytes, kListingEnd);
-  if (pictures < least) return;
+  put_part(kListingEnd);
+  return places;
+}
+
+std::shared_ptr<const NameText> FolderListing::put_into_memory(const Folders& folders,
+                                                               Places& places) const {
+  std::string bytes;
+  size_t size = 0;
+  put_all(folders, [&](std::string_view part) { size += part.size(); });
+  bytes.reserve(size);
+  places = put_all(folders, [&](std::string_view part) { bytes += part; });
+  return std::make_shared<const NameText>(std::move(bytes));
+}
+
+std::shared_ptr<const NameText> FolderListing::put_into_file(const Folders& folders,
+                                                             Places& places) const {
+  std::shared_ptr<const NameText> text;
+  const auto fill = [&](int fd) {
+    std::string block;
+    const auto flush = [&](std::string_view bytes) {
+      write_all(fd, bytes.data(), bytes.size(), file_.string());
+    };
+    places = put_all(folders, [&](std::string_view part) {
+      if (block.size() + part.size() > kBlockBytes) flush(std::exchange(block, {}));
+      if (part.size() > kBlockBytes) return flush(part);
+      block += part;
+    });
+    flush(block);
+    // This very file: another rank may replace it by one of its own at any time.
+    text = NameText::open(fmt::format("/proc/self/fd/{}", fd), file_.string());
+  };
   try {
     make_folder(file_.parent_path());
-    write_file_atomically(file_, bytes);
+    write_file_atomically(file_, fill);
+    return text;
   } catch (const Error&) {
-    return;  // a full disk, or a folder of another user
+    return nullptr;  // a full disk, or a folder of another user
   }
+}
+
+std::shared_ptr<const NameText> FolderListing::names(int64_t least) {
+  MutexLock lock(mutex_);
+  if (text_ != nullptr && num_read_ == 0) return text_;
+  int64_t pictures = 0;
+  for (const auto& [below, known] : now_) pictures += known.names.count;
+  Places places;
+  std::shared_ptr<const NameText> text;
+  if (!file_.empty() && pictures >= least) text = put_into_file(now_, places);
+  if (text == nullptr) text = put_into_memory(now_, places);
+  auto place = places.begin();
+  for (auto& [below, known] : now_) {
+    known.names = *place++;
+    std::string().swap(known.text);  // an assignment would keep its memory
+  }
+  text_ = std::move(text);
+  before_ = {};
+  return_freed_memory();  // some 20 bytes a picture
+  return text_;
+}
+
+FolderNames FolderListing::of(const std::string& below) {
+  MutexLock lock(mutex_);
+  return now_.at(below).names;
 }
 
 }  // namespace lockstep::inline internal

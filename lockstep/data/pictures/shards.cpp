@@ -206,11 +206,11 @@ PictureIndex index_shards(const std::string& pattern, const PictureClasses& clas
   }
   if (!known.empty() && any_read && count >= kWorthKnowing) keep(known, paths, states, samples);
   PictureIndex index({}, classes);
-  index.reserve(count, 0);
+  index.reserve(count);
   for (size_t i = 0; i < paths.size(); ++i) {
     index.begin_shard(paths[i], states[i]);
     for (const auto& one : std::exchange(samples[i], {})) {
-      index.add_member(one.begin, one.bytes, one.label);
+      index.add_at(one.begin, one.bytes, one.label);
     }
   }
   return index;

@@ -1,5 +1,7 @@
 #include "lockstep/data/pictures/folder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -164,13 +166,24 @@ TEST(PictureFolder, TakesSixteenBytesAPictureBesideItsName) {
   const TempFolder dir;
   size_t bytes = 0;
   for (int i = 0; i < 300; ++i) {
-    const std::string name = std::to_string(i % 7) + "/" + std::to_string(i) + ".png";
-    make_file(dir / name);
-    bytes += name.size();
+    const std::string name = std::to_string(i) + ".png";
+    make_file(dir / std::to_string(i % 7) / name);
+    bytes += name.size() + 1;
   }
   const auto index = index_folder(dir.path());
   EXPECT_EQ(index.size(), 300);
-  EXPECT_LE(index.memory_bytes(), bytes + 300 * 16);
+  EXPECT_LE(index.memory_bytes(), bytes + 300 * 16 + 7 * 40 + 200);  // folders, and the heading
+}
+
+TEST(PictureFolder, HoldsOutByTheWholeNames) {
+  // The pictures that are held out stay the same from version to version.
+  const TempFolder dir;
+  for (int i = 0; i < 20; ++i) make_file(dir / fmt::format("a/{}{}.png", i < 9 ? "s/" : "", i));
+  EXPECT_EQ(names_of(index_folder(dir.path(), {.held_out = 10, .split = Split::kTest})),
+            (Names{"0 a/s/2.png", "0 a/s/8.png"}));
+  auto half =
+      names_of(index_folder(dir.path(), {.held_out = 10, .split = Split::kTrain, .ratio = 0.5}));
+  EXPECT_EQ(half.size(), 9U);
 }
 
 }  // namespace

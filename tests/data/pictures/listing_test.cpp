@@ -1,13 +1,14 @@
 #include "lockstep/data/pictures/listing.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
-#include <algorithm>
 #include <chrono>
 #include <fstream>
 
 #include "lockstep/base/file.h"
 #include "lockstep/data/pictures/folder.h"
+#include "lockstep/data/usable_samples.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -32,19 +33,47 @@ class Listing : public ::testing::Test {
     fs::last_write_time(path.parent_path(), then);
     fs::last_write_time(data_, then);
   }
-  Strings pictures(FolderListing& listing, const std::string& below) const {
-    auto names = listing.read(below).pictures;
-    std::sort(names.begin(), names.end());
-    return names;
+  /// Of the folder, which is read now, or was before.
+  Strings pictures(FolderListing& listing, const std::string& below, bool is_read = false) const {
+    if (!is_read) listing.read(below);
+    const auto text = listing.names(1'000);
+    const FolderNames names = listing.of(below);
+    NameWindow window(*text);
+    Strings found;
+    for (uint64_t at = names.begin; at < names.begin + names.bytes; at += found.back().size() + 1) {
+      found.emplace_back(window.part(at).value());
+    }
+    EXPECT_EQ(std::ssize(found), names.count);
+    EXPECT_EQ(window.at(names.folder, below.size()), below);
+    return found;
   }
   /// Reads all folders and keeps them; the number that was read from the disk.
   int64_t run() const {
     FolderListing listing(data_, file_);
     for (const char* below : {"", "a", "b"}) listing.read(below);
-    listing.keep(1);
+    listing.names(1);
     return listing.num_read();
   }
+  /// More pictures than must be for a kept listing, with names of 104 bytes.
+  void add_many() {
+    for (int i = 0; i < kMany; ++i) {
+      const std::string name = std::to_string(10'000 + i) + std::string(95, 'n') + ".jpg";
+      fs::create_hard_link(data_ / "a/1.png", data_ / "a" / name);  // sooner made than a file
+    }
+    add("a/last.png");
+  }
+  PictureIndex index(const fs::path& file) const { return index_folder(data_, {.listing = file}); }
+  static Strings names_of(const PictureIndex& index) {
+    Strings all;
+    for (int64_t i = 0; i < index.size(); ++i) all.push_back(index.name(i));
+    return all;
+  }
+  static size_t heap_in_use() {
+    const auto info = ::mallinfo2();  // zeros under AddressSanitizer
+    return info.uordblks + info.hblkhd;
+  }
 
+  static constexpr int kMany = 10'000;
   TempFolder dir_;
   fs::path data_ = dir_ / "data";
   fs::path file_ = dir_ / "cache/pictures/x";
@@ -57,9 +86,7 @@ TEST_F(Listing, OfAnUnchangedFolderIsKnown) {
   FolderListing listing(data_, file_);
   EXPECT_EQ(pictures(listing, "a"), (Strings{"1.png", "2.png"}));
   EXPECT_EQ(pictures(listing, "b"), Strings{"3.png"});
-  auto folders = listing.read("").folders;
-  std::sort(folders.begin(), folders.end());
-  EXPECT_EQ(folders, (Strings{"a", "b"}));
+  EXPECT_EQ(listing.read(""), (Strings{"a", "b"}));
   EXPECT_EQ(listing.num_read(), 0);
 }
 
@@ -67,8 +94,9 @@ TEST_F(Listing, OfAChangedFolderIsReadAgain) {
   EXPECT_EQ(run(), 3);
   add("b/5.png");
   FolderListing listing(data_, file_);
-  EXPECT_EQ(pictures(listing, "b"), (Strings{"3.png", "5.png"}));
-  EXPECT_EQ(pictures(listing, "a"), (Strings{"1.png", "2.png"}));
+  for (const char* below : {"a", "b"}) listing.read(below);
+  EXPECT_EQ(pictures(listing, "b", /*is_read=*/true), (Strings{"3.png", "5.png"}));
+  EXPECT_EQ(pictures(listing, "a", /*is_read=*/true), (Strings{"1.png", "2.png"}));
   EXPECT_EQ(listing.num_read(), 1);
 }
 
@@ -89,6 +117,19 @@ TEST_F(Listing, ThatIsDamagedCountsAsNone) {
   }
 }
 
+TEST_F(Listing, WhoseNamesRunTogetherCountsAsNone) {
+  EXPECT_EQ(run(), 3);
+  const std::string whole = read_file(file_);
+  for (size_t at = whole.find('\0'); at != whole.npos; at = whole.find('\0', at + 1)) {
+    std::string damaged = whole;
+    damaged[at] = 'x';
+    write_file_atomically(file_, std::string_view(damaged));
+    FolderListing listing(data_, file_);
+    EXPECT_EQ(pictures(listing, "a"), (Strings{"1.png", "2.png"})) << at;
+    EXPECT_EQ(listing.num_read(), 1) << at;
+  }
+}
+
 TEST_F(Listing, OfAnotherFolderCountsAsNone) {
   EXPECT_EQ(run(), 3);
   fs::rename(data_, dir_ / "moved");
@@ -99,8 +140,7 @@ TEST_F(Listing, OfAnotherFolderCountsAsNone) {
 
 TEST_F(Listing, OfFewPicturesIsNotKept) {
   FolderListing listing(data_, file_);
-  listing.read("a");
-  listing.keep(3);
+  EXPECT_EQ(pictures(listing, "a"), (Strings{"1.png", "2.png"}));
   EXPECT_FALSE(fs::exists(file_));
 }
 
@@ -111,19 +151,74 @@ TEST_F(Listing, NeedsNoPlaceToBeKept) {
 }
 
 TEST_F(Listing, GivesTheSameIndex) {
-  for (int i = 0; i < 10'000; ++i) std::ofstream(data_ / "a" / (std::to_string(i) + ".jpg")) << "";
-  add("a/last.png");
-  const auto names = [&](const FolderOptions& options) {
-    const auto index = index_folder(data_, options);
-    Strings all;
-    for (int64_t i = 0; i < index.size(); ++i) all.emplace_back(index.name(i));
-    return all;
+  add_many();
+  const auto plain = index({});
+  EXPECT_EQ(plain.size(), kMany + 4);
+  for (const char* start : {"first", "second"}) {
+    const auto kept = index(file_);
+    EXPECT_TRUE(fs::exists(file_));
+    EXPECT_EQ(names_of(kept), names_of(plain)) << start;
+    EXPECT_EQ(kept.digest(), plain.digest()) << start;
+  }
+  add("b/0.png");
+  EXPECT_NE(index(file_).digest(), plain.digest());
+  std::ofstream(dir_ / "file") << "in the way of the folder";
+  EXPECT_EQ(names_of(index(dir_ / "file/x")), names_of(index(file_)));
+}
+
+TEST_F(Listing, KeepsNamesOutOfMemory) {
+  add_many();
+  constexpr size_t kMost = 24 * kMany;
+  for (const char* start : {"first", "second"}) {
+    const size_t before = heap_in_use();
+    const auto kept = index(file_);
+    const size_t after = heap_in_use();
+    EXPECT_LE(kept.memory_bytes(), kMost) << start;
+    EXPECT_LE(after, before + kMost) << start;
+  }
+  EXPECT_GT(index({}).memory_bytes(), size_t{104} * kMany) << "they are kept nowhere";
+}
+
+TEST_F(Listing, OfAFolderThatJustChangedStillHasTheNames) {
+  add_many();
+  add("b/5.png", /*settled=*/false);
+  const auto kept = index(file_);
+  EXPECT_LE(kept.memory_bytes(), 24U * kMany);
+  EXPECT_EQ(kept.name(kept.size() - 1), "b/5.png");
+}
+
+TEST_F(Listing, ThatIsReplacedOrRemovedIsStillRead) {
+  add_many();
+  const auto first = index(file_);
+  const auto names = names_of(first);
+  add("a/0.png");
+  const auto second = index(file_);
+  EXPECT_EQ(second.name(0), "a/0.png");
+  EXPECT_EQ(names_of(first), names);
+  fs::remove(file_);
+  EXPECT_EQ(names_of(first), names);
+  EXPECT_EQ(second.size(), first.size() + 1);
+}
+
+// A mapped file would end the process by SIGBUS.
+TEST_F(Listing, ThatIsCutShortDuringARunIsAnError) {
+  add_many();
+  const auto kept = index(file_);
+  fs::resize_file(file_, 100);
+  const auto use = [&](const auto& body) {
+    try {
+      body();
+      ADD_FAILURE() << "no error";
+    } catch (const DataChanged& error) {
+      EXPECT_EQ(std::string(error.what()),
+                file_.string() +
+                    ": has become shorter; this run has the names of its pictures "
+                    "there, and the next one lists them anew");
+    }
   };
-  const auto plain = names({});
-  EXPECT_EQ(plain.size(), 10'004U);
-  EXPECT_EQ(names({.listing = file_}), plain);
-  EXPECT_TRUE(fs::exists(file_));
-  EXPECT_EQ(names({.listing = file_}), plain);
+  use([&] { kept.path(3); });
+  use([&] { kept.digest(); });
+  EXPECT_EQ(index(file_).size(), kept.size());
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+#include "lockstep/data/pictures/name_text.h"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "lockstep/base/file.h"
+#include "lockstep/data/usable_samples.h"
+#include "lockstep/error.h"
+
+namespace lockstep::inline internal {
+namespace {
+
+constexpr int64_t kMaxTextBytes = int64_t{4} << 30;
+constexpr size_t kWindowBytes = size_t{64} << 10;
+
+}  // namespace
+
+bool keeps_open_files(int64_t kind) {
+  constexpr int64_t kZfs = 0x2FC12FC1, kBcachefs = 0xCA451A4E;
+  switch (kind) {
+    case EXT4_SUPER_MAGIC:  // also of ext2 and ext3
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case RAMFS_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+    case kZfs:
+    case kBcachefs:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::shared_ptr<const NameText> NameText::open(const std::filesystem::path& path,
+                                               std::string name) {
+  try {
+    UniqueFd fd = open_to_read(path);
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
+    struct statfs info {};
+    if (::fstatfs(fd.get(), &info) == 0 && keeps_open_files(info.f_type)) {
+      return std::shared_ptr<const NameText>(new NameText(std::move(name), std::move(fd)));
+    }
+    return std::make_shared<const NameText>(read_file(path, kMaxTextBytes));
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+size_t NameText::read_some(uint64_t begin, char* to, size_t bytes) const {
+  if (!fd_) return begin < bytes_.size() ? bytes_.copy(to, bytes, begin) : 0;
+  size_t size = 0;
+  while (size < bytes) {
+    const ssize_t got =
+        ::pread(fd_.get(), to + size, bytes - size, static_cast<off_t>(begin + size));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw io_error("read " + name_);
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  return size;
+}
+
+void NameText::read(uint64_t begin, char* to, size_t bytes) const {
+  std::string why = "has become shorter";
+  try {
+    if (read_some(begin, to, bytes) == bytes) return;
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  lost(why);
+}
+
+void NameText::lost(const std::string& why) const {
+  throw DataChanged(ErrorCode::kIo, fmt::format("{}: {}; this run has the names of its pictures "
+                                                "there, and the next one lists them anew",
+                                                name_, why));
+}
+
+std::string_view NameWindow::from(uint64_t begin) const {
+  if (begin < begin_ || begin >= begin_ + size_) return {};
+  return std::string_view(block_.data(), size_).substr(begin - begin_);
+}
+
+void NameWindow::fill(uint64_t begin, size_t least) {
+  block_.resize(std::max(kWindowBytes, least));
+  begin_ = begin;
+  size_ = 0;
+  size_ = text_.read_some(begin, block_.data(), block_.size());
+}
+
+std::string_view NameWindow::at(uint64_t begin, size_t bytes) {
+  if (from(begin).size() < bytes) fill(begin, bytes);
+  const auto found = from(begin);
+  if (found.size() >= bytes) return found.substr(0, bytes);
+  text_.read(begin, block_.data(), bytes);  // says what is wrong
+  return std::string_view(block_).substr(0, bytes);
+}
+
+std::optional<std::string_view> NameWindow::part(uint64_t begin) {
+  size_t end = from(begin).find('\0');
+  if (end == std::string_view::npos) {
+    fill(begin, 0);
+    end = from(begin).find('\0');
+  }
+  if (end == std::string_view::npos) return std::nullopt;
+  return from(begin).substr(0, end);
+}
+
+}  // namespace lockstep::inline internal
