@@ -15,7 +15,7 @@ bool is_picture(const fs::path& file) {
   std::string extension = file.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(c < 0x80 ? std::tolower(c) : c); });
-  constexpr std::array kKnown = {".jpg", ".jpeg", ".png"};
+  constexpr std::array kKnown = {".jpg", ".jpeg", ".png", ".bmp", ".webp"};
   return std::find(kKnown.begin(), kKnown.end(), extension) != kKnown.end();
 }
 
@@ -72,7 +72,8 @@ std::vector<fs::path> find_pictures(const fs::path& input, const fs::path& resul
   auto found = pictures_below(input, results);
   if (found.empty()) {
     throw Error(ErrorCode::kNotFound,
-                "input " + input.string() + ": no .jpg, .jpeg or .png in this folder or below it");
+                "input " + input.string() +
+                    ": no .jpg, .jpeg, .png, .bmp or .webp in this folder or below it");
   }
   return found;
 }

@@ -35,17 +35,26 @@ std::string png_file_fault(Bytes bytes) {
 }
 
 /// For a header of 40 bytes or more, as in all but OS/2's files; a negative height means top down.
+/// OpenCV would print a line of its own about a file that is cut off.
 std::string bmp_fault(Bytes bytes) {
-  constexpr size_t kSize = 14, kWidth = 18, kHeight = 22, kHeader = 26;
+  constexpr size_t kPixels = 10, kSize = 14, kWidth = 18, kHeight = 22, kBits = 28, kPacking = 30;
+  constexpr size_t kShortHeader = 26, kHeader = 54;
   const auto number = [&](size_t at) {
     uint32_t value = 0;
     for (size_t i = at + 4; i > at; --i) value = value << 8 | bytes[i - 1];
     return value;
   };
-  if (bytes.size() < kHeader) return "a BMP that is cut off";
+  if (bytes.size() < kShortHeader) return "a BMP that is cut off";
   if (number(kSize) < 40) return "";
-  const auto height = static_cast<int32_t>(number(kHeight));
-  return size_fault(static_cast<int32_t>(number(kWidth)), std::abs(int64_t{height}));
+  if (bytes.size() < kHeader) return "a BMP that is cut off";
+  const auto width = static_cast<int32_t>(number(kWidth));
+  const int64_t height = std::abs(int64_t{static_cast<int32_t>(number(kHeight))});
+  const auto fault = size_fault(width, height);
+  const bool is_packed = number(kPacking) == 1 || number(kPacking) == 2;  // of unknown length
+  if (!fault.empty() || is_packed) return fault;
+  const int64_t row = (int64_t{width} * (number(kBits) & 0xFFFF) + 31) / 32 * 4;
+  const bool is_whole = number(kPixels) + row * height <= std::ssize(bytes);
+  return is_whole ? "" : "a BMP that is cut off";
 }
 
 bool is_frame_marker(uint8_t marker) {  // SOF0 .. SOF15, which contain the size

@@ -36,7 +36,7 @@ const OptionGroup<PredictRequest>& predict_options() {
       {{"config", 'c', kValue, "FILE", "YAML file of a classifier, a detector or a recogniser",
         set_text<&R::config>},
        {"input", 'i', kValue, "PATH",
-        "a picture, or a folder of .jpg, .jpeg and .png; default: predict.dataset.data_dir",
+        "a picture, or a folder of JPEG, PNG, BMP or WebP files; default: predict.dataset.data_dir",
         set_text<&R::input>},
        {"det", 0, kWords, "FILE",
         "the detector's YAML file, weights (.ckpt, .pth, .safetensors), or both",

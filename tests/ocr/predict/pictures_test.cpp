@@ -21,11 +21,13 @@ std::vector<std::string> below(const std::filesystem::path& folder) {
 TEST(FindPictures, OfAFolderAndThoseBelowSorted) {
   const TempDir dir;
   std::filesystem::create_directories(dir / "sub/deep");
-  for (const char* name : {"b.png", "a.JPG", "sub/deep/c.jpeg", "notes.txt", "jpg", "sub/d.gif"}) {
+  for (const char* name : {"b.png", "a.JPG", "sub/deep/c.jpeg", "notes.txt", "jpg", "sub/d.gif",
+                           "e.bmp", "sub/f.WebP"}) {
     write_text(dir / name, "x");
   }
   std::filesystem::create_directories(dir / "folder.png");
-  EXPECT_EQ(below(dir.path()), (std::vector<std::string>{"a.JPG", "b.png", "sub/deep/c.jpeg"}));
+  EXPECT_EQ(below(dir.path()),
+            (std::vector<std::string>{"a.JPG", "b.png", "e.bmp", "sub/deep/c.jpeg", "sub/f.WebP"}));
 }
 
 TEST(FindPictures, LeavesOutEarlierResultsAndLinksThatLeadBack) {

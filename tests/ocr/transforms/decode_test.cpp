@@ -188,10 +188,22 @@ TEST(Decode, RefusesABmpThatClaimsMoreThanItMay) {
   auto bmp = encoded(gradient(2, 2), ".bmp");
   bmp[18 + 2] = bmp[22 + 2] = 1;  // 65538 x 65538
   EXPECT_EQ(fault_of(bmp), "an image of 65538 x 65538 pixels; allowed: 1 to 268435456 in all");
-  bmp[22 + 3] = 0xFF;  // the height is negative
+  bmp[22 + 3] = 0xFF;  // the height is -2
   bmp[22 + 2] = bmp[22 + 1] = 0xFF;
+  bmp[22] = 0xFE;
   bmp[18 + 2] = 0;
   EXPECT_EQ(image_fault(bmp), "");
+}
+
+TEST(Decode, ABmpThatIsCutOffIsTheErrorAndNothingElse) {
+  const auto bmp = encoded(gradient(7, 5), ".bmp");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(image_fault(bmp), "");
+  for (const size_t left : {bmp.size() - 1, bmp.size() / 2, size_t{54}, size_t{53}, size_t{20}}) {
+    EXPECT_EQ(fault_of({bmp.begin(), bmp.begin() + static_cast<ptrdiff_t>(left)}),
+              "a BMP that is cut off");
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(Decode, RefusesOtherThings) {
