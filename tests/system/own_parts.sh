@@ -9,6 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 . "$(dirname "$0")/checks.sh"
+. "$(dirname "$0")/pictures.sh"
 result() { tail -n 1 "$1/result.log"; }
 
 # It learns, alone; two ranks have the same bits with the same virtual ranks.
@@ -51,16 +52,6 @@ refused "^own_parts: error: -o model.network.wdith=3: unknown key 'model.network
 refused "^own_parts: error: --list: no kind of part 'network', did you mean 'networks'" "$bin/own_parts" --list network
 
 # The transform, on pictures in files: the same bits on one rank with workers and on two.
-picture() { # SEED: a BMP file of 8 x 8 pixels
-  local body= byte i
-  for ((i = 1; i <= 192; i++)); do
-    printf -v byte '\\x%02x' $((i * i * $1 % 256))
-    body+=$byte
-  done
-  printf 'BM\xf6\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x08\0\0\0\x08\0\0\0\x01\0\x18\0\0\0\0\0\xc0\0\0\0'
-  printf '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-  printf '%b' "$body"
-}
 mkdir -p "$folder"/pictures/{cat,dog}
 for i in 1 2 3 4; do
   picture $i >"$folder/pictures/cat/$i.bmp"
