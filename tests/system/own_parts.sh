@@ -103,6 +103,9 @@ run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/two_inputs" "$fold
 cmp "$folder"/{five,six}/latest/model.safetensors
 run "$bin/fine_tuning" "$folder/seven"
 has '^rank 0: loss 0\.00'
+run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/fine_tuning" "$folder/eight"
+has '^\[0\] rank 0: loss 0\.00'
+has '^\[1\] rank 1: loss 0\.00'
 
 # Two optimizers: it learns, has the same bits on one rank and on two, and goes on where it ended.
 run "$bin/gan" "$folder/gan"
