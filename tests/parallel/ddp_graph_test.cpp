@@ -4,6 +4,13 @@
 #include <torch/nn/init.h>
 #include <torch/nn/modules/linear.h>
 
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/parallel/autograd_hooks.h"
 #include "tests/parallel/two_heads.h"
@@ -178,6 +185,46 @@ TEST(DdpStatic, TakesSeveralGradientsOfOneParameter) {
   });
 }
 
+/// Twice, whose loss lies within the result of `wrap`.
+template <class Wrap>
+struct WithinImpl : torch::nn::Module {
+  Wrap wrap;
+  Twice twice = register_module("twice", Twice());
+  Tensor loss;
+  explicit WithinImpl(Wrap function) : wrap(std::move(function)) {}
+  auto forward(const Tensor& x) {
+    loss = twice(x);
+    return wrap(loss);
+  }
+};
+
+// Of a result where no tensor was found a nested backward pass would end the step.
+template <class Wrap>
+void expect_two_gradients_within(const Wrap& wrap) {
+  run_rank_threads(2, [&](World world) {
+    auto net = std::make_shared<WithinImpl<Wrap>>(wrap);
+    auto model = DistributedDataParallel(net, ProcessGroup::create(world), {.static_graph = true});
+    for (int step = 0; step < 3; ++step) {
+      model.zero_grad();
+      const auto result = model(input_of(world.rank).requires_grad_());
+      net->loss.backward();
+      expect_near(net->twice->fc->weight.grad(), {3, 6, 3, 6}, "twice the mean of x");
+    }
+  });
+}
+
+TEST(DdpStatic, FindsTensorsAtAnyDepthOfTheResult) {
+  expect_two_gradients_within([](const Tensor& loss) { return std::tuple(1, loss); });
+  expect_two_gradients_within([](const Tensor& loss) { return std::optional(loss); });
+  expect_two_gradients_within([](const Tensor& loss) {
+    return std::map<std::string, Tensor>{{"loss", loss}};
+  });
+  using Deep = std::tuple<int, std::optional<std::vector<Tensor>>>;
+  expect_two_gradients_within([](const Tensor& loss) {
+    return std::map<std::string, Deep>{{"loss", Deep(1, std::vector{loss})}};
+  });
+}
+
 TEST(DdpStatic, NamesTheParameterThatBreaksThePromise) {
   on_two_ranks({.static_graph = true}, [](int rank, TwoHeads&, auto& model) {
     const Tensor x = input_of(rank);
@@ -234,6 +281,52 @@ TEST(DdpGraph, OutputsMayBeParameters) {
       const auto [loss, w] = model(torch::full({2}, 1.0F + 2 * world.rank));
       (loss + w.sum()).backward();
       expect_near(net->w.grad(), {3, 3}, "w");
+    }
+  });
+}
+
+/// The heads' values are at different depths of the result; head c may have none.
+struct DeepResultImpl : torch::nn::Module {
+  using Named = std::map<std::string, std::pair<int, Tensor>>;
+  using Listed = std::optional<std::vector<Tensor>>;
+  TwoHeads heads = register_module("heads", TwoHeads());
+  std::tuple<int, Named, Listed> forward(const Tensor& x, bool use_c) {
+    const Tensor hidden = heads->a(x);
+    Listed listed;
+    if (use_c) listed = {heads->c(hidden).sum()};
+    return {1, {{"b", {2, heads->b(hidden).sum()}}}, listed};
+  }
+};
+TORCH_MODULE(DeepResult);
+
+/// One step of two ranks; whether each uses head c.
+void step_of_deep_result(int rank, DeepResult& net, DistributedDataParallel<DeepResult>& model,
+                         bool first_uses_c, bool second_uses_c) {
+  model.zero_grad();
+  const bool use_c = rank == 0 ? first_uses_c : second_uses_c;
+  const auto [number, named, listed] = model(input_of(rank), use_c);
+  ASSERT_EQ(listed.has_value(), use_c);
+  Tensor loss = named.at("b").second;
+  if (listed) loss = loss + listed->front();
+  loss.backward();
+  expect_near(net->heads->b->weight.grad(), {.95F, 1.95F}, "b.weight");
+}
+
+TEST(DdpUnused, FindsWhatIsUsedAtAnyDepthOfTheResult) {
+  run_rank_threads(2, [](World world) {
+    DeepResult net;
+    DistributedDataParallel<DeepResult> model(net, ProcessGroup::create(world), find_unused());
+    auto& heads = *net->heads;
+    for (int round = 0; round < 2; ++round) {
+      step_of_deep_result(world.rank, net, model, false, false);
+      expect_near(heads.a->weight.grad(), {.45F, .9F, .6F, 1.2F}, "a.weight");
+      EXPECT_FALSE(heads.c->weight.grad().defined());
+      step_of_deep_result(world.rank, net, model, false, true);
+      expect_near(heads.a->weight.grad(), {.95F, 1.9F, 1.2F, 2.4F}, "a.weight");
+      expect_near(heads.c->weight.grad(), {.6F, 1.25F}, "c.weight");
+      step_of_deep_result(world.rank, net, model, true, true);
+      expect_near(heads.a->weight.grad(), {1.2F, 2.4F, 1.5F, 3}, "a.weight");
+      expect_near(heads.c->weight.grad(), {.95F, 1.95F}, "c.weight");
     }
   });
 }
