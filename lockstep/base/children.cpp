@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +18,6 @@
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/deadline.h"
-#include "lockstep/error.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -53,16 +51,6 @@ std::string describe(const ExitStatus& status) {
 
 void adopt_orphans() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-}
-
-UniqueFd try_open_pidfd(pid_t pid) {
-  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
-
-UniqueFd open_pidfd(pid_t pid) {
-  UniqueFd fd = try_open_pidfd(pid);
-  if (!fd) throw io_error("pidfd_open");
-  return fd;
 }
 
 std::optional<ExitStatus> reap(pid_t pid) {

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/unique_fd.h"
-
 namespace lockstep::inline internal {
 
 /// The way in which a process ended.
@@ -28,13 +26,6 @@ std::string describe(const ExitStatus& status);
 
 /// Descendants whose parent dies become this process's children, so that none is lost.
 void adopt_orphans();
-
-/// A descriptor that becomes readable when the process ends; epoll reports several in the order of
-/// their ends. Errors: kIo.
-UniqueFd open_pidfd(pid_t pid);
-
-/// The same; empty without such a process, or without pidfds in the kernel.
-UniqueFd try_open_pidfd(pid_t pid);
 
 /// Reaps this child if it has ended.
 std::optional<ExitStatus> reap(pid_t pid);

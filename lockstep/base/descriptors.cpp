@@ -4,21 +4,26 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <optional>
 
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/raw_folder.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
 namespace {
 
+/// Numbers of descriptors that are tried one by one.
+constexpr rlim_t kMostAsked = 1 << 20;
+
 /// Tests each number: a list of them would need a descriptor.
 int count_open(rlim_t limit) {
-  constexpr rlim_t kMostAsked = 1 << 20;
   int open = 0;
   for (int fd = 0; fd < static_cast<int>(std::min(limit, kMostAsked)); ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) ++open;
@@ -97,6 +102,23 @@ void check_descriptors(size_t needed, const std::string& what) {
               fmt::format("{} need {} open files, and this process may have {}: raise the hard "
                           "limit (ulimit -Hn)",
                           what, needed, limit.rlim_cur));
+}
+
+void close_from(int lowest) {
+  if (::close_range(static_cast<unsigned>(lowest), ~0U, 0) == 0) return;
+  // Before Linux 5.9, or a seccomp filter refuses it. The limit may be a thousand million.
+  const UniqueFd list(::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (list) {
+    for_each_name(list.get(), [&](const char* name) {
+      const int fd = std::atoi(name);
+      if (fd >= lowest && fd != list.get()) ::close(fd);
+    });
+    return;
+  }
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const auto end = static_cast<int>(std::min(limit.rlim_cur, kMostAsked));
+  for (int fd = lowest; fd < end; ++fd) ::close(fd);
 }
 
 std::string pipe_name(int fd) {

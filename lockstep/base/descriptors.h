@@ -1,5 +1,6 @@
 #pragma once
-// The descriptors (files, sockets, shared memory) of this process: their limit, and their names.
+// The descriptors (files, sockets, shared memory) of this process: their limit, their names, and
+// their end before exec.
 
 #include <sys/resource.h>
 
@@ -40,6 +41,10 @@ class UsersDescriptorLimit {
 /// Errors: kInvalidArgument if `needed` descriptors and some more exceed the limit. `what` needs
 /// them, for the message: "350 ranks".
 void check_descriptors(size_t needed, const std::string& what);
+
+/// Closes all descriptors from `lowest` on. Makes only system calls, as a process between fork and
+/// exec must.
+void close_from(int lowest);
 
 /// "DEVICE:INODE" of a pipe: unique on this host while the pipe is open, and the same for both
 /// ends. Empty if it is not a pipe.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
+#include "tests/support/refused_calls.h"
 
 namespace lockstep {
 namespace {
@@ -56,6 +58,35 @@ TEST(Descriptors, AnErrorSaysHowManyAreOpenOfHowMany) {
 TEST(Descriptors, OtherErrorsSayNothingOfThem) {
   EXPECT_EQ(descriptor_shortage(ENOENT), "");
   EXPECT_NE(descriptor_shortage(ENFILE), "");
+}
+
+/// In a process of its own: opens descriptors, closes all from 3 on, and ends with 0 if they are.
+[[noreturn]] void close_all_from_3() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const int last = static_cast<int>(limit.rlim_cur) - 1;
+  for (const int fd : {3, 70, last}) ::dup2(2, fd);
+  close_from(3);
+  for (int fd = 0; fd <= last; ++fd) {
+    if ((::fcntl(fd, F_GETFD) >= 0) != (fd < 3)) ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+TEST(Descriptors, AllFromOneOnAreClosed) {
+  const LowLimit low(1024);
+  EXPECT_EXIT(close_all_from_3(), ::testing::ExitedWithCode(0), "");
+  const std::vector<int> also_without_a_list[] = {{SYS_close_range}, {SYS_close_range, SYS_openat}};
+  for (const auto& calls : also_without_a_list) {
+    for (const int error : {ENOSYS, EPERM}) {
+      EXPECT_EXIT(
+          {
+            testing::refuse_calls(calls, error);
+            close_all_from_3();
+          },
+          ::testing::ExitedWithCode(0), "");
+    }
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <future>
 #include <thread>
 
@@ -18,6 +19,7 @@
 #include "lockstep/world/spawn/ranks.h"
 #include "tests/support/error_of.h"
 #include "tests/support/held_port.h"
+#include "tests/support/refused_calls.h"
 
 namespace lockstep {
 namespace {
@@ -271,6 +273,21 @@ TEST(SpawnProcesses, AreRefusedToAProcessWithThreads) {
     });
   });
   EXPECT_EQ(nested.code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(SpawnProcesses, NeedNoPidfds) {
+  for (const int error : {ENOSYS, EPERM}) {
+    EXPECT_EXIT(
+        {
+          testing::refuse_calls(testing::kCallsSinceLinux5, error);
+          for (const int ranks : {3, 2})
+            spawn(ranks, [&](int rank) { sum_over_ranks(rank, ranks); });
+          EXPECT_EQ(end_of_rank_1([] { ::raise(SIGKILL); }), "rank 1 of 2: killed by SIGKILL");
+          std::fflush(nullptr);
+          ::_exit(HasFailure() ? 1 : 0);
+        },
+        ::testing::ExitedWithCode(0), "");
+  }
 }
 
 TEST(SpawnProcesses, DoNotMindIgnoredChildren) {

@@ -110,7 +110,7 @@ void Agent::reap_orphans() {
   orphans_ended_ = false;
   while (const pid_t pid = ended_child()) {
     if (workers_ && workers_->runs(pid)) {
-      // Its pidfd is ready too; taken from there, workers come in the order of their ends.
+      // Its handle is ready too, or soon; from there workers come in the order of their ends.
       orphans_ended_ = true;
       break;
     }

@@ -1,6 +1,5 @@
 #include "lockstep/launch/agent/watchdog.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -15,7 +14,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/process_limits.h"
+#include "lockstep/base/raw_folder.h"
+#include "lockstep/base/unique_fd.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -60,17 +62,11 @@ bool kill_if_marked(int proc, const char* name, const Marks& marks) {
 /// Kills marked processes; returns how many it found.
 int kill_marked(const Marks& marks) {
   const UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  alignas(dirent64) char entries[1 << 15];
   int found = 0;
-  while (true) {
-    const ssize_t size = ::getdents64(proc.get(), entries, sizeof entries);
-    if (size <= 0) return found;
-    for (ssize_t at = 0; at < size;) {
-      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
-      if (kill_if_marked(proc.get(), entry->d_name, marks)) ++found;
-      at += entry->d_reclen;
-    }
-  }
+  for_each_name(proc.get(), [&](const char* name) {
+    if (kill_if_marked(proc.get(), name, marks)) ++found;
+  });
+  return found;
 }
 
 void take_messages(int pipe, std::vector<pid_t>& groups) {
@@ -118,7 +114,7 @@ void remove_files(const OwnFiles& own) {
   ::setsid();  // so that a signal to the agent's group does not reach it
   ::prctl(PR_SET_NAME, "lockstep-watchd");  // the kernel takes 15 characters
   ::dup2(pipe, 0);
-  ::close_range(1, ~0U, 0);
+  close_from(1);
   await_end(0, groups);
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
   // Repeat while there are some: one may have forked while the list was read.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lockstep/base/children.h"
+#include "lockstep/base/process_handle.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/agent/error_file.h"
 #include "lockstep/launch/agent/worker_command.h"
@@ -50,7 +51,7 @@ WorkerGroup::~WorkerGroup() {
 
 void WorkerGroup::kill_all() {
   for (const Worker& worker : workers_) {
-    if (worker.pidfd || worker.ended_group) ::kill(-worker.pid, SIGKILL);
+    if (worker.process || worker.ended_group) ::kill(-worker.pid, SIGKILL);
   }
 }
 
@@ -95,9 +96,9 @@ void WorkerGroup::watch(int local_rank) {
   setup_.watchdog->watch(worker.pid);
   worker.out->close_worker_end();
   worker.err->close_worker_end();
-  worker.pidfd = open_pidfd(worker.pid);
+  worker.process = ProcessHandle::of(worker.pid);
   const auto index = static_cast<uint64_t>(local_rank);
-  setup_.poller->add(worker.pidfd.get(), kWorkerEnded | index);
+  setup_.poller->add(worker.process.fd(), kWorkerEnded | index);
   if (worker.out->fd() >= 0) setup_.poller->add(worker.out->fd(), kWorkerOut | index);
   if (worker.err->fd() >= 0) setup_.poller->add(worker.err->fd(), kWorkerErr | index);
 }
@@ -165,11 +166,11 @@ std::unique_ptr<WorkerOutput> WorkerGroup::open_output(int local_rank, int strea
 
 std::optional<WorkerEnded> WorkerGroup::take_end(int local_rank) {
   const auto index = static_cast<size_t>(local_rank);
-  if (index >= workers_.size() || !workers_[index].pidfd) return std::nullopt;
+  if (index >= workers_.size() || !workers_[index].process) return std::nullopt;
   Worker& worker = workers_[index];
   const auto status = reap(worker.pid);
   if (!status) return std::nullopt;
-  worker.pidfd.reset();
+  worker.process = {};
   worker.ended_group = group_exists(worker.pid);
   worker.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - worker.started).count();
@@ -179,7 +180,7 @@ std::optional<WorkerEnded> WorkerGroup::take_end(int local_rank) {
   if (status->ok() || std::exchange(failed_, true)) return end;
   setup_.lines->failed(local_rank, worker.err->tail());
   for (size_t i = 0; i < workers_.size(); ++i) {
-    const bool runs = static_cast<bool>(workers_[i].pidfd);
+    const bool runs = static_cast<bool>(workers_[i].process);
     if (runs && dying_by_signal(workers_[i].pid))
       end.dying_by_signal.push_back(static_cast<int>(i));
   }
@@ -201,7 +202,7 @@ std::vector<int> WorkerGroup::gone_groups() {
 
 bool WorkerGroup::runs(pid_t pid) const {
   return std::any_of(workers_.begin(), workers_.end(),
-                     [pid](const Worker& worker) { return worker.pid == pid && worker.pidfd; });
+                     [pid](const Worker& worker) { return worker.pid == pid && worker.process; });
 }
 
 void WorkerGroup::send(const std::vector<int>& local_ranks, int signal) const {

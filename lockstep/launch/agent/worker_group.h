@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/process_handle.h"
 #include "lockstep/launch/agent/agent_state.h"
 #include "lockstep/launch/agent/watchdog.h"
 #include "lockstep/launch/agent/worker_output.h"
@@ -78,7 +79,7 @@ class WorkerGroup {
  private:
   struct Worker {
     pid_t pid = -1;
-    UniqueFd pidfd;
+    ProcessHandle process;  ///< Until the worker is reaped.
     std::unique_ptr<WorkerOutput> out;
     std::unique_ptr<WorkerOutput> err;
     AgentTime started;

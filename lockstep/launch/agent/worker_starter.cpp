@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "lockstep/base/children.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/process_handle.h"
 #include "lockstep/world/fork_server/fork_server_message.h"
 
 namespace lockstep::inline internal {
@@ -92,7 +91,7 @@ void WorkerStarter::start_server(const std::vector<Spawn>& workers) {
   server.kept_fd = theirs.get();
   program_ = first.path;
   server_ = spawn(server, mask_);
-  server_pidfd_ = open_pidfd(server_);
+  server_process_ = ProcessHandle::of(server_);
   loading_ = true;
 }
 
@@ -146,7 +145,7 @@ void WorkerStarter::fork_all(const std::vector<Spawn>& workers, std::vector<pid_
 }
 
 void WorkerStarter::kill_server() {
-  ::syscall(SYS_pidfd_send_signal, server_pidfd_.get(), SIGKILL, nullptr, 0);
+  server_process_.send(SIGKILL);
 }
 
 void WorkerStarter::give_up(const std::string& why) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/process_handle.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/process/program.h"
@@ -58,7 +59,7 @@ class WorkerStarter {
   std::string program_;   ///< The program that was tried.
   UniqueFd socket_;
   pid_t server_ = 0;
-  UniqueFd server_pidfd_;
+  ProcessHandle server_process_;
 };
 
 /// `lockstep VERB ...` as the program that it would execute, if that has a fork server.

@@ -109,7 +109,7 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
                                           options.core_binding, options.nproc_per_node);
   }
   if (options.log_dir.empty() && wants_files(options)) options.log_dir = make_log_dir();
-  // Per worker: a pidfd, two pipes' ends for a moment, a client of the store, and files.
+  // Per worker: its handle, two pipes' ends for a moment, a client of the store, and files.
   const size_t each = wants_files(options) ? 6 : 4;
   check_descriptors(each * static_cast<size_t>(options.nproc_per_node),
                     counted(options.nproc_per_node, "rank"));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -135,10 +134,9 @@ int stop_command(const std::vector<std::string>& words, const FindRanks& find) {
   const auto agents =
       hold_agents(jobs_to_stop(running, name, request.all, seconds_since_1970(), terminal_width()));
   for (const HeldAgent& agent : agents) {
-    ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), request.kill ? SIGKILL : SIGTERM, nullptr,
-              0);
+    agent.process.send(request.kill ? SIGKILL : SIGTERM);
     // A stopped agent would handle the signal only after SIGCONT.
-    ::syscall(SYS_pidfd_send_signal, agent.pidfd.get(), SIGCONT, nullptr, 0);
+    agent.process.send(SIGCONT);
   }
   for (const HeldAgent& agent : agents) {
     const bool ended = agent.ended(deadline.left_poll_ms());

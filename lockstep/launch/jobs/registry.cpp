@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -17,8 +16,8 @@
 #include <tuple>
 #include <utility>
 
-#include "lockstep/base/children.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/process_handle.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
@@ -218,8 +217,7 @@ std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,
 }
 
 bool HeldAgent::ended(int wait_ms) const {
-  pollfd item{pidfd.get(), POLLIN, 0};
-  return !pidfd || ::poll(&item, 1, wait_ms) > 0;
+  return !process || process.ended(wait_ms);
 }
 
 std::vector<JobEntry> running_jobs(WithoutProc without_proc) {
@@ -234,8 +232,8 @@ std::vector<JobEntry> running_jobs(WithoutProc without_proc) {
 std::vector<HeldAgent> hold_agents(std::vector<JobEntry> jobs) {
   std::vector<HeldAgent> agents;
   for (JobEntry& job : jobs) {
-    UniqueFd pidfd = try_open_pidfd(job.pid);
-    agents.push_back({std::move(job), std::move(pidfd)});
+    ProcessHandle process(job.pid);
+    agents.push_back({std::move(job), std::move(process)});
   }
   // List again: an agent that is still alive is the process that was opened.
   const auto alive = running_jobs();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/process_handle.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/launch/jobs/job_entry.h"
 #include "lockstep/world/environment.h"
@@ -61,10 +62,10 @@ enum class WithoutProc { kNone, kAllThatHoldTheirLocks };
 std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,
                                 WithoutProc without_proc = WithoutProc::kNone);
 
-/// An agent of this host, held by a pidfd, so that a reused pid cannot be mistaken for one.
+/// An agent of this host, held so that a reused pid cannot be mistaken for one.
 struct HeldAgent {
   JobEntry job;
-  UniqueFd pidfd;
+  ProcessHandle process;
   /// Waits at most `wait_ms` for its end.
   bool ended(int wait_ms) const;
 };

@@ -15,6 +15,7 @@
 #include "lockstep/base/children.h"
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/literals.h"
+#include "lockstep/base/process_handle.h"
 #include "lockstep/base/process_limits.h"
 #include "lockstep/error.h"
 
@@ -116,11 +117,10 @@ std::optional<int> Subprocess::poll_end() {
 
 std::optional<int> Subprocess::wait(Deadline deadline) {
   if (poll_end()) return status_;
-  const UniqueFd handle = try_open_pidfd(pid_);
+  const ProcessHandle process(pid_);
   while (!poll_end() && !deadline.passed()) {
-    pollfd item{handle.get(), POLLIN, 0};
-    // Without pidfds in the kernel: poll every 10 ms.
-    ::poll(&item, 1, handle ? deadline.left_poll_ms() : deadline.at_most(10ms).left_poll_ms());
+    // If no handle can be had: every 10 ms.
+    process.ended((process ? deadline : deadline.at_most(10ms)).left_poll_ms());
   }
   return poll_end();
 }

@@ -21,6 +21,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/port_range.h"
 #include "lockstep/base/proc.h"
+#include "lockstep/base/process_handle.h"
 #include "lockstep/base/process_limits.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
@@ -109,7 +110,7 @@ struct BootstrapStore {
 struct SpawnedRank {
   int rank = 0;
   pid_t pid = 0;
-  UniqueFd pidfd;
+  ProcessHandle process;
 };
 
 class SpawnedRanks {
@@ -137,8 +138,12 @@ class SpawnedRanks {
       failures_pipe_.read_end.reset();
       run(rank, environment, body);
     }
-    alive_.push_back({rank, pid, UniqueFd()});
-    alive_.back().pidfd = open_pidfd(pid);
+    alive_.push_back({rank, pid, ProcessHandle()});
+  }
+
+  /// After the last start(): handles may need threads.
+  void watch() {
+    for (SpawnedRank& child : alive_) child.process = ProcessHandle::of(child.pid);
   }
 
   std::vector<RankFailure> wait(std::chrono::milliseconds grace);
@@ -204,7 +209,7 @@ bool SpawnedRanks::knows_cause() const {
 /// Waits at most `limit` for an event, and records it.
 void SpawnedRanks::poll_once(std::chrono::milliseconds limit) {
   std::vector<pollfd> fds = {{failures_pipe_.read_end.get(), POLLIN, 0}};
-  for (const SpawnedRank& child : alive_) fds.push_back({child.pidfd.get(), POLLIN, 0});
+  for (const SpawnedRank& child : alive_) fds.push_back({child.process.fd(), POLLIN, 0});
   ::poll(fds.data(), fds.size(), static_cast<int>(limit.count()));
   std::vector<SpawnedRank> ended = take_ended(fds);
   read_failures();  // after the check for ended ranks: their messages have arrived
@@ -249,6 +254,7 @@ std::vector<RankFailure> run_as_processes(int num_ranks, const RankBody& body,
   BootstrapStore bootstrap;
   SpawnedRanks ranks(num_ranks);
   for (int rank = 0; rank < num_ranks; ++rank) ranks.start(rank, bootstrap, body);
+  ranks.watch();
   const TcpStoreServer store(std::move(bootstrap.listener), {.secret = bootstrap.secret});
   return ranks.wait(grace);
 }
