@@ -13,6 +13,7 @@
 #include "lockstep/comm/backends.h"
 #include "lockstep/data/batches.h"
 #include "lockstep/error.h"
+#include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/task/task_parts.h"
 #include "lockstep/train/zoo_parts.h"
@@ -36,8 +37,8 @@ std::shared_ptr<Model> make_own_network(const ModelConfig& config) {
 std::shared_ptr<Backbone> make_own_backbone(const ModelConfig& config) {
   auto backbone = config.backbone.own->make();
   const auto channels = backbone ? backbone->feature_channels() : std::vector<int64_t>();
-  const bool det = config.type == ModelType::kDet;
-  const bool enough = det ? channels.size() == 4 : !channels.empty();
+  const size_t maps = task_settings(config.type).feature_maps;
+  const bool enough = maps > 0 ? channels.size() == maps : !channels.empty();
   if (enough && *std::min_element(channels.begin(), channels.end()) > 0) return backbone;
   throw Error(
       ErrorCode::kInvalidArgument,
@@ -45,7 +46,7 @@ std::shared_ptr<Backbone> make_own_backbone(const ModelConfig& config) {
                   backbone ? fmt::format("one whose feature_channels() are [{}]: each is at least "
                                          "1, and {} takes {}",
                                          fmt::join(channels, ", "), config.neck.name,
-                                         det ? "four" : "the last")
+                                         maps > 0 ? std::to_string(maps) : "the last")
                            : "no backbone"));
 }
 

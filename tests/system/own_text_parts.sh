@@ -57,7 +57,7 @@ refused 'model.network needs type: cls; det and rec take a backbone, as model.ba
 refused 'to predict, the configuration needs a section predict or eval whose dataset.transform_pipeline begins with DecodeImage' \
   "$bin/own_text_parts" --predict -c "$config" --input "$folder" -o predict=null train.ckpt_save_dir="$folder/one"
 refused "model.neck.name must be one of DBFPN, RSEFPN, not 'small_maps'" "$bin/own_text_parts" -c "$config" -o model.neck.name=small_maps
-refused "'small_columns' made one whose feature_channels\(\) are \[64\]: each is at least 1, and DBFPN takes four$" "$bin/own_text_parts" --check -c "$config" -o 'model.backbone={name: small_columns}'
+refused "'small_columns' made one whose feature_channels\(\) are \[64\]: each is at least 1, and DBFPN takes 4$" "$bin/own_text_parts" --check -c "$config" -o 'model.backbone={name: small_columns}'
 
 # A recogniser of a recipe, on drawn words: the same bits on one rank and on two; it reads pictures.
 cd "$folder"

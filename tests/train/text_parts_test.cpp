@@ -252,11 +252,11 @@ TEST(TextParts, FaultsOfABackboneAreNamed) {
   EXPECT_EQ(
       fault("four_maps, channels: [4, 8, 16, 0]"),
       "model.backbone: 'four_maps' made one whose feature_channels() are [4, 8, 16, 0]: each is at "
-      "least 1, and DBFPN takes four");
+      "least 1, and DBFPN takes 4");
   EXPECT_EQ(fault("no_backbone"), "model.backbone: 'no_backbone' made no backbone");
   EXPECT_EQ(fault("columns"),
             "model.backbone: 'columns' made one whose feature_channels() are [8]: each is at least "
-            "1, and DBFPN takes four");
+            "1, and DBFPN takes 4");
 }
 
 const LossPart kWeighed("weighed_mean", "the outputs' mean, where the first target is 1",

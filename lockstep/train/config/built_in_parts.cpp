@@ -93,7 +93,7 @@ std::vector<ListedPart> built_in_losses() {
 std::vector<ListedPart> built_in_metrics() {
   return list_of_tasks(
       {&TaskSettings::metrics, "metric", "name",
-       [](Section section, const TaskSettings& task) { task.read_metric(section); }});
+       [](Section section, const TaskSettings& task) { task.read_metric(section, task); }});
 }
 
 std::vector<ListedPart> built_in_datasets() {

@@ -117,7 +117,7 @@ Config read_config(Node tree, Settings* settings) {
   config.model = read_model(root.section("model"));
   const TaskSettings& task = task_settings(config.model.type);
   config.postprocess = read_all_of(root.section("postprocess"), task.read_postprocess);
-  config.metric = read_all_of(root.section("metric"), task.read_metric);
+  config.metric = read_all_of(root.section("metric"), task.read_metric, task);
   config.loss = read_all_of(root.section("loss"), task.read_loss);
   config.scheduler = read_scheduler(root.section("scheduler"));
   config.optimizer =

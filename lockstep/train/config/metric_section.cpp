@@ -133,10 +133,10 @@ void read_own_metrics(Section& section, MetricConfig& config) {
   read_main_indicator(section, config);
 }
 
-MetricConfig read_class_metric(Section& section) {
+MetricConfig read_class_metric(Section& section, const TaskSettings& task) {
   MetricConfig config;
   config.names = read_metric_names(
-      section, joined_names(names_of(task_settings(ModelType::kCls).metrics), metrics()),
+      section, joined_names(names_of(task.metrics), metrics()),
       "*ours*, but for ClsMetric: one, or a list; see [evaluation](../guide/evaluation.md)");
   if (is_among(config.names, "TopKMetric")) read_top_k(section, config);
   if (is_among(config.names, "F1Metric")) read_averages(section, config);

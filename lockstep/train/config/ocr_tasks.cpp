@@ -246,23 +246,24 @@ PostprocessConfig read_rec_postprocess(Section& section) {
 
 /// Names of the built-in metric and of registered ones. Returns whether the former is among them:
 /// then its settings follow.
-bool read_ocr_metric(Section& section, const std::string& built_in, MetricConfig& config) {
-  config.names = read_metric_names(section, joined_names({built_in}, metrics()), "");
+bool read_ocr_metric(Section& section, const TaskSettings& task, MetricConfig& config) {
+  config.names = read_metric_names(section, joined_names(names_of(task.metrics), metrics()), "");
   read_own_metrics(section, config);
+  const auto& built_in = task.metrics.front().name;
   return std::find(config.names.begin(), config.names.end(), built_in) != config.names.end();
 }
 
-MetricConfig read_det_metric(Section& section) {
+MetricConfig read_det_metric(Section& section, const TaskSettings& task) {
   MetricConfig config;
-  if (!read_ocr_metric(section, "DetMetric", config)) return config;
+  if (!read_ocr_metric(section, task, config)) return config;
   section.read("one_to_one", config.det.one_to_one,
                "*ours*: a target takes one detection, as ICDAR's protocol has it");
   return config;
 }
 
-MetricConfig read_rec_metric(Section& section) {
+MetricConfig read_rec_metric(Section& section, const TaskSettings& task) {
   MetricConfig config;
-  if (!read_ocr_metric(section, "RecMetric", config)) return config;
+  if (!read_ocr_metric(section, task, config)) return config;
   auto& rec = config.rec;
   section.read("character_dict_path", rec.character_dict_path, "null: 0-9 and a-z");
   section.read("ignore_space", rec.ignore_space, "spaces do not count");
@@ -300,6 +301,7 @@ TaskSettings detection_task() {
           .loss_columns = {"binary_map", "mask", "thresh_map", "thresh_mask"},
           .metric_columns = {"polys", "ignore_tags"},
           .evaluation_columns = {"shape_list"},
+          .feature_maps = 4,
           .read_backbone = read_det_backbone,
           .read_neck_and_head = read_det_neck_and_head,
           .read_loss = read_db_loss,

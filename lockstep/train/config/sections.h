@@ -43,7 +43,7 @@ std::vector<ListedPart> built_in_small_image_transforms();
 /// an absent key means True.
 void read_weights(Section& section, std::string& weights, const std::string& known, bool by_default,
                   const std::string& about);
-MetricConfig read_class_metric(Section& section);
+MetricConfig read_class_metric(Section& section, const TaskSettings& task);
 /// `name` of `metric`: one of `known`, or a list of some.
 std::vector<std::string> read_metric_names(Section& section, const std::vector<std::string>& known,
                                            const std::string& about);
@@ -90,6 +90,12 @@ extern const std::vector<std::string> kOtherLosses;
 template <typename T>
 T read_all_of(Section section, T (*read)(Section&)) {
   T config = read(section);
+  section.finish();
+  return config;
+}
+template <typename T>
+T read_all_of(Section section, T (*read)(Section&, const TaskSettings&), const TaskSettings& task) {
+  T config = read(section, task);
   section.finish();
   return config;
 }
