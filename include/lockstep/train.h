@@ -30,15 +30,9 @@
 #include "lockstep/batch.h"
 #include "lockstep/model.h"
 #include "lockstep/picture.h"
+#include "lockstep/recipe.h"
 #include "lockstep/registry.h"
 #include "lockstep/world.h"
-
-namespace torch::nn {
-class Module;
-}
-namespace torch::optim {
-class Optimizer;
-}
 
 namespace lockstep {
 
@@ -87,8 +81,8 @@ class Metric {
   virtual EvalResult result(std::span<const double> sums) = 0;
 };
 
-// Training from C++, without a file: a recipe holds network, data and loss, and train() runs it as
-// `lockstep train` would, on one process or on many.
+// Training from C++, without a file: a recipe (recipe.h) holds network, data and loss, and train()
+// runs it as `lockstep train` would, on one process or on many.
 //
 // Use:
 //   lockstep::Recipe recipe;
@@ -104,12 +98,6 @@ struct ParameterGroup {
   double lr = 0;  ///< At the peak of the schedule; 0: the schedule's.
   double weight_decay = 0;
 };
-
-/// Makes an optimizer for the parameters of `network` that need a gradient. Groups may have rates
-/// of their own: each follows the schedule, in proportion to scheduler.lr. Checkpoints hold the
-/// state of libtorch's optimizers (training_checkpoint.h).
-using OptimizerMaker =
-    std::function<std::unique_ptr<torch::optim::Optimizer>(torch::nn::Module& network)>;
 
 /// A step of training with several optimizers: Recipe::training_step. As Lightning's manual
 /// optimisation, on any number of ranks.
@@ -173,33 +161,6 @@ class TrainingStep {
   /// the part, and of a loss the ranks. If such updates are left out, too many steps in a row with
   /// one end the run with kDiverged; it names their parts.
   virtual void optimize(const std::string& part, const Loss& loss) = 0;
-};
-
-/// An optimizer of its own for a part of the network.
-struct RecipeOptimizer {
-  std::string part;     ///< A module of the network by its name: "generator".
-  OptimizerMaker make;  ///< Gets that module.
-};
-
-struct Recipe {
-  std::string name = "recipe";  ///< In logs, checkpoints and the default folder of results.
-  NetworkMaker network;
-  DatasetMaker data;                   ///< Called for training, and for evaluation if there is one.
-  LossFunction loss{};                 ///< Default: cross entropy of the first target.
-  MetricMaker metric{};                ///< Default: accuracy of the first target.
-  std::string main_indicator = "acc";  ///< Of the metric: ranks the checkpoints.
-  int64_t num_classes = 0;             ///< For `network` and `metric`.
-  OptimizerMaker optimizer{};          ///< Default: that of the settings.
-  /// In the place of `loss` and `optimizer`: several optimizers, and what a step does with them.
-  /// Each parameter to train belongs to one part. metrics.jsonl has `loss_PART` of each part, and
-  /// as `loss` their sum. Needs amp_level O0 or O1, and comm_hook none, fp16 or bf16.
-  std::vector<RecipeOptimizer> optimizers{};
-  std::function<void(TrainingStep& step)> training_step{};
-  RecipeEvents events{};
-  /// "key=value" as after -o of `lockstep train`; the keys stand in docs/reference/settings.md.
-  /// Evaluation: "system.val_while_train=True". Defaults beside those of the page:
-  /// train.ckpt_save_dir=out/NAME, train.loader.batch_size=32, eval.loader.batch_size=32.
-  std::vector<std::string> settings{};
 };
 
 /// Collective. Trains as the recipe says. Returns the process's exit status: 0, or 128 + the signal
