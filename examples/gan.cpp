@@ -1,12 +1,11 @@
-// Two networks with an optimizer each: a generator learns to make points that a discriminator
-// cannot tell from those of a ring.
+// A task of one's own, `model.type: gan`: two networks with an optimizer each. A generator learns
+// to make points that a discriminator cannot tell from those of a ring.
 //
 // As in Lightning's manual optimisation, the step says what happens. The gradients of each network
 // are averaged over all ranks, and noise depends on step and virtual rank alone. So the weights
-// have the same bits on one rank and on two.
+// have the same bits on one rank and on two. gan.yaml names the task.
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <lockstep/error.h>
 #include <lockstep/train.h>
 #include <torch/torch.h>
 
@@ -19,6 +18,7 @@ namespace {
 using lockstep::Batch;
 using lockstep::BatchRows;
 using lockstep::EvalResult;
+using lockstep::Section;
 using torch::nn::LeakyReLU;
 using torch::nn::Linear;
 
@@ -42,14 +42,18 @@ class Points final : public lockstep::BatchMaker {
   torch::Tensor rows_;
 };
 
-torch::nn::Sequential layers(int64_t in, int64_t out) {
-  return torch::nn::Sequential(Linear(in, 64), LeakyReLU(), Linear(64, 64), LeakyReLU(),
-                               Linear(64, out));
+torch::nn::Sequential layers(int64_t in, int64_t width, int64_t out) {
+  return torch::nn::Sequential(Linear(in, width), LeakyReLU(), Linear(width, width), LeakyReLU(),
+                               Linear(width, out));
 }
 
 struct Gan final : lockstep::Model {
-  torch::nn::Sequential generator = register_module("generator", layers(kNoise, 2));
-  torch::nn::Sequential discriminator = register_module("discriminator", layers(2, 1));
+  torch::nn::Sequential generator, discriminator;
+
+  explicit Gan(int64_t width) {
+    generator = register_module("generator", layers(kNoise, width, 2));
+    discriminator = register_module("discriminator", layers(2, width, 1));
+  }
 
   /// For evaluation: noise (N, 4) -> points (N, 2).
   torch::Tensor forward(torch::Tensor noise) override { return generator->forward(noise); }
@@ -95,10 +99,9 @@ std::unique_ptr<torch::optim::Optimizer> adam(torch::nn::Module& module) {
                                               torch::optim::AdamOptions(0.001).betas({0.5, 0.9}));
 }
 
-int run(int argc, char** argv) {
+lockstep::Recipe gan(int64_t width) {
   lockstep::Recipe recipe;
-  recipe.name = "gan";
-  recipe.network = [](int64_t) { return std::make_shared<Gan>(); };
+  recipe.network = [=](int64_t) { return std::make_shared<Gan>(width); };
   recipe.data = [](const lockstep::DatasetUse& use) { return std::make_unique<const Points>(use); };
   recipe.optimizers = {{"discriminator", adam}, {"generator", adam}};
   recipe.training_step = train_both;
@@ -107,23 +110,21 @@ int run(int argc, char** argv) {
   recipe.events.on_evaluation = [](const EvalResult& result) {
     std::printf("nearness: %.3f of %ld points\n", result.metric("nearness"), result.samples);
   };
-  recipe.settings = {"train.ckpt_save_dir=" + std::string(argc > 1 ? argv[1] : "out/gan"),
-                     "train.ckpt_save_epochs=40",
-                     "train.loader.batch_size=64",
-                     "train.loader.shuffle=True",
-                     "system.val_while_train=True",
-                     "system.val_start_epoch=40",
-                     "system.log_interval=1000",
-                     "scheduler.num_epochs=40",
-                     "scheduler.warmup_epochs=0",
-                     "scheduler.lr=0.001",
-                     "parallel.virtual_ranks=2"};
-  recipe.settings.insert(recipe.settings.end(), argv + std::min(argc, 2), argv + argc);
-  return lockstep::train(recipe, lockstep::World::join());
+  recipe.settings = {
+      "train.ckpt_save_epochs=40", "train.loader.batch_size=64", "system.val_while_train=True",
+      "system.val_start_epoch=40", "system.log_interval=1000",   "scheduler.num_epochs=40",
+      "scheduler.warmup_epochs=0", "scheduler.lr=0.001",         "parallel.virtual_ranks=2"};
+  return recipe;
 }
+
+const lockstep::TaskPart kGan("gan", "points of a ring, by two networks", [](Section& settings) {
+  int64_t width = 64;
+  settings.read("width", width, {1, 4096}, "of the inner layers");
+  return gan(width);
+});
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lockstep::run_main("gan", run, argc, argv);
+  return lockstep::train_main(argc, argv);
 }

@@ -1,15 +1,23 @@
 #pragma once
-// This header has what a training consists of, in C++: for train() of train.h, which runs a recipe.
+// This header has what a training consists of, in C++: for train() of train.h, which runs a recipe,
+// and for tasks of one's own, which a YAML file names as `model.type`. Changes of its types raise
+// kPartVersion, too.
 //
 // Use:
-//   lockstep::Recipe recipe;
-//   recipe.network = [](int64_t) { return std::make_shared<Net>(); };
-//   recipe.loss = my_loss;
-//   recipe.settings = {"scheduler.lr=0.01", "scheduler.num_epochs=9"};
+//   const lockstep::TaskPart kPoints("points", "moves points", [](lockstep::Section& settings) {
+//     double shift = 1;
+//     settings.read("shift", shift, {0, 9}, "of each point");
+//     lockstep::Recipe recipe;
+//     recipe.network = [](int64_t) { return std::make_shared<Net>(); };
+//     recipe.data = [](const lockstep::DatasetUse& use) { return std::make_unique<Points>(use); };
+//     recipe.loss = my_loss;
+//     recipe.settings = {"scheduler.lr=0.01", "scheduler.num_epochs=9"};
+//     return recipe;
+//   });
 //
 // Threads: as registry.h and train.h say of parts and events.
 // Cost: a recipe holds functions; the trainer makes network and data when the run begins.
-// Errors: train() reports a recipe without a network or data, and parts that exclude each other.
+// Errors: kInvalidArgument for a recipe without a network, and for parts that exclude each other.
 
 #include <cstdint>
 #include <functional>
@@ -43,9 +51,11 @@ struct RecipeOptimizer {
 };
 
 struct Recipe {
-  std::string name = "recipe";  ///< In logs, checkpoints and the default folder of results.
+  /// In logs, checkpoints and the default folder of results. A registered task has its own.
+  std::string name = "recipe";
   NetworkMaker network;
-  DatasetMaker data;                   ///< Called for training, and for evaluation if there is one.
+  /// Called for training, and for evaluation if there is one. Only a registered task may lack it.
+  DatasetMaker data;
   LossFunction loss{};                 ///< Default: cross entropy of the first target.
   MetricMaker metric{};                ///< Default: accuracy of the first target.
   std::string main_indicator = "acc";  ///< Of the metric: ranks the checkpoints.
@@ -62,5 +72,17 @@ struct Recipe {
   /// train.ckpt_save_dir=out/NAME, train.loader.batch_size=32, eval.loader.batch_size=32.
   std::vector<std::string> settings{};
 };
+
+Registry<Recipe>& tasks();
+
+/// `model.type`: a task, beside the built-in cls, det and rec. `read` gets the section `model`,
+/// whose keys `name`, `pretrained` and `resume` are the trainer's. It may be called several times.
+///
+/// What the recipe leaves open is read as for `cls`: train.dataset and eval.dataset, loss, metric,
+/// optimizer. A section whose part the recipe has is refused once it has keys. Of its own metric
+/// only `metric.main_indicator` may be set, of its own optimizers `optimizer.groups`. Without
+/// Recipe::num_classes `postprocess` and `predict` are refused, too. Recipe::settings are defaults,
+/// which the file and -o replace.
+using TaskPart = RegisteredPart<Recipe, tasks>;
 
 }  // namespace lockstep

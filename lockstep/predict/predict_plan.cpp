@@ -8,6 +8,7 @@
 #include "lockstep/data/pictures/list.h"
 #include "lockstep/data/small_images.h"
 #include "lockstep/error.h"
+#include "lockstep/recipe.h"
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"
 
@@ -76,6 +77,13 @@ fs::path weights_of(const Config& config, const std::string& given) {
 }
 
 PredictStage make_stage(Config config, const StageFiles& files) {
+  const auto& task = config.model.task;
+  if (task && task->num_classes == 0) {
+    throw wrong(
+        fmt::format("model.type {} has no classes (Recipe::num_classes), and predict is "
+                    "for classifiers",
+                    task->name));
+  }
   // Checks that pictures can be processed.
   if (std::holds_alternative<ClassNames>(config.postprocess)) {
     picture_dataset(config);

@@ -17,7 +17,7 @@ namespace lockstep::inline internal {
 namespace {
 
 [[noreturn]] void refuse_recipe(const std::string& why) {
-  throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + why);
+  throw Error(ErrorCode::kInvalidArgument, why);
 }
 
 /// A training_step does what these settings change, so they would have no effect. Levels above O1
@@ -94,11 +94,17 @@ std::string listed(const std::vector<std::string>& names) {
 
 std::vector<OptimizedPart> make_optimized(const Config& config, const Model& model,
                                           const std::vector<RecipeOptimizer>& recipes) {
-  check_settings(config);
-  std::vector<OptimizedPart> parts;
-  for (const auto& recipe : recipes) parts.push_back(make_part(model, recipe));
-  check_shares(model, parts);
-  return parts;
+  try {
+    check_settings(config);
+    std::vector<OptimizedPart> parts;
+    for (const auto& recipe : recipes) parts.push_back(make_part(model, recipe));
+    check_shares(model, parts);
+    return parts;
+  } catch (const Error& error) {
+    const auto& task = config.model.task;
+    throw Error(error.code(),
+                (task ? "model.type " + task->name : "train(recipe)") + ": " + error.what());
+  }
 }
 
 ExtraFiles optimizer_files(const torch::nn::Module& model,

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
+#include <utility>
 
 #include "lockstep/error.h"
 #include "lockstep/train/callbacks/recipe_events.h"
 #include "lockstep/train/config/overrides.h"
+#include "lockstep/train/config/registered_task.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/run.h"
@@ -45,27 +45,23 @@ std::string file_of(const Recipe& recipe) {
   return text;
 }
 
-bool is_name(const std::string& text) {
-  const auto may_be = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
-  };
-  return !text.empty() && std::all_of(text.begin(), text.end(), may_be);
+void check(const Recipe& recipe) {
+  std::string fault = fault_of(recipe);
+  if (fault.empty() && !recipe.data) fault = "the recipe has no data";
+  if (!fault.empty()) throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + fault);
 }
 
-void check(const Recipe& recipe) {
-  const auto refuse = [](const std::string& why) {
-    throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + why);
-  };
-  if (!is_name(recipe.name)) {
-    refuse(fmt::format("the name '{}' must be of letters, digits, '_', '-' and '.'", recipe.name));
-  }
-  if (!recipe.network) refuse("the recipe has no network");
-  if (!recipe.data) refuse("the recipe has no data");
-  if (static_cast<bool>(recipe.training_step) == recipe.optimizers.empty()) {
-    refuse("training_step and optimizers belong together");
-  }
-  if (recipe.training_step && (recipe.loss || recipe.optimizer)) {
-    refuse("training_step takes the place of loss and optimizer");
+/// Trains by the recipe, whose events learn of any failure, too.
+int run_recipe(const Config& config, const Recipe& recipe, World world, bool by_command) {
+  const auto events = std::make_shared<EventCallback>(recipe.events);
+  RunExtras extras = extras_of(recipe);
+  extras.callbacks = {events};
+  extras.by_command = by_command;
+  try {
+    return run_training(config, std::move(world), extras);
+  } catch (const std::exception& error) {
+    events->failed(error.what());
+    throw;
   }
 }
 
@@ -79,15 +75,26 @@ int train(const Recipe& recipe, World world) {
   expand_variables(tree);
   Config config = read_config(std::move(tree));
   config.source = write_yaml(config.effective);
-  const auto events = std::make_shared<EventCallback>(recipe.events);
-  const RunExtras extras{
-      recipe.optimizer, recipe.optimizers, recipe.training_step, {events}, false};
-  try {
-    return run_training(config, std::move(world), extras);
-  } catch (const std::exception& error) {
-    events->failed(error.what());
-    throw;
-  }
+  return run_recipe(config, recipe, std::move(world), /*by_command=*/false);
 }
 
 }  // namespace lockstep
+
+namespace lockstep::inline internal {
+
+RunExtras extras_of(const Recipe& recipe) {
+  return {.optimizer = recipe.optimizer,
+          .optimizers = recipe.optimizers,
+          .training_step = recipe.training_step};
+}
+
+RunExtras extras_of(const Config& config) {
+  return config.model.task ? extras_of(*config.model.task) : RunExtras();
+}
+
+int train_as_configured(const Config& config, World world) {
+  if (!config.model.task) return run_training(config, std::move(world));
+  return run_recipe(config, *config.model.task, std::move(world), /*by_command=*/true);
+}
+
+}  // namespace lockstep::inline internal

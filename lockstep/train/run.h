@@ -12,7 +12,7 @@ namespace lockstep::inline internal {
 
 class Callback;
 
-/// Parts of a run that no configuration can name.
+/// Parts of a run that no configuration can name: a recipe has them.
 struct RunExtras {
   OptimizerMaker optimizer{};  ///< Empty: that of the configuration.
   /// In its place; see Recipe. Both or none.
@@ -22,6 +22,14 @@ struct RunExtras {
   std::vector<std::shared_ptr<Callback>> callbacks{};
   bool by_command = true;  ///< A command started the run, so the log names the next one.
 };
+
+/// All but its events.
+RunExtras extras_of(const Recipe& recipe);
+/// Those of the registered task that model.type names; none of a built-in one.
+RunExtras extras_of(const Config& config);
+
+/// run_training() for a command: with all of the registered task, if model.type names one.
+int train_as_configured(const Config& config, World world);
 
 /// Collective. Trains as configured; writes results to train.ckpt_save_dir (see below). Returns the
 /// process's exit status: 0, or 128 + the signal that ended the run early. Errors: those of its

@@ -13,6 +13,7 @@
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run.h"
+#include "lockstep/train/run_parts.h"
 #include "lockstep/train/run_summary.h"
 #include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/schedule/schedule.h"
@@ -44,10 +45,11 @@ int run_check(const Config& given, World world) {
   const auto device = take_compute_device(config, world);
   auto group = ProcessGroup::create(world, group_options(config.parallel));
   check_same_config(given, group);
-  const auto model = make_model(without_pretrained(config.model), config.system.seed);
-  freeze_parameters(config.optimizer, *model);
-  const auto optimizer = make_optimizer(config.optimizer, *model, config.scheduler.lr);
-  const auto resumed = resume(config, false, *model, *optimizer);
+  RunParts parts;
+  parts.model = make_model(without_pretrained(config.model), config.system.seed);
+  freeze_parameters(config.optimizer, *parts.model);
+  make_optimizers(parts, config, *parts.model, extras_of(config));
+  const auto resumed = resume(config, false, *parts.model, *parts.optimizer, parts.optimized);
   check_same_start(resumed.state.step, resumed.from, group);
   check_figures(config);
   make_mixing(config.train.dataset);
@@ -58,8 +60,8 @@ int run_check(const Config& given, World world) {
   for (const auto& line : data.warnings) log_warn(line);
   if (!resumed.warning.empty()) log_warn(resumed.warning);
   RunSummary summary;
-  summary.parameters = count_parameters(*model, true);
-  summary.trainable = count_trainable(*model);
+  summary.parameters = count_parameters(*parts.model, true);
+  summary.trainable = count_trainable(*parts.model);
   summary.num_ranks = world.size;
   summary.num_virtual_ranks = virtual_ranks_of(config, world).total;
   summary.data_threads = data_threads(config.train.loader, workers_of(world));

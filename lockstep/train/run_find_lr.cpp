@@ -111,9 +111,10 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
   check_same_config(given, group);
   do_disk_work(group, "weights to start from are downloaded", limit,
                [&] { fetch_pretrained(config, Deadline::after(limit)); });
+  const RunExtras extras = extras_of(config);
   RunParts parts;
   do_disk_work(group, "data are indexed and weights are read", limit,
-               [&] { parts = make_parts(config, world, device, false); });
+               [&] { parts = make_parts(config, world, device, false, extras); });
   check_same_samples(samples_of(parts.train), {}, group);
   check_same_teacher(parts.task->teacher_digest(), group);
   const SignalWatch signals;
@@ -129,6 +130,8 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
                         [&] { return signals.pending(); },
                         parts.masters.get()};
   searched.job_goes_on = job_goes_on;
+  searched.optimized = parts.optimized;
+  searched.training_step = extras.training_step;
   Trainer trainer(std::move(searched), {});
   const auto rates = std::make_shared<RateSearch>();
   trainer.add(rates);

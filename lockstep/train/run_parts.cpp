@@ -21,6 +21,8 @@ void refuse_rates(const OptimizerConfig& config) {
               "except for `frozen`: give its groups their rates where it is made");
 }
 
+}  // namespace
+
 void make_optimizers(RunParts& parts, const Config& config, torch::nn::Module& weights,
                      const RunExtras& extras) {
   if (extras.optimizer || extras.training_step) refuse_rates(config.optimizer);
@@ -33,8 +35,6 @@ void make_optimizers(RunParts& parts, const Config& config, torch::nn::Module& w
     parts.optimizer = make_optimizer(config.optimizer, weights, config.scheduler.lr);
   }
 }
-
-}  // namespace
 
 RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,
                     const RunExtras& extras) {

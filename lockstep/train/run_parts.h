@@ -29,6 +29,11 @@ struct RunParts {
   Resumed resumed;
 };
 
+/// `parts.optimizer`, and `parts.optimized`, for `weights`: those of parts.model, or their masters.
+/// Errors: kInvalidArgument for settings that optimizers of a recipe do not take.
+void make_optimizers(RunParts& parts, const Config& config, torch::nn::Module& weights,
+                     const RunExtras& extras);
+
 /// Finds all errors of the parts before anything is written. `own_results`: see resume().
 /// Errors: those of the parts.
 RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,

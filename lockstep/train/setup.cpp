@@ -29,9 +29,10 @@ namespace {
 std::shared_ptr<Model> make_own_network(const ModelConfig& config) {
   auto model = config.network->make(config.head.num_classes);
   if (model && !model->parameters().empty()) return model;
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("model.network: '{}' made {}", config.network->name,
-                          model ? "a network without parameters" : "no network"));
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{}: '{}' made {}", config.task ? "model.type" : "model.network",
+                  config.network->name, model ? "a network without parameters" : "no network"));
 }
 
 std::shared_ptr<Backbone> make_own_backbone(const ModelConfig& config) {

@@ -107,23 +107,53 @@ run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/fine_tuning" "$fol
 has '^\[0\] rank 0: loss 0\.00'
 has '^\[1\] rank 1: loss 0\.00'
 
-# Two optimizers: it learns, has the same bits on one rank and on two, and goes on where it ended.
-run "$bin/gan" "$folder/gan"
+# A task with two optimizers: it learns, has the same bits on one rank and on two, in its program and as a
+# library, and goes on where it ended, also by the file that a run leaves.
+task=$2/examples/gan.yaml
+library=$1/examples/libgan_plugin.so
+two=("$bin/lockstep" run --no_fold --nproc_per_node 2 --)
+run "$bin/gan" -c "$task" -o train.ckpt_save_dir="$folder/gan"
 awk '/^nearness: / { near = $2 } END { exit !(near >= 0.8) }' <<<"$output" || fail "gan has not learnt"
-run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/gan" "$folder/gan2"
-run "$bin/gan" "$folder/gan3" train.max_steps=200 scheduler.num_epochs=20
-run "$bin/lockstep" run --nproc_per_node 2 -- "$bin/gan" "$folder/gan3" model.resume=True
+has 'Model: gan$'
+run "${two[@]}" "$bin/lockstep" train --plugin "$library" -c "$task" -o train.ckpt_save_dir="$folder/gan2"
+run "$bin/gan" -c "$task" -o train.ckpt_save_dir="$folder/gan3" train.max_steps=200 scheduler.num_epochs=20
+run "${two[@]}" "$bin/gan" -c "$folder/gan3/args.yaml" -o train.max_steps=0 scheduler.num_epochs=40 model.resume=True
 for file in model optimizer optimizer_generator; do
   cmp "$folder"/{gan,gan2}/latest/$file.safetensors
   cmp "$folder"/{gan,gan3}/latest/$file.safetensors
 done
 grep -q '"loss_generator"' "$folder/gan/metrics.jsonl" || fail "metrics.jsonl has no loss_generator"
 low=(system.amp_level=O1 train.gradient_accumulation_steps=4 train.max_steps=40 'loss_scaler={type: dynamic, loss_scale: 512}')
-run "$bin/gan" "$folder/gan5" "${low[@]}"
-run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/gan" "$folder/gan6" "${low[@]}"
+run "$bin/gan" -c "$task" -o train.ckpt_save_dir="$folder/gan5" "${low[@]}"
+run "${two[@]}" "$bin/gan" -c "$task" -o train.ckpt_save_dir="$folder/gan6" "${low[@]}"
 cmp "$folder"/gan{5,6}/latest/model.safetensors
-refused "^gan: error: train\(recipe\): a recipe with training_step needs system.amp_level=O0 or O1: " \
-  "$bin/gan" "$folder/gan4" system.amp_level=O2
+
+# The rest of the command line with this task. Its networks have 130 and 105 weights of this width.
+small=(train.ckpt_save_dir="$folder/gan7" model.width=8 train.max_steps=20 system.val_start_epoch=1)
+run "$bin/gan" --check -c "$task" -o "${small[@]}"
+has '^  width: 8$'
+has '^Parameters: 235 '
+run "$bin/gan" -c "$task" -o "${small[@]}"
+run "$bin/gan" --check -c "$task" -o "${small[@]}" model.resume=True
+run "${two[@]}" "$bin/lockstep" eval --plugin "$library" -c "$task" -o "${small[@]}"
+has "Performance: \{'nearness': "
+run "$bin/gan" --export -c "$task" --output "$folder/gan.safetensors" -o "${small[@]}"
+run "$bin/gan" --find-lr 20 -c "$task" -o "${small[@]}"
+has '^Suggestion: |^No suggestion'
+run "$bin/gan" --list tasks
+has '^  rec: recognition of text'
+has '^  gan: points of a ring, by two networks$'
+has '^    width: of the inner layers; a whole number from 1 to 4096; default 64$'
+refused '^gan: error: model\.type gan: a recipe with training_step needs system.amp_level=O0 or O1: ' \
+  "$bin/gan" -c "$task" -o "${small[@]}" system.amp_level=O2
+refused "^lockstep train: error: .*gan\.yaml:2: model\.type must be one of cls, det, rec, not 'gan'; --plugin FILE adds" \
+  "$bin/lockstep" train -c "$task"
+refused "^gan: error: -o model\.type=gna: model\.type must be one of cls, det, rec, gan, not 'gna', did you mean 'gan'\?" \
+  "$bin/gan" -c "$task" -o model.type=gna
+refused "^gan: error: -o loss\.name=focal: loss\.name would have no effect: model\.type gan has a loss of its own$" \
+  "$bin/gan" -c "$task" -o loss.name=focal
+refused "^gan --predict: error: model\.type gan has no classes \(Recipe::num_classes\)" "$bin/gan" --predict -c "$task" --input "$folder" \
+  -o "${small[@]}"
 
 # Groups of parameters, and an end that a metric asks for.
 run "$bin/own_parts" -c "$config" -o train.ckpt_save_dir="$folder/early" 'train.early_stopping={patience: 2, min_delta: 1}' \

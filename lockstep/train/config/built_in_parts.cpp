@@ -78,6 +78,17 @@ std::vector<std::string> built_in_names<DatasetMaker>() {
   return names_of_tasks(&TaskSettings::datasets);
 }
 
+template <>
+std::vector<std::string> built_in_names<Recipe>() {
+  return names_of(all_tasks());
+}
+
+std::vector<ListedPart> built_in_tasks() {
+  std::vector<ListedPart> listed;
+  for (const auto& task : all_tasks()) listed.push_back({task.name, task.about, {}});
+  return listed;
+}
+
 std::vector<ListedPart> built_in_backbones() {
   return list_of_tasks(
       {&TaskSettings::backbones, "model.backbone", "name",
@@ -87,7 +98,7 @@ std::vector<ListedPart> built_in_backbones() {
 std::vector<ListedPart> built_in_losses() {
   return list_of_tasks(
       {&TaskSettings::losses, "loss", "name",
-       [](Section section, const TaskSettings& task) { task.read_loss(section); }});
+       [](Section section, const TaskSettings& task) { task.read_loss(section, task); }});
 }
 
 std::vector<ListedPart> built_in_metrics() {

@@ -109,7 +109,9 @@ LossConfig read_distillation(Section& section) {
   // Its keys are those of `model`, and are listed there.
   const Section own(*teacher, section.name_of("teacher"));
   config.teacher = read_model(own);
-  if (config.teacher.type != ModelType::kCls) own.fail("type", "must be cls");
+  if (config.teacher.type != ModelType::kCls || config.teacher.task) {
+    own.fail("type", "must be cls");
+  }
   if (config.teacher.resume) own.fail("resume", "must be False: a teacher is not trained");
   if (config.teacher.pretrained.empty()) {
     own.fail("pretrained", "is missing: the file, or the checkpoint, with the teacher's weights");
@@ -137,7 +139,7 @@ BuiltInParts class_losses() {
   return parts;
 }
 
-LossConfig read_class_loss(Section& section) {
+LossConfig read_class_loss(Section& section, const TaskSettings&) {
   std::string name = kClassLosses.front().name;
   const auto own = read_part(section, "name", name, names_of(kClassLosses), losses(),
                              "*ours*, but for CrossEntropySmooth", kOtherLosses);
@@ -230,6 +232,7 @@ const std::vector<std::string> kOtherLosses = {"SARLoss",          "AttentionLos
 
 TaskSettings class_task() {
   return {.name = "cls",
+          .about = "classification, of pictures or anything else with classes",
           .backbones = {{"resnet18", "ResNet of 18 layers"},
                         {"resnet34", "ResNet of 34 layers"},
                         {"resnet50", "ResNet of 50 layers"},

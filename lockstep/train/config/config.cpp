@@ -7,6 +7,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/recipe_file.h"
+#include "lockstep/train/config/registered_task.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/yaml_reader.h"
@@ -50,7 +51,7 @@ void check_together(Config& config, Section& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");
   }
-  task_settings(config.model.type).complete(config, root);
+  task_settings(config.model).complete(config, root);
   check_evaluates(config, root);
   if (config.parallel.global_batch > 0 && config.train.gradient_accumulation_steps > 1) {
     root.section("train").fail("gradient_accumulation_steps",
@@ -83,6 +84,12 @@ void take_over_channels(Node& tree, const DatasetConfig& train) {
   }
 }
 
+OptimizerConfig read_optimizer_of(const TaskSettings& task, const Section& section, double peak) {
+  const Recipe* recipe = task.recipe;
+  const bool own = recipe != nullptr && (recipe->optimizer || recipe->training_step);
+  return own ? read_groups_alone(section, peak) : read_optimizer(section, task.exact_decay, peak);
+}
+
 /// The metric of those that name none.
 void watch_main_indicator(Config& config) {
   const std::string& main = config.metric.main_indicator;
@@ -102,6 +109,10 @@ const TaskSettings& task_settings(ModelType type) {
   return all_tasks()[static_cast<size_t>(type)];
 }
 
+TaskSettings task_settings(const ModelConfig& config) {
+  return config.task ? registered_task(*config.task) : task_settings(config.type);
+}
+
 bool drops_overflows(const Config& config) {
   return config.system.drop_overflow_update || (config.loss_scaler && config.loss_scaler->dynamic);
 }
@@ -109,19 +120,19 @@ bool drops_overflows(const Config& config) {
 Config read_config(Node tree, Settings* settings) {
   Config config;
   config.effective = std::move(tree);
+  complete_by_recipe(config.effective);
   Section root(config.effective, "", settings);
   root.expect({"system", "common", "model", "postprocess", "metric", "loss", "scheduler",
                "optimizer", "loss_scaler", "train", "eval", "predict", "parallel", "callbacks"});
   config.system = read_system(root.section("system"));
   root.any("common");
   config.model = read_model(root.section("model"));
-  const TaskSettings& task = task_settings(config.model.type);
+  const TaskSettings task = task_settings(config.model);
   config.postprocess = read_all_of(root.section("postprocess"), task.read_postprocess);
   config.metric = read_all_of(root.section("metric"), task.read_metric, task);
-  config.loss = read_all_of(root.section("loss"), task.read_loss);
+  config.loss = read_all_of(root.section("loss"), task.read_loss, task);
   config.scheduler = read_scheduler(root.section("scheduler"));
-  config.optimizer =
-      read_optimizer(root.section("optimizer"), task.exact_decay, config.scheduler.lr);
+  config.optimizer = read_optimizer_of(task, root.section("optimizer"), config.scheduler.lr);
   if (root.has("loss_scaler")) config.loss_scaler = read_loss_scaler(root.section("loss_scaler"));
   root.any("loss_scaler");
   config.train = read_train(root.section("train"), task);

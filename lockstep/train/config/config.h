@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,8 +28,9 @@
 #include "lockstep/train/config/own_parts.h"
 
 namespace lockstep {
+struct Recipe;
 struct Setting;
-}
+}  // namespace lockstep
 
 namespace lockstep::inline internal {
 
@@ -107,6 +109,8 @@ struct BackboneConfig : BackboneSpec {
 
 struct ModelConfig {
   ModelType type = ModelType::kCls;
+  /// A registered task; `type` is kCls then, and `network` the recipe's.
+  std::shared_ptr<const Recipe> task;
   std::optional<OwnPart<NetworkMaker>> network;  ///< In the place of the parts, for kCls.
   BackboneConfig backbone;
   NeckSpec neck;

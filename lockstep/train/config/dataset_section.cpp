@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "lockstep/recipe.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
@@ -221,6 +222,12 @@ DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse us
   DatasetConfig config;
   config.where = section.where("type");
   const bool predicts = use == DataUse::kPredict;
+  if (task.recipe != nullptr && task.recipe->data && !predicts) {
+    config.type = task.name;
+    config.own = {config.type, task.recipe->data};
+    section.finish();
+    return config;
+  }
   config.type = predicts ? "" : task.default_dataset;
   static const Registry<DatasetMaker> none;
   config.own =

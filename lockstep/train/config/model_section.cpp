@@ -1,9 +1,6 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-
-#include "lockstep/base/text.h"
+#include "lockstep/train/config/registered_task.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/yaml_writer.h"
@@ -27,14 +24,6 @@ void read_resume(Section& section, ModelConfig& config) {
   }
 }
 
-ModelType read_type(Section& section) {
-  const auto names = names_of(all_tasks());
-  std::string type = names.front();
-  read_name(section, "type", type, names, {"kie", "layout", "table"},
-            "classification; detection, or recognition, of text");
-  return static_cast<ModelType>(std::find(names.begin(), names.end(), type) - names.begin());
-}
-
 }  // namespace
 
 std::string ModelConfig::name() const {
@@ -44,17 +33,6 @@ std::string ModelConfig::name() const {
 }
 
 namespace {
-
-void refuse_unknown_network(Section& section) {
-  const auto names = names_of(networks().parts());
-  std::string name;
-  section.read("name", name, "");
-  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
-  const auto hint = did_you_mean(name, names);
-  section.fail("name", fmt::format("must be one of {}, not '{}'{} --plugin FILE adds networks of "
-                                   "one's own",
-                                   fmt::join(names, ", "), name, hint.empty() ? ";" : hint));
-}
 
 /// A registered network, which takes the place of backbone, neck and head.
 void read_network(Section& section, ModelConfig& config) {
@@ -67,7 +45,7 @@ void read_network(Section& section, ModelConfig& config) {
     section.fail("network", "names a network, and this program has none: --plugin FILE adds some");
   }
   Section own = section.section("network");
-  refuse_unknown_network(own);
+  refuse_unknown(own, "name", names_of(networks().parts()), "networks");
   std::string name;
   config.network = read_part(own, "name", name, {}, networks(), "of the zoo, or registered");
   own.finish();
@@ -95,11 +73,10 @@ void read_weights(Section& section, std::string& weights, const std::string& kno
   if (flag) weights = known;
 }
 
-ModelConfig read_model(Section section) {
-  ModelConfig config;
-  config.type = read_type(section);
-  section.only("transform", {""}, "no network here transforms its images first");
-  section.read("name", config.given_name, "for the log");
+namespace {
+
+/// The network of a built-in task, by its parts or by name.
+void read_built_in_network(Section& section, ModelConfig& config) {
   section.record("network", "a mapping", "",
                  "*ours*: a network by name, in the place of backbone and head, with its settings");
   if (section.has("network")) {
@@ -110,6 +87,16 @@ ModelConfig read_model(Section section) {
     task.read_neck_and_head(section, config);
   }
   section.any("network");
+}
+
+}  // namespace
+
+ModelConfig read_model(Section section) {
+  ModelConfig config;
+  read_type(section, config);
+  section.only("transform", {""}, "no network here transforms its images first");
+  section.read("name", config.given_name, "for the log");
+  if (!config.task) read_built_in_network(section, config);
   read_weights(section, config.pretrained, "", false, "weights of the whole network");
   read_resume(section, config);
   section.finish();

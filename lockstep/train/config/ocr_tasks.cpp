@@ -183,7 +183,7 @@ void read_rec_neck_and_head(Section& model, ModelConfig& config) {
   config.head = read_all_of(model.section("head"), read_ctc_head);
 }
 
-LossConfig read_db_loss(Section& section) {
+LossConfig read_db_loss(Section& section, const TaskSettings&) {
   if (const auto own = read_own_loss(section, kDetLosses)) return *own;
   DbLossConfig config;
   section.read("eps", config.eps, {0, 1}, "added to each denominator");
@@ -196,7 +196,7 @@ LossConfig read_db_loss(Section& section) {
   return config;
 }
 
-LossConfig read_ctc_loss(Section& section) {
+LossConfig read_ctc_loss(Section& section, const TaskSettings&) {
   if (const auto own = read_own_loss(section, kRecLosses)) return *own;
   CtcLossConfig config;
   section.read("pred_seq_len", config.pred_seq_len, {1, 1 << 20}, "only so many frames count");
@@ -293,6 +293,7 @@ ocr::CharacterOptions read_characters(Section& section) {
 
 TaskSettings detection_task() {
   return {.name = "det",
+          .about = "detection of text in pictures",
           .backbones = kDetBackbones,
           .losses = kDetLosses,
           .metrics = {{"DetMetric", "f-score, recall and precision of polygons"}},
@@ -313,6 +314,7 @@ TaskSettings detection_task() {
 
 TaskSettings recognition_task() {
   return {.name = "rec",
+          .about = "recognition of text: pictures of a word or a line",
           .backbones = kRecBackbones,
           .losses = kRecLosses,
           .metrics = {{"RecMetric", "acc of whole texts, and norm_edit_distance"}},

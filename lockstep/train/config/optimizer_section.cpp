@@ -177,6 +177,13 @@ OptimizerConfig read_optimizer(Section section, bool exact_decay, double peak) {
   return config;
 }
 
+OptimizerConfig read_groups_alone(Section section, double peak) {
+  OptimizerConfig config;
+  read_groups(section, config, peak);
+  section.finish();
+  return config;
+}
+
 template <>
 std::vector<std::string> built_in_names<OptimizerOfGroups>() {
   return names_of(optimizer_kinds());

@@ -27,8 +27,8 @@ Node& child(Node& parent, const std::string& key, const SourceLocation& location
   return parent.entries.back().value;
 }
 
-void apply(Node& root, const std::string& item) {
-  const std::string name = "-o " + item;
+void apply(Node& root, const std::string& item, const std::string& from) {
+  const std::string name = from + item;
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", name, why));
   };
@@ -84,8 +84,8 @@ void expand_variables(Node& root) {
   for (auto& entry : root.entries) expand_variables(entry.value);
 }
 
-void apply_overrides(Node& root, std::span<const std::string> items) {
-  for (const auto& item : items) apply(root, item);
+void apply_overrides(Node& root, std::span<const std::string> items, const std::string& from) {
+  for (const auto& item : items) apply(root, item, from);
 }
 
 }  // namespace lockstep::inline internal

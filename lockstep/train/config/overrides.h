@@ -12,7 +12,9 @@ namespace lockstep::inline internal {
 /// unknown key and names its override. Errors: kInvalidArgument naming the item: no '=', an empty
 /// key, a path through something that is no mapping, a value that is not YAML, or a key under
 /// `common`, whose anchors are resolved already.
-void apply_overrides(Node& root, std::span<const std::string> items);
+/// `from`: in front of an item, in errors.
+void apply_overrides(Node& root, std::span<const std::string> items,
+                     const std::string& from = "-o ");
 
 /// Replaces ${NAME} in every scalar by that environment variable, and ${NAME:-text} by `text` where
 /// it is unset or empty. Errors: kInvalidArgument with the place and the unset variable, or for a

@@ -8,6 +8,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/recipe.h"
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/sections.h"
 
@@ -44,6 +45,7 @@ struct ListedKind {
 /// Those of one name stand together.
 std::vector<ListedKind> all_kinds() {
   return {
+      {"tasks", "model.type", listed(tasks(), built_in_tasks())},
       {"networks", "model.network.name", listed(networks())},
       {"backbones", "model.backbone.name; registered ones: of det and rec",
        listed(backbones(), built_in_backbones())},
@@ -128,6 +130,10 @@ Registry<CallbackMaker>& callbacks() {
   return registry_of<CallbackMaker>();
 }
 
+Registry<Recipe>& tasks() {
+  return registry_of<Recipe>();
+}
+
 }  // namespace lockstep
 
 namespace lockstep::inline internal {
@@ -160,6 +166,16 @@ void refuse_taken(const Section& section, const std::string& key, const std::str
   if (count == 1 && std::find(built_in.begin(), built_in.end(), name) != built_in.end()) {
     section.fail(key, subject + "is the name of a built-in part, too: give your own another name");
   }
+}
+
+void refuse_unknown(Section& section, const std::string& key, const std::vector<std::string>& names,
+                    const std::string& kinds) {
+  std::string name;
+  section.read(key, name, "");
+  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
+  const auto hint = did_you_mean(name, names);
+  section.fail(key, fmt::format("must be one of {}, not '{}'{} --plugin FILE adds {} of one's own",
+                                fmt::join(names, ", "), name, hint.empty() ? ";" : hint, kinds));
 }
 
 std::string list_parts(const std::string& kind) {

@@ -10,6 +10,10 @@
 
 #include "lockstep/registry.h"
 
+namespace lockstep {
+struct Recipe;
+}
+
 namespace lockstep::inline internal {
 
 /// A registered part whose settings have been read.
@@ -48,6 +52,8 @@ template <typename Made>
 std::vector<std::string> built_in_names() {
   return {};
 }
+template <>
+std::vector<std::string> built_in_names<Recipe>();
 template <>
 std::vector<std::string> built_in_names<BackboneMaker>();
 template <>
@@ -103,6 +109,10 @@ std::optional<OwnPart<Made>> read_part(Section& section, const std::string& key,
   read_name(section, key, value, joined_names(std::move(built_in), registry), others, about);
   return read_own_part(section, key, value, registry);
 }
+
+/// Errors: `key` has a name that is none of `names`; --plugin adds `kinds`.
+void refuse_unknown(Section& section, const std::string& key, const std::vector<std::string>& names,
+                    const std::string& kinds);
 
 /// A part as --list shows it.
 struct ListedPart {

@@ -23,6 +23,8 @@ SchedulerConfig read_scheduler(Section section);
 void read_patience(Section& section, PatienceConfig& config, const std::string& of);
 /// `exact_decay`: the default. `peak`: scheduler.lr, for groups with a rate of their own.
 OptimizerConfig read_optimizer(Section section, bool exact_decay, double peak);
+/// The same for an optimizer that the section does not name: the groups alone.
+OptimizerConfig read_groups_alone(Section section, double peak);
 TrainSection read_train(Section section, const TaskSettings& task);
 EvalSection read_eval(Section section, const TaskSettings& task);
 PredictSection read_predict(Section section, const TaskSettings& task);
@@ -30,6 +32,7 @@ ParallelConfig read_parallel(Section section);
 LossScalerConfig read_loss_scaler(Section section);
 
 /// For --list. Backbones, losses, metrics and data sets: of all tasks.
+std::vector<ListedPart> built_in_tasks();
 std::vector<ListedPart> built_in_backbones();
 std::vector<ListedPart> built_in_losses();
 std::vector<ListedPart> built_in_metrics();

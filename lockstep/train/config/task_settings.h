@@ -1,7 +1,7 @@
 #pragma once
 // The values of `model.type`, each as one object: how the sections are read that are not the same
 // for all tasks. What is made of them needs libtorch: see lockstep/train/task/task_parts.h. These
-// two tables alone are selected by the type.
+// two tables alone are selected by the type. A registered task is one more: see registered_task.h.
 
 #include <span>
 #include <string>
@@ -22,7 +22,8 @@ using BuiltInParts = std::vector<BuiltInPart>;
 
 /// Its readers leave Section::finish() of the section that they are given to the caller.
 struct TaskSettings {
-  const char* name;  ///< As `model.type` has it.
+  const char* name;   ///< As `model.type` has it.
+  const char* about;  ///< One line, for --list.
   // The first loss and metric are the default.
   BuiltInParts backbones;
   BuiltInParts losses;
@@ -39,7 +40,7 @@ struct TaskSettings {
   const char* weights_format = "ckpt";  ///< Default of TrainSection::weights_format.
   BackboneConfig (*read_backbone)(Section& section);
   void (*read_neck_and_head)(Section& model, ModelConfig& config);
-  LossConfig (*read_loss)(Section& section);
+  LossConfig (*read_loss)(Section& section, const TaskSettings& task);
   MetricConfig (*read_metric)(Section& section, const TaskSettings& task);
   PostprocessConfig (*read_postprocess)(Section& section);
   /// All but the keys `type` and `dataset_root`.
@@ -47,6 +48,7 @@ struct TaskSettings {
                        DataUse use);
   /// Defaults and checks across sections.
   void (*complete)(Config& config, Section& root);
+  const Recipe* recipe = nullptr;  ///< Of a registered task.
 };
 
 TaskSettings class_task();
@@ -56,5 +58,7 @@ TaskSettings recognition_task();
 /// In the order of ModelType.
 std::span<const TaskSettings> all_tasks();
 const TaskSettings& task_settings(ModelType type);
+/// `config.task`, or the built-in one.
+TaskSettings task_settings(const ModelConfig& config);
 
 }  // namespace lockstep::inline internal

@@ -61,7 +61,7 @@ const OptionGroup<TrainRequest>& train_options() {
         set_whole<&R::find_lr, 10, kMostSearchSteps>},
        plugin_option<R>(),
        {"list", 0, OptionKind::kFlag, "",
-        "only print what a file can name: networks, backbones, losses, metrics, datasets, "
+        "only print what a file can name: tasks, networks, backbones, losses, metrics, datasets, "
         "transforms, optimizers, schedules and callbacks, or the kind that follows, each with its "
         "settings",
         set_flag<&R::lists>},
@@ -172,7 +172,7 @@ int run(int argc, char** argv) {
   if (request.check) return run_check(config, world);
   if (request.eval) return run_evaluation(config, world);
   if (request.find_lr > 0) return run_find_lr(config, world, request.find_lr);
-  return run_training(config, world);
+  return train_as_configured(config, world);
 }
 
 /// In a later generation the arguments were valid once already, so exit code 2 would be wrong.

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/error.h"
-#include "lockstep/registry.h"
+#include "lockstep/recipe.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -27,6 +27,7 @@ void load_plugin(const std::string& path) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("--plugin {}: cannot be loaded: {}", path, ::dlerror()));
   }
+  check_version(tasks(), path);
   check_version(networks(), path);
   check_version(backbones(), path);
   check_version(losses(), path);
