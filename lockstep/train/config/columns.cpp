@@ -96,7 +96,9 @@ void check_columns(Section& section, const DatasetConfig& config, const TaskSett
                    DataUse use) {
   const bool training = use == DataUse::kTrain;
   Names columns;
-  section.read("output_columns", columns, "checked, as the next two, against loss and metric");
+  section.read(
+      "output_columns", columns,
+      "checked, as `net_input_column_index` and `label_column_index`, against loss and metric");
   Names inputs = chosen(section, "net_input_column_index", columns);
   ignore(section, "meta_data_column_index");
   // MindOCR 0.1 used counts: of the network's columns, then of the loss's.
