@@ -205,7 +205,7 @@ Repeats find_repeats(const PictureIndex& index) {
   Repeats repeats;
   const auto shared = shared_hashes(index);
   if (shared.empty()) return repeats;
-  std::unordered_map<std::string_view, int64_t> firsts;
+  std::unordered_map<std::string, int64_t> firsts;
   for (int64_t i = 0; i < index.size(); ++i) {
     if (!std::binary_search(shared.begin(), shared.end(), hash_of_name(index, i))) continue;
     const auto [found, is_new] = firsts.emplace(index.name(i), i);
