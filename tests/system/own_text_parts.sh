@@ -30,7 +30,7 @@ has '^Samples: 64 '
 run "$bin/lockstep" train --plugin "$plugin" --list backbones
 has '^  small_maps: four convolutions$'
 has '^    width: channels of the first map; a whole number from 1 to 512; default 16$'
-has '^  built in: det_resnet18, .*, rec_vgg7$'
+has '^  rec_vgg7: VGG of 7 layers, as CRNN has it; of rec$'
 for kind in losses metrics datasets; do
   run "$bin/own_text_parts" --list $kind
 done
