@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "lockstep/base/namespaces.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -105,7 +106,9 @@ void write_all(int fd, const void* data, size_t size, const std::string& what) {
 
 void write_file_atomically(const std::filesystem::path& path,
                            const std::function<void(int fd)>& fill) {
-  const std::string temporary = fmt::format("{}.tmp-{}", path.string(), ::getpid());
+  // Containers, and hosts that share a disk, have equal pids.
+  const std::string temporary =
+      fmt::format("{}.tmp-{:x}-{}", path.string(), pid_space_of_all_hosts(), ::getpid());
   try {
     NewFiles file;
     file.write(temporary, fill);

@@ -22,7 +22,7 @@ std::string read_file(const std::filesystem::path& path, int64_t max_bytes = int
 /// this kernel.
 std::string read_if_there(const std::filesystem::path& path, int64_t max_bytes = int64_t{1} << 20);
 
-/// Replaces `path` whole or not at all: writes PATH.tmp-PID, fsync, rename, fsync of the folder. On
+/// Replaces `path` whole or not at all: writes PATH.tmp-..., fsync, rename, fsync of the folder. On
 /// any failure (including a full disk) the temporary file is removed and `path` is unchanged.
 /// `fill` writes to its descriptor. Errors: kIo, which names the path.
 void write_file_atomically(const std::filesystem::path& path,

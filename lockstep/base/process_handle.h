@@ -27,8 +27,8 @@ class ProcessHandle {
 
   explicit operator bool() const { return fd_ != nullptr; }
 
-  /// Becomes readable when the process ends; epoll reports several in the order of their ends. -1:
-  /// no process.
+  /// Becomes readable when the process ends. epoll reports pidfds in the order of their ends;
+  /// threads may be out of order by the time until they are scheduled. -1: no process.
   int fd() const { return fd_ ? fd_->get() : -1; }
 
   /// Waits at most `wait_ms` for the end of the process; of no process it waits as long.

@@ -181,7 +181,9 @@ void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
     if (!name.starts_with('.') || at == std::string::npos) continue;
     const auto writer = WriterName::parse(name.substr(at + kHidden.size()));
     if (!writer || *writer == fence.name()) continue;
-    if (is_left_over(*writer, fence.name()) || is_abandoned(item.path()))
+    const bool of_this_host =
+        writer->host == fence.name().host && writer->pid_space == fence.name().pid_space;
+    if (is_left_over(*writer, fence.name()) || (!of_this_host && is_abandoned(item.path())))
       found.push_back(item.path());
   }
   for (const fs::path& path : found) fs::remove_all(path, none);

@@ -72,8 +72,11 @@ class WaitingGrandchild {
     if (::pipe(ends.data()) != 0) throw io_error("pipe");
     const UniqueFd read_end(ends[0]);
     const UniqueFd write_end(ends[1]);
+    const pid_t test = ::getpid();
     parent_ = ::fork();
     if (parent_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != test) ::_exit(1);
       const pid_t pid = fork_waiting();
       if (::write(write_end.get(), &pid, sizeof pid) != sizeof pid) ::_exit(1);
       while (true) ::pause();

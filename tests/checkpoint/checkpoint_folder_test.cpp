@@ -306,16 +306,18 @@ TEST(WriterFence, WhatNobodyHasWrittenForADayIsRemoved) {
   elsewhere.pid_space = 1;
   const fs::path half = dir / (".step_000001.tmp-" + elsewhere.text());
   const fs::path fresh = dir / (".step_000002.tmp-" + elsewhere.text());
+  const fs::path own = dir / (".step_000003.tmp-" + WriterName::own("other", 1).text());
   const auto days_ago = fs::file_time_type::clock::now() - std::chrono::hours(25);
-  for (const fs::path& folder : {half, fresh}) {
+  for (const fs::path& folder : {half, fresh, own}) {
     fs::create_directory(folder);
     write_file_atomically(folder / "state.json", "{}");
-    if (folder == half) fs::last_write_time(folder / "state.json", days_ago);
+    if (folder != fresh) fs::last_write_time(folder / "state.json", days_ago);
     fs::last_write_time(folder, days_ago);
   }
   remove_leftovers(dir.path(), WriterFence(dir.path(), "job", 1));
   EXPECT_FALSE(fs::exists(half));
   EXPECT_TRUE(fs::exists(fresh)) << "one of its files was written today";
+  EXPECT_TRUE(fs::exists(own)) << "its process lives, and may be stopped";
 }
 
 TEST(WriterFence, ALaterGenerationThatComesLateFindsOut) {

@@ -196,8 +196,9 @@ std::vector<std::string> FolderListing::read(const std::string& below) {
   const int64_t changed = changed_ns(folder);
   const auto before = before_.find(below);
   const bool is_known = before != before_.end() && before->second.changed_ns == changed;
+  const bool settled = has_settled(changed);  // before it is read: a change may come meanwhile
   Known known = is_known ? before->second : read_entries(folder);
-  known.changed_ns = changed;
+  known.changed_ns = is_known || settled ? changed : kUnsettled;
   if (!is_known) ++num_read_;
   auto folders = known.folders;
   MutexLock lock(mutex_);
@@ -219,7 +220,7 @@ FolderListing::Places FolderListing::put_all(
   for (const auto& [below, known] : folders) {
     const uint64_t folder = place;
     put_part(below);
-    put_part(std::to_string(has_settled(known.changed_ns) ? known.changed_ns : kUnsettled));
+    put_part(std::to_string(known.changed_ns));
     put_part(std::to_string(known.folders.size()));
     put_part(std::to_string(known.names.count));
     for (const auto& name : known.folders) put_part(name);

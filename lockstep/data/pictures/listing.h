@@ -22,7 +22,7 @@ namespace lockstep::inline internal {
 bool is_picture_name(std::string_view name);
 
 /// Whether a change of a file or folder, at this time in nanoseconds, is ten seconds old. One that
-/// is younger is not kept, since further changes may have the same time.
+/// is younger is read again by the next run, since further changes may have the same time.
 bool has_settled(int64_t changed_ns);
 
 /// A folder's pictures in a text: `count` names, sorted by their bytes, each with a zero byte.

@@ -42,8 +42,8 @@ constexpr auto kCauseLimit = 1s;
 int harmless_threads = thread_count() + kThreadsOfSanitizer;
 
 void refuse_threads() {
-  // A joined thread is still listed for a moment.
-  const auto deadline = Deadline::after(200ms);
+  // A joined thread, or one of a ProcessHandle, is still listed for a moment.
+  const auto deadline = Deadline::after(2s);
   while (thread_count() > harmless_threads && !deadline.passed()) std::this_thread::yield();
   const int others = thread_count() - harmless_threads;
   if (others <= 0) return;
