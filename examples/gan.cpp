@@ -95,8 +95,9 @@ class Nearness final : public lockstep::Metric {
 };
 
 std::unique_ptr<torch::optim::Optimizer> adam(torch::nn::Module& module) {
+  // The rate 0 stands for that of the schedule.
   return std::make_unique<torch::optim::Adam>(module.parameters(),
-                                              torch::optim::AdamOptions(0.001).betas({0.5, 0.9}));
+                                              torch::optim::AdamOptions(0).betas({0.5, 0.9}));
 }
 
 lockstep::Recipe gan(int64_t width) {

@@ -38,9 +38,10 @@ namespace lockstep {
 
 class TrainingStep;
 
-/// Makes an optimizer for the parameters of `network` that need a gradient. Groups may have rates
-/// of their own: each follows the schedule, in proportion to scheduler.lr. Checkpoints hold the
-/// state of libtorch's optimizers (training_checkpoint.h).
+/// Makes an optimizer for the parameters of `network` that need a gradient. A group's rate of 0 is
+/// the schedule's. Another one is that at scheduler.lr, and follows the schedule in proportion: to
+/// change scheduler.lr then changes nothing. Checkpoints hold the state of libtorch's optimizers
+/// (training_checkpoint.h).
 using OptimizerMaker =
     std::function<std::unique_ptr<torch::optim::Optimizer>(torch::nn::Module& network)>;
 

@@ -17,8 +17,9 @@
 //
 // Threads: register and read settings in one thread. Later the trainer calls what the parts made in
 // its own thread, but BatchMaker::make() and transforms in several threads at once.
-// Cost: settings are read once, at the begin of a run. Nothing here is collective.
-// Errors: kInvalidArgument, as below. Other exceptions of a part end the run.
+// Cost: settings are read at the begin of a run, once, and those of a task several times
+// (recipe.h). Nothing here is collective. Errors: kInvalidArgument, as below. Other exceptions of a
+// part end the run.
 
 #include <array>
 #include <cstdint>
@@ -333,7 +334,9 @@ struct CheckpointFacts {
 };
 
 /// Called on every rank, at the same points of the run, but for on_saved. An exception ends the
-/// run. What a function changes of the network must be the same on all ranks.
+/// run. What a function changes of the network must be the same on all ranks. At amp_level O2 and
+/// O3 cast weights are copies. There their gradients still have the loss scale, and what
+/// before_step and before_update change of them has no effect.
 struct RecipeEvents {
   /// The first event: the weights are there, and no step of this run is done.
   std::function<void(const RunFacts& run)> on_begin{};
@@ -353,7 +356,8 @@ struct RecipeEvents {
   std::function<void(const EvalResult& result)> on_evaluation{};
   /// On rank 0 alone: soon after a checkpoint is written, in the order of the writes. That is
   /// within the next steps, or before on_end. One whose evaluation came later is told of again,
-  /// with it.
+  /// with it. It runs in the training thread, while all ranks wait for at most parallel.timeout_s,
+  /// and calls nothing collective: leave an upload to a thread.
   std::function<void(const CheckpointFacts& saved)> on_saved{};
   /// The last event: after the last checkpoint, and before the log announces the end of the run.
   /// Not after an error.

@@ -272,7 +272,8 @@ CheckedData check_images(const Config& config) {
 
 CheckedData check_own_data(const Config& config) {
   const auto train = make_own_dataset(config, true);
-  if (config.eval) {
+  // A recipe has the section in any case, but perhaps no data for it.
+  if (config.eval && (config.system.val_while_train || !config.model.task)) {
     check_same_kind(config);
     make_own_dataset(config, false);
   }

@@ -145,6 +145,12 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
     log_info("hosts joined or left this job: the search begins anew with the present ones");
   } else if (world.rank == 0 && !rates->points().empty()) {
     show(config, rates->points(), factor);
+    if (extras.optimizer || extras.training_step) {
+      fmt::print(
+          "Groups with a rate of their own: multiply it by rate / {}; scheduler.lr alone has "
+          "no effect on them\n",
+          config.scheduler.lr);
+    }
   }
   const int signal = signal_of(reason);
   return signal == 0 ? 0 : 128 + signal;

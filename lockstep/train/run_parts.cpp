@@ -31,6 +31,9 @@ void make_optimizers(RunParts& parts, const Config& config, torch::nn::Module& w
     parts.optimizer = parts.optimized.front().optimizer;
   } else if (extras.optimizer) {
     parts.optimizer = extras.optimizer(weights);
+    if (!parts.optimizer) {
+      throw Error(ErrorCode::kInvalidArgument, "the recipe's optimizer: no optimizer was made");
+    }
   } else {
     parts.optimizer = make_optimizer(config.optimizer, weights, config.scheduler.lr);
   }

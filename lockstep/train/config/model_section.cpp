@@ -94,7 +94,7 @@ void read_built_in_network(Section& section, ModelConfig& config) {
 ModelConfig read_model(Section section) {
   ModelConfig config;
   read_type(section, config);
-  section.only("transform", {""}, "no network here transforms its images first");
+  if (!config.task) section.only("transform", {""}, "no network here transforms its images first");
   section.read("name", config.given_name, "for the log");
   if (!config.task) read_built_in_network(section, config);
   read_weights(section, config.pretrained, "", false, "weights of the whole network");

@@ -21,7 +21,11 @@ Settings settings_of(const NamedPart<Made>& part) {
   Node empty;
   Settings settings;
   Section section(empty, part.name, &settings);
-  part.read(section);
+  try {
+    part.read(section);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--list: {}: {}", part.name, error.what()));
+  }
   return settings;
 }
 

@@ -49,7 +49,8 @@ std::shared_ptr<const Recipe> recipe_in(Node& tree) {
 std::vector<std::string> defaults_of(const Recipe& recipe, const Node& tree) {
   std::vector<std::string> items = {fmt::format("train.ckpt_save_dir=out/{}", recipe.name),
                                     "train.loader.batch_size=32"};
-  if (recipe.data) items.emplace_back("eval.loader.batch_size=32");
+  const bool evaluates = recipe.data || tree.find("eval") != nullptr;
+  if (evaluates) items.emplace_back("eval.loader.batch_size=32");
   const Node* const metric = tree.find("metric");
   if (metric == nullptr || metric->find("name") == nullptr) {
     items.push_back("metric.main_indicator=" + recipe.main_indicator);

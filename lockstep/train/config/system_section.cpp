@@ -71,7 +71,10 @@ void read_name(Section& section, const std::string& key, std::string& value,
   }
   std::string given = value;
   section.read(key, given, "");
-  if (std::find(others.begin(), others.end(), given) != others.end()) {
+  const auto is_in = [&given](const auto& names) {
+    return std::find(names.begin(), names.end(), given) != names.end();
+  };
+  if (is_in(others) && !is_in(built_in)) {
     section.fail(key,
                  fmt::format("cannot be '{}', which is not built in: one of {}", given, listed));
   }

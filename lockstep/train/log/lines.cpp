@@ -140,8 +140,13 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
   line("Total number of parameters", facts.total_parameters);
   line("Total number of trainable parameters", facts.trainable_parameters);
   line("Data root", task_parts(config).data_root(config));
-  line("Optimizer", config.optimizer.opt);
-  line("Weight decay", python_float(config.optimizer.weight_decay) + " ");
+  const auto* task = config.model.task.get();
+  if (task != nullptr && (task->optimizer || task->training_step)) {
+    line("Optimizer", "of " + task->name);
+  } else {
+    line("Optimizer", config.optimizer.opt);
+    line("Weight decay", python_float(config.optimizer.weight_decay) + " ");
+  }
   line("Batch size", batch);
   line("Num devices", facts.num_ranks);
   line("Gradient accumulation steps", accumulation);

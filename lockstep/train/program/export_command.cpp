@@ -80,7 +80,7 @@ fs::path weights_to_export(const Config& config, const std::string& given) {
 
 /// The sizes of the first sample of a registered data set.
 std::vector<int64_t> sample_sizes(const Config& config) {
-  const bool of_train = config.train.dataset.own.has_value();
+  const bool of_train = !(config.eval && config.eval->dataset.own);  // inputs may differ
   constexpr std::array<int64_t, 1> kFirst = {0};
   const Batch batch = make_own_dataset(config, of_train)->make({1, kFirst, 1});
   if (!batch.more_inputs.empty()) {
