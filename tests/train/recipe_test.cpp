@@ -392,6 +392,9 @@ TEST_F(RecipeTest, MistakesInPartsAreTold) {
   given = recipe();
   given.metric = [](int64_t) { return nullptr; };
   EXPECT_EQ(refusal(given), "metric: 'line' made no metric");
+  given = recipe();
+  given.optimizer = [](torch::nn::Module&) { return nullptr; };
+  EXPECT_EQ(refusal(given), "the recipe's optimizer: no optimizer was made");
 }
 
 }  // namespace

@@ -70,6 +70,14 @@ const TaskPart kMisspelt("misspelt", "a misspelt key", [](Section&) {
 const TaskPart kSameA("twice", "a task", [](Section&) { return whole_recipe(); });
 const TaskPart kSameB("twice", "another", [](Section&) { return whole_recipe(); });
 const TaskPart kTaken("rec", "not MindOCR's", [](Section&) { return whole_recipe(); });
+// MindOCR has a task of this name, and a key that is refused elsewhere.
+const TaskPart kTable("table", "cells", [](Section& settings) {
+  std::string transform = "crop";
+  settings.read("transform", transform, "of the pictures");
+  Recipe recipe;
+  recipe.network = [](int64_t) { return nullptr; };
+  return recipe;
+});
 
 constexpr auto kRingFile = "model: {type: ring, width: 8}\n";
 
@@ -117,13 +125,13 @@ TEST(RegisteredTask, TheEffectiveConfigurationIsOneToo) {
 }
 
 TEST(RegisteredTask, MistakesNameTheNearest) {
-  EXPECT_EQ(
-      refusal("model.type=rnig"),
-      "model.type must be one of cls, det, rec, ring, open_task, no_network, misspelt, "
-      "twice, twice, rec, not 'rnig', did you mean 'ring'? --plugin FILE adds tasks of one's own");
+  EXPECT_EQ(refusal("model.type=rnig"),
+            "model.type must be one of cls, det, rec, ring, open_task, no_network, misspelt, "
+            "twice, twice, rec, table, not 'rnig', did you mean 'ring'? --plugin FILE adds tasks "
+            "of one's own");
   EXPECT_EQ(refusal("model.type=transformer"),
             "model.type must be one of cls, det, rec, ring, open_task, no_network, misspelt, "
-            "twice, twice, rec, not 'transformer'; --plugin FILE adds tasks of one's own");
+            "twice, twice, rec, table, not 'transformer'; --plugin FILE adds tasks of one's own");
   EXPECT_EQ(refusal("model.type=kie").find("model.type cannot be 'kie', which is not built in"),
             0U);
   EXPECT_EQ(refusal("model.widht=3"), "unknown key 'model.widht', did you mean 'width'?");
@@ -174,6 +182,14 @@ TEST(RegisteredTask, WhatItLeavesOpenIsReadAsForAClassifier) {
   EXPECT_EQ(std::get<OwnLoss>(config.loss).name, "own_loss");
   EXPECT_EQ(config.metric.main_indicator, "acc");
   EXPECT_EQ(config.optimizer.opt, "sgd");
+}
+
+TEST(RegisteredTask, MayHaveANameAndAKeyThatMindOcrHas) {
+  const auto config = read_text(
+      "model: {type: table}\ntrain: {dataset: {type: points}}\neval: {dataset: {type: points}}\n");
+  EXPECT_EQ(config.model.task->name, "table");
+  EXPECT_EQ(config.eval->loader.batch_size, 32) << "though the recipe has no data";
+  EXPECT_NE(write_yaml(config.effective).find("transform: crop"), std::string::npos);
 }
 
 TEST(RegisteredTask, NoneIsATeacher) {
