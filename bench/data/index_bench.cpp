@@ -117,7 +117,7 @@ int bench(int argc, char** argv) {
     if (!is_flat) continue;
     make_list(place.path / "list.csv", data);
     measure("list", "any", [&] {
-      return read_list(place.path / "list.csv", {data, classes + 1, {}});
+      return read_list(place.path / "list.csv", {data, classes + 1, {}, place.path});
     });
   }
   return 0;

@@ -161,7 +161,8 @@ PictureIndex index_of(const Config& config, const DatasetConfig& dataset,
   auto index = dataset.type == "WebDataset"
                    ? index_shards(file.string(), classes.value_or(PictureClasses{num_classes}),
                                   listing_of(file))
-                   : read_list(file, {dataset.data_dirs.front(), num_classes, classes});
+                   : read_list(file, {dataset.data_dirs.front(), num_classes, classes,
+                                      listing_of(file).parent_path()});
   index.keep(samples_used(dataset, index.size()));
   return index;
 }

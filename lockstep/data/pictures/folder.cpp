@@ -15,6 +15,7 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/data/pictures/index.h"
 #include "lockstep/data/pictures/listing.h"
+#include "lockstep/data/pictures/name_text.h"
 #include "lockstep/data/pictures/parallel.h"
 #include "lockstep/error.h"
 
@@ -22,8 +23,6 @@ namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kWorthKeeping = 10'000;  // pictures; fewer are listed in a blink
 
 using FolderId = std::pair<dev_t, ino_t>;
 
@@ -203,7 +202,7 @@ std::vector<ClassPictures> pictures_of(const PictureClasses& classes, const fs::
   for_each_in_parallel(count, [&](size_t i) {
     folders[i] = ClassFolders(folder, classes.names[i], listing).found();
   });
-  const auto text = listing.names(kWorthKeeping);
+  const auto text = listing.names(kManyNames);
   std::vector<ClassPictures> pictures;
   for (auto& of_class : folders) pictures.emplace_back(std::move(of_class), options, listing, text);
   return pictures;

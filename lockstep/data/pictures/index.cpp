@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "lockstep/base/hash.h"
+#include "lockstep/base/heap.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
@@ -92,6 +93,16 @@ void PictureIndex::shrink() {
   folders_.shrink_to_fit();
 }
 
+void PictureIndex::move_names(const std::filesystem::path& folder) {
+  if (names_.empty()) return;
+  const auto text = NameText::put(folder, names_);
+  if (text == nullptr) return;
+  text_ = text;
+  folders_.assign(1, Folder());
+  std::string().swap(names_);  // an assignment would keep its memory
+  return_freed_memory();
+}
+
 size_t PictureIndex::memory_bytes() const {
   return entries_.capacity() * sizeof(Entry) + names_.capacity() +
          folders_.capacity() * sizeof(Folder) + (text_ == nullptr ? 0 : text_->memory_bytes());
@@ -155,7 +166,7 @@ std::string PictureIndex::where(int64_t index) const {
 std::string PictureIndex::path_of(const Folder& folder) const {
   std::string path(folder.bytes, '/');
   text_->read(folder.begin, path.data(), path.size());
-  return path + "/";
+  return path.empty() ? path : path + "/";
 }
 
 std::string PictureIndex::name(int64_t index) const {

@@ -54,7 +54,8 @@ struct FilePart {
 
 /// Pictures 0 .. size()-1, each a file, or part of a shard (an archive). An index has files that
 /// are named here (add()), or files that a text names (begin_folder()), or shards. Memory: 16 bytes
-/// a picture; 24 bytes a folder of a text, and that if it is in memory; the names given to add().
+/// a picture; 24 bytes a folder of a text, and that if it is in memory; the names given to add(),
+/// unless they are moved.
 /// Read-only once made: any number of threads may read.
 class PictureIndex {
  public:
@@ -80,6 +81,8 @@ class PictureIndex {
   void add_warning(std::string line) { warnings_.push_back(std::move(line)); }
   /// Gives spare memory back; call it after the last add().
   void shrink();
+  /// Moves the names given to add() out of memory, if NameText::put() can.
+  void move_names(const std::filesystem::path& folder);
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
   /// Of the file that has the picture. Errors: DataChanged if a text has lost it.
@@ -106,7 +109,7 @@ class PictureIndex {
   };
   struct Folder {
     int64_t first = 0;   ///< Its first picture.
-    uint64_t begin = 0;  ///< Of its path in text_.
+    uint64_t begin = 0;  ///< Of its path in text_; an empty one is part of the names.
     size_t bytes = 0;
   };
   struct Shard {

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/data/pictures/index.h"
+#include "lockstep/data/pictures/name_text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -316,6 +317,7 @@ PictureIndex read_list(const fs::path& file, const ListOptions& options) {
   lines.shrink();
   look_for_repeats(lines, name, text, headings);
   look_for_pictures(lines, name);
+  if (lines.size() >= kManyNames && !options.names.empty()) lines.move_names(options.names);
   return lines;
 }
 

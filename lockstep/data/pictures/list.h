@@ -30,6 +30,7 @@ struct ListOptions {
   std::filesystem::path folder;             ///< In front of relative paths.
   int64_t num_classes = 0;                  ///< Of the model: limit of labels that are numbers.
   std::optional<PictureClasses> classes{};  ///< Those of training, for evaluation.
+  std::filesystem::path names{};            ///< Where kManyNames and more are put; empty: nowhere.
 };
 
 /// The pictures of `file` in its order. Empty lines, and a heading in the first one (`path,label`;

@@ -1,5 +1,6 @@
 #include "lockstep/data/pictures/name_text.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/data/usable_samples.h"
 #include "lockstep/error.h"
 
@@ -51,6 +53,20 @@ std::shared_ptr<const NameText> NameText::open(const std::filesystem::path& path
       return std::shared_ptr<const NameText>(new NameText(std::move(name), std::move(fd)));
     }
     return std::make_shared<const NameText>(read_file(path, kMaxTextBytes));
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+std::shared_ptr<const NameText> NameText::put(const std::filesystem::path& folder,
+                                              std::string_view bytes) {
+  try {
+    make_folder(folder);
+    UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    struct statfs info {};
+    if (!fd || ::fstatfs(fd.get(), &info) != 0 || !keeps_open_files(info.f_type)) return nullptr;
+    write_all(fd.get(), bytes.data(), bytes.size(), folder.string());
+    return std::shared_ptr<const NameText>(new NameText(folder.string(), std::move(fd)));
   } catch (const Error&) {
     return nullptr;
   }

@@ -17,6 +17,9 @@ namespace lockstep::inline internal {
 /// closed, whoever replaces or removes it. On NFS and its like other hosts may take it away.
 bool keeps_open_files(int64_t kind);
 
+/// The names of so many pictures are put into a file; fewer are read in a blink.
+inline constexpr int64_t kManyNames = 10'000;
+
 /// Bytes that do not change. Any number of threads may read.
 ///
 /// A file is read by pread(2) and not mapped: if somebody cuts it short, that is an error, and not
@@ -29,6 +32,11 @@ class NameText {
   /// Null if there is no file to read. One on a file system without keeps_open_files() is read into
   /// memory. `name`: for errors.
   static std::shared_ptr<const NameText> open(const std::filesystem::path& path, std::string name);
+
+  /// These bytes in a file without a name, on the file system of `folder`; it goes with the
+  /// process. Null if there can be none that keeps_open_files(), as on a full disk.
+  static std::shared_ptr<const NameText> put(const std::filesystem::path& folder,
+                                             std::string_view bytes);
 
   /// Copies up to `bytes` bytes from `begin`, and returns how many there were. Errors: kIo.
   size_t read_some(uint64_t begin, char* to, size_t bytes) const;
