@@ -57,7 +57,7 @@ def cut(archive, out, rng):
         for name in sorted(n for n in packed.namelist() if n.endswith(".jpg")):
             labels = name.replace("_images/", "_gts/gt_").replace(".jpg", ".txt")
             photo = Image.open(io.BytesIO(packed.read(name))).convert("RGB")
-            for kind, patch in patches_of(photo, boxes_of(packed.read(labels).decode()), rng):
+            for kind, patch in patches_of(photo, boxes_of(packed.read(labels).decode("utf-8-sig")), rng):
                 patch.save(os.path.join(out, kind, f"{count[kind]:05}.jpg"), quality=90)
                 count[kind] += 1
     print(f"{out}: {count['text']} with text, {count['none']} without")

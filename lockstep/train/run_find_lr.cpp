@@ -149,7 +149,7 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
       fmt::print(
           "Groups with a rate of their own: multiply it by rate / {}; scheduler.lr alone has "
           "no effect on them\n",
-          config.scheduler.lr);
+          given.scheduler.lr * factor);
     }
   }
   const int signal = signal_of(reason);

@@ -44,7 +44,7 @@ struct ListOptions {
 /// Names are compared as they are written. Cost: 0.2 s for a million lines, and 8 bytes for each
 /// meanwhile.
 ///
-/// Memory: 16 bytes a picture, and its path.
+/// Memory: 16 bytes a picture, and its path unless `names` takes the paths out of memory.
 ///
 /// Up to 100 pictures, spread evenly, are looked for; missing ones are a warning.
 /// Errors: kNotFound (no such file); kInvalidArgument naming the line of a label that is no class;

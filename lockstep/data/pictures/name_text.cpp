@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "lockstep/base/file.h"
@@ -63,6 +64,11 @@ std::shared_ptr<const NameText> NameText::put(const std::filesystem::path& folde
   try {
     make_folder(folder);
     UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (!fd && (errno == EOPNOTSUPP || errno == EISDIR)) {  // as older kernels' overlayfs
+      std::string name = (folder / ".names-XXXXXX").string();
+      fd = UniqueFd(::mkostemp(name.data(), O_CLOEXEC));
+      if (fd) ::unlink(name.c_str());
+    }
     struct statfs info {};
     if (!fd || ::fstatfs(fd.get(), &info) != 0 || !keeps_open_files(info.f_type)) return nullptr;
     write_all(fd.get(), bytes.data(), bytes.size(), folder.string());

@@ -49,7 +49,9 @@ std::shared_ptr<const Recipe> recipe_in(Node& tree) {
 std::vector<std::string> defaults_of(const Recipe& recipe, const Node& tree) {
   std::vector<std::string> items = {fmt::format("train.ckpt_save_dir=out/{}", recipe.name),
                                     "train.loader.batch_size=32"};
-  const bool evaluates = recipe.data || tree.find("eval") != nullptr;
+  const bool evaluates = recipe.data || tree.find("eval") != nullptr ||
+                         std::any_of(recipe.settings.begin(), recipe.settings.end(),
+                                     [](const auto& item) { return item.starts_with("eval."); });
   if (evaluates) items.emplace_back("eval.loader.batch_size=32");
   const Node* const metric = tree.find("metric");
   if (metric == nullptr || metric->find("name") == nullptr) {

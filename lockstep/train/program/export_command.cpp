@@ -80,7 +80,10 @@ fs::path weights_to_export(const Config& config, const std::string& given) {
 
 /// The sizes of the first sample of a registered data set.
 std::vector<int64_t> sample_sizes(const Config& config) {
-  const bool of_train = !(config.eval && config.eval->dataset.own);  // inputs may differ
+  // Inputs of training may differ. A recipe may have no data for evaluation: see check_own_data().
+  const bool evaluates = config.system.val_while_train || !config.model.task;
+  const bool of_train = config.train.dataset.own.has_value() &&
+                        !(evaluates && config.eval && config.eval->dataset.own);
   constexpr std::array<int64_t, 1> kFirst = {0};
   const Batch batch = make_own_dataset(config, of_train)->make({1, kFirst, 1});
   if (!batch.more_inputs.empty()) {
