@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/namespaces.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -14,8 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The letter in "PID (NAME) S ...". The name may contain anything, so the letter is searched
-/// behind its last bracket. 0 if the file or the letter is missing.
+/// The kernel's PF_EXITING. Others see the closed connections of a process that ends before it is a
+/// zombie.
+constexpr unsigned long kExiting = 4;
+
+/// The letter in "PID (NAME) S ...", X of a process that ends. The name may contain anything, so
+/// the letter is searched behind its last bracket. 0 if the file or the letter is missing.
 char state_letter(const fs::path& stat_file) {
   std::string stat;
   try {
@@ -24,7 +30,10 @@ char state_letter(const fs::path& stat_file) {
     return '\0';
   }
   const size_t bracket = stat.rfind(')');
-  return bracket == std::string::npos || bracket + 2 >= stat.size() ? '\0' : stat[bracket + 2];
+  if (bracket == std::string::npos || bracket + 2 >= stat.size()) return '\0';
+  const auto fields = split(stat.substr(bracket + 2), ' ');  // from proc(5)'s third on
+  const auto flags = fields.size() > 6 ? std::strtoul(fields[6].c_str(), nullptr, 10) : 0;
+  return (flags & kExiting) != 0 && fields[0] != "Z" ? 'X' : stat[bracket + 2];
 }
 
 /// The most informative state has the largest weight: of threads that are all stopped, asleep ...

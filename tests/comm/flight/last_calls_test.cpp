@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <thread>
 
 #include "lockstep/base/literals.h"
@@ -150,6 +151,26 @@ TEST(ProcessState, TellsStoppedAndDeadFromAlive) {
   ::waitpid(pid, nullptr, 0);
   EXPECT_EQ(process_state(pid), "dead");
   EXPECT_EQ(process_state(::getpid()), "running");
+}
+
+// Its connections are closed a moment before it is a zombie: others take it for dead then.
+TEST(ProcessState, OfOneWhoseFilesAreClosedIsDead) {
+  for (int i = 0; i < 500; ++i) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::close(ends[0]);
+      while (true) ::pause();
+    }
+    ::close(ends[1]);
+    ::kill(pid, SIGKILL);
+    char none = 0;
+    EXPECT_EQ(::read(ends[0], &none, 1), 0);
+    EXPECT_EQ(process_state(pid), "dead");
+    ::close(ends[0]);
+    ::waitpid(pid, nullptr, 0);
+  }
 }
 
 // On a busy machine a look at a stack may take long: the first rank waits for hosts that have begun
