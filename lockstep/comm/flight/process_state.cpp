@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
 
-#include "lockstep/base/file.h"
 #include "lockstep/base/namespaces.h"
-#include "lockstep/base/text.h"
-#include "lockstep/error.h"
+#include "lockstep/base/proc.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -20,20 +19,13 @@ namespace fs = std::filesystem;
 /// zombie.
 constexpr unsigned long kExiting = 4;
 
-/// The letter in "PID (NAME) S ...", X of a process that ends. The name may contain anything, so
-/// the letter is searched behind its last bracket. 0 if the file or the letter is missing.
-char state_letter(const fs::path& stat_file) {
-  std::string stat;
-  try {
-    stat = read_file(stat_file, 1 << 16);
-  } catch (const Error&) {
-    return '\0';
-  }
-  const size_t bracket = stat.rfind(')');
-  if (bracket == std::string::npos || bracket + 2 >= stat.size()) return '\0';
-  const auto fields = split(stat.substr(bracket + 2), ' ');  // from proc(5)'s third on
-  const auto flags = fields.size() > 6 ? std::strtoul(fields[6].c_str(), nullptr, 10) : 0;
-  return (flags & kExiting) != 0 && fields[0] != "Z" ? 'X' : stat[bracket + 2];
+/// The letter of proc(5) for a process or a thread, which /proc/ID has both; X of one that ends. 0:
+/// there is none.
+char state_letter(int64_t id) {
+  const auto fields = stat_fields(id);  // from the third on; the ninth has the flags
+  if (fields.size() < 7 || fields[0].empty()) return '\0';
+  const bool ends = (std::strtoul(fields[6].c_str(), nullptr, 10) & kExiting) != 0;
+  return ends && fields[0] != "Z" ? 'X' : fields[0][0];
 }
 
 /// The most informative state has the largest weight: of threads that are all stopped, asleep ...
@@ -47,11 +39,11 @@ std::string process_state(int pid) {
   const fs::path folder = fmt::format("/proc/{}", pid);
   std::error_code failure;
   if (!fs::exists(folder, failure)) return failure ? "" : "dead";
-  char state = state_letter(folder / "stat");
+  char state = state_letter(pid);
   if (state == 'S' || state == 'D') {
     for (fs::directory_iterator it(folder / "task", failure), end; !failure && it != end;
          it.increment(failure)) {
-      const char letter = state_letter(it->path() / "stat");
+      const char letter = state_letter(std::atoll(it->path().filename().c_str()));
       if (weight(letter) > weight(state)) state = letter;
     }
   }
