@@ -1,5 +1,5 @@
 // A task of one's own, `model.type: gan`: two networks with an optimizer each. A generator learns
-// to make points that a discriminator cannot tell from those of a ring.
+// to make points that a discriminator cannot tell from points of a ring.
 //
 // As in Lightning's manual optimisation, the step says what happens. The gradients of each network
 // are averaged over all ranks, and noise depends on step and virtual rank alone. So the weights
