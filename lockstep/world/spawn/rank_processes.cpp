@@ -44,7 +44,7 @@ int harmless_threads = thread_count() + kThreadsOfSanitizer;
 void refuse_threads() {
   // A joined thread, or one of a ProcessHandle, is still listed for a moment.
   const auto deadline = Deadline::after(2s);
-  while (thread_count() > harmless_threads && !deadline.passed()) std::this_thread::yield();
+  while (thread_count() > harmless_threads && !deadline.passed()) std::this_thread::sleep_for(1ms);
   const int others = thread_count() - harmless_threads;
   if (others <= 0) return;
   throw Error(ErrorCode::kInvalidArgument,
