@@ -60,15 +60,19 @@ std::optional<FolderLock> FolderLock::take(const std::filesystem::path& folder) 
   return FolderLock(std::move(fd));
 }
 
-std::vector<std::string> entry_names(const std::string& folder) {
+std::vector<std::string> entry_names(const std::string& folder, std::error_code& failure) {
   std::vector<std::string> names;
-  std::error_code failure;
   for (std::filesystem::directory_iterator it(folder, failure), end; !failure && it != end;
        it.increment(failure)) {
     names.push_back(it->path().filename().string());
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::vector<std::string> entry_names(const std::string& folder) {
+  std::error_code ignored;
+  return entry_names(folder, ignored);
 }
 
 }  // namespace lockstep::inline internal

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -56,7 +57,11 @@ class FolderLock {
   std::unique_ptr<NotInChild> not_in_child_;
 };
 
-/// Names of a folder's entries, sorted; none if it does not exist.
+/// Names of a folder's entries, sorted. If it cannot be read, those before that, and `failure` has
+/// the reason. (A loop over a directory_iterator throws there, also one with an error code.)
+std::vector<std::string> entry_names(const std::string& folder, std::error_code& failure);
+
+/// The same where the reason does not matter: none if the folder does not exist.
 std::vector<std::string> entry_names(const std::string& folder);
 
 }  // namespace lockstep::inline internal

@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
@@ -48,16 +49,20 @@ std::optional<double> read_metric(const fs::path& folder, const std::string& nam
   }
 }
 
-/// Names of complete checkpoints, by step.
+/// Names of complete checkpoints, by step; none if there is no such folder. Errors: kIo if it
+/// cannot be read to its end, for the newest might be missing.
 std::vector<CheckpointEntry> find_step_folders(const fs::path& dir) {
   std::vector<CheckpointEntry> entries;
-  std::error_code none;
-  for (const auto& item : fs::directory_iterator(dir, none)) {
-    const std::string name = item.path().filename().string();
+  std::error_code failure, none;
+  for (const std::string& name : entry_names(dir, failure)) {
     const auto step = parse_step_folder(name);
-    if (step && fs::exists(item.path() / kStateFile, none)) {
+    if (step && fs::exists(dir / name / kStateFile, none)) {
       entries.push_back({name, *step, std::nullopt});
     }
+  }
+  if (failure && failure != std::errc::no_such_file_or_directory &&
+      failure != std::errc::not_a_directory) {
+    throw Error(ErrorCode::kIo, fmt::format("list {}: {}", dir.string(), failure.message()));
   }
   std::sort(entries.begin(), entries.end(),
             [](const auto& a, const auto& b) { return a.step < b.step; });

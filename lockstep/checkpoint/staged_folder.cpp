@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/checkpoint/training_state_format.h"
@@ -175,16 +176,15 @@ void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
   constexpr std::string_view kHidden = ".tmp-";
   std::error_code none;
   std::vector<fs::path> found;
-  for (const auto& item : fs::directory_iterator(dir, none)) {
-    const std::string name = item.path().filename().string();
+  for (const std::string& name : entry_names(dir)) {
     const size_t at = name.find(kHidden);
     if (!name.starts_with('.') || at == std::string::npos) continue;
     const auto writer = WriterName::parse(name.substr(at + kHidden.size()));
     if (!writer || *writer == fence.name()) continue;
     const bool of_this_host =
         writer->host == fence.name().host && writer->pid_space == fence.name().pid_space;
-    if (is_left_over(*writer, fence.name()) || (!of_this_host && is_abandoned(item.path())))
-      found.push_back(item.path());
+    if (is_left_over(*writer, fence.name()) || (!of_this_host && is_abandoned(dir / name)))
+      found.push_back(dir / name);
   }
   for (const fs::path& path : found) fs::remove_all(path, none);
 }

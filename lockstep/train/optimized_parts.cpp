@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 
+#include "lockstep/base/folder.h"
 #include "lockstep/base/text.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/error.h"
@@ -75,9 +75,7 @@ std::string file_of_part(const OptimizedPart& part) {
 /// The parts with a file of their own in a checkpoint: all but the first. Sorted.
 std::vector<std::string> parts_in(const std::filesystem::path& checkpoint) {
   std::vector<std::string> names;
-  std::error_code gone;  // reading the checkpoint reports it
-  for (const auto& entry : std::filesystem::directory_iterator(checkpoint, gone)) {
-    const std::string file = entry.path().filename().string();
+  for (const std::string& file : entry_names(checkpoint)) {  // reading reports what is missing
     if (!file.starts_with(kFileBegin) || !file.ends_with(kFileEnd)) continue;
     names.push_back(
         file.substr(kFileBegin.size(), file.size() - kFileBegin.size() - kFileEnd.size()));

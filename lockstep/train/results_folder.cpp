@@ -73,9 +73,12 @@ bool is_result(const std::string& name) {
 
 fs::path move_contents(const fs::path& dir) {
   std::vector<fs::path> items;
-  for (const auto& item : fs::directory_iterator(dir)) {
-    if (is_result(item.path().filename().string())) items.push_back(item.path());
+  std::error_code failure;
+  for (const std::string& name : entry_names(dir, failure)) {
+    if (is_result(name)) items.push_back(dir / name);
   }
+  if (failure)
+    throw Error(ErrorCode::kIo, fmt::format("list {}: {}", dir.string(), failure.message()));
   const fs::path target = free_name(dir / kEarlier);
   make_folder(target);
   for (const auto& item : items) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/convert/label_set.h"
 
@@ -94,12 +95,10 @@ std::string stem(const std::string& name) {
 std::vector<std::string> names_in(const std::string& folder, std::string_view ending) {
   std::error_code fault;
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder, fault)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with('.') && name.ends_with(ending)) names.push_back(name);
+  for (std::string& name : entry_names(folder, fault)) {
+    if (!name.starts_with('.') && name.ends_with(ending)) names.push_back(std::move(name));
   }
   if (fault) throw Error(ErrorCode::kNotFound, folder + ": " + fault.message());
-  std::sort(names.begin(), names.end());
   return names;
 }
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <random>
 
+#include "lockstep/base/folder.h"
 #include "lockstep/error.h"
 #include "lockstep/store/request.h"
 
@@ -96,15 +97,14 @@ void ClientFiles::remove(uint64_t client) const {
 std::vector<uint64_t> ClientFiles::others() const {
   std::vector<uint64_t> alive;
   std::error_code failure;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, failure)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : entry_names(folder_, failure)) {
     // NFS renames files that are removed while open to names that begin with a dot.
     if (name == kJournalName || name.starts_with('.')) continue;
     const auto client = client_of(name);
     if (!client) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("{} is not of a store; a store wants a folder of its own",
-                              entry.path().string()));
+                              (folder_ / name).string()));
     }
     if (*client == id_) continue;
     if (read_heartbeat(*client)) {

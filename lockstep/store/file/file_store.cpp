@@ -44,7 +44,8 @@ RequestFrame end_of(uint64_t client) {
   return record;
 }
 
-std::filesystem::path make_folder(std::filesystem::path folder) {
+/// Makes the folder, of this user alone, if it does not exist.
+std::filesystem::path private_folder(std::filesystem::path folder) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     throw io_error("make " + folder.string());
   return folder;
@@ -147,7 +148,7 @@ class FileStore::Registration {
 };
 
 FileStore::FileStore(std::filesystem::path folder, const std::string& secret, Deadline deadline)
-    : folder_(make_folder(std::move(folder))),
+    : folder_(private_folder(std::move(folder))),
       inotify_(watch_folder(folder_)),
       client_files_(folder_),
       journal_(folder_, secret),

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/installation.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -17,9 +18,8 @@ std::string nearest_file(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().filename().string());
+  for (std::string& name : entry_names(folder)) {
+    if (name.ends_with(".yaml")) names.push_back(std::move(name));
   }
   return did_you_mean(path.filename().string(), names);
 }
