@@ -15,6 +15,7 @@ torch=$bin/store_torch
 mkdir -p "$bin"
 [ "$torch" -nt "$peers/store_bench.cpp" ] ||
   g++ -std=c++20 -O2 -w -pthread -D_GLIBCXX_USE_CXX11_ABI=1 $torch_flags "$peers/store_bench.cpp" -o "$torch" -ltorch -ltorch_cpu -lc10
+export TORCH_CPP_LOG_LEVEL=ERROR # else it warns of each client whose host has no name
 # The server and a thousand clients share the descriptors of one process.
 ulimit -n "$(ulimit -H -n)"
 
