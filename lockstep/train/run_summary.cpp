@@ -64,6 +64,15 @@ int64_t optimizer_steps_of(int64_t steps, const TrainSection& train) {
   return divide_up(steps, train.gradient_accumulation_steps);
 }
 
+int64_t all_optimizer_steps(const RunPlace& place, const TrainSection& train) {
+  int64_t steps = place.done;
+  if (place.later_epochs >= 0) {
+    steps += optimizer_steps_of(place.left, train) +
+             place.later_epochs * optimizer_steps_of(place.steps_per_epoch, train);
+  }
+  return train.max_steps > 0 ? std::min(steps, train.max_steps) : steps;
+}
+
 int64_t micro_steps_of(int64_t batches, int64_t samples, const Config& config, int parts) {
   const auto& train = config.train;
   if (config.parallel.global_batch == 0 || !train.loader.drop_remainder) return batches;
@@ -79,11 +88,9 @@ RunSummary complete_summary(RunSummary summary, const Config& config, int optimi
   summary.steps_per_epoch = micro_steps_of(
       batches_of(summary.samples_a_virtual_rank, loader.batch_size, loader.drop_remainder),
       summary.train_samples, config, summary.num_virtual_ranks);
+  const int64_t steps = summary.steps_per_epoch;
   summary.optimizer_steps =
-      optimizer_steps_of(summary.steps_per_epoch, config.train) * config.scheduler.num_epochs;
-  if (config.train.max_steps > 0) {
-    summary.optimizer_steps = std::min(summary.optimizer_steps, config.train.max_steps);
-  }
+      all_optimizer_steps({0, steps, config.scheduler.num_epochs - 1, steps}, config.train);
   const bool accumulates = config.train.gradient_accumulation_steps > 1;
   const int64_t copies = most_gradient_copies(summary, accumulates);
   summary.weights_bytes = summary.parameters * kFloatBytes;

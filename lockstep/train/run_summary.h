@@ -35,6 +35,15 @@ RunSummary complete_summary(RunSummary summary, const Config& config, int optimi
 /// Number of optimizer steps in `steps` micro-steps of one epoch; the micro-steps left at its end
 /// make one, too.
 int64_t optimizer_steps_of(int64_t steps, const TrainSection& train);
+/// A run's place, from which its remaining steps follow.
+struct RunPlace {
+  int64_t done = 0;          ///< Optimizer steps before it.
+  int64_t left = 0;          ///< Micro-steps of the epoch under way.
+  int64_t later_epochs = 0;  ///< Whole epochs after that one; below 0: no epoch is under way.
+  int64_t steps_per_epoch = 0;
+};
+/// Number of optimizer steps of the whole run, limited by epochs and max_steps.
+int64_t all_optimizer_steps(const RunPlace& place, const TrainSection& train);
 /// Micro-steps of an epoch, or the rest of one, of `samples` samples over all ranks, of which the
 /// batches are `batches`. With parallel.global_batch, drop_remainder drops what does not fill a
 /// whole optimizer step, so that the steps do not depend on the number of ranks.

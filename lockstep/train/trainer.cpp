@@ -138,12 +138,9 @@ void Trainer::take_up(const TrainingState& saved) {
         counted(virtual_ranks().total, who), state_.batch_in_epoch, steps_per_epoch_);
   }
   part_.first_batch = state_.batch_in_epoch;
-  const auto updates = [&](int64_t steps) { return optimizer_steps_of(steps, config().train); };
   const int64_t later_epochs = config().scheduler.num_epochs - state_.epoch - 1;
-  total_steps_ = state_.step;
-  if (later_epochs >= 0) total_steps_ += updates(left) + later_epochs * updates(steps_per_epoch_);
-  const int64_t max_steps = config().train.max_steps;
-  if (max_steps > 0) total_steps_ = std::min(total_steps_, max_steps);
+  total_steps_ =
+      all_optimizer_steps({state_.step, left, later_epochs, steps_per_epoch_}, config().train);
 }
 
 bool Trainer::has_steps_left() const {

@@ -205,6 +205,16 @@ TEST(RunSummary, Arithmetic) {
   EXPECT_NE(describe(summary, config).find("optimizer 4.0 MiB"), std::string::npos);
 }
 
+TEST(RunSummary, AResumedRunCountsItsStepsFromThoseDone) {
+  TrainSection train;
+  train.gradient_accumulation_steps = 2;
+  EXPECT_EQ(all_optimizer_steps({7, 3, 2, 5}, train), 7 + 2 + 2 * 3);
+  EXPECT_EQ(all_optimizer_steps({7, 3, 0, 5}, train), 7 + 2);
+  EXPECT_EQ(all_optimizer_steps({7, 5, -1, 5}, train), 7) << "all epochs are done";
+  train.max_steps = 8;
+  EXPECT_EQ(all_optimizer_steps({7, 3, 2, 5}, train), 8);
+}
+
 // 1000 samples have three steps of 256, on eight ranks as on one.
 TEST(RunSummary, OfAGlobalBatchHasWholeOptimizerSteps) {
   Config config;
