@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
+#include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint_folder.h"
@@ -12,11 +15,19 @@ namespace lockstep::inline internal {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+CheckpointEntry entry_of(const EpochWeights& file) {
+  const auto metric = std::isnan(file.value) ? std::nullopt : std::optional(file.value);
+  return {.name = {}, .step = file.epoch, .metric = metric};
+}
+
+}  // namespace
+
 std::vector<EpochWeights> weights_to_keep(std::vector<EpochWeights> files,
                                           const KeepPolicy& policy) {
   std::sort(files.begin(), files.end(), [&](const EpochWeights& a, const EpochWeights& b) {
-    if (policy.keep != Keep::kTopK || a.value == b.value) return a.epoch > b.epoch;
-    return policy.higher_is_better ? a.value > b.value : a.value < b.value;
+    return keeps_rather(policy, entry_of(a), entry_of(b));
   });
   if (policy.keep != Keep::kAll && std::ssize(files) > policy.count) {
     files.resize(static_cast<size_t>(policy.count));

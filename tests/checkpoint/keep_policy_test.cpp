@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint_folder.h"
+#include "lockstep/checkpoint/keep_policy.h"
 
 #include <gtest/gtest.h>
 
@@ -57,6 +57,18 @@ TEST(KeepPolicy, OfEqualsTheLaterIsBetter) {
   EXPECT_EQ(best_checkpoint(entries({0.5, 0.5, 0.4}), true)->name, "s2");
   EXPECT_EQ(plan_removal(entries({0.5, 0.5, 0.5, 0.4}), {Keep::kTopK, 1, true}),
             (Names{"s1", "s2"}));
+}
+
+TEST(KeepPolicy, AnOrderIsTheOneOfThePolicy) {
+  const CheckpointEntry old_and_good{"a", 1, 0.9};
+  const CheckpointEntry new_and_bad{"b", 2, 0.1};
+  for (const Keep keep : {Keep::kAll, Keep::kLatest}) {
+    EXPECT_TRUE(keeps_rather({keep, 1, true}, new_and_bad, old_and_good));
+    EXPECT_FALSE(keeps_rather({keep, 1, true}, old_and_good, new_and_bad));
+  }
+  EXPECT_TRUE(keeps_rather({Keep::kTopK, 1, true}, old_and_good, new_and_bad));
+  EXPECT_TRUE(keeps_rather({Keep::kTopK, 1, false}, new_and_bad, old_and_good));
+  EXPECT_FALSE(keeps_rather({Keep::kTopK, 1, true}, old_and_good, old_and_good));
 }
 
 TEST(KeepPolicy, NoMetricNoBest) {

@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
@@ -27,6 +28,8 @@ TEST(WeightFiles, KeepsTheBestTheNewestOrAll) {
   EXPECT_EQ(epochs_of(weights_to_keep(kFour, {Keep::kTopK, 2, false})), (Epochs{4, 1}));
   EXPECT_EQ(epochs_of(weights_to_keep(kFour, {Keep::kLatest, 2, true})), (Epochs{4, 3}));
   EXPECT_EQ(epochs_of(weights_to_keep(kFour, {Keep::kAll, 1, true})), (Epochs{4, 3, 2, 1}));
+  const std::vector<EpochWeights> no_number = {{1, 0.5}, {2, std::nan("")}, {3, 0.9}};
+  EXPECT_EQ(epochs_of(weights_to_keep(no_number, {Keep::kTopK, 2, false})), (Epochs{1, 3}));
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& dir) {
