@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/group_error.h"
+#include "lockstep/comm/rank_answers.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 
@@ -174,12 +174,8 @@ void CheckedGroup::look_for_trouble(const WaitReason& reason) const {
 
 void CheckedGroup::await_group_error() const {
   const auto key = group_error_key(spec_);
-  try {
-    spec_.store->wait(std::span(&key, 1), Deadline::after(kLongestGrace + 1s));
-  } catch (const Error& nobody) {
-    if (nobody.code() == ErrorCode::kTimeout) return;
-    throw;
-  }
+  const auto limit = Deadline::after(kLongestGrace + 1s);
+  if (!exist_within(*spec_.store, std::span(&key, 1), limit)) return;
   throw decode_group_error(spec_.store->get(key, Deadline::after(kStoreLimit)));
 }
 
@@ -251,19 +247,11 @@ std::vector<std::string> CheckedGroup::gather_calls() const {
   for (int rank = 0; rank < spec_.size; ++rank) keys.push_back(key_of(rank));
   const auto grace =
       std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 5 * kLook, kLongestGrace);
-  try {
-    store.wait(keys, Deadline::after(grace));
-  } catch (const Error& late) {
-    if (late.code() != ErrorCode::kTimeout) throw;
-  }
-  // One request for all keys: one or two requests per rank, from all ranks, would take the store of
-  // a large group too long.
-  std::map<std::string, std::string> said;
-  const auto prefix = call_key(spec_, "");
-  for (const auto& change : store.watch(prefix, 0, Deadline::after(kStoreLimit)).changes)
-    said[change.key] = change.value.value_or("");
+  exist_within(store, keys, Deadline::after(grace));
+  const auto answers =
+      answers_by_rank(store, call_key(spec_, ""), spec_.size, Deadline::after(kStoreLimit));
   std::vector<std::string> calls;
-  for (const auto& key : keys) calls.push_back(said[key]);
+  for (const auto& answer : answers) calls.push_back(answer.value_or(""));
   return calls;
 }
 

@@ -18,6 +18,7 @@
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/making.h"
 #include "lockstep/comm/native/shm/fd_server.h"
+#include "lockstep/comm/rank_answers.h"
 #include "lockstep/comm/rank_groups.h"
 #include "lockstep/comm/sharing.h"
 #include "lockstep/error.h"
@@ -123,12 +124,9 @@ std::vector<std::string> gather(const GroupSpec& spec, const std::string& prefix
     say_missing(spec, prefix);
     patience = std::min(2 * patience, kSayAtLeast);
   }
-  std::map<std::string, std::string> texts;
-  for (auto& [key, text] : spec.store->watch(prefix, 0, deadline).changes) {
-    if (text) texts[key] = std::move(*text);
-  }
   std::vector<std::string> by_rank;
-  for (const auto& key : keys) by_rank.push_back(texts.at(key));
+  for (auto& text : answers_by_rank(*spec.store, prefix, spec.size, deadline))
+    by_rank.push_back(std::move(text.value()));
   return by_rank;
 }
 

@@ -18,6 +18,7 @@
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/flight/stack.h"
 #include "lockstep/comm/group_error.h"
+#include "lockstep/comm/rank_answers.h"
 #include "lockstep/comm/topology.h"
 
 namespace lockstep::inline internal {
@@ -201,11 +202,7 @@ class Reporting {
         fewest_looks = looks + static_cast<int>(patience / kPause / 2);
       }
       before = missing.size();
-      try {
-        spec_.store->wait(keys_of(missing), Deadline::after(kPause));
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::kTimeout) throw;
-      }
+      exist_within(*spec_.store, keys_of(missing), Deadline::after(kPause));
     }
   }
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <sstream>
 
-#include "lockstep/base/env.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/group_error.h"
+#include "lockstep/comm/rank_answers.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -107,13 +107,7 @@ int StragglerDetection::witness_of(const std::vector<int>& late, const Answers& 
 
 bool StragglerDetection::is_told_within(std::chrono::milliseconds limit) const {
   const auto key = group_error_key(spec_);
-  try {
-    spec_.store->wait(std::span(&key, 1), Deadline::after(limit));
-    return true;
-  } catch (const Error& nobody) {
-    if (nobody.code() != ErrorCode::kTimeout) throw;
-    return false;
-  }
+  return exist_within(*spec_.store, std::span(&key, 1), Deadline::after(limit));
 }
 
 bool StragglerDetection::has_turn() const {
@@ -124,14 +118,14 @@ bool StragglerDetection::has_turn() const {
 StragglerDetection::Said StragglerDetection::answers() const {
   const auto size = static_cast<size_t>(spec_.size);
   Said all{Answers(size), std::vector<std::string>(size)};
-  // watch() from revision 0 returns all answers at once.
-  const auto said = spec_.store->watch(waited_, 0, Deadline::after(kStoreLimit));
-  for (const auto& [key, value] : said.changes) {
-    const int64_t rank = parse_int(key.substr(waited_.size()), 0, spec_.size - 1, "rank");
-    if (!value) continue;
-    const auto end = std::min(value->find(kBeforeText), value->size());
-    all.awaited[static_cast<size_t>(rank)] = decode_ranks(value->substr(0, end));
-    if (end < value->size()) all.texts[static_cast<size_t>(rank)] = value->substr(end + 1);
+  const auto said =
+      answers_by_rank(*spec_.store, waited_, spec_.size, Deadline::after(kStoreLimit));
+  for (size_t rank = 0; rank < size; ++rank) {
+    if (!said[rank]) continue;
+    const std::string& text = *said[rank];
+    const auto end = std::min(text.find(kBeforeText), text.size());
+    all.awaited[rank] = decode_ranks(text.substr(0, end));
+    if (end < text.size()) all.texts[rank] = text.substr(end + 1);
   }
   return all;
 }
