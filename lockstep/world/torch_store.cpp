@@ -15,6 +15,7 @@
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/addresses.h"
+#include "lockstep/world/reported_wait.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -112,13 +113,10 @@ void report_waiting(const Identity& identity, const std::string& place) {
 std::shared_ptr<Store> connect(const Identity& identity, Deadline deadline) {
   const auto proof = proof_of(identity);
   try {
-    try {
-      return connect_store(identity.master, proof, deadline.at_most(kSilentFor));
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
-    }
-    report_waiting(identity, to_string(identity.master));
-    return connect_store(identity.master, proof, deadline);
+    return wait_and_report(
+        deadline, kSilentFor,
+        [&](Deadline limit) { return connect_store(identity.master, proof, limit); },
+        [&](const Error&) { report_waiting(identity, to_string(identity.master)); });
   } catch (const WrongSecret& error) {
     throw Error(error.code(), fmt::format("{}, or the number of ranks, which is {} here",
                                           error.what(), identity.size));

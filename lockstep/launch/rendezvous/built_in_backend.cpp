@@ -16,6 +16,7 @@
 #include "lockstep/launch/rendezvous/silence.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/identity.h"
+#include "lockstep/world/reported_wait.h"
 #include "lockstep/world/secret.h"
 
 namespace lockstep::inline internal {
@@ -197,18 +198,14 @@ void BuiltInBackend::check_job(Store& store, Deadline deadline) const {
                         : "of lockstep run, so check --rdzv_endpoint");
   std::string job;
   try {
-    try {
-      job = store.get(keys::kJob, deadline.at_most(kReportSearchAfter));
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
-      log_info(what);
-      job = store.get(keys::kJob, deadline);
-    }
+    job = wait_and_report(
+        deadline, kReportSearchAfter, [&](Deadline limit) { return store.get(keys::kJob, limit); },
+        [&](const Error&) { log_info(what); });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
     throw Error(error.code(), fmt::format("{}: {}", what, error.what()));
   }
-  if (job.empty() || options_.run_id.empty() || job == options_.run_id) return;
+  if (keys::is_same_job(job, options_.run_id)) return;
   throw Error(
       ErrorCode::kMismatch,
       fmt::format("--rdzv_id {}: the agents that meet at {} are of job {}; give each job "
@@ -267,9 +264,7 @@ std::shared_ptr<Store> BuiltInBackend::try_candidate(const Endpoint& candidate, 
 std::shared_ptr<Store> BuiltInBackend::try_at(const Endpoint& address, Deadline deadline) {
   try {
     auto store = connect_tcp_store(address, secret_, deadline, options_.wire);
-    const std::string job = store->get(keys::kJob, deadline);
-    if (!job.empty() && !options_.run_id.empty() && job != options_.run_id) return nullptr;
-    return store;
+    return keys::is_same_job(store->get(keys::kJob, deadline), options_.run_id) ? store : nullptr;
   } catch (const Error&) {
     return nullptr;  // the next one may be alive
   }

@@ -17,6 +17,12 @@ inline const std::string kRefused = "live/status/refused/";
 inline const std::string kMoved = "live/status/moved";  ///< Where the job goes on.
 inline const std::string kAssignments = "assignment/";
 
+/// Whether two names of a run, such as the value of kJob, are those of one job. Agents without a
+/// name join any.
+inline bool is_same_job(const std::string& one, const std::string& other) {
+  return one.empty() || other.empty() || one == other;
+}
+
 inline std::string agent(const std::string& id) {
   return kAgents + id;
 }

@@ -13,6 +13,7 @@
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/environment.h"
 #include "lockstep/world/identity.h"
+#include "lockstep/world/reported_wait.h"
 #include "lockstep/world/secret.h"
 
 namespace lockstep::inline internal {
@@ -115,13 +116,9 @@ std::string StoreBackend::listen_host() const {
 }
 
 std::shared_ptr<Store> StoreBackend::open(Deadline deadline) {
-  try {
-    return open_once(deadline.at_most(kReportSearchAfter));
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kTimeout || deadline.passed()) throw;
-    report(error);
-  }
-  return open_once(deadline);
+  return wait_and_report(
+      deadline, kReportSearchAfter, [&](Deadline limit) { return open_once(limit); },
+      [&](const Error& error) { report(error); });
 }
 
 void StoreBackend::report(const Error& failure) const {

@@ -73,7 +73,7 @@ bool EndpointSearch::look(const Endpoint& endpoint) {
   if (!somebody_listens(endpoint, soon)) return false;
   const auto store = connect_tcp_store(endpoint, secret_, soon, wire_);
   const auto job = store->try_get(keys::kJob, soon);
-  if (!job || (!job->empty() && !run_id_.empty() && *job != run_id_)) return false;
+  if (!job || !keys::is_same_job(*job, run_id_)) return false;
   const auto text = store->try_get(keys::kRecord, soon);
   if (!text) return false;
   const JobRecord::State state = job_record_from_json(*text).state;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <string_view>
 
+#include "lockstep/launch/rendezvous/keys.h"
 #include "tests/support/error_of.h"
 #include "tests/support/held_port.h"
 
@@ -47,6 +48,13 @@ RunOptions two_nodes_at(int port) {
   options.master_addr = "127.0.0.1";
   options.master_port = port;
   return options;
+}
+
+TEST(RendezvousKeys, AnAgentWithoutANameIsOfAnyJob) {
+  EXPECT_TRUE(keys::is_same_job("one", "one"));
+  EXPECT_TRUE(keys::is_same_job("", "one"));
+  EXPECT_TRUE(keys::is_same_job("one", ""));
+  EXPECT_FALSE(keys::is_same_job("one", "other"));
 }
 
 TEST(BuiltInBackend, WhoServedAndJoinedOthersCanServeAgain) {
