@@ -223,10 +223,10 @@ void add_records_for(const std::string& target, Found& found) {
   add_records_of({std::stoi(target)}, found);
 }
 
-/// Adds the stacks of the suspects that are visible on this host, one each; the stacks of waiting
+/// Adds the stacks of the odd ranks that are visible on this host, one each; the stacks of waiting
 /// ranks explain nothing.
 void add_stacks(std::vector<FlightRecord>& records, int64_t now_ns) {
-  const auto ranks = suspects(records, now_ns);
+  const auto ranks = odd_ranks(records, now_ns);
   for (FlightRecord& record : records) {
     if (record.host != host_name() || record.process.empty()) continue;
     if (std::find(ranks.begin(), ranks.end(), record.rank) == ranks.end()) continue;

@@ -38,7 +38,7 @@ std::string group_error_key(const GroupSpec& spec) {
 }
 
 std::string group_error_key(const std::string& group) {
-  return group + "/verdict";
+  return group + "/error";
 }
 
 std::string alarm_key(const GroupSpec& spec) {

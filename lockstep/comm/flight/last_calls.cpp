@@ -78,11 +78,11 @@ std::optional<FlightRecord> read_recorder(const std::shared_ptr<const UniqueFd>&
 }
 
 /// A rank that is not waiting in an operation.
-bool is_suspect(const LastCall& call) {
+bool is_elsewhere(const LastCall& call) {
   return !call.process.empty() && call.process != "dead";
 }
 
-/// `with_stacks`: for suspects; then only one rank of a host may call it at a time.
+/// `with_stacks`: for ranks elsewhere; then only one rank of a host may call it at a time.
 std::vector<LastCall> calls_in(const std::vector<FlightRecord>& records, const GroupSpec& spec,
                                bool with_stacks) {
   const auto process_of = [](const FlightRecord& record) {
@@ -97,9 +97,9 @@ std::vector<LastCall> calls_in(const std::vector<FlightRecord>& records, const G
     const std::string state = process_state(record.pid, record.pid_space);
     const bool usual = call.inside && (state == "sleeping" || state == "running");
     if (!usual) call.process = state;
-    // If ranks are threads, the main thread is none of them. A rank without a state is no suspect.
+    // If ranks are threads, the main thread is none of them. One without a state counts as usual.
     const bool is_main = ranks_in[process_of(record)] == 1;
-    if (with_stacks && is_main && is_suspect(call) && stacks++ < kStacks) {
+    if (with_stacks && is_main && is_elsewhere(call) && stacks++ < kStacks) {
       const bool own = record.pid == ::getpid();
       call.stack = to_string(own ? own_stack(kStack) : stack_of(record.pid, kStack));
     }

@@ -18,7 +18,7 @@ struct LastCall {
   bool inside = false;   ///< The rank is in it, or an error just ended it.
   double seconds = 0;    ///< Since it entered it or, if it is not inside, since it left it.
   std::string process;   ///< process_state(), if it is informative; else empty.
-  std::string stack;     ///< to_string(Stack) of a suspect; else empty.
+  std::string stack;     ///< to_string(Stack) of a rank elsewhere; else empty.
   uint64_t reached = 0;  ///< The last collective of the group that the rank has begun.
 };
 

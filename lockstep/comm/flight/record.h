@@ -58,7 +58,7 @@ FlightRecord read_flight(std::span<const std::byte> bytes, const std::string& wh
 
 /// Live ranks that flight_table() will mark as odd in some group: their stacks are worth a look.
 /// `now_ns`: as in flight_table().
-std::vector<int> suspects(const std::vector<FlightRecord>& records, int64_t now_ns);
+std::vector<int> odd_ranks(const std::vector<FlightRecord>& records, int64_t now_ns);
 
 /// A table of each group's ranks: the last collective of each, its place in the program, whether
 /// the rank is in it and since when. The last column marks odd ranks: behind the others, in another

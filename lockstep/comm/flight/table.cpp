@@ -170,7 +170,7 @@ std::string to_string(const FlightEntry& entry) {
          fmt::format(" ({}, {})", entry.dtype, format_bytes(std::max<int64_t>(entry.bytes, 0)));
 }
 
-std::vector<int> suspects(const std::vector<FlightRecord>& records, int64_t now_ns) {
+std::vector<int> odd_ranks(const std::vector<FlightRecord>& records, int64_t now_ns) {
   std::set<int> ranks;
   for (const std::string& group : groups_of(records)) {
     const auto all = group_of(records, group);

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kBegin = "lockstep1";
 constexpr const char* kTlsBegin = "lockstep1s";
 
-constexpr const char* kReached = "meeting/rank 0 is reached at";
+constexpr const char* kReached = "bootstrap/rank 0 is reached at";
 
 std::unique_ptr<TcpStoreServer> serve_anywhere(const Identity& id) {
   TcpStoreServerOptions options;
@@ -155,7 +155,7 @@ std::shared_ptr<Store> meet_by_exchange(const std::shared_ptr<RankExchange>& exc
 std::string agreed_address(Store& store, const Identity& id, const std::string& address,
                            Deadline deadline) {
   if (id.num_nodes == 1) return "127.0.0.1";
-  const auto used_by = [](int rank) { return fmt::format("meeting/used by {}", rank); };
+  const auto used_by = [](int rank) { return fmt::format("bootstrap/used by {}", rank); };
   const bool beside_rank_0 = id.rank == 0 || is_own_address(id.master.host);
   if (id.rank == 0) {
     std::string reached;

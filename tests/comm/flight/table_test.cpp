@@ -90,8 +90,8 @@ TEST(FlightTable, WhoseNextCallHasJustBegunIsNotBehind) {
   before.process = "sleeping";
   const std::vector<FlightRecord> records = {rank_at(0, 5, true, "barrier"), before};
   EXPECT_EQ(flight_table(records, 5 * kSecond + kSecond / 2).find("<-"), std::string::npos);
-  EXPECT_TRUE(suspects(records, 5 * kSecond + kSecond / 2).empty());
-  EXPECT_EQ(suspects(records, 6 * kSecond), std::vector<int>{1});
+  EXPECT_TRUE(odd_ranks(records, 5 * kSecond + kSecond / 2).empty());
+  EXPECT_EQ(odd_ranks(records, 6 * kSecond), std::vector<int>{1});
 }
 
 // Rank 0 continues, like a rank that sends without waiting.
@@ -102,13 +102,13 @@ TEST(FlightTable, WhoLeavesOutCallsIsBehindThoughOthersGoOn) {
 }
 
 // No look is needed at a rank that waits like most, nor at a dead one.
-TEST(FlightTable, OfSuspectsItShowsTheStack) {
+TEST(FlightTable, OfOddRanksItShowsTheStack) {
   auto behind = rank_at(1, 4, false, "all_reduce");
   auto dead = rank_at(2, 4, false, "all_reduce");
   dead.alive = false;
   std::vector<FlightRecord> records = {rank_at(0, 5, true, "all_reduce"), behind, dead,
                                        rank_at(3, 5, true, "all_reduce")};
-  EXPECT_EQ(suspects(records, 15 * kSecond), std::vector<int>{1});
+  EXPECT_EQ(odd_ranks(records, 15 * kSecond), std::vector<int>{1});
   records[1].stack = "pause < main";
   const std::string text = flight_table(records, 15 * kSecond);
   EXPECT_TRUE(text.ends_with("\nstack of rank 1: pause < main\n")) << text;
