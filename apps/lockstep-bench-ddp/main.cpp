@@ -17,9 +17,9 @@
 #include "lockstep/error.h"
 #include "lockstep/spawn.h"
 #include "lockstep/world.h"
+#include "lockstep/world/host_load.h"
 #include "lockstep/world/identity.h"
 #include "lockstep/world/join/this_process.h"
-#include "lockstep/world/machine_load.h"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include "lockstep/comm/backends.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/error.h"
+#include "lockstep/world/host_load.h"
 #include "lockstep/world/identity.h"
 #include "lockstep/world/join/this_process.h"
-#include "lockstep/world/machine_load.h"
 
 namespace lockstep::app {
 namespace {

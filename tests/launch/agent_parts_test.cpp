@@ -12,9 +12,9 @@
 #include "lockstep/launch/job/failure.h"
 #include "lockstep/launch/process/line_splitter.h"
 #include "lockstep/launch/process/program.h"
+#include "lockstep/world/host_load.h"
 #include "lockstep/world/identity.h"
 #include "lockstep/world/join/this_process.h"
-#include "lockstep/world/machine_load.h"
 #include "lockstep/world/worker_env.h"
 #include "tests/support/temp_folder.h"
 
@@ -272,7 +272,7 @@ TEST(Failure, AKnownCauseIsSaidAndNotWhatIsMissing) {
       "rank 1 (gpu01) failed: exit code 1 after 2.00 s: lockstep train: error: no finite loss");
 }
 
-TEST(MachineLoad, IsBusyWhereProcessesWaitForCores) {
+TEST(HostLoad, IsBusyWhereProcessesWaitForCores) {
   const std::string pressure = "some avg10=90.51 avg60=87.56 avg300=60.00 total=1\nfull avg10=0.00";
   EXPECT_TRUE(read_load(pressure, "8.11 8.15 6.31 12/241 32348\n", 2).busy());
   EXPECT_EQ(read_load(pressure, "8.11 8.15", 2).text(),

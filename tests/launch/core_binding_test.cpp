@@ -1,4 +1,4 @@
-#include "lockstep/launch/job/machine.h"
+#include "lockstep/launch/job/host_resources.h"
 
 #include <gtest/gtest.h>
 

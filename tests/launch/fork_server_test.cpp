@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "lockstep/error.h"
-#include "lockstep/launch/job/machine.h"
+#include "lockstep/launch/job/host_resources.h"
 #include "lockstep/world/fork_server/fork_server_message.h"
 #include "tests/launch/elastic_job.h"
 #include "tests/support/temp_folder.h"

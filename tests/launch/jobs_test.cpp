@@ -17,7 +17,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
-#include "lockstep/launch/job/machine.h"
+#include "lockstep/launch/job/host_resources.h"
 #include "lockstep/launch/jobs/registry.h"
 #include "tests/launch/launched.h"
 #include "tests/support/temp_folder.h"

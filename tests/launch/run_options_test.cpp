@@ -12,8 +12,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 RunOptions parse(const Words& words, const Environment& environment = {},
-                 Machine machine = {8, 0}) {
-  return parse_run_options(words, environment, [&] { return machine; });
+                 HostResources resources = {8, 0}) {
+  return parse_run_options(words, environment, [&] { return resources; });
 }
 
 std::string failure(const Words& words, const Environment& environment = {}) {
@@ -57,7 +57,7 @@ TEST(RunOptions, OptionsEndAtTheProgram) {
   EXPECT_EQ(parse({"--", "-odd-name"}).command, Words{"-odd-name"});
 }
 
-TEST(RunOptions, ProcessesPerMachine) {
+TEST(RunOptions, ProcessesPerHost) {
   EXPECT_EQ(parse({"--nproc_per_node", "cpu", "p"}).nproc_per_node, 8);
   EXPECT_EQ(parse({"--nproc_per_node", "auto", "p"}).nproc_per_node, 8);
   EXPECT_EQ(parse({"--nproc_per_node", "auto", "p"}, {}, {8, 2}).nproc_per_node, 2);

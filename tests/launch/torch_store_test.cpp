@@ -99,7 +99,8 @@ TEST(TorchStore, WhoServesItFollowsTorchrun) {
   const auto served = [](const Words& options, const Environment& environment) {
     Words words = options;
     words.emplace_back("p");
-    return agent_serves_torch(parse_run_options(words, environment, [] { return Machine{}; }));
+    return agent_serves_torch(
+        parse_run_options(words, environment, [] { return HostResources{}; }));
   };
   const Environment off = {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}};
   const Words elastic = {"--nnodes", "1:2", "--rdzv_endpoint", "a:1"};

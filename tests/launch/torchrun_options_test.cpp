@@ -70,7 +70,7 @@ const std::vector<TorchrunOption>& options_of_torchrun() {
 /// The message of the refusal; empty if the words are taken.
 std::string refusal(const std::vector<std::string>& words, const Environment& environment) {
   try {
-    const auto options = parse_run_options(words, environment, [] { return Machine{8, 2}; });
+    const auto options = parse_run_options(words, environment, [] { return HostResources{8, 2}; });
     EXPECT_EQ(options.command, std::vector<std::string>{"p"});
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
@@ -116,7 +116,7 @@ TEST(TorchrunOptions, EachVariableOfTorchrunIsReadAndNoOther) {
 /// torchrun sets TORCHELASTIC_SIGNALS_TO_HANDLE for its workers and never reads it.
 TEST(TorchrunOptions, SignalsComeFromTheOptionAndItsVariableAlone) {
   const auto names = [](const std::vector<std::string>& words, const Environment& environment) {
-    return parse_run_options(words, environment, [] { return Machine{}; }).signals_to_handle;
+    return parse_run_options(words, environment, [] { return HostResources{}; }).signals_to_handle;
   };
   Environment environment = {{"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGUSR1"}};
   EXPECT_EQ(names({"p"}, environment), "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
@@ -128,7 +128,7 @@ TEST(TorchrunOptions, SignalsComeFromTheOptionAndItsVariableAlone) {
 TEST(TorchrunOptions, TheShutdownTimeoutHasThreeSourcesAndADefault) {
   using std::chrono::seconds;
   const auto timeout = [](const std::vector<std::string>& words, const Environment& environment) {
-    return parse_run_options(words, environment, [] { return Machine{}; }).shutdown_timeout;
+    return parse_run_options(words, environment, [] { return HostResources{}; }).shutdown_timeout;
   };
   Environment environment;
   EXPECT_EQ(timeout({"p"}, environment), seconds(30));

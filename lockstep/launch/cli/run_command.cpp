@@ -17,7 +17,7 @@
 #include "lockstep/launch/agent/agent.h"
 #include "lockstep/launch/agent/munge_secret.h"
 #include "lockstep/launch/agent/worker_command.h"
-#include "lockstep/launch/job/machine.h"
+#include "lockstep/launch/job/host_resources.h"
 #include "lockstep/launch/process/console.h"
 #include "lockstep/launch/process/program.h"
 #include "lockstep/launch/process/signals.h"
@@ -77,7 +77,7 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
   Environment environment = this_environment();
   RunOptions options =
       parse_run_options(words, started_by_starter ? without_defaults(environment) : environment,
-                        [&] { return this_machine(environment); });
+                        [&] { return resources_of_host(environment); });
   if (options.help) {
     std::fputs(run_options_help().c_str(), stdout);
     return 0;

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/launch/doctor/checks.h"
-#include "lockstep/world/machine_load.h"
+#include "lockstep/world/host_load.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -216,7 +216,7 @@ CheckRows check_cores(const std::vector<HostFinding>& hosts) {
 CheckRows check_load(const std::vector<HostFinding>& hosts) {
   RowBuilder rows("load", hosts.size());
   for (const auto& host : hosts) {
-    MachineLoad load;
+    HostLoad load;
     load.cpu_pressure = host.facts.cpu_pressure;
     load.load = host.facts.load;
     load.cores = host.facts.cores;

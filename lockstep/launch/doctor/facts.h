@@ -61,8 +61,8 @@ struct HostFacts {
   int cores = 0;
   int usable_cores = 0;
   double cpu_quota = 0;      ///< Cores that the control group allows; 0: all.
-  double cpu_pressure = -1;  ///< See MachineLoad.
-  double load = -1;          ///< See MachineLoad.
+  double cpu_pressure = -1;  ///< See HostLoad.
+  double load = -1;          ///< See HostLoad.
   std::string instruction_set;
   std::string libtorch;  ///< Version, or empty where lockstep has no libtorch.
   std::string libtorch_isa;

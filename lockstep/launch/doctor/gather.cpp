@@ -24,8 +24,8 @@
 #include "lockstep/world.h"
 #include "lockstep/world/cores.h"
 #include "lockstep/world/cpu_topology.h"
+#include "lockstep/world/host_load.h"
 #include "lockstep/world/identity.h"
-#include "lockstep/world/machine_load.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -145,7 +145,7 @@ void read_limits(HostFacts* facts) {
   facts->cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   facts->usable_cores = static_cast<int>(usable_cpus().size());
   facts->cpu_quota = cpu_quota();
-  const MachineLoad load = this_machines_load();
+  const HostLoad load = load_of_host();
   facts->cpu_pressure = load.cpu_pressure;
   facts->load = load.load;
 }

@@ -12,7 +12,7 @@ namespace lockstep::inline internal {
 /// Values of the options before they are combined.
 struct RunOptionsDraft {
   RunOptions options;
-  const std::function<Machine()>* machine = nullptr;
+  const std::function<HostResources()>* resources = nullptr;
   bool backend_given = false;
   bool standalone = false;
   bool nnodes_given = false;

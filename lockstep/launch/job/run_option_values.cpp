@@ -70,9 +70,10 @@ void nproc(Draft& draft, const Text& value, const Text& what) {
   draft.options.nproc_given = true;
   int& nproc = draft.options.nproc_per_node;
   if (value == "cpu" || value == "auto" || value == "gpu") {
-    const Machine machine = (*draft.machine)();
-    if (value == "gpu" && machine.gpus == 0) refuse_options(what + ": this host has no GPU");
-    nproc = value == "gpu" || (value == "auto" && machine.gpus > 0) ? machine.gpus : machine.cores;
+    const HostResources resources = (*draft.resources)();
+    if (value == "gpu" && resources.gpus == 0) refuse_options(what + ": this host has no GPU");
+    nproc = value == "gpu" || (value == "auto" && resources.gpus > 0) ? resources.gpus
+                                                                      : resources.cores;
   } else if (!value.empty() && value.find_first_not_of("0123456789-") == Text::npos) {
     nproc = whole(value, 1, 1 << 16, what);
   } else if (value == "xpu") {

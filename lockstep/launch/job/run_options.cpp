@@ -112,10 +112,10 @@ bool StreamMap::any() const {
 }
 
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
-                             const std::function<Machine()>& machine) {
+                             const std::function<HostResources()>& resources) {
   const ReadWords read = read_words(words, environment);
   RunOptionsDraft draft;
-  draft.machine = &machine;
+  draft.resources = &resources;
   draft.options.wire = wire_of(environment);
   draft.options.share_torch_store =
       value_in(environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE") != "1";

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/launch/job/machine.h"
+#include "lockstep/launch/job/host_resources.h"
 #include "lockstep/launch/job/rendezvous_conf.h"
 #include "lockstep/world/environment.h"
 #include "lockstep/world/identity.h"
@@ -128,11 +128,11 @@ struct RunOptions : RendezvousConf {
 
 /// Reads the words after `lockstep run`. Options end at "--" or at the first word that is none; `-`
 /// and `_` are the same inside names. PET_NAME is the default of an option; other variables are
-/// those of `wire`, `share_torch_store` and, as torchrun's, of --shutdown_timeout. `machine` is
+/// those of `wire`, `share_torch_store` and, as torchrun's, of --shutdown_timeout. `resources` is
 /// only called if an option depends on it: the look takes a tenth of a launch. Errors:
 /// kInvalidArgument naming the option (and the nearest one, for a misspelt name).
 RunOptions parse_run_options(const std::vector<std::string>& words, const Environment& environment,
-                             const std::function<Machine()>& machine);
+                             const std::function<HostResources()>& resources);
 
 /// Agents that a step of srun has started, one a host, form one job unless options differ. Number,
 /// rank and rendezvous endpoint are the step's. Changes nothing for other processes. Returns the

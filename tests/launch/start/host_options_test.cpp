@@ -12,7 +12,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 RunOptions parsed(const Words& words, const Environment& environment = {}) {
-  return parse_run_options(words, environment, [] { return Machine{8, 0}; });
+  return parse_run_options(words, environment, [] { return HostResources{8, 0}; });
 }
 
 std::string refusal(const Words& words) {

@@ -1,6 +1,6 @@
 // Resources of a host or a container: processor time and accelerators.
 
-#include "lockstep/launch/job/machine.h"
+#include "lockstep/launch/job/host_resources.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ int accelerators(std::initializer_list<std::pair<const char*, const char*>> file
   return count_accelerators(FakeRoot(files).path());
 }
 
-TEST(Machine, AcceleratorsAreCountedWhateverTheirNumbers) {
+TEST(HostResources, AcceleratorsAreCountedWhateverTheirNumbers) {
   EXPECT_EQ(accelerators({{"dev/null", ""}}), 0);
   EXPECT_EQ(accelerators({{"dev/nvidia0", ""}, {"dev/nvidia1", ""}, {"dev/nvidiactl", ""}}), 2);
   // A container with the last two devices of a host.
@@ -45,7 +45,7 @@ TEST(Machine, AcceleratorsAreCountedWhateverTheirNumbers) {
             2);
 }
 
-TEST(Machine, OfAmdWhatComputesIsCounted) {
+TEST(HostResources, OfAmdWhatComputesIsCounted) {
   const std::pair<const char*, const char*> node = {"dev/dri/renderD129", ""};
   const std::pair<const char*, const char*> amd = {"sys/class/drm/renderD129/device/vendor",
                                                    "0x1002\n"};

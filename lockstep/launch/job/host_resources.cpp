@@ -1,4 +1,4 @@
-#include "lockstep/launch/job/machine.h"
+#include "lockstep/launch/job/host_resources.h"
 
 #include <fmt/format.h>
 
@@ -130,13 +130,13 @@ int count_accelerators(const std::string& root) {
   return count_amd(root);
 }
 
-Machine this_machine(const Environment& environment) {
-  Machine machine;
-  machine.cores = usable_cores();
-  machine.gpus = count_accelerators();
+HostResources resources_of_host(const Environment& environment) {
+  HostResources resources;
+  resources.cores = usable_cores();
+  resources.gpus = count_accelerators();
   const auto visible = visible_devices(environment);
-  if (!visible.variable.empty()) machine.gpus = std::min(machine.gpus, visible.count);
-  return machine;
+  if (!visible.variable.empty()) resources.gpus = std::min(resources.gpus, visible.count);
+  return resources;
 }
 
 CoreBinding parse_core_binding(const std::string& text, const std::string& what) {

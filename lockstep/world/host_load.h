@@ -5,7 +5,7 @@
 
 namespace lockstep::inline internal {
 
-struct MachineLoad {
+struct HostLoad {
   /// Percent of the last 10 s in which some process waited for a core; -1: unknown.
   double cpu_pressure = -1;
   double load = -1;  ///< Mean number of runnable processes in the last minute.
@@ -19,8 +19,8 @@ struct MachineLoad {
 };
 
 /// Pure: of /proc/pressure/cpu and /proc/loadavg; empty: missing.
-MachineLoad read_load(const std::string& pressure, const std::string& loadavg, int cores);
-MachineLoad this_machines_load();
+HostLoad read_load(const std::string& pressure, const std::string& loadavg, int cores);
+HostLoad load_of_host();
 
 /// Before a measurement: logs one line if the host is busy; of several ranks only rank 0 does.
 void warn_if_busy();

@@ -15,10 +15,10 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-/// Node `node` of `nodes`, with a host id of its own.
-struct Node {
-  int node = 0;
-  int nodes = 2;
+/// Host `host` of `hosts`, with a host id of its own.
+struct Host {
+  int host = 0;
+  int hosts = 2;
   int ranks = 1;
   int port = 0;
   std::string secret;
@@ -26,9 +26,9 @@ struct Node {
   Words words(const Words& command, const Words& options = {}) const {
     Words all = {"run",
                  "--nnodes",
-                 std::to_string(nodes),
+                 std::to_string(hosts),
                  "--node_rank",
-                 std::to_string(node),
+                 std::to_string(host),
                  "--nproc_per_node",
                  std::to_string(ranks),
                  "--master_port",
@@ -39,17 +39,17 @@ struct Node {
     return all;
   }
   std::map<std::string, std::string> variables() const {
-    return {{"LOCKSTEP_HOST_ID", "host" + std::to_string(node)},
+    return {{"LOCKSTEP_HOST_ID", "host" + std::to_string(host)},
             {"LOCKSTEP_SECRET", secret},
             {"OMP_NUM_THREADS", ""}};
   }
 };
 
-TEST(Nodes, UnevenNodesFormOneWorld) {
+TEST(Hosts, UnevenHostsFormOneWorld) {
   const HeldPort port;
-  const Node first{0, 2, 1, port.number(), "secret"};
-  const Node second{1, 2, 2, port.number(), "secret"};
-  Launched b(second.words({built_program("world_worker")}), second.variables());  // node 1 is early
+  const Host first{0, 2, 1, port.number(), "secret"};
+  const Host second{1, 2, 2, port.number(), "secret"};
+  Launched b(second.words({built_program("world_worker")}), second.variables());  // host 1 is early
   Launched a(first.words({built_program("world_worker")}), first.variables());
   EXPECT_EQ(a.wait(), 0) << a.err();
   EXPECT_EQ(b.wait(), 0) << b.err();
@@ -59,10 +59,10 @@ TEST(Nodes, UnevenNodesFormOneWorld) {
   EXPECT_TRUE(a.wait_all_gone() && b.wait_all_gone());
 }
 
-TEST(Nodes, AFailureOnOneNodeEndsAllAndIsReportedByAll) {
+TEST(Hosts, AFailureOnOneHostEndsAllAndIsReportedByAll) {
   const HeldPort port;
-  const Node first{0, 2, 1, port.number(), ""};
-  const Node second{1, 2, 1, port.number(), ""};
+  const Host first{0, 2, 1, port.number(), ""};
+  const Host second{1, 2, 1, port.number(), ""};
   const std::string script =
       "if [ $GROUP_RANK = 1 ]; then echo broken >&2; exit 6; fi; exec sleep 600";
   Launched a(first.words({"/bin/sh", "-c", script}), first.variables());
@@ -77,10 +77,10 @@ TEST(Nodes, AFailureOnOneNodeEndsAllAndIsReportedByAll) {
   EXPECT_TRUE(has(b.err(), "\n  the end of its stderr is above")) << b.err();
 }
 
-TEST(Nodes, AnAgentThatIsKilledEndsTheJob) {
+TEST(Hosts, AnAgentThatIsKilledEndsTheJob) {
   const HeldPort port;
-  const Node first{0, 2, 1, port.number(), ""};
-  const Node second{1, 2, 1, port.number(), ""};
+  const Host first{0, 2, 1, port.number(), ""};
+  const Host second{1, 2, 1, port.number(), ""};
   const Words sleeper = {"/bin/sh", "-c", "echo ready; exec sleep 600"};
   Launched a(first.words(sleeper), first.variables());
   Launched b(second.words(sleeper), second.variables());
@@ -91,18 +91,18 @@ TEST(Nodes, AnAgentThatIsKilledEndsTheJob) {
   EXPECT_TRUE(a.wait_all_gone() && b.wait_all_gone());
 }
 
-TEST(Nodes, AMissingNodeIsNamed) {
+TEST(Hosts, AMissingHostIsNamed) {
   const HeldPort port;
-  const Node first{0, 3, 1, port.number(), ""};
+  const Host first{0, 3, 1, port.number(), ""};
   Launched a(first.words({"true"}, {"--rdzv_conf", "timeout=2"}), first.variables());
   EXPECT_EQ(a.wait(), 1);
   EXPECT_TRUE(has(a.err(), "host 1, 2 of 3 did not come")) << a.err();
 }
 
-TEST(Nodes, EachSaysWhomItWaitsForAndWhoseRankIsTaken) {
+TEST(Hosts, EachSaysWhomItWaitsForAndWhoseRankIsTaken) {
   const HeldPort port;
-  const Node first{0, 3, 1, port.number(), ""};
-  const Node second{1, 3, 1, port.number(), ""};
+  const Host first{0, 3, 1, port.number(), ""};
+  const Host second{1, 3, 1, port.number(), ""};
   Launched a(first.words({"true"}), first.variables());
   Launched b(second.words({"true"}), second.variables());
   const std::string place = "waiting for host 2 at 127.0.0.1:" + std::to_string(port.number());
@@ -113,14 +113,14 @@ TEST(Nodes, EachSaysWhomItWaitsForAndWhoseRankIsTaken) {
   EXPECT_TRUE(has(again.err(), "--node_rank 1 is taken by an agent on ")) << again.err();
 }
 
-TEST(Nodes, AStoreOfAnotherProgramIsNotJoined) {
+TEST(Hosts, AStoreOfAnotherProgramIsNotJoined) {
   const TcpStoreServer foreign({});
   const std::string place =
       "host 1 waits for host 0 at 127.0.0.1:" + std::to_string(foreign.port()) +
       "; a store is served there, but not";
-  const Node node{1, 2, 1, foreign.port(), ""};
-  Launched patient(node.words({"true"}), node.variables());
-  Launched hasty(node.words({"true"}, {"--rdzv_conf", "timeout=4"}), node.variables());
+  const Host host{1, 2, 1, foreign.port(), ""};
+  Launched patient(host.words({"true"}), host.variables());
+  Launched hasty(host.words({"true"}, {"--rdzv_conf", "timeout=4"}), host.variables());
   EXPECT_EQ(hasty.wait(), 1);
   EXPECT_TRUE(has(hasty.err(), "lockstep: error: " + place)) << hasty.err();
   EXPECT_TRUE(patient.wait_for("lockstep: " + place)) << patient.err();
@@ -128,10 +128,10 @@ TEST(Nodes, AStoreOfAnotherProgramIsNotJoined) {
   EXPECT_TRUE(store->list("", Deadline::after(30s)).empty());
 }
 
-TEST(Nodes, ANodeOfAnotherJobIsSentAwayAndDisturbsNobody) {
+TEST(Hosts, AHostOfAnotherJobIsSentAwayAndDisturbsNobody) {
   const HeldPort port;
-  const Node first{0, 2, 1, port.number(), ""};
-  const Node second{1, 2, 1, port.number(), ""};
+  const Host first{0, 2, 1, port.number(), ""};
+  const Host second{1, 2, 1, port.number(), ""};
   Launched a(first.words({"true"}, {"--rdzv_id", "monday"}), first.variables());
   Launched stranger(second.words({"true"}, {"--rdzv_id", "tuesday"}), second.variables());
   EXPECT_EQ(stranger.wait(), 1);
@@ -143,10 +143,10 @@ TEST(Nodes, ANodeOfAnotherJobIsSentAwayAndDisturbsNobody) {
   EXPECT_EQ(b.wait(), 0) << b.err();
 }
 
-TEST(Nodes, DisagreementIsSaidByAll) {
+TEST(Hosts, DisagreementIsSaidByAll) {
   const HeldPort port;
-  const Node first{0, 2, 1, port.number(), ""};
-  const Node other{1, 3, 1, port.number(), ""};
+  const Host first{0, 2, 1, port.number(), ""};
+  const Host other{1, 3, 1, port.number(), ""};
   Launched a(first.words({"true"}), first.variables());
   Launched b(other.words({"true"}), other.variables());
   EXPECT_EQ(a.wait(), 1);
@@ -155,14 +155,14 @@ TEST(Nodes, DisagreementIsSaidByAll) {
   EXPECT_TRUE(has(b.err(), "--nnodes 3")) << b.err();
 }
 
-TEST(Nodes, AnOpenEndpointNeedsASecret) {
+TEST(Hosts, AnOpenEndpointNeedsASecret) {
   Launched a({"run", "--nnodes", "2", "--master_addr", "10.9.8.7", "true"},
              {{"LOCKSTEP_SECRET", ""}});
   EXPECT_EQ(a.wait(), 2);
   EXPECT_TRUE(has(a.err(), "set LOCKSTEP_SECRET")) << a.err();
 }
 
-TEST(Nodes, WithoutASecretTheyMeetWhereTheyAreToldTo) {
+TEST(Hosts, WithoutASecretTheyMeetWhereTheyAreToldTo) {
   const TempFolder folder;
   for (const std::string backend : {"static", "c10d", "file"}) {
     const HeldPort port;
@@ -199,7 +199,7 @@ TEST(Nodes, WithoutASecretTheyMeetWhereTheyAreToldTo) {
   }
 }
 
-TEST(Nodes, ANameThatStaysUnknownIsNamedAfterTheWholeWait) {
+TEST(Hosts, ANameThatStaysUnknownIsNamedAfterTheWholeWait) {
   const std::string unknown(64, 'x');  // longer than a name's label may be: no lookup is made
   for (const auto& place : {Words{"--master_addr", unknown},
                             Words{"--rdzv_backend", "c10d", "--rdzv_endpoint", unknown + ":1"}}) {

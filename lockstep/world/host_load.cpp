@@ -1,4 +1,4 @@
-#include "lockstep/world/machine_load.h"
+#include "lockstep/world/host_load.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,19 +12,19 @@
 
 namespace lockstep::inline internal {
 
-bool MachineLoad::busy() const {
+bool HostLoad::busy() const {
   return cpu_pressure >= 0 ? cpu_pressure >= 20 : load >= 1.5 * cores;
 }
 
-std::string MachineLoad::text() const {
+std::string HostLoad::text() const {
   const std::string processes = fmt::format("load {:.1f} on {}", load, counted(cores, "core"));
   if (cpu_pressure < 0) return processes;
   return fmt::format("processes wait for a core {:.0f} % of the time ({})", cpu_pressure,
                      processes);
 }
 
-MachineLoad read_load(const std::string& pressure, const std::string& loadavg, int cores) {
-  MachineLoad load;
+HostLoad read_load(const std::string& pressure, const std::string& loadavg, int cores) {
+  HostLoad load;
   load.cores = cores;
   if (std::sscanf(pressure.c_str(), "some avg10=%lf", &load.cpu_pressure) != 1) {
     load.cpu_pressure = -1;
@@ -33,13 +33,13 @@ MachineLoad read_load(const std::string& pressure, const std::string& loadavg, i
   return load;
 }
 
-MachineLoad this_machines_load() {
+HostLoad load_of_host() {
   return read_load(read_if_there("/proc/pressure/cpu"), read_if_there("/proc/loadavg"),
                    static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
 void warn_if_busy() {
-  const MachineLoad load = this_machines_load();
+  const HostLoad load = load_of_host();
   if (!load.busy() || env_or("LOCKSTEP_RANK", env_or("RANK", "0")) != "0") return;
   log_warn(fmt::format("this machine is busy: {}; the figures say little about it", load.text()));
 }

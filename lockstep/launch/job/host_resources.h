@@ -10,7 +10,7 @@
 namespace lockstep::inline internal {
 
 /// This host's resources for ranks.
-struct Machine {
+struct HostResources {
   int cores = 1;
   int gpus = 0;
 };
@@ -21,7 +21,7 @@ int count_accelerators(const std::string& root = "");
 
 /// Cores and accelerators that this process may use. CUDA_VISIBLE_DEVICES and similar variables
 /// (world/device.h) may hide some accelerators.
-Machine this_machine(const Environment& environment);
+HostResources resources_of_host(const Environment& environment);
 
 /// torchrun's --numa_binding (torch/numa/binding.py); in the order of their names in messages.
 enum class CoreBinding {
