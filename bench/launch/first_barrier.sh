@@ -29,7 +29,7 @@ run="$build/bin/lockstep run --nproc_per_node $RANKS -- $build/bin/lockstep trai
   train.loader.batch_size=4 train.ckpt_save_dir=$results/out"
 for ((round = 1; round <= ROUNDS; round++)); do
   timed forked $run
-  timed loaded env LOCKSTEP_WARM_START=0 $run
+  timed loaded env LOCKSTEP_FORK_SERVER=0 $run
 done
 
 printf '%-16s %12s %12s\n' "$RANKS ranks" "min ms" "median ms"

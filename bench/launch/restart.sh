@@ -28,7 +28,7 @@ timed() { # name command...: appends milliseconds to the file `name`
 run="$build/bin/lockstep run --nproc_per_node 2 --max_restarts 1 -- $worker"
 for ((round = 1; round <= ROUNDS; round++)); do
   timed lockstep $run
-  timed lockstep_loaded env LOCKSTEP_WARM_START=0 $run
+  timed lockstep_loaded env LOCKSTEP_FORK_SERVER=0 $run
   TMPDIR=$results timed torchrun $torchrun --nnodes=1 --nproc_per_node=2 --max_restarts 1 --no_python "$worker"
   TMPDIR=$results timed torchrun_0.1s $torchrun --nnodes=1 --nproc_per_node=2 --max_restarts 1 --monitor_interval 0.1 --no_python "$worker"
   [ -n "${TORCHFT:-}" ] || continue

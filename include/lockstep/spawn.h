@@ -82,7 +82,7 @@ void spawn(int num_ranks, const std::function<void(int rank)>& body,
 ///  * without an agent, or under other launchers;
 ///  * as the only rank of a job of one host without --max_restarts;
 ///  * if the ranks' arguments differ;
-///  * if LOCKSTEP_WARM_START=0 is set for the agent.
+///  * if LOCKSTEP_FORK_SERVER=0 is set for the agent.
 /// If the program has threads by then, the agent logs it and starts the program rank by rank. Cost
 /// of a rank: two forks. Errors: those of `prepare`. If the agent ends, so does this process.
 void start_fork_server(const std::function<void()>& prepare = {});

@@ -53,12 +53,12 @@ TEST(ForkServer, RanksAreAsIfTheAgentHadStartedThem) {
 }
 
 TEST(ForkServer, IsSwitchedOffByTheEnvironmentAndForALoneRank) {
-  Launched off(fork_server_worker(2, {"", ""}), {{"LOCKSTEP_WARM_START", "0"}});
+  Launched off(fork_server_worker(2, {"", ""}), {{"LOCKSTEP_FORK_SERVER", "0"}});
   EXPECT_EQ(off.wait(), 0) << off.err();
   EXPECT_EQ(times_in(off.out(), "loaded rank"), 2) << off.out();
-  Launched neither(fork_server_worker(2, {"", ""}), {{"LOCKSTEP_WARM_START", "no"}});
+  Launched neither(fork_server_worker(2, {"", ""}), {{"LOCKSTEP_FORK_SERVER", "no"}});
   EXPECT_EQ(neither.wait(), 2) << neither.err();
-  EXPECT_TRUE(has(neither.err(), "variable LOCKSTEP_WARM_START: 'no' is not 0 or 1"));
+  EXPECT_TRUE(has(neither.err(), "variable LOCKSTEP_FORK_SERVER: 'no' is not 0 or 1"));
   Launched lone(fork_server_worker(1, {"", ""}));
   EXPECT_EQ(lone.wait(), 0) << lone.err();
   EXPECT_EQ(times_in(lone.out(), "loaded rank"), 1) << lone.out();

@@ -42,7 +42,7 @@ int body(int argc, char** argv) {
       variable("LOCKSTEP_AGENT").rfind(std::to_string(::getppid()) + "-", 0) == 0 ? "parent"
                                                                                   : "stranger",
       ::getsid(0) == ::getpid() ? "own" : "shared", death_signal, ::raise(0) == 0 ? "yes" : "no",
-      variable("LOCKSTEP_WARM_FD").c_str());
+      variable("LOCKSTEP_FORK_SERVER_FD").c_str());
   std::fflush(stdout);
   std::fprintf(stderr, "err %d\n", world.rank);
   if (act == "cores") {
@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   std::thread other;
   if (first == "thread") other = std::thread([] { ::usleep(1'000'000); });
-  if (first == "exit" && std::getenv("LOCKSTEP_WARM_FD") != nullptr) return 1;
+  if (first == "exit" && std::getenv("LOCKSTEP_FORK_SERVER_FD") != nullptr) return 1;
   if (first == "load") {
     std::printf("loading\n");
     std::fflush(stdout);

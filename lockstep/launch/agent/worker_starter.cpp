@@ -31,8 +31,8 @@ bool same_arguments(const std::vector<Spawn>& workers) {
 }  // namespace
 
 bool uses_fork_server(const Environment& environment, const RunOptions& options) {
-  const std::string chosen = value_in(environment, "LOCKSTEP_WARM_START");
-  if (!chosen.empty() && !parse_yes(chosen, "LOCKSTEP_WARM_START")) return false;
+  const std::string chosen = value_in(environment, "LOCKSTEP_FORK_SERVER");
+  if (!chosen.empty() && !parse_yes(chosen, "LOCKSTEP_FORK_SERVER")) return false;
   return options.nproc_per_node > 1 || options.max_restarts > 0 || options.num_nodes > 1;
 }
 

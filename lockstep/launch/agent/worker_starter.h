@@ -17,7 +17,7 @@
 namespace lockstep::inline internal {
 
 /// False for a single worker that is started once and at once: a fork from another process gains
-/// nothing there. LOCKSTEP_WARM_START=0: never.
+/// nothing there. LOCKSTEP_FORK_SERVER=0: never.
 bool uses_fork_server(const Environment& environment, const RunOptions& options);
 
 class WorkerStarter {

@@ -19,9 +19,9 @@ bool supports_fork_server(const std::string& path);
 
 // The note's owner and type, as in Elf64_Nhdr.
 inline constexpr char kForkServerNoteOwner[] = "Lockstep";
-inline constexpr unsigned kForkServerNoteType = 0x7761726d;  // "warm"
+inline constexpr unsigned kForkServerNoteType = 0x666f726b;  // "fork"
 
-inline constexpr char kForkServerFdVariable[] = "LOCKSTEP_WARM_FD";
+inline constexpr char kForkServerFdVariable[] = "LOCKSTEP_FORK_SERVER_FD";
 
 /// To the program: start a rank.
 struct ForkRequest {

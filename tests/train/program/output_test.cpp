@@ -84,7 +84,7 @@ int loads_of_two_ranks(const fs::path& folder, const std::function<Outcome(std::
 TEST_F(Program, RanksOfSeveralThreadsAreForked) {
   const auto start = [this](const std::string& command) { return run(command); };
   EXPECT_EQ(loads_of_two_ranks(folder_ / "forked", start, ""), 1);
-  EXPECT_EQ(loads_of_two_ranks(folder_ / "loaded", start, "LOCKSTEP_WARM_START=0"), 2);
+  EXPECT_EQ(loads_of_two_ranks(folder_ / "loaded", start, "LOCKSTEP_FORK_SERVER=0"), 2);
 }
 
 TEST_F(Program, ResultsMayGoWhereTheProgramStands) {
