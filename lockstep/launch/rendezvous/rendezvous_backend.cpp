@@ -9,7 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/built_in_backend.h"
 #include "lockstep/launch/rendezvous/keys.h"
-#include "lockstep/store/open_store.h"
+#include "lockstep/store/url/open_store.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/environment.h"
 #include "lockstep/world/identity.h"

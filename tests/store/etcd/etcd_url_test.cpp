@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lockstep/base/literals.h"
-#include "lockstep/store/open_store.h"
+#include "lockstep/store/url/open_store.h"
 #include "tests/store/etcd/etcd_server.h"
 #include "tests/store/helpers.h"
 #include "tests/support/held_port.h"

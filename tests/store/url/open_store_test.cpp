@@ -1,4 +1,4 @@
-#include "lockstep/store/open_store.h"
+#include "lockstep/store/url/open_store.h"
 
 #include <gtest/gtest.h>
 
