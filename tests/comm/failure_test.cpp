@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "lockstep/comm/native/fault_point.h"
+#include "lockstep/comm/fault_point.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"

@@ -22,7 +22,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
-#include "lockstep/comm/native/fault_point.h"
+#include "lockstep/comm/fault_point.h"
 #include "lockstep/comm/native/tcp/peers.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"

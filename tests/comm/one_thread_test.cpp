@@ -9,7 +9,7 @@
 #include <string_view>
 #include <thread>
 
-#include "lockstep/comm/native/fault_point.h"
+#include "lockstep/comm/fault_point.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"

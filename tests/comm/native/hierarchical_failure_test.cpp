@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "lockstep/base/literals.h"
-#include "lockstep/comm/native/fault_point.h"
+#include "lockstep/comm/fault_point.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"

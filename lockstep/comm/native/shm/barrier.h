@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/fault_point.h"
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/shm/control.h"
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"

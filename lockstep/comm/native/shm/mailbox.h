@@ -9,8 +9,8 @@
 #include <atomic>
 #include <vector>
 
+#include "lockstep/comm/fault_point.h"
 #include "lockstep/comm/message_matcher.h"
-#include "lockstep/comm/native/fault_point.h"
 #include "lockstep/comm/native/shm/barrier.h"
 #include "lockstep/comm/native/shm/memory.h"
 

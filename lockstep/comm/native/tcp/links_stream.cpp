@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lockstep/comm/native/fault_point.h"
+#include "lockstep/comm/fault_point.h"
 #include "lockstep/comm/native/tcp/link.h"
 #include "lockstep/comm/native/tcp/links.h"
 #include "lockstep/error.h"

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "lockstep/comm/native/fault_point.h"
+#include "lockstep/comm/fault_point.h"
 #include "lockstep/comm/native/shm/mailbox.h"
 #include "lockstep/deadline.h"
 #include "lockstep/process_group.h"
