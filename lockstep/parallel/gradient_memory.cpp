@@ -14,8 +14,8 @@
 
 #include "lockstep/collectives.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/tensor/dtype.h"
-#include "lockstep/tensor/staging.h"
+#include "lockstep/tensor/device/dtype.h"
+#include "lockstep/tensor/device/staging.h"
 
 namespace lockstep::inline internal {
 namespace {

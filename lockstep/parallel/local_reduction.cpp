@@ -8,7 +8,7 @@
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/pass_clock.h"
-#include "lockstep/tensor/dtype.h"
+#include "lockstep/tensor/device/dtype.h"
 
 namespace lockstep::inline internal {
 namespace {

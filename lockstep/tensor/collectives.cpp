@@ -13,9 +13,9 @@
 
 #include "lockstep/base/counted.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/device/dtype.h"
+#include "lockstep/tensor/device/staging.h"
 #include "lockstep/tensor/device_backends.h"
-#include "lockstep/tensor/dtype.h"
-#include "lockstep/tensor/staging.h"
 
 namespace lockstep {
 namespace {

@@ -28,8 +28,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lockstep/lockstep.h"
+#include "lockstep/tensor/device/dtype.h"
 #include "lockstep/tensor/device/stream_order.h"
-#include "lockstep/tensor/dtype.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ranks.h"
 

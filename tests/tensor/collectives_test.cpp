@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lockstep/error.h"
-#include "lockstep/tensor/dtype.h"
+#include "lockstep/tensor/device/dtype.h"
 #include "tests/support/ranks.h"
 #include "tests/support/recorded_calls.h"
 

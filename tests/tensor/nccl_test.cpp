@@ -12,7 +12,7 @@
 #include "lockstep/collectives.h"
 #include "lockstep/comm/backends.h"
 #include "lockstep/error.h"
-#include "lockstep/tensor/dtype.h"
+#include "lockstep/tensor/device/dtype.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"
 

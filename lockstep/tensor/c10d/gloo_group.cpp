@@ -18,7 +18,7 @@
 #include "lockstep/comm/rendezvous.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/adapters.h"
-#include "lockstep/tensor/dtype.h"
+#include "lockstep/tensor/device/dtype.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -14,8 +14,8 @@
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/device/calls_in_flight.h"
+#include "lockstep/tensor/device/dtype.h"
 #include "lockstep/tensor/device/stream_order.h"
-#include "lockstep/tensor/dtype.h"
 
 namespace lockstep::inline internal {
 namespace {

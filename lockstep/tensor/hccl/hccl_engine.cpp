@@ -13,8 +13,8 @@
 
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/error.h"
+#include "lockstep/tensor/device/staging.h"
 #include "lockstep/tensor/hccl/library.h"
-#include "lockstep/tensor/staging.h"
 
 namespace lockstep::hccl {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/tensor/dtype.h"
+#include "lockstep/tensor/device/dtype.h"
 
 #include <fmt/format.h>
 

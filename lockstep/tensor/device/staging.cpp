@@ -1,4 +1,4 @@
-#include "lockstep/tensor/staging.h"
+#include "lockstep/tensor/device/staging.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
