@@ -19,7 +19,7 @@
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
-#include "lockstep/train/task/task_parts.h"
+#include "lockstep/train/task_parts.h"
 
 namespace lockstep::inline internal {
 namespace {

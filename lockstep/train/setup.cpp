@@ -15,7 +15,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"
-#include "lockstep/train/task/task_parts.h"
+#include "lockstep/train/task_parts.h"
 #include "lockstep/train/zoo_parts.h"
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/world/cores.h"

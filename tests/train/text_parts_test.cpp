@@ -10,7 +10,7 @@
 #include "lockstep/data/batches.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
-#include "lockstep/train/task/task_parts.h"
+#include "lockstep/train/task_parts.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
 #include "tests/train/config/configs.h"

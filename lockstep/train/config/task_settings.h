@@ -1,6 +1,6 @@
 #pragma once
 // The values of `model.type`, each as one object: how the sections are read that are not the same
-// for all tasks. What is made of them needs libtorch: see lockstep/train/task/task_parts.h. These
+// for all tasks. What is made of them needs libtorch: see lockstep/train/task_parts.h. These
 // two tables alone are selected by the type. A registered task is one more: see registered_task.h.
 
 #include <span>

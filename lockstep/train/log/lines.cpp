@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "lockstep/parallel/module_state.h"
-#include "lockstep/train/task/task_parts.h"
+#include "lockstep/train/task_parts.h"
 
 namespace lockstep::inline internal {
 namespace {

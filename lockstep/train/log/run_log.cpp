@@ -15,7 +15,7 @@
 #include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/rank_change.h"
 #include "lockstep/train/schedule/schedule.h"
-#include "lockstep/train/task/task_parts.h"
+#include "lockstep/train/task_parts.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/train/task/task_parts.h"
 
 namespace lockstep::inline internal {
 
@@ -53,10 +53,6 @@ void Task::log(const std::string& name, const at::Tensor& value) {
 std::vector<at::Tensor> Task::take_logged() {
   logged_.resize(log_names().size());
   return std::exchange(logged_, {});
-}
-
-std::unique_ptr<Task> make_task(const Config& config, bool trains) {
-  return task_parts(config).make(config, trains);
 }
 
 }  // namespace lockstep::inline internal

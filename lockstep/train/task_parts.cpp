@@ -1,4 +1,4 @@
-#include "lockstep/train/task/task_parts.h"
+#include "lockstep/train/task_parts.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -264,6 +264,10 @@ const TaskParts& task_parts(const Config& config) {
        ocr_parts<OcrColumns::kDetection, 3 + 4>(make_detection, detection_lines),
        ocr_parts<OcrColumns::kRecognition, 3>(make_recognition, recognition_lines)}};
   return tasks[static_cast<size_t>(config.model.type)];
+}
+
+std::unique_ptr<Task> make_task(const Config& config, bool trains) {
+  return task_parts(config).make(config, trains);
 }
 
 }  // namespace lockstep::inline internal
