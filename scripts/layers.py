@@ -19,7 +19,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PARTS = ("TORCH", "LAUNCHER", "DOCTOR", "DATA", "RECIPES")
 # Folders whose own files include those of folders below, which include theirs in turn.
-ENTANGLED = ("lockstep/comm", "lockstep/data", "lockstep/models", "lockstep/train")
+ENTANGLED = ("lockstep/comm", "lockstep/models", "lockstep/train")
 GRAPH_OPTIONS = """set(GRAPHVIZ_EXTERNAL_LIBS FALSE)
 set(GRAPHVIZ_EXECUTABLES FALSE)
 set(GRAPHVIZ_GENERATE_PER_TARGET FALSE)

@@ -13,9 +13,9 @@
 #include <numeric>
 #include <string>
 
-#include "lockstep/data/batches.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/pictures/folder.h"
+#include "lockstep/data/pictures/picture_batches.h"
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
 

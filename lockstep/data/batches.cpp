@@ -3,11 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "lockstep/base/heap.h"
 #include "lockstep/base/transform_failed.h"
-#include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -101,89 +97,6 @@ class ImageBatches final : public BatchMaker {
   ImageFaults faults_;
 };
 
-class PictureBatches final : public BatchMaker {
- public:
-  PictureBatches(PictureReader reader, BadSample bad, PixelForm form)
-      : reader_(std::move(reader)), bad_(bad) {
-    if (form == PixelForm::kBytes) byte_values_ = byte_values(reader_.pipeline());
-  }
-
-  int64_t size() const override { return reader_.index().size(); }
-
-  Batch make(const BatchRows& rows) const override {
-    const bool evaluates = bad_ == BadSample::kLeftOut;
-    const auto counted = rows.samples.first(static_cast<size_t>(rows.num_counted));
-    auto read = reader_.read(rows.epoch, evaluates ? counted : rows.samples);
-    Batch made = collated(read.samples);
-    made.valid = evaluates ? std::ssize(read.samples) : rows.num_counted;
-    made.faults = std::move(read.faults);
-    return made;
-  }
-
- private:
-  Batch collated(const std::vector<PictureSample>& samples) const {
-    const int64_t count = std::ssize(samples);
-    const cv::Size size = samples.empty() ? cv::Size(1, 1) : samples[0].picture.pixels.size();
-    Batch made{{}, {at::empty({count}, at::kLong)}};
-    auto* labels = made.targets[0].data_ptr<int64_t>();
-    for (const auto& sample : samples) {
-      if (sample.picture.pixels.size() != size) refuse_sizes(samples[0], sample);
-      *labels++ = sample.label;
-    }
-    made.byte_values = byte_values_;
-    made.images = byte_values_.defined() ? bytes_of(samples, size) : floats_of(samples, size);
-    return made;
-  }
-
-  at::Tensor floats_of(const std::vector<PictureSample>& samples, cv::Size size) const {
-    auto images = at::empty({std::ssize(samples), 3, size.height, size.width}, at::kFloat);
-    auto* planes = images.data_ptr<float>();
-    for (const auto& sample : samples) {
-      reader_.pipeline().write(sample.picture, planes);
-      planes += int64_t{3} * size.area();
-    }
-    return images;
-  }
-
-  static at::Tensor bytes_of(const std::vector<PictureSample>& samples, cv::Size size) {
-    auto images = at::empty({std::ssize(samples), size.height, size.width, 3}, at::kByte);
-    auto* bytes = images.data_ptr<uint8_t>();
-    for (const auto& sample : samples) {
-      sample.picture.pixels.copyTo(cv::Mat(size, CV_8UC3, bytes));
-      bytes += int64_t{3} * size.area();
-    }
-    return images;
-  }
-
-  static at::Tensor byte_values(const PicturePipeline& pipeline) {
-    if (!pipeline.ends_with_bytes()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "picture batches: bytes, but the pipeline ends with a step on floats");
-    }
-    const ByteTables& tables = pipeline.tables();
-    auto values = at::empty({std::ssize(tables), std::ssize(tables[0])}, at::kFloat);
-    auto* row = values.data_ptr<float>();
-    for (const auto& table : tables) row = std::copy(table.begin(), table.end(), row);
-    return values;
-  }
-
-  [[noreturn]] void refuse_sizes(const PictureSample& first, const PictureSample& other) const {
-    const auto shown = [&](const PictureSample& sample) {
-      const cv::Size size = sample.picture.pixels.size();
-      return fmt::format("{} x {} ({})", size.width, size.height,
-                         reader_.index().where(sample.index));
-    };
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("one batch has pictures of {} and {}: transform_pipeline needs Resize "
-                            "[height, width], CenterCrop, RandomCrop or RandomResizedCrop",
-                            shown(first), shown(other)));
-  }
-
-  PictureReader reader_;
-  BadSample bad_;
-  at::Tensor byte_values_;  ///< Of bytes; else undefined.
-};
-
 class MixedBatches final : public BatchMaker {
  public:
   MixedBatches(std::unique_ptr<const BatchMaker> maker, const MixedOptions& options)
@@ -222,13 +135,6 @@ class MixedBatches final : public BatchMaker {
 std::unique_ptr<const BatchMaker> image_batches(std::shared_ptr<const ImageDataset> data,
                                                 ImageTransform transform, ImageFaults faults) {
   return std::make_unique<ImageBatches>(std::move(data), std::move(transform), std::move(faults));
-}
-
-std::unique_ptr<const BatchMaker> picture_batches(PictureReader reader, BadSample bad,
-                                                  PixelForm form) {
-  cv::setNumThreads(1);
-  keep_freed_memory();
-  return std::make_unique<PictureBatches>(std::move(reader), bad, form);
 }
 
 std::unique_ptr<const BatchMaker> mixed_batches(std::unique_ptr<const BatchMaker> maker,

@@ -1,6 +1,5 @@
 #pragma once
-// Labelled images as the tensors of a batch: of small images in memory, of pictures in files, and
-// mixed ones.
+// Labelled images as the tensors of a batch: small images in memory, and mixed ones.
 
 #include <cstdint>
 #include <memory>
@@ -14,9 +13,6 @@
 
 namespace lockstep::inline internal {
 
-/// Makes pictures from files; see pictures/reader.h.
-class PictureReader;
-
 /// For registered transforms among the steps of images in memory.
 struct ImageFaults {
   std::string data = "the data set";  ///< For errors, such as "data/cifar10: image 17: ...".
@@ -29,30 +25,10 @@ struct ImageFaults {
 /// kInvalidArgument (the transform is for another image shape).
 ///
 /// An image that a registered transform refuses is treated as an unusable picture: see
-/// picture_batches(). Errors of a batch: kCorrupt if an image and its ten replacements are
-/// unusable; TransformFailed, naming the image.
+/// picture_batches() (pictures/picture_batches.h). Errors of a batch: kCorrupt if an image and its
+/// ten replacements are unusable; TransformFailed, naming the image.
 std::unique_ptr<const BatchMaker> image_batches(std::shared_ptr<const ImageDataset> data,
                                                 ImageTransform transform, ImageFaults faults = {});
-
-/// Bytes are a quarter of the memory. Floats are made of them by Batch::move_to().
-enum class PixelForm : uint8_t { kFloats, kBytes };
-
-/// Batches of `reader`'s pictures: images (N, 3, H, W) float32; the one target is the labels, (N)
-/// int64.
-///
-/// An unusable picture costs a line in Batch::faults. With BadSample::kReplaced (training) another
-/// one replaces it. With kLeftOut (evaluation) it is left out, and so is the padding behind the
-/// samples that count: batches may be smaller, or empty.
-///
-/// This turns off OpenCV's own threads for the whole process, because pictures are made in
-/// parallel. It also keeps freed memory from the system (keep_freed_memory()). Errors of a batch:
-/// those of PictureReader::read(); kInvalidArgument naming two pictures of different sizes, if no
-/// transform fixes the size.
-///
-/// With PixelForm::kBytes images are bytes, with Batch::byte_values. Errors: kInvalidArgument if
-/// the pipeline has steps on floats.
-std::unique_ptr<const BatchMaker> picture_batches(PictureReader reader, BadSample bad,
-                                                  PixelForm form = PixelForm::kFloats);
 
 struct MixedOptions {
   Mixing mixing;

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "lockstep/base/hash.h"
+#include "lockstep/data/batches.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/list.h"
 #include "lockstep/data/pictures/shards.h"

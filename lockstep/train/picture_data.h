@@ -1,7 +1,7 @@
 #pragma once
 // A classifier's data, as configured: a registered data set, pictures in files or small images.
 
-#include "lockstep/data/batches.h"
+#include "lockstep/data/pictures/picture_batches.h"
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/data/small_images.h"
 #include "lockstep/data/transforms.h"

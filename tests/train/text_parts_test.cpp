@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "lockstep/data/batches.h"
+#include "lockstep/data/pictures/picture_batches.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 #include "lockstep/train/task_parts.h"

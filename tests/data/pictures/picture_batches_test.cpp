@@ -1,4 +1,4 @@
-#include "lockstep/data/batches.h"
+#include "lockstep/data/pictures/picture_batches.h"
 
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
