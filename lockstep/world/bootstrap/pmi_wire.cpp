@@ -26,7 +26,7 @@ int pmi_id(const Environment& environment) {
       parse_int(environment.at("PMI_ID"), 0, 1 << 30, "environment variable PMI_ID"));
 }
 
-constexpr const char* kPmiKey = "lockstep-meeting";
+constexpr const char* kPmiKey = "lockstep-bootstrap";
 
 void publish_by(PmiWire& wire, const std::string& line, Deadline deadline) {
   wire.init(deadline);

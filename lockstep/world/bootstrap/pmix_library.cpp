@@ -48,7 +48,7 @@ void* open_library() {
   throw Error(ErrorCode::kUnavailable, "libpmix.so.2 is not installed");
 }
 
-constexpr const char* kPmixKey = "lockstep.meeting";
+constexpr const char* kPmixKey = "lockstep.bootstrap";
 
 class PmixExchange final : public RankExchange {
  public:
