@@ -48,4 +48,5 @@ print(f"{start - killed:.0f} {step - killed:.0f} {step_ms:.0f}")
 PY
 done
 awk '{print "killed", NR ": started", $1 " ms, first step", $2 " ms, of which the step", $3 " ms"}' "$results/ms"
-sort -n "$results/ms" | awk '{v[NR] = $1; w[NR] = $2} END {printf "median: started %d ms, first step %d ms\n", v[int((NR + 1) / 2)], w[int((NR + 1) / 2)]}'
+median() { sort -n -k "$1,$1" "$results/ms" | awk -v field="$1" '{v[NR] = $field} END {print v[int((NR + 1) / 2)]}'; }
+echo "median: started $(median 1) ms, first step $(median 2) ms, of which the step $(median 3) ms"

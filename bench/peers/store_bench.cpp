@@ -3,6 +3,7 @@
 //   store_bench ops CLIENTS [SECONDS] [ROUNDS]    calls a second of CLIENTS processes together
 //   store_bench barrier CLIENTS [ROUNDS]          CLIENTS threads connect, then meet
 
+#include <c10/util/Logging.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -176,6 +177,7 @@ void time_barriers(int clients, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  c10::initLogging();  // for TORCH_CPP_LOG_LEVEL
   const std::vector<std::string> words(argv + 1, argv + argc);
   const int clients = words.size() > 1 ? std::atoi(words[1].c_str()) : 0;
   if (clients < 1 || clients > kMostClients || (words[0] != "ops" && words[0] != "barrier")) {
