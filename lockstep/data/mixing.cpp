@@ -1,13 +1,9 @@
 #include "lockstep/data/mixing.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
-
-#include "lockstep/error.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -69,54 +65,7 @@ void mix_pixels(const Mixture& mixture, ImageShape shape, const float* other, fl
   }
 }
 
-template <typename Kind>
-void read_one(TransformArgs& args, Kind& kind) {
-  args.number("alpha", kind.alpha, 0.01, 1000, "of the beta distribution of the shares",
-              "a number");
-  args.number("prob", kind.prob, 0, 1, "of being mixed");
-}
-
-template <typename Kind>
-std::vector<TransformArgument> described() {
-  return described_arguments([](TransformArgs& args) {
-    Kind kind;
-    read_one(args, kind);
-  });
-}
-
-template <typename Kind>
-void add_one(TransformArgs& args, std::optional<Kind>& kind) {
-  if (kind) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} may stand in transform_pipeline once", args.name()));
-  }
-  read_one(args, kind.emplace());
-  args.finish();
-}
-
 }  // namespace
-
-TransformArguments mixing_arguments() {
-  return {{"MixUp", described<MixUp>()}, {"CutMix", described<CutMix>()}};
-}
-
-std::string mixing_about(const std::string& transform) {
-  if (transform == "MixUp") return "the weighted mean of each image of a batch and the next one";
-  return "a rectangle of the next image of a batch in the place of each one's";
-}
-
-bool is_mixing(const std::string& transform) {
-  return transform == "MixUp" || transform == "CutMix";
-}
-
-void add_mixing(const TransformSpec& spec, Mixing& mixing) {
-  TransformArgs args(spec);
-  if (spec.name == "MixUp") {
-    add_one(args, mixing.mix_up);
-  } else {
-    add_one(args, mixing.cut_mix);
-  }
-}
 
 double draw_beta(double alpha, Philox& random) {
   const double one = draw_log_gamma(alpha, random);

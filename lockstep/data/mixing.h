@@ -4,11 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 
 #include "lockstep/base/philox.h"
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/transform_args.h"
 
 namespace lockstep::inline internal {
 
@@ -33,16 +31,6 @@ struct Mixing {
 
   bool any() const { return mix_up || cut_mix; }
 };
-
-/// The transforms that mix images of a batch, with the arguments that add_mixing() reads.
-TransformArguments mixing_arguments();
-/// What one of them does, in a line.
-std::string mixing_about(const std::string& transform);
-/// Whether a transform of this name is one of them.
-bool is_mixing(const std::string& transform);
-/// Adds MixUp {alpha, prob} or CutMix {alpha, prob}. Errors: kInvalidArgument for arguments as
-/// make_transform(), and for a second one of the same name.
-void add_mixing(const TransformSpec& spec, Mixing& mixing);
 
 /// The part that the other image has in a mixture.
 struct Mixture {

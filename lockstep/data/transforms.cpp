@@ -1,12 +1,9 @@
 #include "lockstep/data/transforms.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -15,51 +12,6 @@ namespace {
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::kInvalidArgument, what);
 }
-
-Transform make_flip(TransformArgs& args) {
-  RandomHorizontalFlip flip;
-  args.number("prob", flip.prob, 0, 1, "its probability");
-  return flip;
-}
-
-Transform make_resize(TransformArgs& args) {
-  Resize resize;
-  std::vector<double> size = {static_cast<double>(resize.height),
-                              static_cast<double>(resize.width)};
-  args.list("size", size, "a whole number, or [height, width]", "of the result");
-  if (size.size() == 1) size.push_back(size[0]);
-  for (const double side : size) {
-    if (size.size() == 2 && side >= 1 && side <= 1 << 14 && side == std::floor(side)) continue;
-    refuse("Resize: size must be one whole number or [height, width], each from 1 to 16384");
-  }
-  resize = {static_cast<int64_t>(size[0]), static_cast<int64_t>(size[1])};
-  return resize;
-}
-
-/// `images`: the default is of these.
-void read_moments(TransformArgs& args, Normalize& normalize, const char* about,
-                  const char* images) {
-  args.list("mean", normalize.mean, "three numbers", about, images);
-  args.list("std", normalize.std, "three numbers", "the same", images);
-}
-
-struct Maker {
-  const char* name;
-  Transform (*make)(TransformArgs& args);
-  const char* about;
-};
-
-template <auto make>
-Transform made(TransformArgs& args) {
-  return make(args);
-}
-
-constexpr Maker kMakers[] = {
-    {"RandomCrop", made<make_random_crop>, "cuts a square from a random place"},
-    {"RandomHorizontalFlip", make_flip, "mirrors left and right"},
-    {"Resize", make_resize, "brings the image to a size; bilinear, without antialias"},
-    {"Normalize", made<make_normalize>, "(value / 255 - mean) / std of each channel"},
-    {"NormalizeImage", made<make_normalize_image>, "(value - mean) / std of each channel"}};
 
 /// Source of the pixels of an axis: position i shows input position origin + step * i, or black if
 /// that is outside.
@@ -251,60 +203,6 @@ void resize_planes(const std::vector<float>& in, const ImageShape& from, const I
 }
 
 }  // namespace
-
-const std::vector<std::string>& transform_names() {
-  static const auto names = [] {
-    std::vector<std::string> all;
-    for (const auto& maker : kMakers) all.emplace_back(maker.name);
-    return all;
-  }();
-  return names;
-}
-
-TransformArguments transform_arguments() {
-  return arguments_of(kMakers);
-}
-
-std::string transform_about(const std::string& name) {
-  const auto found = std::find_if(std::begin(kMakers), std::end(kMakers),
-                                  [&](const auto& maker) { return maker.name == name; });
-  return found == std::end(kMakers) ? "" : found->about;
-}
-
-Transform make_transform(const TransformSpec& spec) {
-  for (const auto& maker : kMakers) {
-    if (spec.name != maker.name) continue;
-    TransformArgs args(spec);
-    Transform transform = maker.make(args);
-    args.finish();
-    return transform;
-  }
-  refuse(fmt::format("unknown transform '{}'{} (known: {})", spec.name,
-                     did_you_mean(spec.name, transform_names()),
-                     fmt::join(transform_names(), ", ")));
-}
-
-RandomCrop make_random_crop(TransformArgs& args) {
-  RandomCrop crop;
-  args.whole("size", crop.size, 1, "of a square");
-  args.whole("padding", crop.padding, 0, "black pixels on each side before it");
-  return crop;
-}
-
-Normalize make_normalize(TransformArgs& args) {
-  Normalize normalize;
-  read_moments(args, normalize, "of values from 0 to 1", "of CIFAR-10");
-  return normalize;
-}
-
-Normalize make_normalize_image(TransformArgs& args) {
-  Normalize normalize{{123.675, 116.28, 103.53}, {58.395, 57.12, 57.375}};
-  read_moments(args, normalize, "of values from 0 to 255", "of ImageNet");
-  for (auto* values : {&normalize.mean, &normalize.std}) {
-    for (double& value : *values) value /= 255;
-  }
-  return normalize;
-}
 
 ByteTables byte_tables(const Normalize* normalize, int64_t channels) {
   const auto count = static_cast<size_t>(channels);

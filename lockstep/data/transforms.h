@@ -4,14 +4,12 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <variant>
 #include <vector>
 
 #include "lockstep/base/philox.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/own_transform.h"
-#include "lockstep/data/transform_args.h"
 
 namespace lockstep::inline internal {
 
@@ -43,25 +41,6 @@ struct Normalize {
 
 /// OwnTransform keeps the size, and makes three channels of a grey image's one.
 using Transform = std::variant<RandomCrop, RandomHorizontalFlip, Resize, Normalize, OwnTransform>;
-
-/// RandomCrop {size, padding}, RandomHorizontalFlip {prob}, Resize {size: one number or [height,
-/// width]}, Normalize {mean, std} and MindOCR's NormalizeImage {mean, std}, whose numbers are for
-/// values of 0 .. 255 (default: ImageNet's).
-const std::vector<std::string>& transform_names();
-/// The arguments that make_transform() reads for each of them.
-TransformArguments transform_arguments();
-/// What one of them does, in a line.
-std::string transform_about(const std::string& name);
-
-/// The transform that `spec` describes; missing arguments have their defaults.
-/// Errors: kInvalidArgument for an unknown name or argument (with the nearest known one) and for
-/// impossible values.
-Transform make_transform(const TransformSpec& spec);
-
-/// Those that read their arguments from `args`, for further lists of transforms.
-RandomCrop make_random_crop(TransformArgs& args);
-Normalize make_normalize(TransformArgs& args);
-Normalize make_normalize_image(TransformArgs& args);
 
 /// Per channel the float of each byte; without `normalize` in [0, 1]. Errors: kInvalidArgument if
 /// it has not one number per channel, or a std that is not above 0.

@@ -17,37 +17,18 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// What `build` makes of the steps that `make` makes of dataset.transforms, but for those of
-/// make_mixing(). Errors: kInvalidArgument, with the place of the item in the configuration.
+/// What `build` makes of the steps of dataset.transforms. Errors: its own, with the place of the
+/// first one in the configuration.
 template <typename Step, typename Build>
-auto build_steps(const DatasetConfig& dataset, Step (*make)(const TransformConfig&),
-                 const Build& build) {
-  std::string where;
+auto build_of(const DatasetConfig& dataset, const Build& build) {
+  std::vector<Step> steps;
+  for (const auto& item : dataset.transforms) steps.push_back(std::get<Step>(item.step));
   try {
-    std::vector<Step> steps;
-    for (const auto& item : dataset.transforms) {
-      where = item.where + ": ";
-      if (!is_mixing(item.name)) steps.push_back(make(item));
-    }
-    if (!dataset.transforms.empty()) where = dataset.transforms.front().where + ": ";
     return build(std::move(steps));
   } catch (const Error& error) {
-    throw Error(error.code(), where + error.what());
+    if (dataset.transforms.empty()) throw;
+    throw Error(error.code(), dataset.transforms.front().where + ": " + error.what());
   }
-}
-
-template <typename Step>
-Step own_step(const OwnPart<PictureTransform>& own) {
-  // A copy of the variant itself is uninitialised in the eyes of g++ 12.
-  return std::visit([&](const auto& make) { return OwnTransform{own.name, make}; }, own.make);
-}
-
-Transform small_image_step(const TransformConfig& item) {
-  return item.own ? own_step<Transform>(*item.own) : make_transform({item.name, item.args});
-}
-
-PictureStep picture_step(const TransformConfig& item) {
-  return item.own ? own_step<PictureStep>(*item.own) : make_picture_step({item.name, item.args});
 }
 
 }  // namespace
@@ -57,13 +38,13 @@ const SmallImages& small_images_of(const DatasetConfig& config) {
 }
 
 ImageTransform make_image_transform(const DatasetConfig& dataset, ImageShape shape, int64_t seed) {
-  return build_steps(dataset, small_image_step, [&](std::vector<Transform> steps) {
+  return build_of<Transform>(dataset, [&](std::vector<Transform> steps) {
     return ImageTransform(std::move(steps), shape, static_cast<uint64_t>(seed), dataset.channels);
   });
 }
 
 PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed) {
-  return build_steps(dataset, picture_step, [&](std::vector<PictureStep> steps) {
+  return build_of<PictureStep>(dataset, [&](std::vector<PictureStep> steps) {
     return PicturePipeline(std::move(steps), static_cast<uint64_t>(seed), dataset.reduced_decoding);
   });
 }
@@ -219,7 +200,7 @@ std::unique_ptr<const BatchMaker> make_picture_batches(const Config& config, boo
   const int64_t seed = config.system.seed;
   const BadSample bad = training ? BadSample::kReplaced : BadSample::kLeftOut;
   auto pipeline = make_picture_pipeline(dataset, seed);
-  if (!pipeline.ends_with_bytes() || make_mixing(dataset).any()) form = PixelForm::kFloats;
+  if (!pipeline.ends_with_bytes() || dataset.mixing.any()) form = PixelForm::kFloats;
   return picture_batches(
       PictureReader(std::move(index), std::move(pipeline), bad, static_cast<uint64_t>(seed)), bad,
       form);

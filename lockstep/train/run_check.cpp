@@ -52,7 +52,6 @@ int run_check(const Config& given, World world) {
   const auto resumed = resume(config, false, *parts.model, *parts.optimizer, parts.optimized);
   check_same_start(resumed.state.step, resumed.from, group);
   check_figures(config);
-  make_mixing(config.train.dataset);
   const CheckedData data = task_parts(config).check_data(config);
   if (world.rank != 0) return 0;
   for (const auto& line : missing_weights(config)) log_warn(line);

@@ -86,19 +86,6 @@ std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model) {
   return std::make_unique<MasterWeights>(model, level, low_precision(device));
 }
 
-Mixing make_mixing(const DatasetConfig& config) {
-  Mixing mixing;
-  for (const auto& item : config.transforms) {
-    if (!is_mixing(item.name)) continue;
-    try {
-      add_mixing({item.name, item.args}, mixing);
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}", item.where, error.what()));
-    }
-  }
-  return mixing;
-}
-
 std::optional<int64_t> count_if_there(const std::function<int64_t()>& count, std::string& why) {
   try {
     return count();
@@ -150,8 +137,8 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   const bool as_bytes = training && device.is_cuda();  // metrics get the batch as it is made
   const auto form = as_bytes ? PixelForm::kBytes : PixelForm::kFloats;
   auto maker = task_parts(config).make_batches(config, training, form, parts);
-  if (const Mixing mixing = make_mixing(dataset); mixing.any()) {
-    maker = mixed_batches(std::move(maker), {.mixing = mixing,
+  if (dataset.mixing.any()) {
+    maker = mixed_batches(std::move(maker), {.mixing = dataset.mixing,
                                              .seed = static_cast<uint64_t>(seed),
                                              .parts = virtual_ranks.count,
                                              .num_classes = config.model.head.num_classes});

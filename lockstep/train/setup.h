@@ -31,10 +31,6 @@ ModelConfig without_pretrained(ModelConfig config);
 /// For levels O2 and O3, which cast the model; null for others.
 std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model);
 
-/// MixUp and CutMix of transform_pipeline. Errors: kInvalidArgument, with the place of the item in
-/// the configuration.
-Mixing make_mixing(const DatasetConfig& config);
-
 /// Errors: kInvalidArgument if the data have more classes than the model.
 void check_classes(int64_t of_data, int64_t of_model);
 

@@ -23,9 +23,10 @@ struct OwnSteps {
 OwnSteps own_steps(const DatasetConfig& dataset) {
   OwnSteps own;
   for (const auto& item : dataset.transforms) {
-    if (!item.own) continue;
+    const auto* step = item.own();
+    if (step == nullptr) continue;
     if (own.names.empty()) own.where = item.where;
-    own.names.push_back(item.name);
+    own.names.push_back(step->name);
   }
   for (const auto& step : dataset.pipeline) {
     const auto* pixels = std::get_if<ocr::OwnPixels>(&step);
@@ -44,7 +45,7 @@ Batch first_sample(const BatchMaker& maker) {
 /// Sample 0 cannot be made, nor replaced, without registered transforms either.
 bool data_are_unusable(Config config, bool training, const MakeBatches& make) {
   auto& dataset = training ? config.train.dataset : config.eval->dataset;
-  std::erase_if(dataset.transforms, [](const auto& item) { return item.own.has_value(); });
+  std::erase_if(dataset.transforms, [](const auto& item) { return item.own() != nullptr; });
   std::erase_if(dataset.pipeline,
                 [](const auto& step) { return std::holds_alternative<ocr::OwnPixels>(step); });
   try {

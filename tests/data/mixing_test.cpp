@@ -5,12 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "tests/data/errors.h"
-
 namespace lockstep {
 namespace {
-
-using testing::error_of;
 
 constexpr ImageShape kSmall{2, 6, 5};
 
@@ -143,27 +139,6 @@ TEST(Mixing, OneImageStaysAsItIs) {
   const auto out = mixed({{}, CutMix{}}, {8});
   EXPECT_EQ(out.pixels, pixels_of(1));
   EXPECT_FLOAT_EQ(out.targets[0], 1);
-}
-
-TEST(Mixing, ArgumentsAreChecked) {
-  Mixing mixing;
-  add_mixing({"MixUp", {{"alpha", {0.2}}}}, mixing);
-  add_mixing({"CutMix", {{"prob", {0.5}}}}, mixing);
-  EXPECT_EQ(mixing.mix_up->alpha, 0.2);
-  EXPECT_EQ(mixing.cut_mix->prob, 0.5);
-  const auto fault = [&](const TransformSpec& spec) {
-    return error_of(ErrorCode::kInvalidArgument, [&] {
-      Mixing other;
-      add_mixing(spec, other);
-    });
-  };
-  EXPECT_EQ(fault({"MixUp", {{"alpha", {0}}}}), "MixUp: alpha is 0; it must be in [0.01, 1000]");
-  EXPECT_NE(fault({"CutMix", {{"alpa", {1}}}}).find("did you mean 'alpha'?"), std::string::npos);
-  EXPECT_EQ(error_of(ErrorCode::kInvalidArgument,
-                     [&] {
-                       add_mixing({"MixUp", {}}, mixing);
-                     }),
-            "MixUp may stand in transform_pipeline once");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <opencv2/imgproc.hpp>
 #include <utility>
@@ -311,6 +312,23 @@ void PicturePipeline::write(const MadePicture& made, float* planes) const {
     cv::Mat(pixels.size(), CV_32F, planes + c * plane)(*made.erased)
         .setTo(cv::Scalar(static_cast<double>(erasing_->value[c])));
   }
+}
+
+std::string_view picture_step_name(const PictureStep& step) {
+  if (const auto* own = std::get_if<OwnTransform>(&step)) return own->name;
+  constexpr std::array<std::string_view, std::variant_size_v<PictureStep> - 1> kInOrder = {
+      "Resize",
+      "CenterCrop",
+      "RandomCrop",
+      "RandomResizedCrop",
+      "RandomHorizontalFlip",
+      "RandomVerticalFlip",
+      "ColorJitter",
+      "RandAugment",
+      "TrivialAugmentWide",
+      "Normalize",
+      "RandomErasing"};
+  return kInOrder.at(step.index());
 }
 
 }  // namespace lockstep::inline internal

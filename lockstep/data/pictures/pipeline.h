@@ -3,6 +3,7 @@
 
 #include <opencv2/core.hpp>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/data/pictures/steps.h"
@@ -64,5 +65,8 @@ class PicturePipeline {
   ByteTables tables_;
   std::optional<RandomErasing> erasing_;
 };
+
+/// As the configuration names a step; Normalize for NormalizeImage, too.
+std::string_view picture_step_name(const PictureStep& step);
 
 }  // namespace lockstep::inline internal

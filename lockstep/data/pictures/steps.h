@@ -4,11 +4,8 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "lockstep/data/own_transform.h"
 #include "lockstep/data/transforms.h"
@@ -88,24 +85,5 @@ struct RandomErasing {
 using PictureStep = std::variant<ResizePicture, CenterCrop, RandomCrop, RandomResizedCrop,
                                  RandomHorizontalFlip, RandomVerticalFlip, ColorJitter, RandAugment,
                                  TrivialAugmentWide, Normalize, RandomErasing, OwnTransform>;
-
-/// Resize {size: one number, of the shorter side, or [height, width]}, CenterCrop {size},
-/// RandomCrop {size, padding}, RandomResizedCrop {size, scale, ratio}, RandomHorizontalFlip and
-/// RandomVerticalFlip {prob, or torchvision's p}, ColorJitter {brightness, contrast, saturation,
-/// hue: one number x for [1 - x, 1 + x], of hue [-x, x], or two}, RandAugment {num_ops, magnitude,
-/// num_magnitude_bins}, TrivialAugmentWide {num_magnitude_bins}, RandomErasing {prob or p, scale,
-/// ratio, value: one number or three}, Normalize and NormalizeImage {mean, std} as
-/// transform_names() has them.
-const std::vector<std::string>& picture_step_names();
-/// The arguments that make_picture_step() reads for each of them.
-TransformArguments picture_step_arguments();
-/// What one of them does, in a line.
-std::string picture_step_about(const std::string& name);
-/// The name of a step; Normalize for NormalizeImage, too.
-std::string_view picture_step_name(const PictureStep& step);
-
-/// The step that `spec` describes; missing arguments have their defaults. Errors: kInvalidArgument
-/// for an unknown name or argument (with the nearest known one) and for impossible values.
-PictureStep make_picture_step(const TransformSpec& spec);
 
 }  // namespace lockstep::inline internal

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "lockstep/train/config/node.h"
@@ -170,11 +169,7 @@ void check_class_loss(const Config& config, Section& root) {
     check_class_weights(root, "alpha", focal->alpha, classes);
   } else if (const auto* bce = std::get_if<BceConfig>(&config.loss)) {
     check_class_weights(root, "pos_weight", bce->pos_weight, classes);
-    const auto& steps = config.train.dataset.transforms;
-    const bool mixes = std::any_of(steps.begin(), steps.end(), [](const auto& step) {
-      return step.name == "MixUp" || step.name == "CutMix";
-    });
-    if (mixes && bce->smoothing > 0) {
+    if (config.train.dataset.mixing.any() && bce->smoothing > 0) {
       root.section("loss").fail("smoothing", "must be 0 with MixUp or CutMix, which smooth too");
     }
   } else if (const auto* distillation = std::get_if<DistillationConfig>(&config.loss)) {

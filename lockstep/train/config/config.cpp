@@ -127,7 +127,7 @@ Config read_config(Node tree, Settings* settings) {
   config.system = read_system(root.section("system"));
   root.any("common");
   config.model = read_model(root.section("model"));
-  const TaskSettings task = task_settings(config.model);
+  TaskSettings task = task_settings(config.model);
   config.postprocess = read_all_of(root.section("postprocess"), task.read_postprocess);
   config.metric = read_all_of(root.section("metric"), task.read_metric, task);
   config.loss = read_all_of(root.section("loss"), task.read_loss, task);
@@ -137,6 +137,7 @@ Config read_config(Node tree, Settings* settings) {
   root.any("loss_scaler");
   config.train = read_train(root.section("train"), task);
   take_over_channels(config.effective, config.train.dataset);
+  task.small_images = !config.train.dataset.own && !config.train.dataset.has_picture_files();
   if (root.has("eval")) config.eval = read_eval(root.section("eval"), task);
   root.any("eval");
   if (root.has("predict")) config.predict = read_predict(root.section("predict"), task);

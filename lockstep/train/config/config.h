@@ -11,7 +11,6 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +19,9 @@
 #include <vector>
 
 #include "lockstep/amp_policy.h"
+#include "lockstep/data/mixing.h"
+#include "lockstep/data/pictures/steps.h"
+#include "lockstep/data/transforms.h"
 #include "lockstep/models/spec/loss_config.h"
 #include "lockstep/models/spec/model_spec.h"
 #include "lockstep/ocr/options.h"
@@ -34,15 +36,16 @@ struct Setting;
 
 namespace lockstep::inline internal {
 
-/// One item of a classifier's transform_pipeline: those of lockstep/data/transforms.h for
-/// small images, of lockstep/data/pictures/steps.h for pictures in files. ToCHWImage is accepted
-/// and left out: images are in that order anyway. MixUp and CutMix, of lockstep/data/mixing.h, are
-/// for either, in training. Registered ones are for either, too.
+/// One item of a classifier's transform_pipeline, for small images or for pictures in files.
+/// ToCHWImage is accepted and left out: images are in that order anyway.
 struct TransformConfig {
-  std::string name;
-  std::map<std::string, std::vector<double>> args;  ///< A single number is a list of one.
-  std::string where;                                ///< For errors: "FILE:LINE".
-  std::optional<OwnPart<PictureTransform>> own{};   ///< A registered one, which has no `args`.
+  std::variant<Transform, PictureStep> step;
+  std::string where;  ///< For errors: "FILE:LINE".
+
+  /// A registered one; null for a built-in one.
+  const OwnTransform* own() const {
+    return std::visit([](const auto& one) { return std::get_if<OwnTransform>(&one); }, step);
+  }
 };
 
 struct DatasetConfig {
@@ -71,6 +74,7 @@ struct DatasetConfig {
     return type == "ImageFolderDataset" || type == "ImageListDataset" || type == "WebDataset";
   }
   std::vector<TransformConfig> transforms;   ///< Of the classifier's.
+  Mixing mixing;                             ///< The same: MixUp and CutMix, in training.
   std::vector<ocr::Transform> pipeline;      ///< Of the others.
   ocr::LmdbOptions lmdb;                     ///< Of LMDBDataset.
   std::optional<OwnPart<DatasetMaker>> own;  ///< A registered one; all of the above is unused.

@@ -52,7 +52,7 @@ void read_small_images(Section& section, DatasetConfig& config, bool training) {
   section.choose("usage", config.usage, {"train", "test", "all"},
                  "which images; all: training and test images");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1}, "part of the records");
-  config.transforms = read_small_image_pipeline(section, training);
+  read_small_image_pipeline(section, config, training);
   accept_columns(section);
 }
 
@@ -61,7 +61,7 @@ void read_picture_steps(Section& section, DatasetConfig& config, bool training) 
   section.read("reduced_decoding", config.reduced_decoding,
                "*ours*: JPEGs are decoded at 1/2, 1/4 or 1/8 of their size where Resize or "
                "RandomResizedCrop, as the first transform, needs no more");
-  config.transforms = read_picture_pipeline(section, training);
+  read_picture_pipeline(section, config, training);
   accept_columns(section);
 }
 
@@ -125,10 +125,11 @@ void read_shards(Section& section, DatasetConfig& config, bool training) {
 }
 
 /// Pictures from files, for a classifier.
-void read_pictures(Section& section, DatasetConfig& config) {
+void read_pictures(Section& section, DatasetConfig& config, bool small_images) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   for (const auto* key : {"label_file", "sample_ratio", "usage"}) ignore(section, key);
-  config.transforms = read_picture_pipeline(section, false);
+  const auto read = small_images ? read_small_image_pipeline : read_picture_pipeline;
+  read(section, config, false);
   accept_columns(section);
 }
 
@@ -189,8 +190,9 @@ void read_label_files(Section& section, DatasetConfig& config) {
 
 }  // namespace
 
-void read_class_dataset(Section& section, DatasetConfig& config, const TaskSettings&, DataUse use) {
-  if (use == DataUse::kPredict) return read_pictures(section, config);
+void read_class_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+                        DataUse use) {
+  if (use == DataUse::kPredict) return read_pictures(section, config, task.small_images);
   const auto read = config.type == "WebDataset"  ? read_shards
                     : config.has_picture_files() ? read_picture_files
                                                  : read_small_images;

@@ -15,27 +15,13 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// What the reader asks for, without any of it in a file.
-template <typename Made>
-Settings settings_of(const NamedPart<Made>& part) {
-  Node empty;
-  Settings settings;
-  Section section(empty, part.name, &settings);
-  try {
-    part.read(section);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("--list: {}: {}", part.name, error.what()));
-  }
-  return settings;
-}
-
 /// The `built_in` parts, then the registered ones.
 template <typename Made>
 std::vector<ListedPart> listed(const Registry<Made>& registry,
                                std::vector<ListedPart> built_in = {}) {
   auto parts = std::move(built_in);
   for (const auto& part : registry.parts()) {
-    parts.push_back({part.name, part.about, settings_of(part)});
+    parts.push_back({part.name, part.about, settings_of(part.name, part.read)});
   }
   return parts;
 }
@@ -141,6 +127,18 @@ Registry<Recipe>& tasks() {
 }  // namespace lockstep
 
 namespace lockstep::inline internal {
+
+Settings settings_of(const std::string& name, const std::function<void(Section& settings)>& read) {
+  Node empty;
+  Settings settings;
+  Section section(empty, name, &settings);
+  try {
+    read(section);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("--list: {}: {}", name, error.what()));
+  }
+  return settings;
+}
 
 ListedPart take_common(std::vector<ListedPart>& parts) {
   ListedPart common{"any of these", "has these settings, too", parts.front().settings};

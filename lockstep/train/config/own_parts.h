@@ -2,6 +2,7 @@
 // Reading of the parts that a program registered; see registry.h.
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -120,6 +121,9 @@ struct ListedPart {
   std::string about;
   Settings settings;
 };
+
+/// What `read`, the reader of the part `name`, asks for, without any of it in a file.
+Settings settings_of(const std::string& name, const std::function<void(Section& settings)>& read);
 
 /// Takes the settings out of `parts` that all have, for one more part, which shows them once.
 ListedPart take_common(std::vector<ListedPart>& parts);

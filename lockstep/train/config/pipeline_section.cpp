@@ -14,8 +14,6 @@
 namespace lockstep::inline internal {
 namespace {
 
-using ocr::Transform;
-
 /// Reads two numbers; sorts them.
 void read_range(Section& args, const std::string& key, std::array<double, 2>& value,
                 Range<double> range, const std::string& about) {
@@ -38,7 +36,7 @@ void read_interpolation(Section& args, ocr::Interpolation& value) {
               "OpenCV's number: nearest, linear, cubic, area");
 }
 
-Transform read_decode(Section& args) {
+ocr::Transform read_decode(Section& args) {
   ocr::DecodeImage item;
   args.choose("img_mode", item.img_mode,
               {{"BGR", ocr::ImageMode::kBgr}, {"RGB", ocr::ImageMode::kRgb}}, "order of channels");
@@ -58,7 +56,7 @@ void read_moments(Section& args, const std::string& key, std::array<double, 3>& 
   if (!named) args.read(key, value, {-1e6, 1e6}, "");
 }
 
-Transform read_normalize(Section& args) {
+ocr::Transform read_normalize(Section& args) {
   ocr::NormalizeImage item;
   read_moments(args, "mean", item.mean, "of each channel");
   read_moments(args, "std", item.std, "of each channel, above 0");
@@ -73,11 +71,11 @@ Transform read_normalize(Section& args) {
   return item;
 }
 
-Transform read_to_chw(Section&) {
+ocr::Transform read_to_chw(Section&) {
   return ocr::ToCHWImage();
 }
 
-Transform read_random_scale(Section& args) {
+ocr::Transform read_random_scale(Section& args) {
   ocr::RandomScale item;
   args.require("scale_range", "is missing: [smallest, largest]");
   read_range(args, "scale_range", item.scale_range, {1e-3, 1e3}, "[smallest, largest]");
@@ -99,7 +97,7 @@ void read_factor(Section& args, const std::string& key, std::array<double, 2>& f
   }
 }
 
-Transform read_color_adjust(Section& args) {
+ocr::Transform read_color_adjust(Section& args) {
   ocr::RandomColorAdjust item;
   read_factor(args, "brightness", item.brightness);
   read_factor(args, "saturation", item.saturation);
@@ -113,7 +111,7 @@ Transform read_color_adjust(Section& args) {
   return item;
 }
 
-Transform read_rotate(Section& args) {
+ocr::Transform read_rotate(Section& args) {
   ocr::RandomRotate item;
   args.read("degrees", item.degrees, {-360, 360}, "lowest, and above the highest");
   if (item.degrees[0] >= item.degrees[1])
@@ -123,17 +121,17 @@ Transform read_rotate(Section& args) {
   return item;
 }
 
-Transform read_flip(Section& args) {
+ocr::Transform read_flip(Section& args) {
   ocr::RandomHorizontalFlip item;
   read_p(args, item.p);
   return item;
 }
 
-Transform read_det_label(Section&) {
+ocr::Transform read_det_label(Section&) {
   return ocr::DetLabelEncode();
 }
 
-Transform read_crop(Section& args) {
+ocr::Transform read_crop(Section& args) {
   ocr::RandomCropWithBBox item;
   args.read("max_tries", item.max_tries, {0, 1 << 20}, "then the image stays whole");
   args.read("min_crop_ratio", item.min_crop_ratio, {0, 1}, "of a side");
@@ -142,7 +140,7 @@ Transform read_crop(Section& args) {
   return item;
 }
 
-Transform read_validate(Section& args) {
+ocr::Transform read_validate(Section& args) {
   ocr::ValidatePolygons item;
   args.read("min_area", item.min_area, {0, 1e12}, "smaller ones do not count");
   args.read("clip_to_visible_area", item.clip_to_visible_area, "cuts off the parts outside");
@@ -150,14 +148,14 @@ Transform read_validate(Section& args) {
   return item;
 }
 
-Transform read_shrink(Section& args) {
+ocr::Transform read_shrink(Section& args) {
   ocr::ShrinkBinaryMap item;
   args.read("min_text_size", item.min_text_size, {0, kMaxSide}, "smaller texts do not count");
   args.read("shrink_ratio", item.shrink_ratio, {0, 1}, "of the polygons of texts");
   return item;
 }
 
-Transform read_border(Section& args) {
+ocr::Transform read_border(Section& args) {
   ocr::BorderMap item;
   args.read("shrink_ratio", item.shrink_ratio, {0, 1}, "of the polygons of texts");
   args.read("thresh_min", item.thresh_min, {0, 1}, "threshold far from a border");
@@ -166,7 +164,7 @@ Transform read_border(Section& args) {
   return item;
 }
 
-Transform read_det_resize(Section& args) {
+ocr::Transform read_det_resize(Section& args) {
   using Limit = ocr::DetResize::Limit;
   ocr::DetResize item;
   // MindOCR 0.2 wrote Python's None for none.
@@ -189,7 +187,7 @@ Transform read_det_resize(Section& args) {
 }
 
 /// MindOCR 0.1: DetResize with the division alone.
-Transform read_grid_resize(Section& args) {
+ocr::Transform read_grid_resize(Section& args) {
   ocr::DetResize item;
   item.name = "GridResize";
   item.limit_type = ocr::DetResize::Limit::kNone;
@@ -198,7 +196,7 @@ Transform read_grid_resize(Section& args) {
 }
 
 /// MindOCR 0.1: the largest size within the target, exact to the pixel; black below and beside it.
-Transform read_scale_pad(Section& args) {
+ocr::Transform read_scale_pad(Section& args) {
   ocr::DetResize item;
   item.name = "ScalePadImage";
   args.require("target_size", "is missing: [height, width]");
@@ -210,14 +208,14 @@ Transform read_scale_pad(Section& args) {
   return item;
 }
 
-Transform read_ctc_label(Section& args) {
+ocr::Transform read_ctc_label(Section& args) {
   ocr::RecCTCLabelEncode item;
   args.read("max_text_len", item.max_text_len, {1, 1 << 20}, "longer texts are left out");
   item.characters = read_characters(args);
   return item;
 }
 
-Transform read_rec_resize(Section& args) {
+ocr::Transform read_rec_resize(Section& args) {
   ocr::RecResizeImg item;
   args.require("image_shape", "is missing: [height, width]");
   args.read("image_shape", item.image_shape, {1, kMaxSide}, "rows, columns");
@@ -233,7 +231,7 @@ Transform read_rec_resize(Section& args) {
   return item;
 }
 
-Transform read_rec_infer(Section& args) {
+ocr::Transform read_rec_infer(Section& args) {
   ocr::RecResizeNormForInfer item;
   args.read("target_height", item.target_height, {1, kMaxSide}, "pixels");
   args.read("target_width", item.target_width, {1, kMaxSide}, "pixels");
@@ -249,7 +247,7 @@ Transform read_rec_infer(Section& args) {
   return item;
 }
 
-Transform read_rotate_vertical(Section& args) {
+ocr::Transform read_rotate_vertical(Section& args) {
   ocr::Rotate90IfVertical item;
   args.read("threshold", item.threshold, {0, 1e6}, "of height over width");
   args.choose("direction", item.counterclockwise,
@@ -259,7 +257,7 @@ Transform read_rotate_vertical(Section& args) {
 
 constexpr auto kImgaug = "IaaAugment";
 
-using Reader = Transform (*)(Section&);
+using Reader = ocr::Transform (*)(Section&);
 
 const std::map<std::string, Reader> kReaders = {
     {"DecodeImage", read_decode},
@@ -284,8 +282,8 @@ const std::map<std::string, Reader> kReaders = {
 };
 
 /// MindOCR 0.1, by imgaug's names: a turn that keeps the picture's size, and a flip.
-std::vector<Transform> read_iaa_augment(Section& args) {
-  std::vector<Transform> items;
+std::vector<ocr::Transform> read_iaa_augment(Section& args) {
+  std::vector<ocr::Transform> items;
   if (args.has("Affine")) {
     Section affine = args.section("Affine");
     ocr::RandomRotate turn;
@@ -315,13 +313,13 @@ std::vector<Transform> read_iaa_augment(Section& args) {
 }
 
 /// A built-in transform.
-std::vector<Transform> read_item(Section item, const std::string& name, DataUse use) {
+std::vector<ocr::Transform> read_item(Section item, const std::string& name, DataUse use) {
   if (use != DataUse::kTrain && (name.starts_with("Random") || name == kImgaug)) {
     refuse_random(item, name);
   }
   Section args = item.section(name);
-  auto items =
-      name == kImgaug ? read_iaa_augment(args) : std::vector<Transform>{kReaders.at(name)(args)};
+  auto items = name == kImgaug ? read_iaa_augment(args)
+                               : std::vector<ocr::Transform>{kReaders.at(name)(args)};
   args.finish();
   return items;
 }
@@ -333,7 +331,7 @@ struct PictureSoFar {
   bool bgr = true;
   std::string floats_by{};  ///< The item that made other numbers than bytes of its pixels.
 
-  void follow(const Transform& item, const std::string& name) {
+  void follow(const ocr::Transform& item, const std::string& name) {
     const auto* decode = std::get_if<ocr::DecodeImage>(&item);
     if (decode != nullptr) bgr = decode->img_mode == ocr::ImageMode::kBgr;
     if (decode != nullptr && decode->to_float32) floats_by = kToFloat;
@@ -346,32 +344,32 @@ struct PictureSoFar {
 };
 
 /// A registered transform for pictures of text.
-ocr::OwnPixels own_pixels(const OwnPart<PictureTransform>& part, bool bgr) {
+ocr::OwnPixels own_pixels(const OwnTransform& own, bool bgr) {
   // A copy of the variant itself is uninitialised in the eyes of g++ 12.
-  const auto with_name = [&](const auto& make) { return OwnTransform{part.name, make}; };
-  return {part.name, bgr,
-          [own = std::visit(with_name, part.make)](std::span<uint8_t> pixels, int width, int height,
-                                                   Philox& draws) {
+  const auto with_name = [&](const auto& function) { return OwnTransform{own.name, function}; };
+  return {own.name, bgr,
+          [copy = std::visit(with_name, own.transform)](std::span<uint8_t> pixels, int width,
+                                                        int height, Philox& draws) {
             Picture picture(width, height);
             std::copy(pixels.begin(), pixels.end(), picture.bytes().begin());
-            apply_in_size(own, picture, draws);
+            apply_in_size(copy, picture, draws);
             std::copy(picture.bytes().begin(), picture.bytes().end(), pixels.begin());
           }};
 }
 
-ocr::OwnPixels checked_own(const Section& item, const OwnPart<PictureTransform>& part,
+ocr::OwnPixels checked_own(const Section& item, const OwnTransform& own,
                            const PictureSoFar& picture, DataUse use) {
-  if (use != DataUse::kTrain && std::holds_alternative<RandomTransform>(part.make)) {
-    refuse_random(item, part.name);
+  if (use != DataUse::kTrain && std::holds_alternative<RandomTransform>(own.transform)) {
+    refuse_random(item, own.name);
   }
   if (picture.floats_by == kToFloat) {
-    item.fail(part.name, "changes pixels of 8 bits: it needs DecodeImage without to_float32");
+    item.fail(own.name, "changes pixels of 8 bits: it needs DecodeImage without to_float32");
   }
   if (!picture.floats_by.empty()) {
-    item.fail(part.name,
+    item.fail(own.name,
               fmt::format("must stand before {}: it changes pixels of 8 bits", picture.floats_by));
   }
-  return own_pixels(part, picture.bgr);
+  return own_pixels(own, picture.bgr);
 }
 
 }  // namespace
@@ -385,29 +383,22 @@ const std::vector<std::string>& text_transform_names() {
   return names;
 }
 
-std::vector<Transform> read_ocr_pipeline(Section& section, DataUse use) {
+std::vector<ocr::Transform> read_ocr_pipeline(Section& section, DataUse use) {
   const std::string key = "transform_pipeline";
-  Node* node = section.any(key);
   section.require(key, "is missing: a list of transforms");
-  if (!section.has(key)) return {};  // keys are being listed
-  if (node->kind != Node::Kind::kList) section.fail(key, "must be a list");
-  std::vector<Transform> pipeline;
+  std::vector<ocr::Transform> pipeline;
   PictureSoFar picture;
-  for (Node& node_of_item : node->items) {
-    Section item(node_of_item, section.name_of(key), section.settings());
-    if (node_of_item.entries.size() != 1) {
-      section.fail(key, "must hold items of the form 'Name: {arguments}'");
-    }
-    const std::string name = node_of_item.entries[0].key;
+  read_transforms(section, [&](Section& item, const std::string& name) {
     if (const auto own = read_own_transform(item, name, text_transform_names())) {
       pipeline.emplace_back(checked_own(item, *own, picture, use));
-      continue;
+      return;
     }
     for (auto& one : read_item(item, name, use)) {
       picture.follow(one, name);
       pipeline.push_back(std::move(one));
     }
-  }
+  });
+  if (!section.has(key)) return {};  // keys are being listed
   if (pipeline.empty() || !std::holds_alternative<ocr::DecodeImage>(pipeline[0])) {
     section.fail(key, "must begin with DecodeImage");
   }

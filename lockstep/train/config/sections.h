@@ -1,6 +1,8 @@
 #pragma once
 // One reader per section of the file. Private to this folder.
 
+#include <functional>
+
 #include "lockstep/registry.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/config/own_parts.h"
@@ -62,17 +64,20 @@ void read_class_dataset(Section& section, DatasetConfig& config, const TaskSetti
 void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
                       DataUse use);
 LoaderConfig read_loader(Section section, DataUse use);
+/// Calls `read` for each item `name: {settings}` of transform_pipeline, if that is given.
+using TransformReader = std::function<void(Section& item, const std::string& name)>;
+void read_transforms(Section& section, const TransformReader& read);
 /// The transform_pipeline of a classifier's data set: of small images, or of pictures in files.
 /// Random transforms are for training alone.
-std::vector<TransformConfig> read_small_image_pipeline(Section& section, bool training);
-std::vector<TransformConfig> read_picture_pipeline(Section& section, bool training);
+void read_small_image_pipeline(Section& section, DatasetConfig& config, bool training);
+void read_picture_pipeline(Section& section, DatasetConfig& config, bool training);
 /// The names of the built-in transforms of text.
 const std::vector<std::string>& text_transform_names();
-/// The registered transform of an item `name: {settings}` of a pipeline, with its settings read;
-/// none if none has this name. `built_in`: the names of this kind of pipeline. Errors: no transform
-/// has it, or several have; a registered one with the name of a built-in one of any kind.
-std::optional<OwnPart<PictureTransform>> read_own_transform(
-    Section& item, const std::string& name, const std::vector<std::string>& built_in);
+/// The registered transform of an item of a pipeline, with its settings read; none if none has this
+/// name. `built_in`: the names of this kind of pipeline. Errors: no transform has it, or several
+/// have; a registered one with the name of a built-in one of any kind.
+std::optional<OwnTransform> read_own_transform(Section& item, const std::string& name,
+                                               const std::vector<std::string>& built_in);
 /// The transform_pipeline of a text data set.
 std::vector<ocr::Transform> read_ocr_pipeline(Section& section, DataUse use);
 /// Checks output_columns and the lists of indices into them, against the inputs of loss or metric

@@ -49,6 +49,8 @@ struct TaskSettings {
   /// Defaults and checks across sections.
   void (*complete)(Config& config, Section& root);
   const Recipe* recipe = nullptr;  ///< Of a registered task.
+  /// Of `cls`, once train.dataset is read: pictures to predict become small images.
+  bool small_images = false;
 };
 
 TaskSettings class_task();

@@ -1,14 +1,14 @@
-// The transform_pipeline of a classifier's data set.
+// The transform_pipeline of a classifier's data set: each item of the list, typed.
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <cmath>
 #include <utility>
 #include <variant>
 
-#include "lockstep/data/mixing.h"
-#include "lockstep/data/pictures/steps.h"
-#include "lockstep/data/transforms.h"
+#include "lockstep/error.h"
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
@@ -16,110 +16,318 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// A transform of a classifier's pipeline.
-struct KnownTransform {
-  std::vector<TransformArgument> arguments;
-  const char* of = nullptr;  ///< In front of the manual's lines; null: it has none.
-};
-using KnownTransforms = std::map<std::string, KnownTransform>;
+constexpr int64_t kMostWhole = 1'000'000;
 
-/// `own`, and those of all pictures. ToCHWImage changes nothing here.
-KnownTransforms known_transforms(const TransformArguments& own, const char* of) {
-  KnownTransforms known = {{"ToCHWImage", {}}};
-  for (const auto& [name, arguments] : own) known[name] = {arguments, of};
-  for (const auto& [name, arguments] : mixing_arguments()) known[name] = {arguments, "`cls`: "};
-  return known;
+/// `size`: one side, or [height, width]; empty if it is absent.
+std::vector<int> read_sides(Section& args, const std::string& fallback, const std::string& about) {
+  constexpr int kLongest = 1 << 14;
+  args.record("size", "a whole number, or [height, width]", fallback, about);
+  const auto sides = args.number_or_list("size");
+  const bool right = std::all_of(sides.begin(), sides.end(), [](double side) {
+    return side >= 1 && side <= kLongest && side == std::floor(side);
+  });
+  if (args.has("size") && (sides.empty() || sides.size() > 2 || !right)) {
+    args.fail("size", fmt::format("must be one whole number or [height, width], each from 1 to {}",
+                                  kLongest));
+  }
+  return {sides.begin(), sides.end()};
 }
 
-const KnownTransforms& small_image_transforms() {
-  static const auto known = known_transforms(transform_arguments(), nullptr);
-  return known;
+/// The same where it is required: one or two sides.
+std::vector<int> require_sides(Section& args, const std::string& about) {
+  args.require("size", "is missing: one whole number, or [height, width]");
+  const auto sides = read_sides(args, "", about);
+  return sides.empty() ? std::vector<int>{1} : sides;  // keys are being listed
 }
 
-/// Of pictures in files.
-const KnownTransforms& picture_transforms() {
-  static const auto known = known_transforms(picture_step_arguments(), "pictures in files: ");
-  return known;
+PictureSize require_size(Section& args, const std::string& about) {
+  const auto sides = require_sides(args, about);
+  return {sides.back(), sides.front()};
 }
 
-std::vector<std::string> names_in(const KnownTransforms& known) {
-  std::vector<std::string> names;
-  for (const auto& transform : known) names.push_back(transform.first);
-  return names;
+/// torchvision calls it `p`.
+void read_prob(Section& args, double& prob) {
+  const char* given = args.has("p") && !args.has("prob") ? "p" : "prob";
+  args.read(given, prob, {0, 1}, "its probability; also as `p`");
+  for (const auto* key : {"p", "prob"}) args.any(key);
 }
 
-bool is_random(const TransformConfig& transform) {
-  if (transform.own) return std::holds_alternative<RandomTransform>(transform.own->make);
-  constexpr std::array kOthers = {"ColorJitter", "RandAugment", "TrivialAugmentWide"};
-  const std::string& name = transform.name;
-  return name.starts_with("Random") || is_mixing(name) ||
-         std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
+/// Two numbers in ascending order.
+void read_ascending(Section& args, const std::string& key, std::pair<double, double>& value,
+                    Range<double> range, const std::string& about) {
+  std::array<double, 2> ends = {value.first, value.second};
+  args.read(key, ends, range, about);
+  if (ends[0] > ends[1]) args.fail(key, "must be two numbers, the larger one last");
+  value = {ends[0], ends[1]};
 }
 
-/// MindOCR's flags of NormalizeImage. They are only checked.
-void check_channel_flags(Section& args) {
+/// The areas and aspect ratios of a part of the picture.
+void read_parts(Section& args, std::pair<double, double>& scale, std::pair<double, double>& ratio,
+                const std::string& about_ratio) {
+  read_ascending(args, "scale", scale, {1e-6, 1}, "share of the picture's area");
+  read_ascending(args, "ratio", ratio, {1e-6, 1e6}, about_ratio);
+}
+
+template <typename Step>
+Step read_random_crop(Section& args) {
+  RandomCrop crop;
+  args.read("size", crop.size, {1, kMostWhole}, "of a square");
+  args.read("padding", crop.padding, {0, kMostWhole}, "black pixels on each side before it");
+  return crop;
+}
+
+template <typename Step, typename Flip>
+Step read_random_flip(Section& args) {
+  Flip flip;
+  read_prob(args, flip.prob);
+  return flip;
+}
+
+/// `images`: the default is of these.
+void read_mean_and_std(Section& args, Normalize& normalize, const char* about, const char* images) {
+  const auto read = [&](const char* key, std::vector<double>& values, const char* line) {
+    args.record(key, "three numbers", images, line);
+    const auto given = args.number_or_list(key);
+    if (args.has(key)) values = given;
+  };
+  read("mean", normalize.mean, about);
+  read("std", normalize.std, "the same");
+}
+
+template <typename Step>
+Step read_normalize_floats(Section& args) {
+  Normalize normalize;
+  read_mean_and_std(args, normalize, "of values from 0 to 1", "of CIFAR-10");
+  return normalize;
+}
+
+/// MindOCR's flags are only checked.
+template <typename Step>
+Step read_normalize_bytes(Section& args) {
+  Normalize normalize{{ocr::kImageNetMean.begin(), ocr::kImageNetMean.end()},
+                      {ocr::kImageNetStd.begin(), ocr::kImageNetStd.end()}};
+  read_mean_and_std(args, normalize, "of values from 0 to 255", "of ImageNet");
+  for (auto* values : {&normalize.mean, &normalize.std}) {
+    for (double& value : *values) value /= 255;
+  }
   args.only("is_hwc", {"True", "False", ""}, "it is True or False");
   args.only("bgr_to_rgb", {"False", ""}, "these images are RGB already");
   args.only("rgb_to_bgr", {"False", ""}, "these images stay RGB");
+  return normalize;
 }
 
-/// One item of the pipeline, `Name: {args}` or `Name:`.
-TransformConfig read_transform(Section item, const std::string& name, const KnownTransform& known) {
-  TransformConfig config{name, {}, item.where(name)};
-  Section args = item.section(name);
-  for (const auto& [key, kind, fallback, about] : known.arguments) {
-    if (args.has(key)) config.args[key] = args.number_or_list(key);
-    args.any(key);
-    if (known.of && !about.empty()) args.record(key, kind, fallback, known.of + about);
+Transform read_small_resize(Section& args) {
+  Resize resize;
+  const auto fallback = fmt::format("[{}, {}]", resize.height, resize.width);
+  const auto sides = read_sides(args, fallback, "of the result");
+  if (!sides.empty()) resize = {sides.front(), sides.back()};
+  return resize;
+}
+
+PictureStep read_resize(Section& args) {
+  const auto sides =
+      require_sides(args, "one number is of the shorter side; bilinear, with antialias");
+  if (sides.size() == 1) return ResizePicture{sides[0], {}};
+  return ResizePicture{0, {sides[1], sides[0]}};
+}
+
+PictureStep read_center_crop(Section& args) {
+  return CenterCrop{require_size(args, "of the middle")};
+}
+
+PictureStep read_resized_crop(Section& args) {
+  RandomResizedCrop crop;
+  crop.size = require_size(args, "of the result");
+  read_parts(args, crop.scale, crop.ratio, "width over height");
+  return crop;
+}
+
+/// Two numbers, or a number x for [middle - x, middle + x], as far as `range` goes down.
+void read_jitter(Section& args, const std::string& key, std::pair<double, double>& value,
+                 double middle, Range<double> range, const std::string& about) {
+  args.record(key, "a number x, or two", fmt::format("[{}, {}]", value.first, value.second), about);
+  auto ends = args.number_or_list(key);
+  if (!args.has(key)) return;
+  if (ends.size() == 1) {
+    if (ends[0] < 0) args.fail(key, "must not be below 0");
+    ends = {std::max(middle - ends[0], range.lo), middle + ends[0]};
   }
-  if (name == "NormalizeImage") check_channel_flags(args);
-  args.finish();
-  return config;
+  if (ends.size() != 2 || !(ends[0] >= range.lo && ends[0] <= ends[1] && ends[1] <= range.hi)) {
+    args.fail(key, fmt::format("must be one number, or two in ascending order from {} to {}",
+                               range.lo, range.hi));
+  }
+  value = {ends[0], ends[1]};
 }
 
-std::vector<TransformConfig> read_pipeline(Section& section, bool training,
-                                           const KnownTransforms& known) {
-  Node* node = section.any("transform_pipeline");
-  if (node == nullptr || !section.has("transform_pipeline")) return {};
-  if (node->kind != Node::Kind::kList) section.fail("transform_pipeline", "must be a list");
-  std::vector<TransformConfig> pipeline;
-  for (Node& node_of_item : node->items) {
-    Section item(node_of_item, section.name_of("transform_pipeline"), section.settings());
-    if (node_of_item.entries.size() != 1) {
-      section.fail("transform_pipeline", "must hold items of the form 'Name: {arguments}'");
+PictureStep read_color_jitter(Section& args) {
+  constexpr Range<double> kFactor{0, 1000}, kTurn{-0.5, 0.5};
+  ColorJitter jitter;
+  read_jitter(args, "brightness", jitter.brightness, 1, kFactor, "a factor from 1 - x to 1 + x");
+  read_jitter(args, "contrast", jitter.contrast, 1, kFactor, "the same");
+  read_jitter(args, "saturation", jitter.saturation, 1, kFactor, "the same");
+  read_jitter(args, "hue", jitter.hue, 0, kTurn, "from -x to x turns of the colour circle");
+  return jitter;
+}
+
+void read_bins(Section& args, int64_t& bins) {
+  args.read("num_magnitude_bins", bins, {2, kMostWhole}, "strengths there are");
+}
+
+PictureStep read_rand_augment(Section& args) {
+  RandAugment augment;
+  args.read("num_ops", augment.num_ops, {0, kMostWhole}, "operations one after another");
+  args.read("magnitude", augment.magnitude, {0, kMostWhole}, "their strength");
+  read_bins(args, augment.num_magnitude_bins);
+  if (augment.magnitude >= augment.num_magnitude_bins) {
+    args.fail("magnitude", fmt::format("is {}; it must be below num_magnitude_bins, {}",
+                                       augment.magnitude, augment.num_magnitude_bins));
+  }
+  return augment;
+}
+
+PictureStep read_trivial_augment(Section& args) {
+  TrivialAugmentWide augment;
+  read_bins(args, augment.num_magnitude_bins);
+  return augment;
+}
+
+PictureStep read_random_erasing(Section& args) {
+  RandomErasing erasing;
+  read_prob(args, erasing.prob);
+  read_parts(args, erasing.scale, erasing.ratio, "height over width");
+  args.record("value", "a number, or one a channel", fmt::format("{}", erasing.value[0]),
+              "after Normalize");
+  auto value = args.number_or_list("value");
+  if (!args.has("value")) return erasing;
+  if (value.size() == 1) value.assign(3, value[0]);
+  if (value.size() != 3) args.fail("value", "must be one number, or one for each of 3 channels");
+  std::transform(value.begin(), value.end(), erasing.value.begin(),
+                 [](double one) { return static_cast<float>(one); });
+  return erasing;
+}
+
+template <typename Step>
+struct StepReader {
+  const char* name;
+  Step (*read)(Section& args);
+  const char* about;
+};
+
+constexpr auto kSmallImageReaders = std::to_array<StepReader<Transform>>(
+    {{"RandomCrop", read_random_crop<Transform>, "cuts a square from a random place"},
+     {"RandomHorizontalFlip", read_random_flip<Transform, RandomHorizontalFlip>,
+      "mirrors left and right"},
+     {"Resize", read_small_resize, "brings the image to a size; bilinear, without antialias"},
+     {"Normalize", read_normalize_floats<Transform>, "(value / 255 - mean) / std of each channel"},
+     {"NormalizeImage", read_normalize_bytes<Transform>, "(value - mean) / std of each channel"}});
+
+constexpr auto kPictureReaders = std::to_array<StepReader<PictureStep>>(
+    {{"Resize", read_resize, "brings the picture to a size"},
+     {"CenterCrop", read_center_crop,
+      "cuts the middle out; a smaller picture gets black pixels around it"},
+     {"RandomCrop", read_random_crop<PictureStep>, "cuts a square from a random place"},
+     {"RandomResizedCrop", read_resized_crop, "cuts a random part out, and brings it to a size"},
+     {"RandomHorizontalFlip", read_random_flip<PictureStep, RandomHorizontalFlip>,
+      "mirrors left and right"},
+     {"RandomVerticalFlip", read_random_flip<PictureStep, RandomVerticalFlip>,
+      "mirrors top and bottom"},
+     {"ColorJitter", read_color_jitter,
+      "brightness, contrast, saturation and hue, in a random order"},
+     {"RandAugment", read_rand_augment, "some of 14 operations, of one strength"},
+     {"TrivialAugmentWide", read_trivial_augment, "one of 14 operations, of any strength"},
+     {"Normalize", read_normalize_floats<PictureStep>,
+      "(value / 255 - mean) / std of each channel"},
+     {"NormalizeImage", read_normalize_bytes<PictureStep>, "(value - mean) / std of each channel"},
+     {"RandomErasing", read_random_erasing, "fills a random rectangle; the last one"}});
+
+template <auto kKind>
+void read_mixing(Section& args, Mixing& mixing) {
+  auto& kind = mixing.*kKind;
+  if (kind) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {} may stand there once", args.where(""), args.path()));
+  }
+  kind.emplace();
+  args.read("alpha", kind->alpha, {0.01, 1000}, "of the beta distribution of the shares");
+  args.read("prob", kind->prob, {0, 1}, "of being mixed");
+}
+
+void read_nothing(Section&, Mixing&) {}
+
+/// Items of both pipelines that are no steps of a sample.
+struct BatchReader {
+  const char* name;
+  void (*read)(Section& args, Mixing& mixing);
+  const char* about;
+};
+
+constexpr auto kBatchReaders = std::to_array<BatchReader>(
+    {{"MixUp", read_mixing<&Mixing::mix_up>,
+      "the weighted mean of each image of a batch and the next one"},
+     {"CutMix", read_mixing<&Mixing::cut_mix>,
+      "a rectangle of the next image of a batch in the place of each one's"},
+     {"ToCHWImage", read_nothing, "nothing: images have this order anyway"}});
+
+/// Those of `readers`, and of kBatchReaders.
+template <typename Readers>
+std::vector<std::string> names_with(const Readers& readers) {
+  auto names = names_of(readers);
+  for (const auto& reader : kBatchReaders) names.emplace_back(reader.name);
+  return names;
+}
+
+bool is_random(const std::string& name) {
+  constexpr std::array kOthers = {"ColorJitter", "RandAugment", "TrivialAugmentWide", "MixUp",
+                                  "CutMix"};
+  return name.starts_with("Random") ||
+         std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
+}
+
+/// `of`: in front of the manual's lines about its transforms.
+template <typename Step, size_t N>
+void read_pipeline(Section& section, DatasetConfig& config, bool training,
+                   const std::array<StepReader<Step>, N>& readers, const char* of) {
+  const auto names = names_with(readers);
+  const auto check_random = [&](const Section& item, const std::string& name, bool random) {
+    if (random && !training) item.fail(name, "is random, evaluation is not");
+  };
+  read_transforms(section, [&](Section& item, const std::string& name) {
+    const auto where = item.where(name);
+    if (auto own = read_own_transform(item, name, names)) {
+      check_random(item, name, std::holds_alternative<RandomTransform>(own->transform));
+      config.transforms.push_back({Step(std::move(*own)), where});
+      return;
     }
-    const std::string name = node_of_item.entries[0].key;
-    const std::string where = item.where(name);
-    auto own = read_own_transform(item, name, names_in(known));
-    auto transform = own ? TransformConfig{name, {}, where, std::move(own)}
-                         : read_transform(item, name, known.at(name));
-    if (!training && is_random(transform)) item.fail(name, "is random, evaluation is not");
-    if (name != "ToCHWImage") pipeline.push_back(std::move(transform));
-  }
-  return pipeline;
+    check_random(item, name, is_random(name));
+    Section args = item.section(name);
+    Settings* settings = args.settings();
+    const size_t before = settings == nullptr ? 0 : settings->size();
+    const auto* reader = find_named(readers, name);
+    if (reader != nullptr) {
+      config.transforms.push_back({reader->read(args), where});
+    } else {
+      find_named(kBatchReaders, name)->read(args, config.mixing);
+    }
+    args.finish();
+    for (size_t i = before; settings != nullptr && i < settings->size(); ++i) {
+      (*settings)[i].about.insert(0, reader != nullptr ? of : "`cls`: ");
+    }
+  });
 }
 
-ListedPart listed_transform(const std::string& name, const std::string& about,
-                            const std::vector<TransformArgument>& arguments) {
-  ListedPart part{name, about, {}};
-  for (const auto& [key, kind, fallback, line] : arguments) {
-    if (!line.empty()) part.settings.push_back({"", key, kind, fallback, line});
-  }
-  return part;
-}
-
-/// `names`, and the transforms of all pictures.
-std::vector<ListedPart> listed_transforms(const std::vector<std::string>& names,
-                                          const TransformArguments& arguments,
-                                          std::string (*about)(const std::string& name)) {
+template <typename Readers>
+std::vector<ListedPart> listed_with(const Readers& readers) {
   std::vector<ListedPart> parts;
-  for (const auto& name : names) {
-    parts.push_back(listed_transform(name, about(name), arguments.at(name)));
+  for (const auto& reader : readers) {
+    parts.push_back({reader.name, reader.about, settings_of(reader.name, reader.read)});
   }
-  for (const auto& [name, of_it] : mixing_arguments()) {
-    parts.push_back(listed_transform(name, mixing_about(name), of_it));
+  for (const auto& reader : kBatchReaders) {
+    const auto read = [&](Section& args) {
+      Mixing mixing;
+      reader.read(args, mixing);
+    };
+    parts.push_back({reader.name, reader.about, settings_of(reader.name, read)});
   }
-  parts.push_back({"ToCHWImage", "nothing: images have this order anyway", {}});
   return parts;
 }
 
@@ -128,40 +336,55 @@ std::vector<ListedPart> listed_transforms(const std::vector<std::string>& names,
 template <>
 std::vector<std::string> built_in_names<PictureTransform>() {
   auto names = text_transform_names();
-  for (const auto* known : {&small_image_transforms(), &picture_transforms()}) {
-    for (const auto& name : names_in(*known)) names.push_back(name);
+  for (const auto& more : {names_with(kSmallImageReaders), names_with(kPictureReaders)}) {
+    names.insert(names.end(), more.begin(), more.end());
   }
   return names;
 }
 
-std::optional<OwnPart<PictureTransform>> read_own_transform(
-    Section& item, const std::string& name, const std::vector<std::string>& built_in) {
+void read_transforms(Section& section, const TransformReader& read) {
+  const std::string key = "transform_pipeline";
+  Node* node = section.any(key);
+  if (!section.has(key)) return;
+  if (node->kind != Node::Kind::kList) section.fail(key, "must be a list");
+  for (Node& node_of_item : node->items) {
+    Section item(node_of_item, section.name_of(key), section.settings());
+    if (node_of_item.entries.size() != 1) {
+      section.fail(key, "must hold items of the form 'Name: {arguments}'");
+    }
+    const std::string name = node_of_item.entries[0].key;
+    read(item, name);
+  }
+}
+
+std::optional<OwnTransform> read_own_transform(Section& item, const std::string& name,
+                                               const std::vector<std::string>& built_in) {
   item.expect(joined_names(built_in, transforms()));
   const auto* part = find_named(transforms().parts(), name);
   if (part == nullptr) return std::nullopt;
   refuse_taken(item, name, name, transforms());
   Section args = item.section(name);
-  OwnPart<PictureTransform> own{name, part->read(args)};
+  OwnTransform own{name, part->read(args)};
   args.finish();
   const auto is_empty = [](const auto& function) { return function == nullptr; };
-  if (std::visit(is_empty, own.make)) item.fail(name, "made no function");
+  if (std::visit(is_empty, own.transform)) item.fail(name, "made no function");
   return own;
 }
 
-std::vector<TransformConfig> read_small_image_pipeline(Section& section, bool training) {
-  return read_pipeline(section, training, small_image_transforms());
+void read_small_image_pipeline(Section& section, DatasetConfig& config, bool training) {
+  read_pipeline(section, config, training, kSmallImageReaders, "small images: ");
 }
 
-std::vector<TransformConfig> read_picture_pipeline(Section& section, bool training) {
-  return read_pipeline(section, training, picture_transforms());
+void read_picture_pipeline(Section& section, DatasetConfig& config, bool training) {
+  read_pipeline(section, config, training, kPictureReaders, "pictures in files: ");
 }
 
 std::vector<ListedPart> built_in_picture_transforms() {
-  return listed_transforms(picture_step_names(), picture_step_arguments(), picture_step_about);
+  return listed_with(kPictureReaders);
 }
 
 std::vector<ListedPart> built_in_small_image_transforms() {
-  return listed_transforms(transform_names(), transform_arguments(), transform_about);
+  return listed_with(kSmallImageReaders);
 }
 
 }  // namespace lockstep::inline internal

@@ -205,7 +205,6 @@ TEST_F(RealPhotos, HaveTorchvisionsBytesAfterEachAugmentation) {
 // have 32, so that the rest is the same either way.
 TEST_F(RealPhotos, HaveTorchvisionsFloats) {
   const Normalize imagenet{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
-  const PictureStep image = make_picture_step({"NormalizeImage", {}});
   const RandomErasing erasing{1, {0.02, 0.33}, {0.3, 3.3}, {0.5, -1, 2}};
   const ImageShape shape{3, kSide, kSide};
   const std::vector<int64_t> samples = {0, 1, 2};
@@ -213,7 +212,6 @@ TEST_F(RealPhotos, HaveTorchvisionsFloats) {
   for (int photo = 0; photo < kNumPhotos; ++photo) {
     const Planes normalized = floats_of({imagenet}, photo);
     expect(photo, "floats", "normalized", normalized);
-    EXPECT_EQ(floats_of({image}, photo), normalized);
     expect(photo, "floats", "erased", floats_of({imagenet, erasing}, photo));
     EXPECT_EQ(made({imagenet, erasing}, evaluated(photo), photo).erased,
               rect_of(kPhotoErased[photo]));

@@ -43,8 +43,11 @@ TEST(Recipe, HoldsATenthOutOfAFolderOfClasses) {
   EXPECT_EQ(config.train.dataset.data_dirs.front(), dir.path());
   EXPECT_EQ(config.train.ckpt_save_dir, "runs/x");
   EXPECT_EQ(config.model.backbone.stem, Stem::kImageNet);
-  EXPECT_EQ(config.train.dataset.transforms.front().args.at("size"), std::vector<double>{64});
-  EXPECT_EQ(config.eval->dataset.transforms.front().args.at("size"), std::vector<double>{73});
+  const auto first_step = [](const DatasetConfig& dataset) {
+    return std::get<PictureStep>(dataset.transforms.front().step);
+  };
+  EXPECT_EQ(std::get<RandomResizedCrop>(first_step(config.train.dataset)).size.height, 64);
+  EXPECT_EQ(std::get<ResizePicture>(first_step(config.eval->dataset)).shorter, 73);
 }
 
 TEST(Recipe, TakesTheFoldersOfTrainingAndEvaluation) {

@@ -57,11 +57,11 @@ TEST(OwnTransforms, AreReadWithTheirSettings) {
   Picture picture(2, 1);
   AllOnes random;
   for (const size_t i : {size_t{0}, size_t{1}}) {
-    ASSERT_TRUE(items[i].own);
-    std::get<RandomTransform>(items[i].own->make)(picture, random);
+    ASSERT_TRUE(items[i].own());
+    std::get<RandomTransform>(items[i].own()->transform)(picture, random);
     EXPECT_EQ(picture.bytes()[0], i == 0 ? 4 : 15);
   }
-  std::get<PlainTransform>(config.eval->dataset.transforms.at(0).own->make)(picture);
+  std::get<PlainTransform>(config.eval->dataset.transforms.at(0).own()->transform)(picture);
   EXPECT_EQ(picture.bytes()[0], 77);
   EXPECT_EQ(items[2].where, "-o " + kOwnItems[0]);
   const auto text = write_yaml(config.effective);
@@ -104,8 +104,8 @@ TEST(OwnTransforms, AreForSmallImagesToo) {
                             "eval.dataset={transform_pipeline: [{RandomlyNamed: }]}"});
   EXPECT_EQ(config.train.dataset.type, "Cifar10Dataset");
   ASSERT_EQ(config.train.dataset.transforms.size(), 1u);
-  EXPECT_TRUE(config.train.dataset.transforms[0].own);
-  EXPECT_TRUE(config.eval->dataset.transforms.at(0).own);
+  EXPECT_TRUE(config.train.dataset.transforms[0].own());
+  EXPECT_TRUE(config.eval->dataset.transforms.at(0).own());
   for (const std::string item : {"RandomGrian", "ColorJitter"}) {
     const auto set = "train.dataset={data_dir: d, transform_pipeline: [{" + item + ": }]}";
     EXPECT_NE(fault_in(kPictures, {set}), "") << item;
@@ -182,7 +182,8 @@ TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
       0U)
       << text;
   EXPECT_NE(text.find("  MixUp: the weighted mean of each image of a batch and the next one\n"
-                      "    alpha: of the beta distribution of the shares; a number; default 1\n"),
+                      "    alpha: of the beta distribution of the shares; a number from 0.01 to "
+                      "1000; default 1.0\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("  RandomGrain: noise on each byte\n"
@@ -198,7 +199,8 @@ TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("  RandomHorizontalFlip: mirrors left and right\n"
-                      "    prob: its probability; a number from 0 to 1; default 0.5\n",
+                      "    prob: its probability; also as `p`; a number from 0 to 1; default "
+                      "0.5\n",
                       of_small),
             std::string::npos)
       << text;

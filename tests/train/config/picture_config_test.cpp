@@ -61,27 +61,6 @@ TEST(PictureConfig, SomethingIsLeftForTraining) {
             std::string::npos);
 }
 
-TEST(PictureConfig, TransformsAreTorchvisions) {
-  const Config config = read_pictures(
-      {"train.dataset.transform_pipeline=[{RandomResizedCrop: {size: 224, scale: [0.2, 1]}}, "
-       "{RandomHorizontalFlip: {p: 0.3}}, {ColorJitter: {hue: 0.1}}, {NormalizeImage: }, "
-       "{ToCHWImage: }, {RandomErasing: }]",
-       "eval.dataset.transform_pipeline=[{Resize: {size: 256}}, {CenterCrop: {size: [224, 200]}}, "
-       "{NormalizeImage: }]"});
-  const auto& train = config.train.dataset.transforms;
-  ASSERT_EQ(train.size(), 5u);
-  EXPECT_EQ(train[0].args.at("scale"), (std::vector<double>{0.2, 1}));
-  EXPECT_EQ(train[1].args.at("p"), std::vector<double>{0.3});
-  EXPECT_EQ(config.eval->dataset.transforms[1].args.at("size"), (std::vector<double>{224, 200}));
-  const auto eval_fault = [](const std::string& items) {
-    return fault_with({"eval.dataset.transform_pipeline=[" + items + "]"});
-  };
-  EXPECT_NE(eval_fault("{ColorJitter: }").find("is random, evaluation is not"), std::string::npos);
-  EXPECT_NE(eval_fault("{CentreCrop: {size: 8}}").find("did you mean 'CenterCrop'?"),
-            std::string::npos);
-  EXPECT_NE(eval_fault("{CenterCrop: {sise: 8}}").find("did you mean 'size'?"), std::string::npos);
-}
-
 TEST(PictureConfig, ShardsAreAPattern) {
   const Config config =
       read_pictures({"train.dataset={type: WebDataset, dataset_root: r, shards: 't-{0..3}.tar'}",

@@ -15,7 +15,7 @@ constexpr auto kConfig = R"(model:
 scheduler: {lr: 1e-3, milestones: [3, 5]}
 train:
   ckpt_save_dir: out
-  dataset: {data_dir: d, transform_pipeline: [{RandomCrop: {size: 32}}, {RandomHorizontalFlip: }]}
+  dataset: {data_dir: d, transform_pipeline: [{RandomCrop: {size: 32}}, {ToCHWImage: }]}
   loader: {batch_size: 32}
 )";
 
@@ -45,17 +45,18 @@ TEST(SharedValues, NamesTheKeyThatDiffersAndBothValues) {
 
 TEST(SharedValues, APipelineIsComparedStepByStep) {
   EXPECT_EQ(difference({"train.dataset.transform_pipeline=[{RandomCrop: {size: 28}}, "
-                        "{RandomHorizontalFlip: }]"}),
+                        "{ToCHWImage: }]"}),
             "train.dataset.transform_pipeline[0].RandomCrop.size is 28 on rank 1, 32 on rank 0");
   EXPECT_EQ(difference({"train.dataset.transform_pipeline=[{RandomCrop: {size: 32}}]"}),
-            "train.dataset.transform_pipeline[1].RandomHorizontalFlip is absent on rank 1, {} on "
-            "rank 0");
+            "train.dataset.transform_pipeline[1].ToCHWImage is absent on rank 1, {} on rank 0");
 }
 
 TEST(SharedValues, WhatIsWrittenOtherwiseIsTheSame) {
   EXPECT_EQ(difference({"scheduler.lr=0.001", "train.ckpt_save_dir=./x/../out/",
                         "train.loader.shuffle=yes", "train.dataset.sample_ratio=1.0",
-                        "scheduler.milestones=[3,5]"}),
+                        "scheduler.milestones=[3,5]",
+                        "train.dataset.transform_pipeline=[{RandomCrop: {padding: 4}}, "
+                        "{ToCHWImage: {}}]"}),
             "");
 }
 
