@@ -18,7 +18,7 @@ timed() { # name command...: appends milliseconds to the file `name`; a peer may
   local name=$1 start
   shift
   start=$(date +%s%N)
-  timeout 60 "$@" >"$results/output" 2>&1 || {
+  timeout -k 10 60 "$@" >"$results/output" 2>&1 || {
     [ -s "$results/output" ] && cat "$results/output" >&2
     [ "$name" != lockstep ] || fail launching "lockstep run failed"
     echo "$name failed or was not done after 60 s" >&2
@@ -33,9 +33,9 @@ for ((round = 1; round <= ROUNDS; round++)); do
   TMPDIR=$results timed torchrun $torchrun --nnodes=1 --nproc_per_node=$RANKS --no_python /bin/true
 done
 
-printf '%-10s %12s %12s\n' program "min ms" "median ms"
+printf '%-10s %12s %12s %8s\n' program "min ms" "median ms" rounds
 for name in lockstep mpirun torchrun; do
   touch "$results/$name.ms" # of a peer that failed in all rounds it is empty
-  printf '%-10s %12s %12s\n' $name $(sort -n "$results/$name.ms" |
-    awk '{v[NR] = $1} END {if (NR) printf "%.1f %.1f", v[1], v[int((NR + 1) / 2)]; else print "- -"}')
+  printf '%-10s %12s %12s %8s\n' $name $(sort -n "$results/$name.ms" |
+    awk '{v[NR] = $1} END {if (NR) printf "%.1f %.1f %d", v[1], v[int((NR + 1) / 2)], NR; else print "- - 0"}')
 done

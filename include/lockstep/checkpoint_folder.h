@@ -71,18 +71,19 @@ std::string step_folder_name(int64_t step);
 
 /// Every complete checkpoint of `dir` by step, with the value of metric `metric` from its
 /// state.json (none if state.json is damaged or holds another metric). Empty if there is no such
-/// folder.
+/// folder. Errors: kIo if it cannot be read, or not to its end.
 std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& dir,
                                               const std::string& metric = "");
 
 /// The folder of one checkpoint: `path` itself if it holds a state.json, else the target of its
 /// `latest`, else its newest step_*. Errors: kNotFound naming the places searched, kInvalidArgument
-/// for a file.
+/// for a file, kIo if the folder cannot be read.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
 /// The warning for a find_checkpoint() that cannot take `latest`: "DIR/latest points to
-/// step_000020, which is no whole checkpoint any more: step_000018 is taken". Else empty.
+/// step_000020, which is no whole checkpoint any more: step_000018 is taken". Else empty. Errors:
+/// kIo.
 std::string lost_latest_warning(const std::filesystem::path& path);
-/// Whether find_checkpoint() would find a checkpoint, so that a run resumes.
+/// Whether find_checkpoint() would find a checkpoint, so that a run resumes. Errors: kIo.
 bool has_checkpoint(const std::filesystem::path& path);
 
 /// The file of weights behind `path`: `path` itself, or in a checkpoint's folder (see

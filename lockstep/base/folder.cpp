@@ -60,7 +60,9 @@ std::optional<FolderLock> FolderLock::take(const std::filesystem::path& folder) 
   return FolderLock(std::move(fd));
 }
 
-std::vector<std::string> entry_names(const std::string& folder, std::error_code& failure) {
+namespace {
+
+std::vector<std::string> names_before(const std::string& folder, std::error_code& failure) {
   std::vector<std::string> names;
   for (std::filesystem::directory_iterator it(folder, failure), end; !failure && it != end;
        it.increment(failure)) {
@@ -70,9 +72,21 @@ std::vector<std::string> entry_names(const std::string& folder, std::error_code&
   return names;
 }
 
+}  // namespace
+
+std::vector<std::string> list_folder(const std::string& folder) {
+  std::error_code failure;
+  std::vector<std::string> names = names_before(folder, failure);
+  if (!failure) return names;
+  const bool missing =
+      failure == std::errc::no_such_file_or_directory || failure == std::errc::not_a_directory;
+  throw Error(missing ? ErrorCode::kNotFound : ErrorCode::kIo,
+              fmt::format("list {}: {}", folder, failure.message()));
+}
+
 std::vector<std::string> entry_names(const std::string& folder) {
   std::error_code ignored;
-  return entry_names(folder, ignored);
+  return names_before(folder, ignored);
 }
 
 }  // namespace lockstep::inline internal

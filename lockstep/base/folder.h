@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -57,11 +56,12 @@ class FolderLock {
   std::unique_ptr<NotInChild> not_in_child_;
 };
 
-/// Names of a folder's entries, sorted. If it cannot be read, those before that, and `failure` has
-/// the reason. (A loop over a directory_iterator throws there, also one with an error code.)
-std::vector<std::string> entry_names(const std::string& folder, std::error_code& failure);
+/// Names of a folder's entries, sorted. (A range's loop over a directory_iterator throws another
+/// exception if the disk breaks, also with an error code.) Errors: kNotFound if there is no such
+/// folder, kIo if it cannot be read to its end.
+std::vector<std::string> list_folder(const std::string& folder);
 
-/// The same where the reason does not matter: none if the folder does not exist.
+/// The same where a failure does not matter: the names before it.
 std::vector<std::string> entry_names(const std::string& folder);
 
 }  // namespace lockstep::inline internal

@@ -1,19 +1,14 @@
 #include "lockstep/checkpoint_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
-#include "lockstep/base/unique_fd.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
 
@@ -47,20 +42,26 @@ std::optional<double> read_metric(const fs::path& folder, const std::string& nam
   }
 }
 
-/// Names of complete checkpoints, by step; none if there is no such folder. Errors: kIo if it
-/// cannot be read to its end, for the newest might be missing.
+/// Names in `dir`; none if there is no such folder. Errors: kIo, for the newest checkpoint might be
+/// among those that are not read.
+std::vector<std::string> names_in(const fs::path& dir) {
+  try {
+    return list_folder(dir);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    return {};
+  }
+}
+
+/// Names of complete checkpoints, by step. Errors: those of names_in().
 std::vector<CheckpointEntry> find_step_folders(const fs::path& dir) {
   std::vector<CheckpointEntry> entries;
-  std::error_code failure, none;
-  for (const std::string& name : entry_names(dir, failure)) {
+  std::error_code none;
+  for (const std::string& name : names_in(dir)) {
     const auto step = parse_step_folder(name);
     if (step && fs::exists(dir / name / kStateFile, none)) {
       entries.push_back({name, *step, std::nullopt});
     }
-  }
-  if (failure && failure != std::errc::no_such_file_or_directory &&
-      failure != std::errc::not_a_directory) {
-    throw Error(ErrorCode::kIo, fmt::format("list {}: {}", dir.string(), failure.message()));
   }
   std::sort(entries.begin(), entries.end(),
             [](const auto& a, const auto& b) { return a.step < b.step; });

@@ -5,12 +5,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <cmath>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"

@@ -58,12 +58,17 @@ void tidy(const fs::path& dir, const TrainingState& state, const KeepPolicy& pol
   for (const std::string& name : plan_removal(entries, policy)) remove_checkpoint(dir, name, fence);
 }
 
-/// The advice for a damaged checkpoint.
+/// The advice for a damaged checkpoint. On a disk that breaks the folder above it may not be
+/// readable either.
 std::string advice(const fs::path& folder) {
   std::string older;
-  for (const CheckpointEntry& entry : list_checkpoints(folder / "..")) {
-    if (entry.name == folder.filename()) break;
-    older = (folder.parent_path() / entry.name).string();
+  try {
+    for (const CheckpointEntry& entry : list_checkpoints(folder / "..")) {
+      if (entry.name == folder.filename()) break;
+      older = (folder.parent_path() / entry.name).string();
+    }
+  } catch (const Error& error) {
+    return std::string("; ") + error.what();
   }
   if (older.empty()) return "; there is no older checkpoint beside it, start anew";
   return "; to go on from an older checkpoint name " + older;

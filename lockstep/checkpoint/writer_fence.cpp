@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/generation_token.h"
 #include "lockstep/base/hash.h"
 #include "lockstep/base/host_name.h"
@@ -69,17 +70,6 @@ std::string read_mark(const fs::path& mark) {
   return token;
 }
 
-std::vector<std::string> names_in(const fs::path& dir) {
-  std::vector<std::string> names;
-  std::error_code error;
-  // Of a range's loop the increment would throw another exception.
-  for (fs::directory_iterator item(dir, error), end; !error && item != end; item.increment(error)) {
-    names.push_back(item->path().filename().string());
-  }
-  if (error) throw Error(ErrorCode::kIo, fmt::format("{}: {}", dir.string(), error.message()));
-  return names;
-}
-
 }  // namespace
 
 std::string WriterName::text() const {
@@ -121,7 +111,7 @@ bool is_left_over(const WriterName& writer, const WriterName& own) {
 WriterFence::WriterFence(const fs::path& dir, const std::string& job_id, int64_t generation,
                          std::string token)
     : dir_(dir), name_(WriterName::own(job_id, generation)), token_(std::move(token)) {
-  const auto names = names_in(dir_);
+  const auto names = list_folder(dir_);
   look(generation == 1);
   leave_mark();
   const std::string own = mark_name(name_);
@@ -170,7 +160,7 @@ bool WriterFence::replaced_by(const std::string& file, int64_t generation, bool 
 }
 
 void WriterFence::look(bool begins) const {
-  for (const auto& name : names_in(dir_)) {
+  for (const auto& name : list_folder(dir_)) {
     const auto other = generation_of_mark(name, name_.job);
     if (!other || !replaced_by(name, *other, begins)) continue;
     throw Error(ErrorCode::kMismatch,

@@ -1,6 +1,7 @@
 #include "lockstep/comm/rank_answers.h"
 
 #include <map>
+#include <utility>
 
 #include "lockstep/error.h"
 

@@ -16,9 +16,10 @@ namespace lockstep::inline internal {
 /// for kTimeout.
 bool exist_within(Store& store, std::span<const std::string> keys, Deadline deadline);
 
-/// The values under `prefix` and each rank in [0, size), by rank; nothing for a missing key. One
-/// request, whatever the size: one or two requests per rank, from all ranks, would take the store
-/// of a large group too long. Errors: the store's.
+/// The values under `prefix` and each rank in [0, size), by rank; nothing for a missing key, and
+/// for all if the store did not answer in time. Other keys are ignored. One request, whatever the
+/// size: one or two requests per rank, from all ranks, would take the store of a large group too
+/// long. Errors: the store's.
 std::vector<std::optional<std::string>> answers_by_rank(Store& store, const std::string& prefix,
                                                         int size, Deadline deadline);
 

@@ -125,8 +125,10 @@ std::vector<std::string> gather(const GroupSpec& spec, const std::string& prefix
     patience = std::min(2 * patience, kSayAtLeast);
   }
   std::vector<std::string> by_rank;
-  for (auto& text : answers_by_rank(*spec.store, prefix, spec.size, deadline))
-    by_rank.push_back(std::move(text.value()));
+  for (auto& text : answers_by_rank(*spec.store, prefix, spec.size, deadline)) {
+    if (!text) throw Error(ErrorCode::kTimeout, "the store did not answer in time");
+    by_rank.push_back(std::move(*text));
+  }
   return by_rank;
 }
 

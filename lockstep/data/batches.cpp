@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "lockstep/base/transform_failed.h"
 #include "lockstep/error.h"
 

@@ -75,7 +75,7 @@ std::string file_of_part(const OptimizedPart& part) {
 /// The parts with a file of their own in a checkpoint: all but the first. Sorted.
 std::vector<std::string> parts_in(const std::filesystem::path& checkpoint) {
   std::vector<std::string> names;
-  for (const std::string& file : entry_names(checkpoint)) {  // reading reports what is missing
+  for (const std::string& file : list_folder(checkpoint)) {
     if (!file.starts_with(kFileBegin) || !file.ends_with(kFileEnd)) continue;
     names.push_back(
         file.substr(kFileBegin.size(), file.size() - kFileBegin.size() - kFileEnd.size()));

@@ -73,12 +73,9 @@ bool is_result(const std::string& name) {
 
 fs::path move_contents(const fs::path& dir) {
   std::vector<fs::path> items;
-  std::error_code failure;
-  for (const std::string& name : entry_names(dir, failure)) {
+  for (const std::string& name : list_folder(dir)) {
     if (is_result(name)) items.push_back(dir / name);
   }
-  if (failure)
-    throw Error(ErrorCode::kIo, fmt::format("list {}: {}", dir.string(), failure.message()));
   const fs::path target = free_name(dir / kEarlier);
   make_folder(target);
   for (const auto& item : items) {

@@ -16,6 +16,8 @@
 #include "lockstep/train/run.h"
 #include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/train/task/task.h"
+#include "lockstep/train/task_parts.h"
 #include "lockstep/training_checkpoint.h"
 
 namespace lockstep::inline internal {

@@ -5,6 +5,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/optim/parameter_groups.h"
+#include "lockstep/train/task_parts.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -28,6 +28,7 @@
 #include "lockstep/train/task/class_scores.h"
 #include "lockstep/train/task/classification.h"
 #include "lockstep/train/task/ocr_tasks.h"
+#include "lockstep/train/task/task.h"
 #include "lockstep/train/task/text_metrics.h"
 #include "lockstep/weights.h"
 

@@ -2,10 +2,12 @@
 // The values of `model.type`, each as one object: what is made of the settings that
 // lockstep/train/config/task_settings.h reads, and what its runs log.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "lockstep/batch.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep::inline internal {
@@ -31,5 +33,8 @@ struct TaskParts {
 };
 
 const TaskParts& task_parts(const Config& config);
+
+/// The task that model.type, loss, postprocess and metric select.
+std::unique_ptr<Task> make_task(const Config& config, bool trains = true);
 
 }  // namespace lockstep::inline internal

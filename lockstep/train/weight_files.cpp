@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 CheckpointEntry entry_of(const EpochWeights& file) {
-  const auto metric = std::isnan(file.value) ? std::nullopt : std::optional(file.value);
+  const auto metric = std::isfinite(file.value) ? std::optional(file.value) : std::nullopt;
   return {.name = {}, .step = file.epoch, .metric = metric};
 }
 
@@ -57,8 +57,9 @@ void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights
   std::erase_if(all, [&](const EpochWeights& item) { return item.epoch == epoch.epoch; });
   all.push_back(epoch);
   kept_ = weights_to_keep(all, policy_);
-  const auto keeps = [&](const EpochWeights& item) {
-    return std::find(kept_.begin(), kept_.end(), item) != kept_.end();
+  const auto keeps = [&](const EpochWeights& item) {  // by the epoch: NaN equals no value
+    return std::any_of(kept_.begin(), kept_.end(),
+                       [&](const EpochWeights& kept) { return kept.epoch == item.epoch; });
   };
   if (keeps(epoch)) save(path_of(epoch.epoch), weights, equal);  // first, because it may fail
   for (const auto& item : all) {

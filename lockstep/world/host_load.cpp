@@ -41,7 +41,7 @@ HostLoad load_of_host() {
 void warn_if_busy() {
   const HostLoad load = load_of_host();
   if (!load.busy() || env_or("LOCKSTEP_RANK", env_or("RANK", "0")) != "0") return;
-  log_warn(fmt::format("this machine is busy: {}; the figures say little about it", load.text()));
+  log_warn(fmt::format("this host is busy: {}; the figures say little about it", load.text()));
 }
 
 }  // namespace lockstep::inline internal

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
+#include "tests/support/broken_folders.h"
+#include "tests/support/error_of.h"
 #include "tests/support/killed_parent.h"
 #include "tests/support/temp_folder.h"
 
@@ -76,6 +80,22 @@ TEST(FolderLock, AForkedChildDoesNotKeepIt) {
 TEST(FolderLock, WantsAFolder) {
   const TempFolder dir;
   EXPECT_THROW(FolderLock::take(dir / "none"), Error);
+}
+
+TEST(ListFolder, HasAllNamesOrIsAnError) {
+  const TempFolder dir;
+  for (const char* name : {"b", "a", "c"}) write_file_atomically(dir / name, "");
+  const std::vector<std::string> all = {"a", "b", "c"};
+  EXPECT_EQ(list_folder(dir.path()), all);
+  EXPECT_EQ(entry_names(dir.path()), all);
+  EXPECT_EQ(error_of([&] { list_folder(dir / "none"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of([&] { list_folder(dir / "a"); }).code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(entry_names(dir / "none").empty());
+  const testing::BrokenFolders broken(EIO);
+  const Error error = error_of([&] { list_folder(dir.path()); });
+  EXPECT_EQ(error.code(), ErrorCode::kIo);
+  EXPECT_EQ(std::string(error.what()), "list " + dir.path().string() + ": Input/output error");
+  EXPECT_EQ(entry_names(dir.path()).size(), 1U) << "those before it";
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "lockstep/checkpoint_folder.h"
 
-#include <dirent.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -11,32 +9,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint/training_state_format.h"
+#include "tests/support/broken_folders.h"
 #include "tests/support/error_of.h"
 #include "tests/support/ordinary_user.h"
 #include "tests/support/temp_folder.h"
-
-namespace {
-/// What the third look into a folder gives, as on a disk that breaks; 0: what the folder has.
-int reading_fails_with = 0;
-}  // namespace
-
-// The standard library's directory_iterator calls this one in place of the C library's.
-extern "C" dirent* readdir(DIR* folder) {
-  static const auto real = reinterpret_cast<dirent* (*)(DIR*)>(::dlsym(RTLD_NEXT, "readdir"));
-  static int looks = 0;
-  if (reading_fails_with == 0) looks = 0;
-  if (reading_fails_with != 0 && ++looks > 2) {
-    errno = reading_fails_with;
-    return nullptr;
-  }
-  return real(folder);
-}
 
 namespace lockstep {
 namespace {
@@ -134,12 +117,13 @@ TEST(CheckpointFolder, FindsByFolderLinkOrNewest) {
 TEST(CheckpointFolder, IsAnErrorIfTheDiskBreaksInMidFolder) {
   const TempFolder dir;
   for (const int64_t step : {1, 2, 3, 4}) publish(dir.path(), step);
-  reading_fails_with = EIO;
-  const Error error = error_of([&] { find_checkpoint(dir.path()); });
-  remove_leftovers(dir.path(), WriterFence());  // it only tidies
-  reading_fails_with = 0;
-  EXPECT_EQ(error.code(), ErrorCode::kIo) << "an earlier checkpoint would be taken";
-  EXPECT_EQ(std::string(error.what()), "list " + dir.path().string() + ": Input/output error");
+  {
+    const testing::BrokenFolders broken(EIO);
+    const Error error = error_of([&] { find_checkpoint(dir.path()); });
+    EXPECT_EQ(error.code(), ErrorCode::kIo) << "an earlier checkpoint would be taken";
+    EXPECT_EQ(std::string(error.what()), "list " + dir.path().string() + ": Input/output error");
+    remove_leftovers(dir.path());  // the next run tidies what this one does not see
+  }
   EXPECT_EQ(find_checkpoint(dir.path()), dir / "step_000004");
 }
 

@@ -168,19 +168,19 @@ TEST(Hosts, WithoutASecretTheyMeetWhereTheyAreToldTo) {
     const HeldPort port;
     // This host, but not loopback by its text.
     const auto place = "0.0.0.0:" + std::to_string(port.number());
-    const auto agent = [&](const std::string& node, const std::string& insecure) {
-      Words words = {"run", "--nnodes", "2", "--node_rank", node, "--rdzv_backend", backend};
+    const auto agent = [&](const std::string& host, const std::string& insecure) {
+      Words words = {"run", "--nnodes", "2", "--node_rank", host, "--rdzv_backend", backend};
       const Words at =
           backend == "static"
               ? Words{"--master_addr", "0.0.0.0", "--master_port", std::to_string(port.number())}
           : backend == "c10d"
               ? Words{"--rdzv_endpoint", place, "--rdzv_conf",
-                      node == "0" ? "is_host=1" : "is_host=0"}
+                      host == "0" ? "is_host=1" : "is_host=0"}
               : Words{"--rdzv_endpoint", (folder / "place").string(), "--local_addr", "0.0.0.0"};
       words.insert(words.end(), at.begin(), at.end());
       words.push_back(built_program("world_worker"));
       return std::make_unique<Launched>(
-          words, std::map<std::string, std::string>{{"LOCKSTEP_HOST_ID", "host" + node},
+          words, std::map<std::string, std::string>{{"LOCKSTEP_HOST_ID", "host" + host},
                                                     {"LOCKSTEP_SECRET", ""},
                                                     {"LOCKSTEP_INSECURE", insecure}});
     };

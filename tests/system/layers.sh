@@ -31,7 +31,10 @@ forbidden lockstep/tensor/c10d/nccl_group.cpp lockstep/parallel/reducer.h "which
 forbidden lockstep/launch/process/poller.cpp lockstep/launch/agent/agent.h 'which includes it in turn'
 forbidden lockstep/store/request.cpp lockstep/store/tcp/protocol.h 'which includes it in turn'
 forbidden lockstep/comm/native/tcp/frame.cpp lockstep/comm/native/host_ranks.h 'which includes it in turn'
-! output=$("$source/scripts/layers.py" check "$work") || { echo "forbidden includes, and nothing says so"; exit 1; }
+# A folder that is exempt and need not be.
+sed 's#^ENTANGLED = (#&"lockstep/amp", #' "$source/scripts/layers.py" >"$work/layers.py"
+expected+=("lockstep/amp is not entangled any more")
+! output=$(python3 "$work/layers.py" check "$work") || { echo "forbidden includes, and nothing says so"; exit 1; }
 for line in "${expected[@]}"; do
   grep -q "$line" <<<"$output" || { printf '%s\n' "$output" "no line matches: $line"; exit 1; }
 done

@@ -16,6 +16,7 @@
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
+#include "lockstep/train/task_parts.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/weights.h"

@@ -14,6 +14,7 @@
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/train/log/lines.h"
 #include "lockstep/train/optimized_parts.h"
+#include "lockstep/train/task_parts.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"

@@ -21,6 +21,7 @@
 #include "lockstep/train/resume.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
+#include "lockstep/train/task_parts.h"
 #include "lockstep/train/trainer.h"
 #include "tests/support/ranks.h"
 

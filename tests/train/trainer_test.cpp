@@ -13,6 +13,7 @@
 #include "lockstep/error.h"
 #include "lockstep/observe/metrics.h"
 #include "lockstep/train/callbacks/results.h"
+#include "lockstep/train/task_parts.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"

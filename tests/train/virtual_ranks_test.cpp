@@ -10,6 +10,7 @@
 #include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build_model.h"
 #include "lockstep/train/callbacks/checkpoints.h"
+#include "lockstep/train/task_parts.h"
 #include "lockstep/training_checkpoint.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"

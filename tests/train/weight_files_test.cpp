@@ -107,5 +107,19 @@ TEST(WeightFiles, FilesAreThoseThatThePolicyKeeps) {
   EXPECT_FALSE(std::filesystem::exists(resumed.path_of(2)));
 }
 
+TEST(WeightFiles, ANumberThatIsNoneTakesNoOthersPlace) {
+  const TempFolder dir;
+  const TensorMap weights = {{"w", torch::tensor({1.0F})}};
+  WeightFiles newest(dir.path(), "ckpt", {Keep::kLatest, 2, true}, {});
+  const double none = std::nan("");
+  for (const EpochWeights& epoch : {EpochWeights{1, 0.5}, {2, none}, {3, 0.9}}) {
+    newest.save_epoch(epoch, weights);
+  }
+  EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{"e2.ckpt", "e3.ckpt"}));
+  const std::vector<EpochWeights> infinite = {{1, 0.5}, {2, HUGE_VAL}, {3, 0.9}};
+  EXPECT_EQ(epochs_of(weights_to_keep(infinite, {Keep::kTopK, 2, true})),
+            (std::vector<int64_t>{3, 1}));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -91,14 +91,12 @@ std::string stem(const std::string& name) {
   return fs::path(name).stem().string();
 }
 
-/// Names in a folder, without hidden ones. Errors: kNotFound.
+/// Names in a folder, without hidden ones. Errors: those of list_folder().
 std::vector<std::string> names_in(const std::string& folder, std::string_view ending) {
-  std::error_code fault;
-  std::vector<std::string> names;
-  for (std::string& name : entry_names(folder, fault)) {
-    if (!name.starts_with('.') && name.ends_with(ending)) names.push_back(std::move(name));
-  }
-  if (fault) throw Error(ErrorCode::kNotFound, folder + ": " + fault.message());
+  std::vector<std::string> names = list_folder(folder);
+  std::erase_if(names, [&](const std::string& name) {
+    return name.starts_with('.') || !name.ends_with(ending);
+  });
   return names;
 }
 

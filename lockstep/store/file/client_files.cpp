@@ -96,8 +96,7 @@ void ClientFiles::remove(uint64_t client) const {
 
 std::vector<uint64_t> ClientFiles::others() const {
   std::vector<uint64_t> alive;
-  std::error_code failure;
-  for (const std::string& name : entry_names(folder_, failure)) {
+  for (const std::string& name : list_folder(folder_)) {
     // NFS renames files that are removed while open to names that begin with a dot.
     if (name == kJournalName || name.starts_with('.')) continue;
     const auto client = client_of(name);
@@ -113,8 +112,6 @@ std::vector<uint64_t> ClientFiles::others() const {
       remove(*client);
     }
   }
-  if (failure)
-    throw Error(ErrorCode::kIo, fmt::format("list {}: {}", folder_.string(), failure.message()));
   return alive;
 }
 

@@ -64,7 +64,4 @@ class Task : public Metric {
   std::vector<at::Tensor> logged_;
 };
 
-/// The task that model.type, loss, postprocess and metric select.
-std::unique_ptr<Task> make_task(const Config& config, bool trains = true);
-
 }  // namespace lockstep::inline internal
