@@ -9,17 +9,29 @@
 * Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference, and no table
   there has a variable twice.
 * Every ErrorCode has a row with its exit status in the reference, and every row is one.
+* The page of exit codes has every verb, and the codes that the sources of STATUSES return.
 """
 
 import collections
 import fnmatch
 import os
 import re
+import signal
 import subprocess
 import sys
 
 MOST_WORDS = 25
 RUNNERS = ("examples.sh", "own_parts.sh", "own_text_parts.sh")
+
+# Of a row of the page of exit codes, the source that returns its codes, as numbers or names of signals.
+STATUSES = (
+    (r"\| `lockstep train` \|", "lockstep/train/trainer_agreement.cpp", r"return (SIG\w+);"),
+    (r"\| `lockstep env` \|", "apps/lockstep/verb_env.cpp", r"return .* \? 0 : (\d+);"),
+    (r"\| `lockstep doctor` \|", "lockstep/launch/doctor/report.cpp", r"return .* \? (\d+) : 0;"),
+    (r"\| `lockstep ranktable --check` \|", "lockstep/launch/cli/rank_table_command.cpp", r" status = ([1-9]\d*);"),
+    (r"\| `lockstep` without a verb \|", "apps/lockstep/main.cpp", r"return (\d+);"),
+    (r"\| 126, ", "lockstep/launch/process/program.cpp", r'return \{"", ([1-9]\d*),'),
+)
 
 os.chdir(sys.argv[1])
 faults = []
@@ -187,6 +199,20 @@ def check_errors():
             faults.append(f"{page}: {code} has status {rows.get(code)}, in the code {wanted.get(code)}")
 
 
+def check_exit_codes():
+    page = "docs/reference/exit_codes.md"
+    rows = [line for line in read(page).split("\n") if line.startswith("| ")]
+    for verb in re.findall(r'Command\{"(\w+)"', read("apps/lockstep/verbs.cpp")):
+        if not any(re.search(rf"`(lockstep )?{verb}\b", row) for row in rows):
+            faults.append(f"{page}: no row has the verb {verb}")
+    for start, source, pattern in STATUSES:
+        found = re.findall(pattern, read(source))
+        wanted = {128 + signal.Signals[code] if code.startswith("SIG") else int(code) for code in found}
+        shown = {int(code) for row in rows if re.match(start, row) for code in re.findall(r"\b\d+\b", row)}
+        if shown != wanted or not wanted:
+            faults.append(f"{page}: the row {start} has {sorted(shown)}, {source} returns {sorted(wanted)}")
+
+
 def check_console(pages):
     """Requires a minimum of tested blocks per page: a block with another label is not tested."""
     least = {"README.md": 3, "docs/quick_start.md": 3, "docs/guide/launchers.md": 3, "docs/guide/debugging.md": 1,
@@ -247,6 +273,7 @@ def main():
     check_console(pages)
     check_sources()
     check_errors()
+    check_exit_codes()
     for fault in faults:
         print(fault)
     return 1 if faults else 0
