@@ -17,14 +17,6 @@ pod() { # FILE INDEX: starts pod INDEX on a host; TRAIN takes the place of the m
   begin "pod$2" on "host$(($2 + 1))" env -i PATH="$BIN:$PATH" HOME=/root "${environment[@]}" "${command[@]}" "${TRAIN[@]}"
 }
 
-test_the_manifests_have_the_fields_that_their_schemas_require() {
-  within 10 0 "$BIN/manifest" check "$MANIFESTS/job.yaml"
-  within 10 0 "$BIN/manifest" check "$MANIFESTS/pytorchjob.yaml"
-  sed 's/completionMode: Indexed/completionMode: NonIndexed/; s/value: "2"/value: 2/' "$MANIFESTS/job.yaml" >"$SHARED/wrong.yaml"
-  within 10 1 "$BIN/manifest" check "$SHARED/wrong.yaml"
-  says 'completionMode Indexed' 'PET_NNODES: a number must be in quotes'
-}
-
 test_pods_of_an_indexed_job() {
   trainer kubernetes
   pod job.yaml 0
