@@ -173,6 +173,7 @@ int train(const Words& words, bool in_float64) {
     training.optimizer.step();
     times.push_back(milliseconds_since(begin));
     fmt::print("loss {} {:.9g}\n", step, loss.item<double>());
+    std::fflush(stdout);  // people watch the log
   }
   if (world.rank == 0) save_ckpt(out / "trained.ckpt", *training.model);
   std::sort(times.begin(), times.end());
