@@ -82,16 +82,13 @@ macro(lockstep_find_for_GLOO)
 endmacro()
 
 # The definitions of libtorch's CUDA library show whether it has the back end, whose header needs
-# NCCL's. scripts/check_torch_headers.sh, which compiles with another libtorch's headers, sets
-# LOCKSTEP_ASSUME_NCCL.
+# NCCL's.
 macro(lockstep_find_for_NCCL)
   set(definitions)
   if(TARGET torch_cuda AND Torch_VERSION VERSION_GREATER_EQUAL 2.3)
     get_target_property(definitions torch_cuda INTERFACE_COMPILE_DEFINITIONS)
   endif()
-  if(LOCKSTEP_ASSUME_NCCL)
-    set(LOCKSTEP_NCCL_HEADERS)
-  elseif("USE_C10D_NCCL" IN_LIST definitions)
+  if("USE_C10D_NCCL" IN_LIST definitions)
     lockstep_find_header(LOCKSTEP_NCCL_HEADERS nccl.h libnccl-dev
       HINTS ${lockstep_torch_prefix}/../nvidia/nccl # beside a package torch of PyPI
         ${CUDA_TOOLKIT_ROOT_DIR} ENV NCCL_HOME PATH_SUFFIXES include)
