@@ -6,6 +6,7 @@
 #   make test-cluster                   real launchers, hosts and services alone (root)
 #   make test-clients                   Lightning, DeepSpeed and others under torchrun and lockstep run; CLIENTS_PYTHON=python that has them
 #   make test-exports                   torchvision, timm, onnxruntime and TensorBoard read Lockstep's files; EXPORTS_PYTHON=python that has them
+#   make test-cuda                      PyPI's libtorch with CUDA and NCCL: compiles, links and loads, without a GPU
 #   make test-bare                      these commands on a machine that has nothing (root); PARTS as in tests/bare/run.sh
 #   make chaos [KILLS=300] [SEED=n]     ranks that are killed at random; every survivor must name them within a second
 # TORCH=FOLDER|PYTHON|VERSION, with each of them: another libtorch than the system's, as TORCH=2.13.0
@@ -29,7 +30,7 @@ SEED ?=
 TORCH ?=
 export NPROC DATA STEPS FOLDER NETWORK TORCH
 
-.PHONY: help run train-images train-ocr test chaos test-cluster test-clients test-exports test-bare bench format lint fuzz install build clean
+.PHONY: help run train-images train-ocr test chaos test-cluster test-clients test-exports test-cuda test-bare bench format lint fuzz install build clean
 help:
 	@sed -n 's/^#\(   make.*\)/\1/p' Makefile; echo "   make bench | format | lint | fuzz | install [PREFIX=dir] | clean"
 
@@ -76,6 +77,10 @@ test-exports:
 	@scripts/setup.sh run
 	@scripts/build.sh release zoo_scores lockstep lockstep-data lockstep-train
 	@tests/exports/run.sh
+
+test-cuda:
+	@scripts/setup.sh cuda
+	@tests/cuda/run.sh
 
 test-bare:
 	@scripts/setup.sh bare

@@ -10,7 +10,7 @@ shift
 folder=build/$preset
 case $preset in
   release | debug | core) folder+=$LOCKSTEP_BUILD_SUFFIX ;;
-  *) TORCH= ;; # it has no libtorch
+  *) TORCH= ;; # it has no libtorch, or one of its own
 esac
 log=$folder/build.log
 start=$SECONDS

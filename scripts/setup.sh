@@ -16,6 +16,8 @@ cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld sl
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)
 # To make a bare machine and an image, for tests/bare.
 bare=(debootstrap util-linux buildah)
+# The one of tests/cuda, which the preset cuda builds with.
+cuda_folder=
 
 case "${1:-all}" in
   core) wanted=("${build[@]}" "${core[@]}") ;;
@@ -24,7 +26,12 @@ case "${1:-all}" in
   cluster) wanted=("${build[@]}" "${libraries[@]}" python3 python3-torch libopenmpi-dev "${cluster[@]}") ;;
   all) wanted=("${build[@]}" "${libraries[@]}" "${tests[@]}" "${cluster[@]}" "${tools[@]}" "${bare[@]}") ;;
   bare) wanted=("${bare[@]}") ;;
-  *) echo "setup: error: unknown set '$1'; sets are core, run, cluster, test, bare, all" >&2; exit 2 ;;
+  cuda)
+    [ -z "$TORCH" ] || { echo "setup: error: TORCH is '$TORCH', and the set cuda has a libtorch of its own: tests/cuda/requirements.txt" >&2; exit 2; }
+    wanted=("${build[@]}" "${libraries[@]}" python3-venv)
+    cuda_folder=build/torch/cuda
+    ;;
+  *) echo "setup: error: unknown set '$1'; sets are core, run, cluster, test, bare, cuda, all" >&2; exit 2 ;;
 esac
 
 # One of PyPI's: TORCH=VERSION.
@@ -33,16 +40,47 @@ if [[ ${TORCH:-} =~ ^[0-9]+\.[0-9]+(\.[0-9]+)?$ ]]; then
   torch_folder=build/torch/$TORCH
   wanted+=(python3-venv)
 fi
-bring_torch() {
-  [ -n "$torch_folder" ] && [ ! -f "$torch_folder/whole" ] || return 0
-  local start=$SECONDS pip_log
+# pip_install FOLDER NAME ARGUMENT...: an environment of its own. Its file `whole`, which the caller makes, comes last: an
+# interrupted installation starts again.
+pip_install() {
+  local folder=$1 name=$2 start=$SECONDS pip_log
+  shift 2
   pip_log=$(mktemp) && scratch+=("$pip_log")
-  rm -rf "$torch_folder"
-  { /usr/bin/python3 -m venv "$torch_folder" &&
-    "$torch_folder/bin/python" -m pip install -q "torch==$TORCH" "$(grep '^numpy==' bench/peers/requirements.txt)"; } >"$pip_log" 2>&1 ||
-    fail setup "torch $TORCH cannot be installed into $torch_folder: $(grep -m1 -oE '(^ERROR: |No space left).*' "$pip_log" | cut -c1-200 || tail -n 1 "$pip_log")"
-  touch "$torch_folder/whole"
-  echo "setup: torch       $TORCH in $torch_folder after $((SECONDS - start)) s"
+  rm -rf "$folder"
+  { /usr/bin/python3 -m venv "$folder" && "$folder/bin/python" -m pip install -q "$@"; } >"$pip_log" 2>&1 ||
+    fail setup "$name cannot be installed into $folder: $(grep -m1 -oE '(^ERROR: |No space left).*' "$pip_log" | cut -c1-200 || tail -n 1 "$pip_log")"
+  echo "setup: torch       $name in $folder after $((SECONDS - start)) s"
+}
+bring_torch() {
+  if [ -n "$torch_folder" ] && [ ! -f "$torch_folder/whole" ]; then
+    pip_install "$torch_folder" "torch $TORCH" "torch==$TORCH" "$(grep '^numpy==' bench/peers/requirements.txt)"
+    touch "$torch_folder/whole"
+  fi
+  [ -z "$cuda_folder" ] || bring_cuda
+}
+# 4.6 GiB, a download of minutes: kept in the user's cache folder, of which each clone has a link.
+bring_cuda() {
+  local cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep list=tests/cuda/requirements.txt kept toolkit
+  kept=$cache/torch-cuda-$(cksum <"$list" | cut -d' ' -f1)
+  mkdir -p "$cache" build/torch
+  exec 8>"$cache/torch-cuda.lock"
+  flock 8
+  if [ ! -f "$kept/whole" ]; then
+    pip_install "$kept" "$(sed -n 's/^torch===/torch /p' "$list") with CUDA" --no-deps --no-compile -r "$list"
+    # The packages share a folder that is laid out as a toolkit, but for these.
+    toolkit=$(realpath "$kept"/lib/python3*/site-packages/nvidia/cu[0-9]*)
+    ln -s lib "$toolkit/lib64"
+    ln -s "$(basename "$toolkit"/lib/libcudart.so.*)" "$toolkit/lib/libcudart.so"
+    ln -s "$toolkit" "$kept/toolkit"
+  fi
+  touch "$kept/whole"
+  # Those of other lists that nobody has used for a month.
+  find "$cache" -mindepth 2 -maxdepth 2 -path '*/torch-cuda-*/whole' -mtime +30 -printf '%h\0' | xargs -0r rm -rf
+  flock -u 8
+  if [ ! "$cuda_folder" -ef "$kept" ]; then
+    rm -rf "$cuda_folder" build/cuda # a build with the one before
+    ln -s "$kept" "$cuda_folder"
+  fi
 }
 
 # dpkg-query lists the installed ones; the rest is missing.
