@@ -198,12 +198,29 @@ PredictPlan plan_prediction(const PredictOptions& options) {
   return plan;
 }
 
+namespace {
+
+/// Pictures are made as in training, so small images need transforms of small images.
+void check_same_steps(const DatasetConfig& train, const DatasetConfig& eval) {
+  const bool small = !train.own && !train.has_picture_files();
+  if (eval.transforms.empty() || small == !eval.has_picture_files()) return;
+  throw wrong(fmt::format(
+      "{}: eval.dataset.type is {}, train.dataset.type is {}: to predict, the configuration needs "
+      "a section predict with a dataset.transform_pipeline",
+      eval.where, eval.type, train.type));
+}
+
+}  // namespace
+
 const DatasetConfig& picture_dataset(const Config& config) {
   const auto& predict = config.predict;
   if (predict && predict->dataset && !predict->dataset->transforms.empty()) {
     return *predict->dataset;
   }
-  if (config.eval && !config.eval->dataset.own) return config.eval->dataset;
+  if (config.eval && !config.eval->dataset.own) {
+    check_same_steps(config.train.dataset, config.eval->dataset);
+    return config.eval->dataset;
+  }
   if (config.eval) {
     throw wrong(fmt::format(
         "to predict after training on '{}', the configuration needs a section predict with a "

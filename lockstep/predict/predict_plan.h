@@ -59,7 +59,8 @@ PredictPlan plan_prediction(const PredictOptions& options);
 
 /// The data set section with the transforms of a classifier's picture: that of `predict` if it has
 /// transforms, or of `eval`. Errors: kInvalidArgument if there is neither, or if that of `eval` is
-/// a registered one, which makes batches and not pictures.
+/// a registered one, which makes batches and not pictures, or if its transforms take small images
+/// and training had others, or the reverse.
 const DatasetConfig& picture_dataset(const Config& config);
 
 /// Class names of a classifier: postprocess.label_list, else those of the training data if these

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <type_traits>
 #include <variant>
 
 #include "lockstep/base/hash.h"
@@ -18,11 +19,21 @@ namespace lockstep::inline internal {
 namespace {
 
 /// What `build` makes of the steps of dataset.transforms. Errors: its own, with the place of the
-/// first one in the configuration.
+/// first one in the configuration; a step of the other kind of images, with its place.
 template <typename Step, typename Build>
 auto build_of(const DatasetConfig& dataset, const Build& build) {
   std::vector<Step> steps;
-  for (const auto& item : dataset.transforms) steps.push_back(std::get<Step>(item.step));
+  for (const auto& item : dataset.transforms) {
+    const auto* step = std::get_if<Step>(&item.step);
+    if (step == nullptr) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  item.where + ": " +
+                      (std::is_same_v<Step, Transform>
+                           ? "a transform of pictures in files cannot take small images"
+                           : "a transform of small images cannot take pictures in files"));
+    }
+    steps.push_back(*step);
+  }
   try {
     return build(std::move(steps));
   } catch (const Error& error) {
@@ -279,8 +290,8 @@ CheckedData check_pictures(const Config& config) {
   if (!pictures) data.note = fmt::format(", a guess, because: {}", why);
   bool evaluates = false;
   if (config.eval) {
-    make_picture_pipeline(config.eval->dataset, seed);
     check_same_kind(config);
+    make_picture_pipeline(config.eval->dataset, seed);
     evaluates = pictures && count_if_there([&] { return count(false); }, why).has_value();
     if (pictures && !evaluates) data.note += fmt::format("; to evaluate: {}", why);
   }

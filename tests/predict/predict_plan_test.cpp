@@ -138,6 +138,34 @@ TEST(PlanPrediction, AClassifier) {
   expect_refused(options, "postprocess.label_list has 2 names, model.head.num_classes is 3");
 }
 
+TEST(PlanPrediction, EvaluationOfOtherImagesHasNoTransformsForAPicture) {
+  const TempDir dir;
+  const std::string config = (dir / "cls.yaml").string();
+  const std::string weights = (dir / "cls.safetensors").string();
+  write_text(config, testing::cls_yaml());
+  write_text(weights, "");
+  PredictOptions options = with(config, {}, {});
+  options.cls = {weights};
+  const std::string folder =
+      ".dataset={type: ImageFolderDataset, data_dir: d, transform_pipeline: [{Resize: {size: [8, "
+      "8]}}]}";
+  const std::string needs = ": to predict, the configuration needs a section predict with a ";
+  options.overrides = {"eval" + folder};
+  expect_refused(options,
+                 "eval.dataset.type is ImageFolderDataset, train.dataset.type is "
+                 "Cifar10Dataset" +
+                     needs);
+  options.overrides = {"train" + folder};
+  expect_refused(options,
+                 "eval.dataset.type is Cifar10Dataset, train.dataset.type is "
+                 "ImageFolderDataset" +
+                     needs);
+  options.overrides.push_back(
+      "predict.dataset={type: PredictDataset, transform_pipeline: [{Resize: "
+      "{size: [8, 8]}}]}");
+  EXPECT_NO_THROW(plan_prediction(options));
+}
+
 TEST(PlanPrediction, TheLatestCheckpointWhereNoneIsTheBest) {
   const Files files;
   auto options = with(files.det, {}, {});

@@ -17,6 +17,7 @@
 #include "lockstep/comm_hook.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/yaml_reader.h"
+#include "lockstep/train/picture_data.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/same_on_ranks.h"
@@ -514,6 +515,17 @@ TEST(CompareWeights, NamesTheRanksThatDifferFromRank0) {
   const torch::NoGradGuard guard;
   net->bias[1] += 1;
   EXPECT_NE(weights_digest(*net), before);
+}
+
+TEST(MakePictures, RefusesATransformOfOtherImages) {
+  DatasetConfig dataset;
+  dataset.transforms = {{Transform(RandomCrop()), "t.yaml:3"}};
+  const Error small = error_of([&] { make_picture_pipeline(dataset, 0); });
+  EXPECT_EQ(small.code(), ErrorCode::kInvalidArgument);
+  EXPECT_STREQ(small.what(), "t.yaml:3: a transform of small images cannot take pictures in files");
+  dataset.transforms = {{PictureStep(CenterCrop()), "t.yaml:4"}};
+  const Error large = error_of([&] { make_image_transform(dataset, {3, 32, 32}, 0); });
+  EXPECT_STREQ(large.what(), "t.yaml:4: a transform of pictures in files cannot take small images");
 }
 
 }  // namespace

@@ -41,6 +41,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
+#include "lockstep/train/task_parts.h"
 #include "lockstep/weights.h"
 #include "lockstep/world.h"
 

@@ -289,6 +289,11 @@ TEST_F(PicturesProgram, FaultsOfTheDataAreOneLine) {
   const auto mixed = train("-o train.max_steps=1 eval.dataset.type=Cifar10Dataset");
   EXPECT_EQ(mixed.status, 2);
   EXPECT_NE(mixed.err.find("their classes have other numbers"), std::string::npos) << mixed.err;
+  const auto checked = train(
+      "--check -o eval.dataset=\"{type: Cifar10Dataset, data_dir: d, transform_pipeline: "
+      "[{NormalizeImage: }]}\"");
+  EXPECT_EQ(checked.status, 2);
+  EXPECT_NE(checked.err.find("their classes have other numbers"), std::string::npos) << checked.err;
 }
 
 }  // namespace
