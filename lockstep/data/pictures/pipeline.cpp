@@ -7,6 +7,7 @@
 #include <cmath>
 #include <opencv2/imgproc.hpp>
 #include <utility>
+#include <variant>
 
 #include "lockstep/data/pictures/augment.h"
 #include "lockstep/data/pictures/colour.h"

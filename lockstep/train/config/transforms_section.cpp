@@ -4,75 +4,39 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <limits>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
+#include "lockstep/data/mixing.h"
+#include "lockstep/data/own_transform.h"
+#include "lockstep/data/pictures/steps.h"
+#include "lockstep/data/transforms.h"
 #include "lockstep/error.h"
+#include "lockstep/ocr/transforms/options.h"
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
+#include "lockstep/train/config/transform_arguments.h"
 
 namespace lockstep::inline internal {
 namespace {
-
-constexpr int64_t kMostWhole = 1'000'000;
-
-/// `size`: one side, or [height, width]; empty if it is absent.
-std::vector<int> read_sides(Section& args, const std::string& fallback, const std::string& about) {
-  constexpr int kLongest = 1 << 14;
-  args.record("size", "a whole number, or [height, width]", fallback, about);
-  const auto sides = args.number_or_list("size");
-  const bool right = std::all_of(sides.begin(), sides.end(), [](double side) {
-    return side >= 1 && side <= kLongest && side == std::floor(side);
-  });
-  if (args.has("size") && (sides.empty() || sides.size() > 2 || !right)) {
-    args.fail("size", fmt::format("must be one whole number or [height, width], each from 1 to {}",
-                                  kLongest));
-  }
-  return {sides.begin(), sides.end()};
-}
-
-/// The same where it is required: one or two sides.
-std::vector<int> require_sides(Section& args, const std::string& about) {
-  args.require("size", "is missing: one whole number, or [height, width]");
-  const auto sides = read_sides(args, "", about);
-  return sides.empty() ? std::vector<int>{1} : sides;  // keys are being listed
-}
-
-PictureSize require_size(Section& args, const std::string& about) {
-  const auto sides = require_sides(args, about);
-  return {sides.back(), sides.front()};
-}
-
-/// torchvision calls it `p`.
-void read_prob(Section& args, double& prob) {
-  const char* given = args.has("p") && !args.has("prob") ? "p" : "prob";
-  args.read(given, prob, {0, 1}, "its probability; also as `p`");
-  for (const auto* key : {"p", "prob"}) args.any(key);
-}
-
-/// Two numbers in ascending order.
-void read_ascending(Section& args, const std::string& key, std::pair<double, double>& value,
-                    Range<double> range, const std::string& about) {
-  std::array<double, 2> ends = {value.first, value.second};
-  args.read(key, ends, range, about);
-  if (ends[0] > ends[1]) args.fail(key, "must be two numbers, the larger one last");
-  value = {ends[0], ends[1]};
-}
 
 /// The areas and aspect ratios of a part of the picture.
 void read_parts(Section& args, std::pair<double, double>& scale, std::pair<double, double>& ratio,
                 const std::string& about_ratio) {
   read_ascending(args, "scale", scale, {1e-6, 1}, "share of the picture's area");
-  read_ascending(args, "ratio", ratio, {1e-6, 1e6}, about_ratio);
+  read_ascending(args, "ratio", ratio, {1e-6, std::numeric_limits<double>::infinity()},
+                 about_ratio);
 }
 
 template <typename Step>
 Step read_random_crop(Section& args) {
   RandomCrop crop;
-  args.read("size", crop.size, {1, kMostWhole}, "of a square");
-  args.read("padding", crop.padding, {0, kMostWhole}, "black pixels on each side before it");
+  read_whole_one(args, "size", crop.size, 1, "of a square");
+  read_whole_one(args, "padding", crop.padding, 0, "black pixels on each side before it");
   return crop;
 }
 
@@ -83,21 +47,13 @@ Step read_random_flip(Section& args) {
   return flip;
 }
 
-/// `images`: the default is of these.
-void read_mean_and_std(Section& args, Normalize& normalize, const char* about, const char* images) {
-  const auto read = [&](const char* key, std::vector<double>& values, const char* line) {
-    args.record(key, "three numbers", images, line);
-    const auto given = args.number_or_list(key);
-    if (args.has(key)) values = given;
-  };
-  read("mean", normalize.mean, about);
-  read("std", normalize.std, "the same");
-}
+template <typename Step>
+constexpr bool kMayBeGrey = std::is_same_v<Step, Transform>;
 
 template <typename Step>
 Step read_normalize_floats(Section& args) {
   Normalize normalize;
-  read_mean_and_std(args, normalize, "of values from 0 to 1", "of CIFAR-10");
+  read_mean_and_std(args, normalize, "of values from 0 to 1", "of CIFAR-10", kMayBeGrey<Step>);
   return normalize;
 }
 
@@ -106,7 +62,7 @@ template <typename Step>
 Step read_normalize_bytes(Section& args) {
   Normalize normalize{{ocr::kImageNetMean.begin(), ocr::kImageNetMean.end()},
                       {ocr::kImageNetStd.begin(), ocr::kImageNetStd.end()}};
-  read_mean_and_std(args, normalize, "of values from 0 to 255", "of ImageNet");
+  read_mean_and_std(args, normalize, "of values from 0 to 255", "of ImageNet", kMayBeGrey<Step>);
   for (auto* values : {&normalize.mean, &normalize.std}) {
     for (double& value : *values) value /= 255;
   }
@@ -119,14 +75,14 @@ Step read_normalize_bytes(Section& args) {
 Transform read_small_resize(Section& args) {
   Resize resize;
   const auto fallback = fmt::format("[{}, {}]", resize.height, resize.width);
-  const auto sides = read_sides(args, fallback, "of the result");
+  const auto sides = read_sides(args, fallback, "small images: of the result");
   if (!sides.empty()) resize = {sides.front(), sides.back()};
   return resize;
 }
 
 PictureStep read_resize(Section& args) {
-  const auto sides =
-      require_sides(args, "one number is of the shorter side; bilinear, with antialias");
+  const auto sides = require_sides(
+      args, "pictures in files: one number is of the shorter side; bilinear, with antialias");
   if (sides.size() == 1) return ResizePicture{sides[0], {}};
   return ResizePicture{0, {sides[1], sides[0]}};
 }
@@ -142,23 +98,6 @@ PictureStep read_resized_crop(Section& args) {
   return crop;
 }
 
-/// Two numbers, or a number x for [middle - x, middle + x], as far as `range` goes down.
-void read_jitter(Section& args, const std::string& key, std::pair<double, double>& value,
-                 double middle, Range<double> range, const std::string& about) {
-  args.record(key, "a number x, or two", fmt::format("[{}, {}]", value.first, value.second), about);
-  auto ends = args.number_or_list(key);
-  if (!args.has(key)) return;
-  if (ends.size() == 1) {
-    if (ends[0] < 0) args.fail(key, "must not be below 0");
-    ends = {std::max(middle - ends[0], range.lo), middle + ends[0]};
-  }
-  if (ends.size() != 2 || !(ends[0] >= range.lo && ends[0] <= ends[1] && ends[1] <= range.hi)) {
-    args.fail(key, fmt::format("must be one number, or two in ascending order from {} to {}",
-                               range.lo, range.hi));
-  }
-  value = {ends[0], ends[1]};
-}
-
 PictureStep read_color_jitter(Section& args) {
   constexpr Range<double> kFactor{0, 1000}, kTurn{-0.5, 0.5};
   ColorJitter jitter;
@@ -170,19 +109,23 @@ PictureStep read_color_jitter(Section& args) {
 }
 
 void read_bins(Section& args, int64_t& bins) {
-  args.read("num_magnitude_bins", bins, {2, kMostWhole}, "strengths there are");
+  read_whole_one(args, "num_magnitude_bins", bins, 2, "strengths there are");
 }
 
 PictureStep read_rand_augment(Section& args) {
   RandAugment augment;
-  args.read("num_ops", augment.num_ops, {0, kMostWhole}, "operations one after another");
-  args.read("magnitude", augment.magnitude, {0, kMostWhole}, "their strength");
+  const bool has_magnitude = args.has("magnitude");  // a default has no line for an error
+  read_whole_one(args, "num_ops", augment.num_ops, 0, "operations one after another");
+  read_whole_one(args, "magnitude", augment.magnitude, 0, "their strength");
   read_bins(args, augment.num_magnitude_bins);
-  if (augment.magnitude >= augment.num_magnitude_bins) {
-    args.fail("magnitude", fmt::format("is {}; it must be below num_magnitude_bins, {}",
-                                       augment.magnitude, augment.num_magnitude_bins));
+  const auto [ops, magnitude, bins] = augment;
+  if (magnitude < bins) return augment;
+  if (has_magnitude) {
+    args.fail("magnitude",
+              fmt::format("is {}; it must be below num_magnitude_bins, {}", magnitude, bins));
   }
-  return augment;
+  args.fail("num_magnitude_bins",
+            fmt::format("is {}; it must be above magnitude, {} unless given", bins, magnitude));
 }
 
 PictureStep read_trivial_augment(Section& args) {
@@ -244,12 +187,13 @@ template <auto kKind>
 void read_mixing(Section& args, Mixing& mixing) {
   auto& kind = mixing.*kKind;
   if (kind) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: {} may stand there once", args.where(""), args.path()));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}: {} may stand in transform_pipeline once", args.where(""), args.path()));
   }
   kind.emplace();
-  args.read("alpha", kind->alpha, {0.01, 1000}, "of the beta distribution of the shares");
-  args.read("prob", kind->prob, {0, 1}, "of being mixed");
+  read_one(args, "alpha", kind->alpha, {0.01, 1000}, "of the beta distribution of the shares");
+  read_one(args, "prob", kind->prob, {0, 1}, "of being mixed");
 }
 
 void read_nothing(Section&, Mixing&) {}
@@ -283,10 +227,18 @@ bool is_random(const std::string& name) {
          std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
 }
 
-/// `of`: in front of the manual's lines about its transforms.
+/// In front of the manual's lines about the arguments of a transform: who has it. Those of two
+/// transforms of one name say it themselves.
+const char* of_transform(const std::string& name) {
+  const auto* small = find_named(kSmallImageReaders, name);
+  const auto* in_files = find_named(kPictureReaders, name);
+  if (small == nullptr) return in_files != nullptr ? "pictures in files: " : "`cls`: ";
+  return std::string(small->about) == in_files->about ? "`cls`: " : "";
+}
+
 template <typename Step, size_t N>
 void read_pipeline(Section& section, DatasetConfig& config, bool training,
-                   const std::array<StepReader<Step>, N>& readers, const char* of) {
+                   const std::array<StepReader<Step>, N>& readers) {
   const auto names = names_with(readers);
   const auto check_random = [&](const Section& item, const std::string& name, bool random) {
     if (random && !training) item.fail(name, "is random, evaluation is not");
@@ -310,7 +262,7 @@ void read_pipeline(Section& section, DatasetConfig& config, bool training,
     }
     args.finish();
     for (size_t i = before; settings != nullptr && i < settings->size(); ++i) {
-      (*settings)[i].about.insert(0, reader != nullptr ? of : "`cls`: ");
+      (*settings)[i].about.insert(0, of_transform(name));
     }
   });
 }
@@ -372,11 +324,11 @@ std::optional<OwnTransform> read_own_transform(Section& item, const std::string&
 }
 
 void read_small_image_pipeline(Section& section, DatasetConfig& config, bool training) {
-  read_pipeline(section, config, training, kSmallImageReaders, "small images: ");
+  read_pipeline(section, config, training, kSmallImageReaders);
 }
 
 void read_picture_pipeline(Section& section, DatasetConfig& config, bool training) {
-  read_pipeline(section, config, training, kPictureReaders, "pictures in files: ");
+  read_pipeline(section, config, training, kPictureReaders);
 }
 
 std::vector<ListedPart> built_in_picture_transforms() {

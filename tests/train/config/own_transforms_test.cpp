@@ -176,8 +176,8 @@ TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
   EXPECT_EQ(
       text.find("transforms (an item of transform_pipeline; built-in ones: of pictures in files):\n"
                 "  Resize: brings the picture to a size\n"
-                "    size: one number is of the shorter side; bilinear, with antialias; a "
-                "whole number, or [height, width]; required\n"
+                "    size: pictures in files: one number is of the shorter side; bilinear, with "
+                "antialias; a whole number, or [height, width]; required\n"
                 "  CenterCrop: "),
       0U)
       << text;

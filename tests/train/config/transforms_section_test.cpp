@@ -2,49 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/yaml_writer.h"
-#include "tests/train/config/configs.h"
+#include "tests/train/config/transform_items.h"
 
 namespace lockstep {
 namespace {
-
-enum class Images { kSmall, kInFiles };
-
-std::vector<std::string> overrides_of(Images images, const std::string& items) {
-  const std::string type = images == Images::kSmall ? "Cifar10Dataset" : "ImageFolderDataset";
-  return {"train.dataset={type: " + type + ", data_dir: d, transform_pipeline: [" + items + "]}"};
-}
-
-DatasetConfig read_items(Images images, const std::string& items) {
-  auto overrides = overrides_of(images, items);
-  if (images == Images::kSmall) overrides.push_back("eval.dataset={type: Cifar10Dataset}");
-  return read_text(kPictures, overrides).train.dataset;
-}
-
-Transform small_step(const std::string& item) {
-  return std::get<Transform>(read_items(Images::kSmall, item).transforms.at(0).step);
-}
-
-PictureStep picture_step(const std::string& item) {
-  return std::get<PictureStep>(read_items(Images::kInFiles, item).transforms.at(0).step);
-}
-
-/// The error begins with the place of the pipeline, and goes on with `said`.
-void expect_fault(Images images, const std::string& items, const std::string& said) {
-  const auto overrides = overrides_of(images, items);
-  EXPECT_EQ(fault_in(kPictures, overrides),
-            "-o " + overrides[0] + ": train.dataset.transform_pipeline." + said);
-}
-
-void expect_near(const std::string& items, const std::string& hint) {
-  for (const auto images : {Images::kSmall, Images::kInFiles}) {
-    const auto fault = fault_in(kPictures, overrides_of(images, items));
-    EXPECT_NE(fault.find("did you mean '" + hint + "'?"), std::string::npos) << fault;
-  }
-}
 
 TEST(TransformsSection, SmallImagesHaveTheirSteps) {
   const auto crop = std::get<RandomCrop>(small_step("{RandomCrop: {size: 28, padding: 0}}"));
@@ -73,10 +44,37 @@ TEST(TransformsSection, PicturesHaveTorchvisionsSteps) {
   EXPECT_EQ(exact.height, 6);
   EXPECT_EQ(exact.width, 9);
   EXPECT_EQ(std::get<CenterCrop>(picture_step("{CenterCrop: {size: 8}}")).size.width, 8);
+  const auto middle = std::get<CenterCrop>(picture_step("{CenterCrop: {size: [6, 9]}}")).size;
+  EXPECT_EQ(middle.height, 6);
+  EXPECT_EQ(middle.width, 9);
   EXPECT_EQ(std::get<RandomVerticalFlip>(picture_step("{RandomVerticalFlip: {p: 0.3}}")).prob, 0.3);
   const auto erasing = picture_step("{RandomErasing: {p: 0.2, prob: 0.4, value: 3}}");
   EXPECT_EQ(std::get<RandomErasing>(erasing).prob, 0.4) << "its own name comes first";
   EXPECT_EQ(std::get<RandomErasing>(erasing).value, (std::array<float, 3>{3, 3, 3}));
+  const auto colour = picture_step("{RandomErasing: {value: [1, 2, 3]}}");
+  EXPECT_EQ(std::get<RandomErasing>(colour).value, (std::array<float, 3>{1, 2, 3}));
+}
+
+TEST(TransformsSection, StepsKeepTheirOrder) {
+  const auto steps = read_items(Images::kInFiles,
+                                "{Resize: {size: 9}}, {ToCHWImage: }, {CenterCrop: {size: 8}}, "
+                                "{RandomErasing: }")
+                         .transforms;
+  ASSERT_EQ(steps.size(), 3U) << "ToCHWImage is none";
+  const auto is = [&](size_t i, const auto& kind) {
+    using Kind = std::decay_t<decltype(kind)>;
+    return std::holds_alternative<Kind>(std::get<PictureStep>(steps[i].step));
+  };
+  EXPECT_TRUE(is(0, ResizePicture{}));
+  EXPECT_TRUE(is(1, CenterCrop{}));
+  EXPECT_TRUE(is(2, RandomErasing{}));
+}
+
+TEST(TransformsSection, NullIsTheDefault) {
+  for (const std::string key : {"p", "prob"}) {
+    const auto flip = picture_step("{RandomHorizontalFlip: {" + key + ": null}}");
+    EXPECT_EQ(std::get<RandomHorizontalFlip>(flip).prob, 0.5) << key;
+  }
 }
 
 TEST(TransformsSection, JitterOfOneNumberIsARangeAroundNoChange) {
@@ -108,55 +106,34 @@ TEST(TransformsSection, MixingIsOfABatch) {
   EXPECT_EQ(data.mixing.cut_mix->prob, 0.5);
   EXPECT_FALSE(read_items(Images::kInFiles, "{ToCHWImage: }").mixing.any());
   for (const auto images : {Images::kSmall, Images::kInFiles}) {
-    expect_fault(images, "{MixUp: }, {MixUp: }", "MixUp may stand there once");
+    expect_fault(images, "{MixUp: }, {MixUp: }", "MixUp may stand in transform_pipeline once");
     expect_fault(images, "{CutMix: {alpha: 0}}",
                  "CutMix.alpha must be a number from 0.01 to 1000, not '0'");
   }
 }
 
-TEST(TransformsSection, MistakesNameTheNearest) {
-  expect_near("{RandomCorp: }", "RandomCrop");
-  expect_near("{RandomCrop: {paddin: 4}}", "padding");
-  expect_near("{MixUp: {alpa: 1}}", "alpha");
-  const auto fault = fault_in(kPictures, overrides_of(Images::kInFiles, "{CentreCrop: {size: 8}}"));
-  EXPECT_NE(fault.find("did you mean 'CenterCrop'?"), std::string::npos) << fault;
-}
-
-TEST(TransformsSection, ImpossibleValuesAreOneLine) {
-  const auto small = [](const std::string& items, const std::string& said) {
-    expect_fault(Images::kSmall, items, said);
+TEST(TransformsSection, EarlierFilesOfRunsAreRead) {
+  const auto expect = [](Images images, const std::string& item, const Numbers& numbers) {
+    EXPECT_EQ(numbers_of(images, "{" + item + "}"), numbers) << item;
   };
-  small("{RandomCrop: {size: 0}}",
-        "RandomCrop.size must be a whole number from 1 to 1000000, not '0'");
-  small("{RandomCrop: {padding: 1.5}}",
-        "RandomCrop.padding must be a whole number from 0 to 1000000, not '1.5'");
-  small("{RandomCrop: {padding: [1, 2]}}",
-        "RandomCrop.padding must be a whole number from 0 to 1000000, not a list");
-  small("{Resize: {size: [8, 8, 8]}}",
-        "Resize.size must be one whole number or [height, width], each from 1 to 16384");
-  small("{NormalizeImage: {bgr_to_rgb: True}}",
-        "NormalizeImage.bgr_to_rgb cannot be 'True': these images are RGB already");
-}
-
-TEST(TransformsSection, ImpossibleValuesOfPicturesAreOneLine) {
-  const auto pictures = [](const std::string& items, const std::string& said) {
-    expect_fault(Images::kInFiles, items, said);
-  };
-  pictures("{Resize: }", "Resize.size is missing: one whole number, or [height, width]");
-  pictures("{CenterCrop: {size: 0}}",
-           "CenterCrop.size must be one whole number or [height, width], each from 1 to 16384");
-  pictures("{RandomResizedCrop: {size: 8, scale: [0.5, 1.5]}}",
-           "RandomResizedCrop.scale must be a list of 2 numbers from 1e-06 to 1");
-  pictures("{RandomResizedCrop: {size: 8, ratio: [2, 1]}}",
-           "RandomResizedCrop.ratio must be two numbers, the larger one last");
-  pictures("{RandomErasing: {p: 2}}", "RandomErasing.p must be a number from 0 to 1, not '2'");
-  pictures("{RandomErasing: {value: [1, 2]}}",
-           "RandomErasing.value must be one number, or one for each of 3 channels");
-  pictures("{ColorJitter: {hue: 0.6}}",
-           "ColorJitter.hue must be one number, or two in ascending order from -0.5 to 0.5");
-  pictures("{ColorJitter: {contrast: -1}}", "ColorJitter.contrast must not be below 0");
-  pictures("{RandAugment: {magnitude: 31}}",
-           "RandAugment.magnitude is 31; it must be below num_magnitude_bins, 31");
+  for (const auto images : {Images::kSmall, Images::kInFiles}) {
+    expect(images, "RandomCrop: {size: 28.0, padding: [2.0]}", {28, 2});
+    expect(images, "RandomCrop: {size: [28], padding: 2e0}", {28, 2});
+    expect(images, "RandomHorizontalFlip: {prob: [0.25]}", {0.25});
+    expect(images, "MixUp: {alpha: [0.2], prob: [0.5]}", {0.2, 0.5});
+    expect_fault(images, "{RandomCrop: {size: [1.5]}}",
+                 "RandomCrop.size must be a whole number from 1 to 1000000, not '1.5'");
+    expect_fault(images, "{MixUp: {alpha: []}}",
+                 "MixUp.alpha must be a number from 0.01 to 1000, not a list");
+  }
+  expect(Images::kInFiles, "RandAugment: {num_ops: 3.0, magnitude: [5], num_magnitude_bins: 7.0}",
+         {3, 5, 7});
+  expect(Images::kInFiles, "RandomErasing: {p: [0.2], scale: [0.1, 0.2], ratio: [1, 2e6]}",
+         {0.2, 0.1, 0.2, 1, 2e6, 0, 0, 0});
+  const auto items = "{RandomCrop: {size: 28.0}}, {RandomHorizontalFlip: {p: [0.3]}}";
+  const auto text =
+      write_yaml(read_text(kPictures, overrides_of(Images::kInFiles, items)).effective);
+  EXPECT_EQ(write_yaml(read_text(text).effective), text);
 }
 
 TEST(TransformsSection, RandomOnesAreForTraining) {
@@ -180,6 +157,17 @@ TEST(TransformsSection, PicturesToPredictAreAsThoseOfTraining) {
                   "Cifar10Dataset}"})));
 }
 
+TEST(TransformsSection, SmallImagesToPredictTakeNoTransformsOfFiles) {
+  const auto fault = fault_in(
+      kPictures,
+      {"train.dataset={type: Cifar10Dataset, data_dir: d}", "eval.dataset={type: Cifar10Dataset}",
+       "predict.dataset={type: PredictDataset, transform_pipeline: [{CenterCrop: {size: "
+       "8}}]}"});
+  EXPECT_NE(fault.find("unknown key 'predict.dataset.transform_pipeline.CenterCrop'"),
+            std::string::npos)
+      << fault;
+}
+
 TEST(TransformsSection, TheEffectiveFileHasDefaultsAndReadsBack) {
   const auto config =
       read_text(kPictures, overrides_of(Images::kInFiles,
@@ -191,57 +179,10 @@ TEST(TransformsSection, TheEffectiveFileHasDefaultsAndReadsBack) {
   EXPECT_EQ(write_yaml(read_text(text).effective), text);
 }
 
-/// A step as it was read, number by number.
-using Numbers = std::vector<double>;
-struct NumbersOf {
-  Numbers operator()(const ResizePicture& resize) const {
-    return {1. * resize.shorter, 1. * resize.exact.height, 1. * resize.exact.width};
-  }
-  Numbers operator()(const Resize& resize) const { return {1. * resize.height, 1. * resize.width}; }
-  Numbers operator()(const CenterCrop& crop) const {
-    return {1. * crop.size.height, 1. * crop.size.width};
-  }
-  Numbers operator()(const RandomCrop& crop) const { return {1. * crop.size, 1. * crop.padding}; }
-  Numbers operator()(const RandomResizedCrop& crop) const {
-    return {crop.scale.first, crop.scale.second, crop.ratio.first, crop.ratio.second};
-  }
-  Numbers operator()(const RandomHorizontalFlip& flip) const { return {flip.prob}; }
-  Numbers operator()(const RandomVerticalFlip& flip) const { return {flip.prob}; }
-  Numbers operator()(const ColorJitter& jitter) const {
-    return {jitter.brightness.first, jitter.brightness.second, jitter.contrast.first,
-            jitter.contrast.second,  jitter.saturation.first,  jitter.saturation.second,
-            jitter.hue.first,        jitter.hue.second};
-  }
-  Numbers operator()(const RandAugment& augment) const {
-    return {1. * augment.num_ops, 1. * augment.magnitude, 1. * augment.num_magnitude_bins};
-  }
-  Numbers operator()(const TrivialAugmentWide& augment) const {
-    return {1. * augment.num_magnitude_bins};
-  }
-  Numbers operator()(const Normalize& normalize) const {
-    Numbers numbers = normalize.mean;
-    numbers.insert(numbers.end(), normalize.std.begin(), normalize.std.end());
-    return numbers;
-  }
-  Numbers operator()(const RandomErasing& erasing) const {
-    return {erasing.prob,         erasing.scale.first, erasing.scale.second, erasing.ratio.first,
-            erasing.ratio.second, erasing.value[0],    erasing.value[1],     erasing.value[2]};
-  }
-  Numbers operator()(const OwnTransform&) const { return {}; }
-};
-
-Numbers numbers_of(Images images, const std::string& item) {
-  const auto data = read_items(images, item);
-  const auto& [mix_up, cut_mix] = data.mixing;
-  if (mix_up) return {mix_up->alpha, mix_up->prob};
-  if (cut_mix) return {cut_mix->alpha, cut_mix->prob};
-  return std::visit([](const auto& step) { return std::visit(NumbersOf(), step); },
-                    data.transforms.at(0).step);
-}
-
 /// What a default of the manual means, as a file has it.
 std::string meant_by(const Setting& setting) {
   static const std::map<std::string, std::string> kNamed = {
+      {"ratio [0.75, 1.333]", "[0.75, 1.3333333333333333]"},
       {"mean of CIFAR-10", "[0.4914, 0.4822, 0.4465]"},
       {"std of CIFAR-10", "[0.2470, 0.2435, 0.2616]"},
       {"mean of ImageNet", "[123.675, 116.28, 103.53]"},
