@@ -9,9 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/lib.sh
-here=$PWD/tests/clients
-lockstep=${LOCKSTEP_BIN_DIR:-$PWD/$release/bin}/lockstep
-[ -x "$lockstep" ] || fail clients "$lockstep is missing: make build"
+WHO=clients
+. tests/clients/launchers.sh
 
 # Name of a program, then the rank that kills itself once, or plain.
 programs=(
@@ -28,65 +27,18 @@ programs=(
   "deepspeed_zero kill1"
 )
 
-python=${CLIENTS_PYTHON:-$PWD/build/clients/bin/python}
-if [ -z "${CLIENTS_PYTHON:-}" ] && ! cmp -s "$here/requirements.txt" build/clients/installed; then
-  # The file of what is installed comes last: an interrupted installation starts again.
-  /usr/bin/python3 -m venv --clear build/clients
-  "$python" -m pip install --quiet --requirement "$here/requirements.txt" ||
-    fail clients "tests/clients/requirements.txt cannot be installed; CLIENTS_PYTHON names a Python that has it"
-  cp "$here/requirements.txt" build/clients/installed
-fi
-"$python" -c 'import importlib.util as i, sys; sys.exit(not i.find_spec("torch"))' || fail clients "$python has no package torch: see tests/clients/requirements.txt"
-
-work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep_clients.XXXXXX")
-scratch+=("$work")
-mkdir "$work/tmp"
-export TMPDIR=$work/tmp # launchers make folders of logs there
-
-# of_folder FOLDER: the processes whose environment names it.
-of_folder() {
-  grep -lsz "^CLIENT_FOLDER=$1\$" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
-}
-
-running= # the launcher of this moment
-# sweep FOLDER: ends what is left of a run.
-sweep() {
-  local left
-  left=$(of_folder "$1")
-  # shellcheck disable=SC2086
-  [ -z "$left" ] || kill -KILL $left 2>/dev/null || true
-}
-trap '[ -z "$running" ] || { kill "$running"; wait "$running" || true; sweep "$folder"; }; exit 130' INT TERM HUP
+use_python build/clients requirements.txt torch
+make_work
 
 # run LAUNCHER PROGRAM MODE: leaves result, code and left (processes) in the folder of this run.
 run() {
-  local code=0 left
-  folder=$work/$2.$1
-  mkdir "$folder" "$folder/tmp"
-  local launcher=("$lockstep" run)
-  if [ "$1" = torchrun ]; then
-    launcher=("$python" -m torch.distributed.run)
-    # The store of torchrun 2.13 outlives a restart, and Gloo finds the addresses of dead ranks
-    # there. The first variable gives every attempt a store of its own, as lockstep run does. Rank 0
-    # serves it with its process group, so torchft's program has to make its group first.
-    [ "$3" = plain ] || launcher=(env TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 CLIENT_GROUP_FIRST=1 "${launcher[@]}")
-  fi
-  # One thread: the order of a sum must not depend on the launcher.
-  env HOME="$work" CLIENT_FOLDER="$folder" CLIENT_KILL="${3#kill}" TMPDIR="$folder/tmp" \
-    PYTHON_EXEC="$python" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= HF_HUB_OFFLINE=1 \
-    timeout --kill-after 10 "${SECONDS_EACH:-300}" "${launcher[@]}" --nproc_per_node 2 --max_restarts 1 "$here/programs/$2.py" \
-    >"$folder/log" 2>&1 </dev/null &
-  running=$!
-  wait "$running" || code=$?
-  running=
-  echo $code >"$folder/code"
-  for _ in {1..20}; do
-    left=$(of_folder "$folder")
-    [ -n "$left" ] || break
-    sleep 0.1
-  done
-  echo $left >"$folder/left"
-  sweep "$folder"
+  local variables=(CLIENT_KILL="${3#kill}")
+  begin "$work/$2.$1"
+  # Where a restart is due, rank 0 serves torchrun's store with its process group. So torchft's program
+  # has to make its group first.
+  [ "$1 ${3%[0-9]}" != "torchrun kill" ] || variables+=(CLIENT_GROUP_FIRST=1)
+  start "$1" "$3" "${variables[@]}" -- --nproc_per_node 2 --max_restarts 1 "$here/programs/$2.py"
+  finish
 }
 
 failures=0
@@ -110,10 +62,7 @@ compare() {
   printf '%-22s %-6s %-7s %4d s  %s\n' "$name" "$mode" "$ends" $((SECONDS - start)) "${why:-$text}"
   if [ $ends = FAILED ]; then
     failures=$((failures + 1))
-    for of in theirs ours; do
-      echo "--- the end of ${!of##*.}'s output"
-      tail -n 25 "${!of}/log"
-    done
+    show_logs "$theirs" "$ours"
   fi
   rm -rf "$theirs" "$ours"
 }
