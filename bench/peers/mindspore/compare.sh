@@ -139,7 +139,7 @@ in_float64() { # NAME: NAME-exact
 # The limits are of the median distance to float64. The CRNN with VGG-7 needs none.
 gradients() {
   local name
-  local -A limits=([resnet50]=0.05 [db_r18]=0.01 [crnn_resnet34]=0.05)
+  local -A limits=([resnet50]=0.05 [db_r18]=0.01 [crnn_resnet34]=0.02)
   for name in $NETWORKS; do spawn start "$name" 8; done
   gather
   for name in $NETWORKS; do
@@ -271,13 +271,12 @@ mpirun_theirs() {
   floor compare ranks ranks-ours-by_mpirun "$folder"
 }
 
-# Small pictures and batches: MindSpore takes seconds for a step on a processor, 22 s for one of CRNN VGG7
-# with 8 words. Smaller than 8 pictures of 40 pixels those of ResNet-50 cannot be: with 4 of 32, rounding
+# Small pictures and batches, for processors. Those of ResNet-50 stay: with 4 pictures of 32 pixels, rounding
 # alone changes its first loss by 4e-4.
 curves() {
   local name weights panels=()
-  local -x SIDE=64 PIXELS=40 BATCH
-  local -A pictures=([resnet50]=8 [db_r18]=3 [crnn_vgg7]=2 [crnn_resnet34]=2)
+  local -x SIDE=96 BATCH
+  local -A pictures=([resnet50]=8 [db_r18]=4 [crnn_vgg7]=4 [crnn_resnet34]=2)
   for name in $quick; do
     BATCH=${pictures[$name]} spawn start "$name" 8 -curve
   done
