@@ -64,9 +64,9 @@ bring_cuda() {
   kept=$cache/torch-cuda-$(cksum <"$list" | cut -d' ' -f1)
   mkdir -p "$cache" build/torch
   exec 8>"$cache/torch-cuda.lock"
-  flock 8
+  flock -w 1800 8 || fail setup "another scripts/setup.sh has had $cache/torch-cuda.lock for half an hour"
   if [ ! -f "$kept/whole" ]; then
-    pip_install "$kept" "$(sed -n 's/^torch===/torch /p' "$list") with CUDA" --no-deps --no-compile -r "$list"
+    pip_install "$kept" "$(sed -n 's/^torch===/torch /p' "$list") with CUDA" --no-deps --no-compile --no-cache-dir -r "$list" 8>&-
     # The packages share a folder that is laid out as a toolkit, but for these.
     toolkit=$(realpath "$kept"/lib/python3*/site-packages/nvidia/cu[0-9]*)
     ln -s lib "$toolkit/lib64"

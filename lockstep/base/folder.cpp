@@ -78,10 +78,7 @@ std::vector<std::string> list_folder(const std::string& folder) {
   std::error_code failure;
   std::vector<std::string> names = names_before(folder, failure);
   if (!failure) return names;
-  const bool missing =
-      failure == std::errc::no_such_file_or_directory || failure == std::errc::not_a_directory;
-  throw Error(missing ? ErrorCode::kNotFound : ErrorCode::kIo,
-              fmt::format("list {}: {}", folder, failure.message()));
+  throw Error(ErrorCode::kIo, fmt::format("list {}: {}", folder, failure.message()));
 }
 
 std::vector<std::string> entry_names(const std::string& folder) {

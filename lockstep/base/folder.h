@@ -57,8 +57,7 @@ class FolderLock {
 };
 
 /// Names of a folder's entries, sorted. (A range's loop over a directory_iterator throws another
-/// exception if the disk breaks, also with an error code.) Errors: kNotFound if there is no such
-/// folder, kIo if it cannot be read to its end.
+/// exception if the disk breaks, also with an error code.) Errors: kIo.
 std::vector<std::string> list_folder(const std::string& folder);
 
 /// The same where a failure does not matter: the names before it.

@@ -42,22 +42,13 @@ std::optional<double> read_metric(const fs::path& folder, const std::string& nam
   }
 }
 
-/// Names in `dir`; none if there is no such folder. Errors: kIo, for the newest checkpoint might be
-/// among those that are not read.
-std::vector<std::string> names_in(const fs::path& dir) {
-  try {
-    return list_folder(dir);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kNotFound) throw;
-    return {};
-  }
-}
-
-/// Names of complete checkpoints, by step. Errors: those of names_in().
+/// Names of complete checkpoints, by step; none if there is no such folder. Errors: kIo, for the
+/// newest might be among the names that are not read.
 std::vector<CheckpointEntry> find_step_folders(const fs::path& dir) {
   std::vector<CheckpointEntry> entries;
   std::error_code none;
-  for (const std::string& name : names_in(dir)) {
+  if (!fs::is_directory(dir, none)) return entries;
+  for (const std::string& name : list_folder(dir)) {
     const auto step = parse_step_folder(name);
     if (step && fs::exists(dir / name / kStateFile, none)) {
       entries.push_back({name, *step, std::nullopt});

@@ -88,8 +88,8 @@ TEST(ListFolder, HasAllNamesOrIsAnError) {
   const std::vector<std::string> all = {"a", "b", "c"};
   EXPECT_EQ(list_folder(dir.path()), all);
   EXPECT_EQ(entry_names(dir.path()), all);
-  EXPECT_EQ(error_of([&] { list_folder(dir / "none"); }).code(), ErrorCode::kNotFound);
-  EXPECT_EQ(error_of([&] { list_folder(dir / "a"); }).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(error_of([&] { list_folder(dir / "none"); }).code(), ErrorCode::kIo);
+  EXPECT_EQ(error_of([&] { list_folder(dir / "a"); }).code(), ErrorCode::kIo) << "it is a file";
   EXPECT_TRUE(entry_names(dir / "none").empty());
   const testing::BrokenFolders broken(EIO);
   const Error error = error_of([&] { list_folder(dir.path()); });

@@ -193,8 +193,8 @@ strike() {
   for pid in $(of_folder "$folder"); do
     grep -qsz '^RANK=1$' "/proc/$pid/environ" && found+=("$pid")
   done
-  # The first one is the rank, the others are what it started.
-  [ ${#found[@]} = 0 ] || kill -KILL "$(ps -o pid= --sort=start_time -p "$(IFS=, && echo "${found[*]}")" | head -n 1)"
+  # The first one is the rank, the others are what it started. It may have ended: the count of restarts tells.
+  [ ${#found[@]} = 0 ] || kill -KILL "$(ps -o pid= --sort=start_time -p "$(IFS=, && echo "${found[*]}")" | head -n 1)" || true
 }
 
 # result: what is compared, of the run in folder.

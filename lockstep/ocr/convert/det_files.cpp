@@ -91,8 +91,10 @@ std::string stem(const std::string& name) {
   return fs::path(name).stem().string();
 }
 
-/// Names in a folder, without hidden ones. Errors: those of list_folder().
+/// Names in a folder, without hidden ones. Errors: kNotFound, kIo.
 std::vector<std::string> names_in(const std::string& folder, std::string_view ending) {
+  if (!fs::exists(folder))
+    throw Error(ErrorCode::kNotFound, folder + ": No such file or directory");
   std::vector<std::string> names = list_folder(folder);
   std::erase_if(names, [&](const std::string& name) {
     return name.starts_with('.') || !name.ends_with(ending);

@@ -77,9 +77,9 @@ void read_prob(Section& args, double& prob) {
 
 void read_ascending(Section& args, const std::string& key, std::pair<double, double>& value,
                     Range<double> range, const std::string& about) {
-  const auto most = std::isfinite(range.hi) ? fmt::format(" to {}", range.hi) : "";
-  const auto kind = fmt::format("two numbers from {}{}, in ascending order", range.lo, most);
-  args.record(key, kind, fmt::format("[{:.4g}, {:.4g}]", value.first, value.second), about);
+  const auto kind =
+      fmt::format("two numbers from {} to {}, in ascending order", range.lo, range.hi);
+  args.record(key, kind, fmt::format("[{}, {}]", value.first, value.second), about);
   const auto ends = args.number_or_list(key);
   if (!args.has(key)) return;
   if (ends.size() != 2 || !(ends[0] >= range.lo && ends[0] <= ends[1] && ends[1] <= range.hi)) {
@@ -118,6 +118,13 @@ void read_mean_and_std(Section& args, Normalize& normalize, const char* about, c
   };
   read("mean", normalize.mean, about);
   read("std", normalize.std, "the same");
+  const auto fits_float = [](double value) { return std::isfinite(static_cast<float>(value)); };
+  for (const auto* values : {&normalize.mean, &normalize.std}) {
+    const char* key = values == &normalize.std ? "std" : "mean";
+    if (!std::all_of(values->begin(), values->end(), fits_float)) {
+      args.fail(key, "has a number that is too large");
+    }
+  }
   for (const double value : normalize.std) {
     if (!(static_cast<float>(value) > 0)) args.fail("std", "must be above 0");
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -28,8 +27,7 @@ namespace {
 void read_parts(Section& args, std::pair<double, double>& scale, std::pair<double, double>& ratio,
                 const std::string& about_ratio) {
   read_ascending(args, "scale", scale, {1e-6, 1}, "share of the picture's area");
-  read_ascending(args, "ratio", ratio, {1e-6, std::numeric_limits<double>::infinity()},
-                 about_ratio);
+  read_ascending(args, "ratio", ratio, {1e-6, 1e6}, about_ratio);
 }
 
 template <typename Step>

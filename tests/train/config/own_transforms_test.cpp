@@ -193,8 +193,8 @@ TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
   const auto of_small = text.find("transforms (the same; built-in ones: of small images):\n");
   ASSERT_NE(of_small, std::string::npos) << text;
   EXPECT_NE(text.find("  Resize: brings the image to a size; bilinear, without antialias\n"
-                      "    size: of the result; a whole number, or [height, width]; default [224, "
-                      "224]\n",
+                      "    size: small images: of the result; a whole number, or [height, width]; "
+                      "default [224, 224]\n",
                       of_small),
             std::string::npos)
       << text;

@@ -62,7 +62,7 @@ TEST(TransformFaults, ImpossibleValuesOfPicturesAreOneLine) {
   pictures("{RandomErasing: {scale: 0.1}}",
            "RandomErasing.scale must be two numbers from 1e-06 to 1, in ascending order");
   pictures("{RandomResizedCrop: {size: 8, ratio: [2, 1]}}",
-           "RandomResizedCrop.ratio must be two numbers from 1e-06, in ascending order");
+           "RandomResizedCrop.ratio must be two numbers from 1e-06 to 1000000, in ascending order");
   pictures("{RandomErasing: {p: 2}}", "RandomErasing.p must be a number from 0 to 1, not '2'");
   pictures("{RandomErasing: {value: [1, 2]}}",
            "RandomErasing.value must be one number, or one for each of 3 channels");
@@ -98,6 +98,10 @@ TEST(TransformFaults, ImpossibleMeansAndDeviationsAreOneLine) {
     expect_fault(images, "{Normalize: {std: [1, 2]}}",
                  "Normalize.std must be three numbers" + grey);
     expect_fault(images, "{Normalize: {std: [1, 0, 1]}}", "Normalize.std must be above 0");
+    expect_fault(images, "{Normalize: {std: [1, 1e300, 1]}}",
+                 "Normalize.std has a number that is too large");
+    expect_fault(images, "{Normalize: {mean: [1, 1e300, 1]}}",
+                 "Normalize.mean has a number that is too large");
     expect_fault(images, "{NormalizeImage: {std: [1, 1, -1]}}",
                  "NormalizeImage.std must be above 0");
   }

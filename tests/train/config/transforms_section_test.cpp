@@ -128,8 +128,8 @@ TEST(TransformsSection, EarlierFilesOfRunsAreRead) {
   }
   expect(Images::kInFiles, "RandAugment: {num_ops: 3.0, magnitude: [5], num_magnitude_bins: 7.0}",
          {3, 5, 7});
-  expect(Images::kInFiles, "RandomErasing: {p: [0.2], scale: [0.1, 0.2], ratio: [1, 2e6]}",
-         {0.2, 0.1, 0.2, 1, 2e6, 0, 0, 0});
+  expect(Images::kInFiles, "RandomErasing: {p: [0.2], scale: [0.1, 0.2], ratio: [1, 1e6]}",
+         {0.2, 0.1, 0.2, 1, 1e6, 0, 0, 0});
   const auto items = "{RandomCrop: {size: 28.0}}, {RandomHorizontalFlip: {p: [0.3]}}";
   const auto text =
       write_yaml(read_text(kPictures, overrides_of(Images::kInFiles, items)).effective);
@@ -182,7 +182,6 @@ TEST(TransformsSection, TheEffectiveFileHasDefaultsAndReadsBack) {
 /// What a default of the manual means, as a file has it.
 std::string meant_by(const Setting& setting) {
   static const std::map<std::string, std::string> kNamed = {
-      {"ratio [0.75, 1.333]", "[0.75, 1.3333333333333333]"},
       {"mean of CIFAR-10", "[0.4914, 0.4822, 0.4465]"},
       {"std of CIFAR-10", "[0.2470, 0.2435, 0.2616]"},
       {"mean of ImageNet", "[123.675, 116.28, 103.53]"},
