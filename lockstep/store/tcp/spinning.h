@@ -28,11 +28,12 @@ class Spinning {
 };
 
 /// Calls `poll` (with 0: look; with wait_ms: sleep) until it returns something other than 0, or its
-/// time is over.
+/// time is over. It looks for `look_for` at most.
 template <class Poll>
-int poll_spinning(Spinning& spinning, int wait_ms, Poll poll) {
+int poll_spinning(Spinning& spinning, int wait_ms, Poll poll,
+                  std::chrono::microseconds look_for = Spinning::kTime) {
   if (wait_ms != 0 && spinning.worth_it()) {
-    const auto end = std::chrono::steady_clock::now() + Spinning::kTime;
+    const auto end = std::chrono::steady_clock::now() + look_for;
     do {
       if (const int ready = poll(0); ready != 0) {
         spinning.was_useful();

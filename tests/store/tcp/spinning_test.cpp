@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace lockstep {
 namespace {
 
@@ -43,8 +45,9 @@ TEST(Spinning, LooksUntilThereIsSomethingThenSleeps) {
   Spinning spinning;
   waits_skipped(spinning);
   int looks = 0;
-  EXPECT_EQ(poll_spinning(spinning, 50, [&](int wait_ms) { return wait_ms == 0 && ++looks == 3; }),
-            1);
+  constexpr std::chrono::seconds kLong{60};  // another process may take the core meanwhile
+  const auto third_look = [&](int wait_ms) { return wait_ms == 0 && ++looks == 3; };
+  EXPECT_EQ(poll_spinning(spinning, 50, third_look, kLong), 1);
   EXPECT_EQ(looks, 3);
   int sleeps = 0;
   EXPECT_EQ(poll_spinning(spinning, -1, [&](int wait_ms) { return wait_ms == -1 ? ++sleeps : 0; }),
