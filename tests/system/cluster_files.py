@@ -189,7 +189,8 @@ def parse_definition(text):
 
 def files_of_a_build():
     """What the repository has on top, without what no installation reads."""
-    tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True).stdout.split("\n")
+    # A clone may be another user's.
+    tracked = subprocess.run(["git", "-c", "safe.directory=*", "ls-files"], capture_output=True, text=True).stdout.split("\n")
     names = {name.split("/")[0] for name in tracked if name} or set(os.listdir("."))
     left_out = {"LICENSE", "docs", "fuzz", "build", "data", "runs", "logs"}
     return {name for name in names - left_out if not name.startswith(".") and not name.endswith(".md")}
