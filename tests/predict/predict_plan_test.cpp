@@ -115,18 +115,24 @@ TEST(PlanPrediction, RefusesWhatContradicts) {
   expect_refused(nothing, "--input");
 }
 
-TEST(PlanPrediction, AClassifier) {
-  const TempDir dir;
+/// Options for a classifier whose files are in `dir`.
+PredictOptions with_classifier(const TempDir& dir) {
   const std::string config = (dir / "cls.yaml").string();
   const std::string weights = (dir / "cls.safetensors").string();
   write_text(config, testing::cls_yaml());
   write_text(weights, "");
   PredictOptions options = with(config, {}, {});
   options.cls = {weights};
+  return options;
+}
+
+TEST(PlanPrediction, AClassifier) {
+  const TempDir dir;
+  PredictOptions options = with_classifier(dir);
   const auto plan = plan_prediction(options);
   ASSERT_TRUE(plan.cls);
   EXPECT_EQ(&plan.first(), &*plan.cls);
-  EXPECT_EQ(plan.cls->weights, weights);
+  EXPECT_EQ(plan.cls->weights, options.cls.front());
   EXPECT_EQ(plan.result_file(), "cls_results.txt");
   EXPECT_EQ(picture_dataset(plan.cls->config).transforms.size(), 1U);
 
@@ -140,12 +146,7 @@ TEST(PlanPrediction, AClassifier) {
 
 TEST(PlanPrediction, EvaluationOfOtherImagesHasNoTransformsForAPicture) {
   const TempDir dir;
-  const std::string config = (dir / "cls.yaml").string();
-  const std::string weights = (dir / "cls.safetensors").string();
-  write_text(config, testing::cls_yaml());
-  write_text(weights, "");
-  PredictOptions options = with(config, {}, {});
-  options.cls = {weights};
+  PredictOptions options = with_classifier(dir);
   const std::string folder =
       ".dataset={type: ImageFolderDataset, data_dir: d, transform_pipeline: [{Resize: {size: [8, "
       "8]}}]}";

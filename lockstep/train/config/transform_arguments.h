@@ -29,7 +29,7 @@ PictureSize require_size(Section& args, const std::string& about);
 /// torchvision calls it `p`. With both, `prob` counts.
 void read_prob(Section& args, double& prob);
 
-/// Two numbers. range.hi may be infinite.
+/// Two numbers.
 void read_ascending(Section& args, const std::string& key, std::pair<double, double>& value,
                     Range<double> range, const std::string& about);
 /// Two numbers, or a number x for [middle - x, middle + x], as far as `range` goes down.

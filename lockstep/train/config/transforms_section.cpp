@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -73,14 +74,14 @@ Step read_normalize_bytes(Section& args) {
 Transform read_small_resize(Section& args) {
   Resize resize;
   const auto fallback = fmt::format("[{}, {}]", resize.height, resize.width);
-  const auto sides = read_sides(args, fallback, "small images: of the result");
+  const auto sides = read_sides(args, fallback, "of the result");
   if (!sides.empty()) resize = {sides.front(), sides.back()};
   return resize;
 }
 
 PictureStep read_resize(Section& args) {
-  const auto sides = require_sides(
-      args, "pictures in files: one number is of the shorter side; bilinear, with antialias");
+  const auto sides =
+      require_sides(args, "one number is of the shorter side; bilinear, with antialias");
   if (sides.size() == 1) return ResizePicture{sides[0], {}};
   return ResizePicture{0, {sides[1], sides[0]}};
 }
@@ -225,13 +226,16 @@ bool is_random(const std::string& name) {
          std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
 }
 
-/// In front of the manual's lines about the arguments of a transform: who has it. Those of two
-/// transforms of one name say it themselves.
-const char* of_transform(const std::string& name) {
+/// The kind of images that has the transform `name` of `Step`, or `cls` for both: in front of the
+/// manual's lines about its arguments.
+template <typename Step>
+const char* images_with(const std::string& name) {
   const auto* small = find_named(kSmallImageReaders, name);
   const auto* in_files = find_named(kPictureReaders, name);
-  if (small == nullptr) return in_files != nullptr ? "pictures in files: " : "`cls`: ";
-  return std::string(small->about) == in_files->about ? "`cls`: " : "";
+  if (small == nullptr && in_files == nullptr) return "`cls`: ";  // of batches
+  const bool same = small && in_files && std::string_view(small->about) == in_files->about;
+  if (same) return "`cls`: ";
+  return std::is_same_v<Step, Transform> ? "small images: " : "pictures in files: ";
 }
 
 template <typename Step, size_t N>
@@ -260,7 +264,7 @@ void read_pipeline(Section& section, DatasetConfig& config, bool training,
     }
     args.finish();
     for (size_t i = before; settings != nullptr && i < settings->size(); ++i) {
-      (*settings)[i].about.insert(0, of_transform(name));
+      (*settings)[i].about.insert(0, images_with<Step>(name));
     }
   });
 }

@@ -176,8 +176,8 @@ TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
   EXPECT_EQ(
       text.find("transforms (an item of transform_pipeline; built-in ones: of pictures in files):\n"
                 "  Resize: brings the picture to a size\n"
-                "    size: pictures in files: one number is of the shorter side; bilinear, with "
-                "antialias; a whole number, or [height, width]; required\n"
+                "    size: one number is of the shorter side; bilinear, with antialias; a "
+                "whole number, or [height, width]; required\n"
                 "  CenterCrop: "),
       0U)
       << text;
@@ -193,8 +193,8 @@ TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
   const auto of_small = text.find("transforms (the same; built-in ones: of small images):\n");
   ASSERT_NE(of_small, std::string::npos) << text;
   EXPECT_NE(text.find("  Resize: brings the image to a size; bilinear, without antialias\n"
-                      "    size: small images: of the result; a whole number, or [height, width]; "
-                      "default [224, 224]\n",
+                      "    size: of the result; a whole number, or [height, width]; default [224, "
+                      "224]\n",
                       of_small),
             std::string::npos)
       << text;
