@@ -148,8 +148,11 @@ std::string EtcdClient::explained(const HttpClient::Result& result) const {
                        files.certificate.empty() ? "" : ", ssl_cert " + files.certificate,
                        files.key.empty() ? "" : ", ssl_cert_key " + files.key);
   }
-  if (result.outcome == HttpClient::Outcome::kBroken && !use_tls_)
-    return result.why + "; a server of https needs protocol=https";
+  const bool broken = result.outcome == HttpClient::Outcome::kBroken;
+  if (broken && !use_tls_) return result.why + "; a server of https needs protocol=https";
+  // A server of http answers with what is no TLS. If it closes first, its reset is all that comes.
+  if (result.outcome == HttpClient::Outcome::kNoTls || (broken && use_tls_))
+    return result.why + "; a server of http takes neither protocol=https nor files of TLS";
   return result.why;
 }
 

@@ -146,8 +146,9 @@ HttpClient::Outcome outcome_of(CURLcode code) {
       return Outcome::kAnswered;
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
-    case CURLE_SSL_CONNECT_ERROR:
       return Outcome::kUnreachable;
+    case CURLE_SSL_CONNECT_ERROR:
+      return Outcome::kNoTls;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:

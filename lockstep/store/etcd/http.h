@@ -30,6 +30,7 @@ class HttpClient {
   enum class Outcome {
     kAnswered,     ///< `status` and `body` are set, or `on_bytes` has stopped.
     kUnreachable,  ///< No connection was made, so nothing was sent.
+    kNoTls,        ///< The same: there is a server, but its TLS handshake failed.
     kUntrusted,    ///< The same: TLS files are unusable, or they do not trust the server.
     kBroken,       ///< Perhaps sent, but not answered.
     kTimedOut,     ///< The same, at the deadline.

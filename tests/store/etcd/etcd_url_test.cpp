@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "lockstep/base/literals.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/store/url/open_store.h"
 #include "tests/store/etcd/etcd_server.h"
 #include "tests/store/helpers.h"
@@ -38,7 +43,42 @@ TEST(EtcdUrl, HttpsIsNotHttp) {
   const std::string url = "etcd://" + to_string(shared_etcd().endpoint()) + "?protocol=https";
   const auto error = error_of([&] { open_store(url, "", Deadline::after(50ms)); });
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
-  EXPECT_TRUE(mentions(error, "https://") && mentions(error, "SSL")) << error.what();
+  EXPECT_TRUE(mentions(error, "https://") && mentions(error, "a server of http")) << error.what();
+}
+
+/// A server that resets each connection at the first bytes of its client.
+class ResettingServer {
+ public:
+  ~ResettingServer() {
+    over_ = true;
+    thread_.join();
+  }
+  Endpoint endpoint() const { return {"127.0.0.1", local_port(listener_.get())}; }
+
+ private:
+  void serve() {
+    while (!over_) {
+      pollfd waits{listener_.get(), POLLIN, 0};
+      if (::poll(&waits, 1, 20) != 1) continue;
+      const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      char byte = 0;
+      ::recv(client.get(), &byte, 1, 0);
+      const linger reset{1, 0};
+      ::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    }
+  }
+
+  UniqueFd listener_ = tcp_listen("127.0.0.1", 0);
+  std::atomic<bool> over_ = false;
+  std::thread thread_{[this] { serve(); }};
+};
+
+TEST(EtcdUrl, AServerThatResetsTheHandshakeMayBeOneOfHttp) {
+  const ResettingServer server;
+  const std::string url = "etcd://" + to_string(server.endpoint()) + "?protocol=https";
+  const auto error = error_of([&] { open_store(url, "", Deadline::after(50ms)); });
+  EXPECT_EQ(error.code(), ErrorCode::kTimeout);
+  EXPECT_TRUE(mentions(error, "reset") && mentions(error, "a server of http")) << error.what();
 }
 
 std::string url_of(const EtcdServer& server, const std::string& options) {
