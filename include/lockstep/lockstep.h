@@ -17,6 +17,7 @@
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/error.h"
 #include "lockstep/evaluation.h"
+#include "lockstep/foreach_optimizers.h"
 #include "lockstep/grad_scaler.h"
 #include "lockstep/process_group.h"
 #include "lockstep/progress.h"

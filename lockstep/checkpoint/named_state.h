@@ -7,10 +7,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <sstream>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace lockstep::inline internal {
@@ -39,19 +36,5 @@ class NamedStateOptimizer : public torch::optim::Optimizer {
   virtual const std::string& kind() const = 0;
   virtual const std::vector<std::string>& slots() const = 0;
 };
-
-using OptimizerStates = std::decay_t<decltype(std::declval<torch::optim::Optimizer&>().state())>;
-
-/// The optimizer's own key of a parameter: its address, which libtorch 1.x stores as text.
-template <class Key = OptimizerStates::key_type>
-Key optimizer_state_key(const at::Tensor& parameter) {
-  if constexpr (std::is_same_v<Key, std::string>) {
-    std::ostringstream text;
-    text << static_cast<const void*>(parameter.unsafeGetTensorImpl());
-    return text.str();
-  } else {
-    return parameter.unsafeGetTensorImpl();
-  }
-}
 
 }  // namespace lockstep::inline internal

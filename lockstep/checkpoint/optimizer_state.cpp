@@ -17,6 +17,7 @@
 #include "lockstep/checkpoint/named_state.h"
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/error.h"
+#include "lockstep/torch/optimizer_state_key.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -9,6 +9,7 @@
 #include <torch/optim/sgd.h>
 
 #include "lockstep/checkpoint/named_state.h"
+#include "lockstep/torch/optimizer_state_key.h"
 #include "lockstep/weights.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"

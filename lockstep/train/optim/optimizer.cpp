@@ -1,19 +1,18 @@
 #include "lockstep/train/optim/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 #include <torch/optim/adagrad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/sgd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "lockstep/error.h"
+#include "lockstep/foreach_optimizers.h"
 #include "lockstep/train/config/optimizers.h"
 #include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/optim/rule_optimizer.h"
@@ -93,11 +92,11 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& c
   switch (optimizer_kind(config).rule) {
     case OptimizerRule::kAdam: {
       const auto options = adam_options<AdamOptions>(config);
-      return std::make_unique<Adam>(make_groups(config, model, peak, options), options);
+      return std::make_unique<ForeachAdam>(make_groups(config, model, peak, options), options);
     }
     case OptimizerRule::kAdamW: {
       const auto options = adam_options<AdamWOptions>(config);
-      return std::make_unique<AdamW>(make_groups(config, model, peak, options), options);
+      return std::make_unique<ForeachAdamW>(make_groups(config, model, peak, options), options);
     }
     case OptimizerRule::kAdagrad: {
       AdagradOptions options(0);
@@ -114,7 +113,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& c
   }
   SGDOptions options(0);
   options.momentum(config.momentum).nesterov(config.nesterov).dampening(config.dampening);
-  return std::make_unique<SGD>(make_groups(config, model, peak, options), options);
+  return std::make_unique<ForeachSGD>(make_groups(config, model, peak, options), options);
 }
 
 void set_learning_rate(torch::optim::Optimizer& optimizer, double lr) {
@@ -151,22 +150,19 @@ int state_copies(const OptimizerConfig& config) {
 
 double clip_gradients(std::span<const at::Tensor> parameters, double max_norm) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> norms;
+  std::vector<at::Tensor> gradients;
   for (const auto& parameter : parameters) {
-    if (parameter.grad().defined()) norms.push_back(at::linalg_vector_norm(parameter.grad()));
+    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
   }
+  if (gradients.empty()) return 0;
   double sum = 0;
-  if (!norms.empty()) {  // one copy from the device for all norms
-    const at::Tensor all = at::stack(norms).to(at::kCPU, at::kDouble);
-    for (const double norm : std::span(all.data_ptr<double>(), norms.size())) sum += norm * norm;
-  }
+  // One copy from the device for all norms.
+  const at::Tensor norms = at::stack(at::_foreach_norm(gradients)).to(at::kCPU, at::kDouble);
+  for (const double norm : std::span(norms.data_ptr<double>(), gradients.size()))
+    sum += norm * norm;
   const double norm = std::sqrt(sum);
   const double scale = max_norm / (norm + 1e-6);
-  if (scale < 1) {
-    for (const auto& parameter : parameters) {
-      if (parameter.grad().defined()) parameter.grad().mul_(scale);
-    }
-  }
+  if (scale < 1) at::_foreach_mul_(gradients, scale);
   return norm;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "lockstep/error.h"
+#include "lockstep/torch/optimizer_state_key.h"
 
 namespace lockstep::inline internal {
 

@@ -46,7 +46,7 @@ int chunks_of(int64_t bytes) {
 
 /// `refuses`: the rank that may not read; none: both. A rank tries at most once.
 void exchange_where_refused(int64_t bytes, std::optional<int> refuses) {
-  const auto ends = run_rank_processes({2}, [&](const World& world) {
+  const auto ends = run_rank_processes(2, [&](const World& world) {
     if (!refuses || world.rank == *refuses) forbid_reading_others();
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
     for (int turn = 0; turn < 3; ++turn) exchange(group, bytes / int64_t{sizeof(int32_t)} + turn);
@@ -107,7 +107,7 @@ TEST(SharedMessage, IsCopiedOutOfTheMappingAlsoWhereNobodyMayRead) {
 }
 
 TEST(SharedMessage, ComesOtherwiseWhereTheReceiverHasGivenTheMemoryBack) {
-  const auto ends = run_rank_processes({2}, [](const World& world) {
+  const auto ends = run_rank_processes(2, [](const World& world) {
     auto group = ProcessGroup::create(world, {.timeout = std::chrono::seconds(60)});
     auto buffer = group.allocate(kSharedBytes);
     pass_shared(group, *buffer, 0);
