@@ -83,24 +83,30 @@ const std::vector<std::string> kModes = {"ddp", "independent"};
 lockstep::OptionGroup<Options> ddp_options() {
   using R = Options;
   using Text = const std::string&;
+  using Shown = std::vector<std::string>;
+  using lockstep::default_text;
   using lockstep::one_of;
   using lockstep::OptionKind;
   using lockstep::parse_int;
+  using lockstep::shows;
   return {
       "",
       {{"model", 0, OptionKind::kValue, "NAME",
-        "the network: resnet50, mlp3m, mlp50m or transformer25m (default resnet50)",
+        "the network: resnet50, mlp3m, mlp50m or transformer25m (default {})",
         [](R& options, Text value, Text what) {
           options.spec.model = one_of(lockstep::bench::model_names(), value, what);
-        }},
+        },
+        [](const R& options) { return Shown{options.spec.model}; }},
        {"mode", 0, OptionKind::kValue, "NAME",
-        "ddp: gradients averaged; independent: without communication, the bound (default ddp)",
-        [](R& options, Text value, Text what) { options.mode = one_of(kModes, value, what); }},
-       {"ranks", 0, OptionKind::kValue, "N", "processes, one thread each (1 to 1024; default 2)",
+        "ddp: gradients averaged; independent: without communication, the bound (default {})",
+        [](R& options, Text value, Text what) { options.mode = one_of(kModes, value, what); },
+        shows<&R::mode>},
+       {"ranks", 0, OptionKind::kValue, "N", "processes, one thread each (1 to 1024; default {})",
         [](R& options, Text value, Text what) {
           options.ranks = static_cast<int>(parse_int(value, 1, 1024, what));
           options.ranks_given = true;
-        }},
+        },
+        shows<&R::ranks>},
        {"steps", 0, OptionKind::kValue, "N", "measured steps (default: by model)",
         [](R& options, Text value, Text what) {
           options.spec.steps = static_cast<int>(parse_int(value, 1, 1000000, what));
@@ -110,20 +116,23 @@ lockstep::OptionGroup<Options> ddp_options() {
           options.spec.warmup = static_cast<int>(parse_int(value, 0, 1000000, what));
         }},
        {"bucket_cap_mb", 0, OptionKind::kValue, "X",
-        "bound of a gradient bucket, MiB (above 0; default 25)",
+        "bound of a gradient bucket, MiB (above 0; default {})",
         [](R& options, Text value, Text what) {
           options.spec.bucket_cap_mb = lockstep::parse_real(value, 1e-6, 1e6, what);
-        }},
+        },
+        [](const R& options) { return Shown{default_text(options.spec.bucket_cap_mb)}; }},
        {"comm_hook", 0, OptionKind::kValue, "NAME",
-        "how gradients travel: none, auto, fp16, bf16, int8 or powersgd (default none)",
+        "how gradients travel: none, auto, fp16, bf16, int8 or powersgd (default {})",
         [](R& options, Text value, Text what) {
           options.spec.comm_hook = one_of(lockstep::comm_hook_names(), value, what);
-        }},
+        },
+        [](const R& options) { return Shown{options.spec.comm_hook}; }},
        {"virtual_ranks", 0, OptionKind::kValue, "N",
-        "parts of the global batch, dealt to the ranks; 0: one a rank (default 0)",
+        "parts of the global batch, dealt to the ranks; 0: one a rank (default {})",
         [](R& options, Text value, Text what) {
           options.spec.virtual_ranks = static_cast<int>(parse_int(value, 0, 1 << 20, what));
-        }},
+        },
+        [](const R& options) { return Shown{default_text(options.spec.virtual_ranks)}; }},
        {"json", 0, OptionKind::kValue, "FILE", "write the result to this file",
         lockstep::set_text<&R::json_path>},
        lockstep::help_option<R>()}};

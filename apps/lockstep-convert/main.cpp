@@ -21,18 +21,19 @@ OptionGroup<Request> convert_options() {
   constexpr auto kValue = OptionKind::kValue;
   return {
       "",
-      {{"dataset_name", 'd', kValue, "NAME", "ic15, totaltext, td500 and others (default ic15)",
-        set_text<&R::dataset_name>},
-       {"task", 't', kValue, "NAME", "det, rec or rec_lmdb (default det)", set_text<&R::task>},
-       {"image_dir", 'i', kValue, "DIR", "folder of the pictures (default ./ic15/det/images/)",
-        set_text<&R::image_dir>},
+      {{"dataset_name", 'd', kValue, "NAME", "ic15, totaltext, td500 and others (default {})",
+        set_text<&R::dataset_name>, shows<&R::dataset_name>},
+       {"task", 't', kValue, "NAME", "det, rec or rec_lmdb (default {})", set_text<&R::task>,
+        shows<&R::task>},
+       {"image_dir", 'i', kValue, "DIR", "folder of the pictures (default {})",
+        set_text<&R::image_dir>, shows<&R::image_dir>},
        {"label_dir", 'l', kValue, "PATH", "folder of the labels, or their one file",
         set_text<&R::label_dir>},
        {"output_path", 'o', kValue, "FILE",
         "without it, beside the labels: {last of image_dir}_{task}_gt.txt",
         set_text<&R::output_path>},
-       {"path_mode", 0, kValue, "NAME",
-        "pictures' names alone (relative), or abs (default relative)", set_text<&R::path_mode>},
+       {"path_mode", 0, kValue, "NAME", "pictures' names alone (relative), or abs (default {})",
+        set_text<&R::path_mode>, shows<&R::path_mode>},
        {"split", 0, kValue, "NAME", "for sets that have several in one file", set_text<&R::split>},
        help_option<R>()}};
 }

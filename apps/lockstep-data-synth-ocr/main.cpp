@@ -35,29 +35,34 @@ OptionGroup<Request> synth_options() {
   using R = Request;
   using Text = const std::string&;
   constexpr auto kValue = OptionKind::kValue;
-  return {
-      "",
-      {{"det", 0, kValue, "N", "scenes for text detection (default 0)",
-        set_whole<&R::det, 0, kMaxPictures>},
-       {"rec", 0, kValue, "N", "words for text recognition (default 0)",
-        set_whole<&R::rec, 0, kMaxPictures>},
-       {"test_share", 0, kValue, "X", "as many more for testing (0 to 1; default 0.1)",
-        [](R& request, Text value, Text what) {
-          request.test_share = parse_real(value, 0, 1, what);
-        }},
-       {"output", 'o', kValue, "DIR", "folder to make (default data/synth-ocr)",
-        set_text<&R::output>},
-       {"dir", 0, kValue, "DIR", "", set_text<&R::output>},
-       {"seed", 0, kValue, "N", "equal seeds, equal pictures (default 0)",
-        set_whole<&R::seed, 0, INT64_MAX>},
-       {"size", 0, kValue, "WxH", "pixels of a scene, WIDTHxHEIGHT (default 640x640)",
-        [](R& request, Text value, Text) { request.scene_size = parse_size(value); }},
-       {"difficulty", 0, kValue, "NAME", "easy, normal or hard (default normal)",
-        set_text<&R::difficulty>},
-       {"fonts", 0, kValue, "DIR", "folder of fonts; without it, the system's",
-        set_text<&R::fonts>},
-       {"threads", 0, kValue, "N", "0: one a core (default 0)", set_whole<&R::threads, 0, 1024>},
-       help_option<R>()}};
+  return {"",
+          {{"det", 0, kValue, "N", "scenes for text detection (default {})",
+            set_whole<&R::det, 0, kMaxPictures>, shows<&R::det>},
+           {"rec", 0, kValue, "N", "words for text recognition (default {})",
+            set_whole<&R::rec, 0, kMaxPictures>, shows<&R::rec>},
+           {"test_share", 0, kValue, "X", "as many more for testing (0 to 1; default {})",
+            [](R& request, Text value, Text what) {
+              request.test_share = parse_real(value, 0, 1, what);
+            },
+            shows<&R::test_share>},
+           {"output", 'o', kValue, "DIR", "folder to make (default {})", set_text<&R::output>,
+            shows<&R::output>},
+           {"dir", 0, kValue, "DIR", "", set_text<&R::output>},
+           {"seed", 0, kValue, "N", "equal seeds, equal pictures (default {})",
+            set_whole<&R::seed, 0, INT64_MAX>, shows<&R::seed>},
+           {"size", 0, kValue, "WxH", "pixels of a scene, WIDTHxHEIGHT (default {})",
+            [](R& request, Text value, Text) { request.scene_size = parse_size(value); },
+            [](const R& request) {
+              const auto& size = request.scene_size;
+              return std::vector{fmt::format("{}x{}", size.width, size.height)};
+            }},
+           {"difficulty", 0, kValue, "NAME", "easy, normal or hard (default {})",
+            set_text<&R::difficulty>, shows<&R::difficulty>},
+           {"fonts", 0, kValue, "DIR", "folder of fonts; without it, the system's",
+            set_text<&R::fonts>},
+           {"threads", 0, kValue, "N", "0: one a core (default {})",
+            set_whole<&R::threads, 0, 1024>, shows<&R::threads>},
+           help_option<R>()}};
 }
 
 int body(int argc, char** argv) {

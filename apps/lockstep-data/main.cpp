@@ -34,19 +34,23 @@ OptionGroup<Request> data_options() {
   using Text = const std::string&;
   constexpr auto kValue = OptionKind::kValue;
   return {"",
-          {{"dir", 0, kValue, "DIR", "folder of the data set (default data/cifar10)",
-            set_text<&R::dir>},
+          {{"dir", 0, kValue, "DIR", "folder of the data set (default {})", set_text<&R::dir>,
+            shows<&R::dir>},
            {"generate", 0, OptionKind::kFlag, "", "draw synthetic pictures, do not use the network",
             set_flag<&R::generate>},
            {"records", 0, kValue, "N",
-            "training records of the synthetic data; a fifth as many for testing (default 10000)",
+            "training records of the synthetic data; a fifth as many for testing (default {})",
             [](R& request, Text value, Text what) {
               request.synthetic.train_records = parse_int(value, 0, kMaxRecords, what);
+            },
+            [](const R& request) {
+              return std::vector{default_text(request.synthetic.train_records)};
             }},
-           {"seed", 0, kValue, "N", "seed of the synthetic data (default 0)",
+           {"seed", 0, kValue, "N", "seed of the synthetic data (default {})",
             [](R& request, Text value, Text what) {
               request.synthetic.seed = static_cast<uint64_t>(parse_int(value, 0, INT64_MAX, what));
-            }},
+            },
+            [](const R& request) { return std::vector{default_text(request.synthetic.seed)}; }},
            {"url", 0, kValue, "URL", "archive to download, never replaced by synthetic data",
             set_text<&R::url>},
            {"md5", 0, kValue, "HEX", "checksum of that archive (with --url)", set_text<&R::md5>},

@@ -117,31 +117,37 @@ OptionGroup<Request> bench_options() {
       "",
       {{"op", 0, kValue, "NAME",
         "operation: all_reduce, all_gather, reduce_scatter, broadcast, barrier or send (default "
-        "all_reduce)",
+        "{})",
         [](R& request, Text value, Text what) {
           request.bench.op = one_of(bench_ops(), value, what);
-        }},
-       {"ranks", 0, kValue, "N", "processes to start (1 to 256; default 2)",
+        },
+        [](const R& request) { return std::vector{request.bench.op}; }},
+       {"ranks", 0, kValue, "N", "processes to start (1 to 256; default {})",
         [](R& request, Text value, Text what) {
           request.bench.ranks = static_cast<int>(parse_int(value, 1, 256, what));
           request.ranks_given = true;
-        }},
-       {"backend", 0, kValue, "NAME", "back end, or auto (default native)",
-        [](R& request, Text value, Text) { request.bench.backend = value; }},
-       {"memory", 0, kValue, "NAME", "own: the back end's; user: ordinary memory (default own)",
+        },
+        [](const R& request) { return std::vector{default_text(request.bench.ranks)}; }},
+       {"backend", 0, kValue, "NAME", "back end, or auto (default {})",
+        [](R& request, Text value, Text) { request.bench.backend = value; },
+        [](const R& request) { return std::vector{request.bench.backend}; }},
+       {"memory", 0, kValue, "NAME", "own: the back end's; user: ordinary memory (default {})",
         [](R& request, Text value, Text what) {
           request.bench.memory = one_of(kMemories, value, what);
-        }},
-       {"sizes", 0, kValue, "LIST", "FROM:TO doubling, or a list: 25M,64M (default 4:256M)",
-        set_text<&R::sizes>},
-       {"seconds", 0, kValue, "X", "time for each size (0.01 to 600; default 0.4)",
+        },
+        [](const R& request) { return std::vector{request.bench.memory}; }},
+       {"sizes", 0, kValue, "LIST", "FROM:TO doubling, or a list: 25M,64M (default {})",
+        set_text<&R::sizes>, shows<&R::sizes>},
+       {"seconds", 0, kValue, "X", "time for each size (0.01 to 600; default {})",
         [](R& request, Text value, Text what) {
           request.bench.seconds = parse_real(value, 0.01, 600, what);
-        }},
-       {"rounds", 0, kValue, "N", "at least so many for each size (1 to 1000000; default 9)",
+        },
+        [](const R& request) { return std::vector{default_text(request.bench.seconds)}; }},
+       {"rounds", 0, kValue, "N", "at least so many for each size (1 to 1000000; default {})",
         [](R& request, Text value, Text what) {
           request.bench.rounds = static_cast<int>(parse_int(value, 1, 1'000'000, what));
-        }},
+        },
+        [](const R& request) { return std::vector{default_text(request.bench.rounds)}; }},
        {"json", 0, kValue, "FILE", "also write the results to this file", set_text<&R::json_file>},
        help_option<R>()}};
 }

@@ -146,6 +146,27 @@ const std::string& one_of(const std::vector<std::string>& names, const std::stri
                           did_you_mean(value, names)));
 }
 
+std::string default_text(double value) {
+  return fmt::format("{}", value);
+}
+
+std::string default_text(std::chrono::milliseconds seconds) {
+  return fmt::format("{}", static_cast<double>(seconds.count()) / 1000);
+}
+
+std::string help_with(std::string_view help, const std::vector<std::string>& values) {
+  std::string text(help);
+  size_t place = 0;
+  for (const std::string& value : values) {
+    place = text.find("{}", place);
+    if (place == std::string::npos)
+      throw Error(ErrorCode::kInternal, "no {} for a default: " + text);
+    text.replace(place, 2, value);
+    place += value.size();
+  }
+  return text;
+}
+
 std::string long_option(std::string_view name) {
   return "--" + std::string(name);
 }

@@ -3,6 +3,8 @@
 // As torchrun's: `-` and `_` are the same in a name, and values follow a space or `=`. As mpirun's:
 // a long name may have one dash.
 
+#include <chrono>
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -33,8 +35,10 @@ struct Option {
   char letter;            ///< 0: none.
   OptionKind kind;
   std::string_view metavar;
-  std::string_view help;  ///< Empty: not listed.
+  std::string_view help;  ///< Empty: not listed. Each "{}" is a value of `shown`.
   Apply apply;
+  /// The values that `request` has for "{}" in the help: those of a new one are the defaults.
+  std::vector<std::string> (*shown)(const Request& request) = nullptr;
 };
 
 /// Options that a user looks for in one place.
@@ -63,6 +67,25 @@ constexpr auto set_whole = [](auto& request, const std::string& value, const std
   using Number = std::remove_reference_t<decltype(request.*kMember)>;
   request.*kMember = static_cast<Number>(parse_int(value, kLo, kHi, what));
 };
+
+inline std::string default_text(const std::string& value) {
+  return value;
+}
+std::string default_text(double value);
+std::string default_text(std::chrono::milliseconds seconds);  ///< "0.5": in seconds.
+template <std::integral Number>
+std::string default_text(Number value) {
+  return std::to_string(value);
+}
+
+/// Option::shown of a member: shows<&Request::folder>.
+template <auto kMember>
+constexpr auto shows = [](const auto& request) -> std::vector<std::string> {
+  return {default_text(request.*kMember)};
+};
+
+/// `help` with `values` in the places of "{}".
+std::string help_with(std::string_view help, const std::vector<std::string>& values);
 
 /// `value`, which must be one of `names`. Errors: kInvalidArgument naming `what` and all names.
 const std::string& one_of(const std::vector<std::string>& names, const std::string& value,
@@ -124,11 +147,17 @@ std::vector<OptionName> names_of(const std::vector<Option<Request>>& options) {
 }
 
 template <class Request>
+std::string help_of(const Option<Request>& option) {
+  return option.shown == nullptr ? std::string(option.help)
+                                 : help_with(option.help, option.shown(Request{}));
+}
+
+template <class Request>
 HelpGroup help_group(const OptionGroup<Request>& group) {
   HelpGroup shown{std::string(group.title), {}};
   for (const auto& option : group.options) {
     if (option.help.empty()) continue;
-    shown.rows.push_back({option_usage(name_of(option)), std::string(option.help)});
+    shown.rows.push_back({option_usage(name_of(option)), help_of(option)});
   }
   return shown;
 }

@@ -38,8 +38,8 @@ struct PredictPlan {
   std::optional<PredictStage> rec;
   std::filesystem::path input;
   std::filesystem::path output;
-  double drop_score = 0.5;
-  bool draw = true;
+  double drop_score = 0;
+  bool draw = false;
 
   /// The first network for the pictures.
   const PredictStage& first() const { return cls ? *cls : det ? *det : *rec; }

@@ -143,5 +143,34 @@ TEST(Options, HelpListsThoseThatHaveAText) {
   EXPECT_EQ(group.rows[2].left, "-h, --help");
 }
 
+struct WithDefaults {
+  std::string folder = "runs {}";
+  int ranks = 2;
+  double share = 0.1;
+  std::chrono::milliseconds wait{30'000}, pause{250};
+};
+
+TEST(Options, HelpShowsTheDefaultsOfTheRequest) {
+  using R = WithDefaults;
+  constexpr auto kValue = OptionKind::kValue;
+  const OptionGroup<R> options = {
+      "",
+      {{"folder", 0, kValue, "DIR", "where ({}), not {}", set_text<&R::folder>, shows<&R::folder>},
+       {"ranks", 0, kValue, "N", "({})", set_whole<&R::ranks, 1, 9>, shows<&R::ranks>},
+       {"share", 0, kValue, "X", "({})", set_text<&R::folder>, shows<&R::share>},
+       {"wait", 0, kValue, "S", "{} and {}", set_text<&R::folder>,
+        [](const R& request) {
+          return std::vector{default_text(request.wait), default_text(request.pause)};
+        }},
+       {"host", 0, kValue, "H", "{host} is its name", set_text<&R::folder>}}};
+  const HelpGroup group = help_group(options);
+  EXPECT_EQ(group.rows[0].text, "where (runs {}), not {}");
+  EXPECT_EQ(group.rows[1].text, "(2)");
+  EXPECT_EQ(group.rows[2].text, "(0.1)");
+  EXPECT_EQ(group.rows[3].text, "30 and 0.25");
+  EXPECT_EQ(group.rows[4].text, "{host} is its name");
+  EXPECT_THROW(help_with("no place", {"2"}), Error);
+}
+
 }  // namespace
 }  // namespace lockstep

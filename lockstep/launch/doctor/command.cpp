@@ -90,14 +90,20 @@ OptionGroup<DoctorRequest> doctor_options() {
         "addresses of Ascend devices (default: hccn_tool, else /etc/hccn.conf)",
         [](R& request, Text value, Text) { request.examine.hccn_conf = value; }},
        {"seconds", 0, kValue, "S",
-        "how long each pair's bandwidth is measured (default 0.2); 0: not at all",
+        "how long each pair's bandwidth is measured (default {}); 0: not at all",
         [](R& request, Text value, Text what) {
           request.examine.seconds = parse_real(value, 0, 60, what);
-        }},
-       {"timeout", 0, kValue, "S", "for each answer of a host (default 60)",
+        },
+        [](const R& request) { return std::vector{default_text(request.examine.seconds)}; }},
+       {"timeout", 0, kValue, "S", "for each answer of a host (default {})",
         [](R& request, Text value, Text what) {
           request.examine.timeout = std::chrono::milliseconds(
               static_cast<int64_t>(1000 * parse_real(value, 0, 3600, what)));
+        },
+        [](const R& request) {
+          using std::chrono::milliseconds;
+          const auto timeout = std::chrono::duration_cast<milliseconds>(request.examine.timeout);
+          return std::vector{default_text(timeout)};
         }},
        {"json", 0, kFlag, "", "for programs", set_flag<&R::json>},
        {"probe", 0, kFlag, "", "", set_flag<&R::probe>},

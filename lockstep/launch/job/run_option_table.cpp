@@ -30,6 +30,11 @@ void set_streams(RunOptionsDraft& draft, const std::string& value, const std::st
   draft.streams_given = true;
 }
 
+template <auto kMember>
+std::vector<std::string> shows_run(const RunOptionsDraft& draft) {
+  return {default_text(draft.options.*kMember)};
+}
+
 void accept(RunOptionsDraft&, const std::string&, const std::string&) {}
 
 template <const char* kReason>
@@ -58,7 +63,8 @@ RunOptionGroup of_ranks() {
            "processes on this host: a number, auto, cpu or gpu (1)", run_values::nproc},
           {"nnodes", 0, kValue, "N|MIN:MAX", "hosts; with MIN:MAX they may come and go (1)",
            run_values::nnodes},
-          {"node_rank", 0, kValue, "R", "which of them this is, from 0 (0)", run_values::node_rank},
+          {"node_rank", 0, kValue, "R", "which of them this is, from 0 ({})", run_values::node_rank,
+           shows_run<&RunOptions::node_rank>},
           {"np", 'n', kValue, "N", "ranks of the whole job; on one host as --nproc_per_node",
            run_values::total_ranks},
           {"npernode", 'N', kValue, "N", "as --nproc_per_node (mpirun)",
@@ -76,8 +82,8 @@ RunOptionGroup of_rendezvous() {
   return {
       "Where hosts meet",
       {
-          {"master_addr", 0, kValue, "HOST", "several hosts: address of host 0 (127.0.0.1)",
-           run_values::master_addr},
+          {"master_addr", 0, kValue, "HOST", "several hosts: address of host 0 ({})",
+           run_values::master_addr, shows_run<&RunOptions::master_addr>},
           {"master_port", 0, kValue, "PORT",
            "its port (29500 with several hosts; one host: a free one)", run_values::master_port},
           {"rdzv_backend", 0, kValue, "NAME",
@@ -88,8 +94,12 @@ RunOptionGroup of_rendezvous() {
           {"rdzv_id", 0, kValue, "NAME", "name of the run (made up from date and time)",
            run_values::run_id},
           {"rdzv_conf", 0, kValue, "K=V,K=V",
-           "timeout=S: wait for all hosts, or MIN (900); last_call_timeout=S: then for MAX (3)",
-           run_values::conf},
+           "timeout=S: wait for all hosts, or MIN ({}); last_call_timeout=S: then for MAX ({})",
+           run_values::conf,
+           [](const Draft& draft) -> std::vector<std::string> {
+             return {default_text(draft.options.join_timeout),
+                     default_text(draft.options.last_call_timeout)};
+           }},
           {"cluster_time_out", 0, kValue, "S", "as --rdzv_conf timeout=S (msrun)",
            run_values::cluster_time_out},
           {"local_addr", 0, kValue, "HOST", "address of this host for the others (found out)",
@@ -128,14 +138,15 @@ RunOptionGroup of_failures() {
   return {
       "Failures, restarts and the end",
       {
-          {"max_restarts", 0, kValue, "N", "how often failed workers are started again (0)",
-           run_values::max_restarts},
-          {"shutdown_timeout", 0, kValue, "S", "seconds from SIGTERM to SIGKILL (30)",
-           run_values::shutdown_timeout},
+          {"max_restarts", 0, kValue, "N", "how often failed workers are started again ({})",
+           run_values::max_restarts, shows_run<&RunOptions::max_restarts>},
+          {"shutdown_timeout", 0, kValue, "S", "seconds from SIGTERM to SIGKILL ({})",
+           run_values::shutdown_timeout, shows_run<&RunOptions::shutdown_timeout>},
           {"signals_to_handle", 0, kValue, "S,S",
-           "signals that are forwarded and end the job (SIGTERM,SIGINT,SIGHUP,SIGQUIT, but those "
-           "that are ignored, as SIGINT of a script's background job)",
-           run_values::signals},
+           "signals that are forwarded and end the job ({}, but those that are ignored, as SIGINT "
+           "of "
+           "a script's background job)",
+           run_values::signals, shows_run<&RunOptions::signals_to_handle>},
           {"monitor_interval", 0, kValue, "S", "taken and unused: ends of workers are seen at once",
            run_values::seconds_only},
       },
@@ -212,8 +223,8 @@ RunOptionGroup of_program() {
           {"pass_local_rank", 0, kFlag, "",
            "its first argument is --local-rank=N: torch.distributed.launch without --use_env",
            set_option_flag<&RunOptions::pass_local_rank>},
-          {"role", 0, kValue, "NAME", "ROLE_NAME of the workers (default)",
-           set_text<&RunOptions::role>},
+          {"role", 0, kValue, "NAME", "ROLE_NAME of the workers ({})", set_text<&RunOptions::role>,
+           shows_run<&RunOptions::role>},
           {"start_method", 0, kValue, "M", "taken and unused: workers are programs of their own",
            run_values::start_method},
       },

@@ -53,8 +53,9 @@ const OptionGroup<StopRequest>& stop_options() {
   static const OptionGroup<R> kOptions = {
       "",
       {{"all", 0, OptionKind::kFlag, "", "every job of this user on this host", set_flag<&R::all>},
-       {"timeout", 0, OptionKind::kValue, "S", "how long to wait for its end (60)",
-        [](R& request, Text value, Text what) { request.timeout = parse_seconds(value, what); }},
+       {"timeout", 0, OptionKind::kValue, "S", "how long to wait for its end ({})",
+        [](R& request, Text value, Text what) { request.timeout = parse_seconds(value, what); },
+        shows<&R::timeout>},
        {"kill", 0, OptionKind::kFlag, "",
         "SIGKILL instead: nothing is left either, but no worker can clean up", set_flag<&R::kill>},
        help_option<R>()}};

@@ -49,10 +49,11 @@ const OptionGroup<PredictRequest>& predict_options() {
         "folder for results and pictures; default: predict.output_save_dir, else output",
         set_text<&R::output>},
        {"drop_score", 0, kValue, "X",
-        "least confidence of a text, with both networks (0 to 1; default 0.5)",
+        "least confidence of a text, with both networks (0 to 1; default {})",
         [](R& request, Text value, Text what) {
           request.drop_score = parse_real(value, 0, 1, what);
-        }},
+        },
+        shows<&R::drop_score>},
        {"no_draw", 0, OptionKind::kFlag, "", "write no pictures, the lines alone",
         [](R& request, Text, Text) { request.draw = false; }},
        {"opt", 'o', kWords, "key.sub=value ...", "values that replace those of the YAML files",
