@@ -34,7 +34,7 @@ at::ScalarType autocast_type(at::DeviceType device);
 /// backward(), which computes in the types that forward chose. Guards may nest. The last to end
 /// drops the casts of weights that libtorch keeps, so an optimizer step may follow.
 /// Errors: kUnavailable for a device without autocast.
-/// CPU and CUDA; so far it has run on the CPU only.
+/// CPU and CUDA.
 class AutocastGuard {
  public:
   AutocastGuard(at::DeviceType device, at::ScalarType dtype);

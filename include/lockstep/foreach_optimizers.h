@@ -1,5 +1,5 @@
 #pragma once
-// SGD, Adam and AdamW that update all parameters on a GPU by a few kernels, as PyTorch's do there.
+// These optimizers update all parameters on a GPU by a few kernels, as PyTorch's do there.
 
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -21,7 +21,7 @@ namespace lockstep {
 /// their default on CUDA.
 ///
 /// Options, state and checkpoints are those of torch::optim::SGD. The step is libtorch's own where
-/// a parameter is not on a CUDA device or a gradient is sparse, so bits on CPUs are the same. On
+/// a parameter is on no CUDA device, or a gradient is sparse. So bits on CPUs are the same. On
 /// CUDA the arithmetic is the same, but a kernel may round once where two rounded twice.
 ///
 /// Threads: as torch::optim::SGD.

@@ -1,7 +1,7 @@
 #pragma once
-// This header has what a training consists of, in C++: for train() of train.h, which runs a recipe,
-// and for tasks of one's own, which a YAML file names as `model.type`. Changes of its types raise
-// kPartVersion, too.
+// A Recipe has all parts of a training, in C++. train() of train.h runs one, and a YAML file names
+// one as `model.type` where it is registered as a task. Changes of its types raise kPartVersion,
+// too.
 //
 // Use:
 //   const lockstep::TaskPart kPoints("points", "moves points", [](lockstep::Section& settings) {

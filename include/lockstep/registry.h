@@ -355,9 +355,9 @@ struct RecipeEvents {
   std::function<void(Model& network)> before_evaluation{};
   std::function<void(const EvalResult& result)> on_evaluation{};
   /// On rank 0 alone: soon after a checkpoint is written, in the order of the writes. That is
-  /// within the next steps, or before on_end. One whose evaluation came later is told of again,
-  /// with it. It runs in the training thread, while all ranks wait for at most parallel.timeout_s,
-  /// and calls nothing collective: leave an upload to a thread.
+  /// within the next steps, or before on_end. It is called again for a checkpoint whose evaluation
+  /// came later, with that. It runs in the training thread, while all ranks wait for at most
+  /// parallel.timeout_s, and calls nothing collective: leave an upload to a thread.
   std::function<void(const CheckpointFacts& saved)> on_saved{};
   /// The last event: after the last checkpoint, and before the log announces the end of the run.
   /// Not after an error.
@@ -370,7 +370,7 @@ using CallbackMaker = std::function<RecipeEvents()>;
 /// Rises when these types or those of picture.h change. A shared library keeps that of its headers.
 constexpr int kPartVersion = 3;
 
-/// A part by name. `read` must read every key that the part knows, whatever their values.
+/// A part by name. `read` must read every key that the part has, whatever their values.
 template <typename Made>
 struct NamedPart {
   std::string name;

@@ -36,8 +36,8 @@
 
 namespace lockstep {
 
-// What an evaluation computes. Each rank adds up its own samples, and the sums of all ranks, added,
-// give the result: it is exact on any number of ranks.
+// A Metric is computed by an evaluation. Each rank adds up its own samples, and the sums of all
+// ranks give the result: it is exact on any number of ranks.
 //
 // Use:
 //   class Error final : public lockstep::Metric {

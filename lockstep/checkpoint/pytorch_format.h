@@ -1,9 +1,10 @@
 #pragma once
 // PyTorch's .pth, without libtorch. Since 1.6 it is a zip archive with a pickle that describes
-// tensors, and their bytes as members NAME/data/KEY. Before, and still with
-// _use_new_zipfile_serialization=False, it is five pickles (a magic number, a version, the machine,
-// the description, the keys of the storages), and for each storage its number of elements, 8 bytes,
-// and the elements. Source: pytorch/pytorch, torch/serialization.py and torch/_utils.py.
+// tensors, and their bytes as members NAME/data/KEY. The older format, which
+// _use_new_zipfile_serialization=False still writes, begins with five pickles: a magic number, a
+// version, the machine, the description, the keys of the storages. Each storage follows: its number
+// of elements in 8 bytes, and the elements. Source: pytorch/pytorch, torch/serialization.py and
+// torch/_utils.py.
 
 #include <string_view>
 

@@ -18,6 +18,7 @@ constexpr auto kSilentFor = 5s;
 /// The sink of a read that only ends the group: see GroupImpl::receive().
 class Refusal final : public MessageSink {
  public:
+  // NOLINTNEXTLINE(bugprone-throw-keyword-missing): it is thrown later
   Refusal(const MessageHeader& wanted, const Error& why) : wanted_(wanted), why_(why) {}
 
   void look() override { throw Error(why_); }

@@ -173,7 +173,7 @@ Error unmade(const GroupSpec& spec, const Error& error) {
   // others.
   if (!is_watched(spec) || error.code() == ErrorCode::kInvalidArgument) return error;
   spec.rank_groups->note_failure();
-  const Error cause = agreed_cause(spec, error);
+  Error cause = agreed_cause(spec, error);
   if (cause.code() == ErrorCode::kPeerLost)
     spec.rank_groups->lost(nullptr, spec.world_ranks, cause);
   return cause;

@@ -40,8 +40,8 @@ constexpr const char* kPartNames[] = {"train", "t10k"};
 fs::path find_idx(const fs::path& folder, const std::string& part, const std::string& kind) {
   for (const char* dot : {"-", "."}) {
     for (const char* end : {"", ".gz"}) {
-      const fs::path file = folder / (part + "-" + kind.substr(0, kind.find('-')) + dot +
-                                      kind.substr(kind.find('-') + 1) + end);
+      fs::path file = folder / (part + "-" + kind.substr(0, kind.find('-')) + dot +
+                                kind.substr(kind.find('-') + 1) + end);
       if (file_is_there(file)) return file;
     }
   }

@@ -22,7 +22,8 @@ StepWaits split_waits(const OwnTimes& all, double own_s, int rank, double togeth
   waits.moved_s = together_s;
   if (all.ranks < 2) return waits;
   const auto most = static_cast<int64_t>(all.most);
-  const double most_s = static_cast<double>(most / kRanks) / 1e6;
+  const int64_t most_us = most / kRanks;
+  const double most_s = static_cast<double>(most_us) / 1e6;
   waits.slowest = static_cast<int>(kRanks - 1 - most % kRanks);
   if (waits.slowest == rank) {
     waits.others_s = std::max(0.0, own_s - (all.sum_s - own_s) / (all.ranks - 1));
@@ -60,7 +61,7 @@ int WaitSums::awaited() const {
 }
 
 std::string WaitSums::text() const {
-  const std::string moved = fmt::format("communication: {:.1f} %", percent(moved_s_));
+  std::string moved = fmt::format("communication: {:.1f} %", percent(moved_s_));
   if (by_rank_.empty()) return moved;
   const int rank = awaited();
   std::string text =

@@ -194,8 +194,8 @@ std::string leave_too_few_virtual_ranks(Config& config, const World& world) {
     const int64_t shared = config.parallel.global_batch;
     const std::string line = fmt::format(
         "{}. Hosts joined or left: until their ranks are few enough again, each rank has one "
-        "virtual "
-        "rank, the global batch is {} samples, and the bits are not those of {} virtual ranks",
+        "virtual rank. The global batch is {} samples, and the bits are not those of {} virtual "
+        "ranks",
         error.what(), shared > 0 ? shared : config.train.loader.batch_size * world.size,
         config.parallel.virtual_ranks);
     config.parallel.threads = threads_of(config.parallel, world);

@@ -38,7 +38,7 @@ void check_classes(int64_t of_data, int64_t of_model);
 /// reason.
 std::optional<int64_t> count_if_there(const std::function<int64_t()>& count, std::string& why);
 
-/// What --check finds of the data of section `train`.
+/// The data of section `train`, as --check finds it.
 struct CheckedData {
   int64_t samples = 0;
   std::string note{};  ///< Printed behind the number of samples.

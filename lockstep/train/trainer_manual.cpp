@@ -1,4 +1,4 @@
-// An optimizer step with several optimizers: what Recipe::training_step does.
+// An optimizer step by Recipe::training_step, with several optimizers.
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>

@@ -17,7 +17,7 @@ bool HostLoad::busy() const {
 }
 
 std::string HostLoad::text() const {
-  const std::string processes = fmt::format("load {:.1f} on {}", load, counted(cores, "core"));
+  std::string processes = fmt::format("load {:.1f} on {}", load, counted(cores, "core"));
   if (cpu_pressure < 0) return processes;
   return fmt::format("processes wait for a core {:.0f} % of the time ({})", cpu_pressure,
                      processes);

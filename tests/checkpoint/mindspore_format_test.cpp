@@ -86,7 +86,7 @@ TEST(MindSporeFormat, EveryCutIsAnErrorOrEndsBetweenParameters) {
 }
 
 TEST(MindSporeFormat, SaysWhatIsWrong) {
-  const auto message = [](const char* name, std::vector<uint64_t> dims,
+  const auto message = [](const char* name, const std::vector<uint64_t>& dims,
                           const std::string& content) {
     return mindspore_message_start(name, StoredType::kF32, dims, content.size()) + content;
   };

@@ -47,6 +47,7 @@ constexpr std::array kPhases = {"create",   "all_reduce", "broadcast", "gather",
                                 "exchange", "coalesced",  "allocate",  "split",
                                 "subgroup", "transfer",   "barrier"};
 constexpr int kNumPhases = static_cast<int>(kPhases.size());
+constexpr unsigned kKinds = kNumPhases * kRanks * 2;  ///< Of kills: on one host and on several.
 
 int64_t now_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch())
@@ -268,7 +269,7 @@ Round round_at(unsigned place, const Options& options) {
 int run_all(const Options& options) {
   fmt::print("seed {}\n", options.seed);
   std::mt19937 random(options.seed);
-  const auto first = static_cast<unsigned>(random() % (kNumPhases * kRanks * 2));
+  const auto first = static_cast<unsigned>(random() % kKinds);
   std::vector<Outcome> outcomes;
   for (int kill = 0; kill < options.kills; ++kill) {
     Round round = round_at(first + static_cast<unsigned>(kill), options);

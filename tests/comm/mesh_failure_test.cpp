@@ -111,7 +111,9 @@ class Mesh {
 void fall(const Case& one, Board& board) {
   if (one.forks_helper) {
     const pid_t helper = ::fork();
-    while (helper == 0) ::pause();
+    if (helper == 0) {
+      for (;;) ::pause();
+    }
     board.helper = helper;
   }
   board.fell = Clock::now().time_since_epoch().count();

@@ -139,7 +139,7 @@ TEST(Munge, RanksMeetThatHaveNoSecret) {
     Identity id = rank_of_step(rank);
     const auto store = meet_by_exchange(open_exchange(id, {}), {"127.0.0.1"}, &id, soon);
     store->set("of " + std::to_string(rank), id.secret, soon);
-    const auto zeros = store->get("of 0", soon);
+    auto zeros = store->get("of 0", soon);
     EXPECT_EQ(zeros, id.secret);
     EXPECT_GE(id.secret.size(), 32U);
     store->wait(std::vector<std::string>{"of 0", "of 1", "of 2"}, soon);

@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <chrono>
 #include <cmath>
-#include <cstring>
+#include <cstdint>
 
 #include "lockstep/base/file.h"
 #include "tests/support/error_of.h"
@@ -34,7 +35,7 @@ TEST(Metrics, DoublesRoundTrip) {
   for (const double value : {1.0 / 3, 1e300, 5e-324, -0.0, 0.1, 3.0, 1e22}) {
     record.values = {{"x", value}};
     const double back = *decode_metrics(encode_metrics(record)).value("x");
-    EXPECT_EQ(std::memcmp(&back, &value, sizeof value), 0) << value;
+    EXPECT_EQ(std::bit_cast<uint64_t>(back), std::bit_cast<uint64_t>(value)) << value;
   }
 }
 

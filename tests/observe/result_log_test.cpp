@@ -37,7 +37,7 @@ TEST(ResultLog, ResumingKeepsTheEpochsBefore) {
   EXPECT_EQ(read_file(dir / "r"),
             "Epoch\tloss\tacc\ttrain_time\teval_time\n1\t1.0000\t0.5000\t1.0000\t1.0000\n"
             "2\t1.0000\t0.5000\t1.0000\t1.0000\n3\t9.0000\t0.7500\t1.0000\t1.0000\n");
-  ResultLog(dir / "r", {"acc"});
+  { const ResultLog log(dir / "r", {"acc"}); }
   EXPECT_EQ(read_file(dir / "r"), "Epoch\tloss\tacc\ttrain_time\teval_time\n");
 }
 
@@ -66,14 +66,14 @@ TEST(ResultLog, OtherColumnsAndDamagedRowsAreSetAside) {
             "Epoch\tloss\ttop5\ttrain_time\teval_time\n2\t1.0000\t0.5000\t1.0000\t1.0000\n");
   EXPECT_EQ(read_file(dir / "r.1"), other);
   write_file_atomically(dir / "r", "Epoch\tloss\tacc\ttrain_time\teval_time\nx\t1\n");
-  ResultLog(dir / "r", {"acc"}, 1);
+  { const ResultLog log(dir / "r", {"acc"}, 1); }
   EXPECT_EQ(read_file(dir / "r"), "Epoch\tloss\tacc\ttrain_time\teval_time\n");
   EXPECT_TRUE(std::filesystem::exists(dir / "r.2"));
 }
 
 TEST(ResultLog, ResumingWithoutAFileStartsOne) {
   const TempFolder dir;
-  ResultLog(dir / "r", {"acc"}, 4);
+  { const ResultLog log(dir / "r", {"acc"}, 4); }
   EXPECT_EQ(read_file(dir / "r"), "Epoch\tloss\tacc\ttrain_time\teval_time\n");
 }
 

@@ -108,7 +108,7 @@ cv::Mat with_contrast(const cv::Mat& picture, double factor) {
     for (int x = 0; x < picture.cols; ++x) sum += grey_of(row[x]);
   }
   const double mean = static_cast<double>(sum) / static_cast<double>(picture.total());
-  const auto middle = static_cast<int>(mean + 0.5);
+  const auto middle = static_cast<int>(std::floor(mean + 0.5));
   const auto share = static_cast<float>(factor);
   return changed(picture, [&](Pixel& pixel) {
     for (int c = 0; c < 3; ++c) pixel[c] = blended(middle, pixel[c], share);

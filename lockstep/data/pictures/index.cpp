@@ -152,7 +152,7 @@ std::optional<FilePart> PictureIndex::part(int64_t index) const {
 
 std::string PictureIndex::where(int64_t index) const {
   const auto member = part(index);
-  const std::string file = path(index).string();
+  std::string file = path(index).string();
   if (!member) return file;
   try {
     const ShardFile shard(file);

@@ -30,7 +30,7 @@ constexpr size_t kLookedFor = 100;  // a second on a slow file server
 std::string csv_field(std::string_view line, size_t& at, const std::string& where) {
   if (at >= line.size() || line[at] != '"') {
     const size_t end = std::min(line.find(',', at), line.size());
-    const std::string field(line.substr(at, end - at));
+    std::string field(line.substr(at, end - at));
     at = end + 1;
     return field;
   }
@@ -143,7 +143,7 @@ std::vector<int64_t> classes_of_texts(const Labels& labels, const PictureClasses
     for (const auto& one : texts) found.push_back(number(one.text));
     return found;
   };
-  const auto by_name = of_all([&](const auto& text) { return numbers.of_name(text); });
+  auto by_name = of_all([&](const auto& text) { return numbers.of_name(text); });
   const auto missing = std::find(by_name.begin(), by_name.end(), -1);
   if (missing == by_name.end()) return by_name;
   auto by_number = of_all([&](const auto& text) { return numbers.of_number(text); });

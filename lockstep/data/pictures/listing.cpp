@@ -212,7 +212,7 @@ FolderListing::Places FolderListing::put_all(
   uint64_t place = 0;
   const auto put_part = [&](std::string_view part) {
     put(part);
-    put(std::string_view("", 1));
+    put(std::string_view("\0", 1));
     place += part.size() + 1;
   };
   put_part(kListingMark);

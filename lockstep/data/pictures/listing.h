@@ -1,6 +1,6 @@
 #pragma once
-// What lies in the folders of a data set, kept in a file from run to run: of a folder that has not
-// changed only its time is looked at.
+// Lists the folders of a data set, and keeps the lists in a file from run to run. Of a folder that
+// has not changed only its time is read.
 
 #include <atomic>
 #include <cstdint>

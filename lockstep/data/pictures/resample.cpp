@@ -42,8 +42,8 @@ AxisTaps taps_of(int input, int output, Interval shown) {
   std::vector<double> exact;
   for (int i = 0; i < output; ++i) {
     const double center = shown.first + (i + 0.5) * scale;
-    const int first = std::max(0, static_cast<int>(center - reach + 0.5));
-    const int last = std::min(input, static_cast<int>(center + reach + 0.5));
+    const int first = std::max(0, static_cast<int>(std::floor(center - reach + 0.5)));
+    const int last = std::min(input, static_cast<int>(std::floor(center + reach + 0.5)));
     exact.clear();
     double sum = 0;
     for (int x = first; x < last; ++x) {
@@ -54,7 +54,7 @@ AxisTaps taps_of(int input, int output, Interval shown) {
     axis.places.push_back({first, last - first, axis.weights.size()});
     for (const double weight : exact) {
       const double share = sum == 0 ? weight : weight / sum;
-      axis.weights.push_back(static_cast<int32_t>(share * (1 << kWeightBits) + 0.5));
+      axis.weights.push_back(static_cast<int32_t>(std::floor(share * (1 << kWeightBits) + 0.5)));
     }
   }
   return axis;

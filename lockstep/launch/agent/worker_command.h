@@ -1,5 +1,5 @@
 #pragma once
-// From the words of the command line to what each worker executes.
+// Makes each worker's command from the words of the command line.
 
 #include <string>
 #include <vector>

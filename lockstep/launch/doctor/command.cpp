@@ -72,9 +72,9 @@ OptionGroup<DoctorRequest> doctor_options() {
        {"rank_table", 0, kValue, "FILE", "hosts and device addresses of an Ascend job",
         set_text<&R::rank_table>},
        {"ports", 0, kValue, "LIST",
-        "ports to try, e.g. 29500,60000-60015; 0 is one that the kernel chooses (default 29500,0; "
+        "ports to try, e.g. 29500,60000-60015; 0 is one that the kernel chooses (default {}; "
         "of an Ascend job also HCCL's 16, from HCCL_IF_BASE_PORT or 60000)",
-        set_text<&R::ports>},
+        set_text<&R::ports>, [](const R&) { return std::vector{ports_of_job(false, "")}; }},
        {"rsh", 0, kValue, "COMMAND",
         "command to reach another host; {host} in it is its name (default: ssh that asks no "
         "questions)",

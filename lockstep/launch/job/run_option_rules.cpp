@@ -16,7 +16,6 @@
 namespace lockstep::inline internal {
 namespace {
 
-constexpr int kTorchPort = 29500;
 constexpr int kElasticPort = 29400;
 
 void decide_program(RunOptionsDraft* draft) {

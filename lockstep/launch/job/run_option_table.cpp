@@ -60,9 +60,10 @@ RunOptionGroup of_ranks() {
       "Ranks and hosts",
       {
           {"nproc_per_node", 0, kValue, "N",
-           "processes on this host: a number, auto, cpu or gpu (1)", run_values::nproc},
-          {"nnodes", 0, kValue, "N|MIN:MAX", "hosts; with MIN:MAX they may come and go (1)",
-           run_values::nnodes},
+           "processes on this host: a number, auto, cpu or gpu ({})", run_values::nproc,
+           shows_run<&RunOptions::nproc_per_node>},
+          {"nnodes", 0, kValue, "N|MIN:MAX", "hosts; with MIN:MAX they may come and go ({})",
+           run_values::nnodes, shows_run<&RunOptions::num_nodes>},
           {"node_rank", 0, kValue, "R", "which of them this is, from 0 ({})", run_values::node_rank,
            shows_run<&RunOptions::node_rank>},
           {"np", 'n', kValue, "N", "ranks of the whole job; on one host as --nproc_per_node",
@@ -85,10 +86,11 @@ RunOptionGroup of_rendezvous() {
           {"master_addr", 0, kValue, "HOST", "several hosts: address of host 0 ({})",
            run_values::master_addr, shows_run<&RunOptions::master_addr>},
           {"master_port", 0, kValue, "PORT",
-           "its port (29500 with several hosts; one host: a free one)", run_values::master_port},
+           "its port ({} with several hosts; one host: a free one)", run_values::master_port,
+           [](const Draft&) -> std::vector<std::string> { return {default_text(kTorchPort)}; }},
           {"rdzv_backend", 0, kValue, "NAME",
-           "how hosts meet: static, c10d, etcd, etcd-v2 or file (static; c10d with MIN:MAX)",
-           run_values::backend},
+           "how hosts meet: static, c10d, etcd, etcd-v2 or file ({}; c10d with MIN:MAX)",
+           run_values::backend, shows_run<&RunOptions::rdzv_backend>},
           {"rdzv_endpoint", 0, kValue, "H:P", "where: HOST:PORT, or a folder with file",
            set_text<&RunOptions::rdzv_endpoint>},
           {"rdzv_id", 0, kValue, "NAME", "name of the run (made up from date and time)",
@@ -144,8 +146,7 @@ RunOptionGroup of_failures() {
            run_values::shutdown_timeout, shows_run<&RunOptions::shutdown_timeout>},
           {"signals_to_handle", 0, kValue, "S,S",
            "signals that are forwarded and end the job ({}, but those that are ignored, as SIGINT "
-           "of "
-           "a script's background job)",
+           "of a script's background job)",
            run_values::signals, shows_run<&RunOptions::signals_to_handle>},
           {"monitor_interval", 0, kValue, "S", "taken and unused: ends of workers are seen at once",
            run_values::seconds_only},
@@ -185,8 +186,11 @@ RunOptionGroup of_output() {
            "longer than 64 KiB is cut there, with a mark; files have it whole",
            set_option_flag<&RunOptions::raw>},
           {"log_rate", 0, kValue, "N",
-           "lines a second of each rank on the console; 0: all (1000 on a terminal, else all)",
-           run_values::log_rate},
+           "lines a second of each rank on the console; 0: all ({} on a terminal, else all)",
+           run_values::log_rate,
+           [](const Draft&) -> std::vector<std::string> {
+             return {default_text(kTerminalLinesASecond)};
+           }},
       },
   };
 }

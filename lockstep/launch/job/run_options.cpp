@@ -171,9 +171,9 @@ std::string run_options_help() {
   }
   page.notes =
       "Names may be written with - or _. PET_NAME in the environment is the default of --name.\n"
-      "With --host or --hostfile one command starts all hosts. Else, with agents on other "
-      "hosts: set LOCKSTEP_SECRET to the same text on each, or LOCKSTEP_SECRET_FILE to a file "
-      "(mode 600) that holds it; LOCKSTEP_INSECURE=1 does without one. LOCKSTEP_TLS=1 encrypts "
+      "With --host or --hostfile one command starts all hosts. Else agents on several hosts need "
+      "LOCKSTEP_SECRET, the same text on each, or LOCKSTEP_SECRET_FILE, a file (mode 600) that "
+      "holds it. LOCKSTEP_INSECURE=1 does without one. LOCKSTEP_TLS=1 encrypts "
       "agents' traffic.\n"
       "The options are torchrun's. Different on purpose: $$ in arguments stays as it is "
       "(${local_rank} is replaced), OMP_NUM_THREADS is cores / ranks where it is not set, a "

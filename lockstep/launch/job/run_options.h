@@ -53,6 +53,12 @@ enum class ProgramKind {
   kRunPath,     ///< --run_path: a Python script, run by runpy.
 };
 
+/// Of --master_port with several hosts, as torch's.
+constexpr int kTorchPort = 29500;
+
+/// Of --log_rate where the console is a terminal.
+constexpr int kTerminalLinesASecond = 1000;
+
 /// As --log_dir: torchrun's value for no files at all.
 constexpr char kNoFiles[] = "/dev/null";
 

@@ -73,7 +73,7 @@ std::string BuiltInBackend::listen_host() const {
 std::string BuiltInBackend::own_address() const {
   if (is_loopback(endpoint_.host)) return listen_host();
   if (role_ == Role::kConnects) {
-    const auto address = local_address_towards(endpoint_.host);
+    auto address = local_address_towards(endpoint_.host);
     if (!is_loopback(address)) return address;
   }
   // The name by which the user reaches this host is known to work. Here it may mean loopback.
@@ -104,7 +104,7 @@ std::string BuiltInBackend::who_waits() const {
 /// What this host waits for where no agent answers at the endpoint. An agent that may serve there
 /// has just found that it cannot.
 std::string BuiltInBackend::search_text() const {
-  const std::string text = fmt::format("{} at {}", who_waits(), name());
+  std::string text = fmt::format("{} at {}", who_waits(), name());
   if (role_ != Role::kMayServe) return text;
   return fmt::format(
       "{}; it would serve there, but port {} is {}: end that, or take another on all hosts", text,

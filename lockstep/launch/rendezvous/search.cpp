@@ -106,7 +106,7 @@ std::optional<Endpoint> OtherEndpoints::look(const Endpoint& endpoint, const End
     search_.emplace(std::move(endpoints), own, secret_, wire_, run_id_);
   }
   search_->we_run(we_run);
-  const auto they = search_->they_run();
+  auto they = search_->they_run();
   // The result may name an agent that has come here since.
   if (they && (holds(endpoints_, *they) || to_string(*they) == to_string(endpoint))) return they;
   return std::nullopt;

@@ -49,7 +49,7 @@ std::string bmp_fault(Bytes bytes) {
   if (bytes.size() < kHeader) return "a BMP that is cut off";
   const auto width = static_cast<int32_t>(number(kWidth));
   const int64_t height = std::abs(int64_t{static_cast<int32_t>(number(kHeight))});
-  const auto fault = size_fault(width, height);
+  auto fault = size_fault(width, height);
   const bool is_packed = number(kPacking) == 1 || number(kPacking) == 2;  // of unknown length
   if (!fault.empty() || is_packed) return fault;
   const int64_t row = (int64_t{width} * (number(kBits) & 0xFFFF) + 31) / 32 * 4;

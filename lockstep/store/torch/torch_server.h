@@ -15,7 +15,7 @@
 
 namespace lockstep::inline internal {
 
-/// What all clients together may cost. One that has greeted may be silent for ever.
+/// Limits for all clients together. One that has greeted may be silent for ever.
 struct TorchLimits {
   /// Memory of requests that have not come whole, and of keys that are waited for. Beyond it the
   /// client with the most is disconnected.

@@ -1,6 +1,6 @@
 #pragma once
-// What torch's TCPStore keeps and answers, without sockets, threads or clock: requests go in, bytes
-// for clients come out.
+// The state of torch's TCPStore, without sockets, threads or clock: requests go in, and bytes for
+// clients come out.
 //
 // It does what the server of PyTorch 2.13 (TCPStoreLibUvBackend.cpp) does; that differs too much
 // from StoreState to be carried out by it. Values can be appended to, keys counted, a wait ends

@@ -64,7 +64,7 @@ LossConfig read_cross_entropy(Section& section) {
 std::vector<double> read_class_weights(Section& section, const std::string& key,
                                        const std::string& about) {
   section.record(key, "a number from 0 up, or a list of one for each class", "1.0", about);
-  const auto weights = section.number_or_list(key);
+  auto weights = section.number_or_list(key);
   for (const double weight : weights) {
     if (weight < 0) section.fail(key, fmt::format("must be numbers from 0 up, not {}", weight));
   }

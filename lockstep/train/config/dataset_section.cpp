@@ -56,7 +56,7 @@ void read_small_images(Section& section, DatasetConfig& config, bool training) {
   accept_columns(section);
 }
 
-/// What all pictures in files have.
+/// Reads the keys of all pictures in files.
 void read_picture_steps(Section& section, DatasetConfig& config, bool training) {
   section.read("reduced_decoding", config.reduced_decoding,
                "*ours*: JPEGs are decoded at 1/2, 1/4 or 1/8 of their size where Resize or "

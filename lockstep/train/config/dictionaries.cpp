@@ -33,13 +33,13 @@ std::string parts_of(const ocr::CharacterOptions& characters, int32_t classes) {
 }
 
 /// Checks the dictionary that filters records by their labels.
-void check_filter(const DatasetConfig& dataset, Section section) {
+void check_filter(const DatasetConfig& dataset, const Section& section) {
   if (!dataset.lmdb.filter_zero_text_image) return;
   read_dictionary(section, "character_dict_path",
                   {.character_dict_path = dataset.lmdb.character_dict_path});
 }
 
-void check_pipeline(const DatasetConfig& dataset, Section section) {
+void check_pipeline(const DatasetConfig& dataset, const Section& section) {
   for (const auto& transform : dataset.pipeline) {
     const auto* encoder = std::get_if<ocr::RecCTCLabelEncode>(&transform);
     if (encoder != nullptr) {

@@ -1,4 +1,4 @@
-// The section metric: what all have, and that of a classifier.
+// Reads the section metric: keys of all metrics, and of a classifier's.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

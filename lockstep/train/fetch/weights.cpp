@@ -42,7 +42,7 @@ std::string digest_in_name(const std::string& file) {
     if (end - dash - 1 != kDigits || (end < file.size() && file[end] != '.' && file[end] != '-')) {
       continue;
     }
-    const std::string found = file.substr(dash + 1, kDigits);
+    std::string found = file.substr(dash + 1, kDigits);
     if (found.find_first_of("abcdef") != std::string::npos) return found;
   }
   return "";

@@ -128,7 +128,7 @@ std::string own_address(const Environment& environment, const Identity& id) {
   if (!id.address.empty()) return id.address;
   if (id.num_nodes == 1 || is_loopback(id.master.host)) return "127.0.0.1";
   if (!wished_address(environment).variable.empty()) return own_addresses(environment, {}).front();
-  const auto address = local_address_towards(id.master.host);
+  auto address = local_address_towards(id.master.host);
   if (!is_loopback(address)) return address;
   // Many hosts resolve their own name to 127.0.1.1: then this is rank 0's host, whatever its
   // address.

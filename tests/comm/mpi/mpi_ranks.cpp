@@ -17,7 +17,7 @@ namespace {
 /// A variable of Open MPI's launcher, or of MPICH's.
 int launchers_word(const char* open_mpi, const char* mpich) {
   const auto value = env(open_mpi);
-  return parse_int(value ? *value : env(mpich).value(), 0, 1000, open_mpi);
+  return static_cast<int>(parse_int(value ? *value : env(mpich).value(), 0, 1000, open_mpi));
 }
 
 /// The world numbers its ranks in the reverse order of MPI, which must not matter.
@@ -29,7 +29,8 @@ World join() {
   world.local_size = world.size;
   world.launcher = "test";
   world.host_id = this_host_id();
-  const int port = parse_int(env("LOCKSTEP_TEST_PORT").value(), 1, 65535, "port");
+  const auto port =
+      static_cast<int>(parse_int(env("LOCKSTEP_TEST_PORT").value(), 1, 65535, "port"));
   world.store =
       connect_tcp_store({"127.0.0.1", port}, "", Deadline::after(std::chrono::seconds(30)));
   return world;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -14,6 +15,8 @@
 
 namespace lockstep::testing {
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr int64_t kMiB = 1 << 20;
 
@@ -111,7 +114,7 @@ void check_not_numbers(ProcessGroup& group) {
     for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
       std::vector<double> values(static_cast<size_t>(count), group.rank() - 1);
       values[static_cast<size_t>(group.rank())] = std::nan("");
-      values[static_cast<size_t>(group.size())] = group.rank() == 0 ? -INFINITY : INFINITY;
+      values[static_cast<size_t>(group.size())] = group.rank() == 0 ? -kInfinity : kInfinity;
       Bytes data = bytes_of(dtype, values);
       group.all_reduce(data.data(), count, dtype, op).wait();
       const std::string what =
@@ -120,7 +123,7 @@ void check_not_numbers(ProcessGroup& group) {
         require(std::isnan(element_as_double(dtype, data, i)), what + std::to_string(i));
       }
       const bool least = op == ReduceOp::kMin || group.size() == 1;
-      require(element_as_double(dtype, data, count - 2) == (least ? -INFINITY : INFINITY),
+      require(element_as_double(dtype, data, count - 2) == (least ? -kInfinity : kInfinity),
               what + "infinite");
       require(element_as_double(dtype, data, count - 1) == (least ? -1 : group.size() - 2),
               what + "of numbers");
@@ -130,7 +133,7 @@ void check_not_numbers(ProcessGroup& group) {
 
 void check_all_reduce_of_few_bytes(ProcessGroup& group) {
   for (const Where where : wheres()) {
-    Buffer buffer(group, where, 70'001 * 4);
+    Buffer buffer(group, where, int64_t{70'001} * 4);
     for (const int64_t count : {0, 1, 65, 5'000, 8'192, 8'193, 40'001, 65'536, 65'537}) {
       check_one_all_reduce(group, buffer, DType::kFloat32, ReduceOp::kSum, count, false,
                            to_string(where));
@@ -153,7 +156,7 @@ void check_one_broadcast(ProcessGroup& group, Buffer& buffer, DType dtype, int64
 
 void check_broadcast(ProcessGroup& group) {
   for (const Where where : wheres()) {
-    Buffer buffer(group, where, 300'001 * 4);
+    Buffer buffer(group, where, int64_t{300'001} * 4);
     for (const DType dtype : tested_dtypes())
       check_one_broadcast(group, buffer, dtype, 17, to_string(where));
     for (const int64_t count : {0, 1, 3001, 300'001})

@@ -61,7 +61,7 @@ void check_gathers(ProcessGroup& group, bool async) {
 
 void check_scatters(ProcessGroup& group, ReduceOp op) {
   const std::vector<Bytes> data = values_of_all(group.rank(), group.size());
-  const std::vector<Bytes> before = data;
+  const std::vector<Bytes> before = values_of_all(group.rank(), group.size());
   std::vector<Bytes> parts;
   std::vector<BufferPair> pairs;
   for (size_t i = 0; i < data.size(); ++i) {

@@ -155,7 +155,7 @@ void check_in_place(ProcessGroup& group, const Ends& ends, int64_t count) {
 
 void check_reduce(ProcessGroup& group) {
   for (const Where where : wheres()) {
-    Buffer buffer(group, where, 100'001 * 4, 1);
+    Buffer buffer(group, where, int64_t{100'001} * 4, 1);
     int root = 0;
     const auto check = [&](DType dtype, ReduceOp op, int64_t count) {
       check_one_reduce(group, buffer, dtype, op, count, root++ % group.size());

@@ -85,12 +85,16 @@ typename Element::Wide get(const Bytes& bytes, int64_t index) {
   std::memcpy(&stored, bytes.data() + index * int64_t{sizeof stored}, sizeof stored);
   return Element::widen(stored);
 }
+/// Unsigned and wide enough to avoid promotion to int: then everything wraps.
+template <class Wide>
+uint64_t wrapping(Wide value) {
+  if constexpr (std::is_signed_v<Wide>) return static_cast<std::make_unsigned_t<Wide>>(value);
+  return value;
+}
+
 template <class Wide>
 Wide combine_integers(ReduceOp op, Wide a, Wide b) {
-  // Unsigned and wide enough to avoid promotion to int: then everything wraps.
-  using Wrapping = uint64_t;
-  const auto x = static_cast<Wrapping>(a);
-  const auto y = static_cast<Wrapping>(b);
+  const uint64_t x = wrapping(a), y = wrapping(b);
   switch (op) {
     case ReduceOp::kProduct:
       return static_cast<Wide>(x * y);
@@ -105,11 +109,17 @@ Wide combine_integers(ReduceOp op, Wide a, Wide b) {
   }
 }
 
+template <class Wide>
+bool is_nan(Wide value) {
+  if constexpr (std::is_floating_point_v<Wide>) return std::isnan(value);
+  return false;
+}
+
 template <class Element>
 typename Element::Wide combine(ReduceOp op, typename Element::Wide a, typename Element::Wide b) {
   using Wide = typename Element::Wide;
-  if (op == ReduceOp::kMin) return a < b || a != a ? a : b;
-  if (op == ReduceOp::kMax) return a > b || a != a ? a : b;
+  if (op == ReduceOp::kMin) return a < b || is_nan(a) ? a : b;
+  if (op == ReduceOp::kMax) return a > b || is_nan(a) ? a : b;
   if constexpr (std::is_integral_v<Wide>) {
     return combine_integers<Wide>(op, a, b);
   } else {

@@ -36,7 +36,7 @@ class DoctorCommand : public ::testing::Test {
     testing::Launched launched(words);
     *status = launched.wait(kLong);
     EXPECT_TRUE(launched.wait_all_gone()) << "a probe is left over";
-    const auto json = nlohmann::json::parse(launched.out(), nullptr, false);
+    auto json = nlohmann::json::parse(launched.out(), nullptr, false);
     EXPECT_TRUE(json.is_object()) << launched.out() << launched.err();
     return json;
   }

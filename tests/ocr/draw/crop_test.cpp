@@ -21,7 +21,7 @@ cv::Mat gradient() {
 }
 
 cv::Point from(const cv::Mat& crop, int x, int y) {
-  const auto pixel = crop.at<cv::Vec3b>(y, x);
+  const auto& pixel = crop.at<cv::Vec3b>(y, x);
   return {pixel[2] / 2, pixel[1] / 2};
 }
 

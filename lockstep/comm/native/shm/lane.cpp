@@ -99,6 +99,7 @@ bool LaneReceiver::read_chunk(uint32_t chunk) {
   uint64_t from = origin_.address + static_cast<uint64_t>(chunks_.offset(chunk));
   for (size_t left = chunks_.size(chunk); left > 0;) {
     const iovec here{to, left};
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
     const iovec there{reinterpret_cast<void*>(from), left};
     const ssize_t done = ::process_vm_readv(origin_.pid, &here, 1, &there, 1, 0);
     if (done <= 0) return false;

@@ -179,9 +179,6 @@ class WorkerLines {
   std::vector<std::string> out_prefix_, err_prefix_;  ///< Of single ranks.
 };
 
-/// Lines a second and rank that a terminal shows, unless --log_rate is given.
-constexpr int kTerminalLinesASecond = 1000;
-
 /// Whether workers' output is shown unchanged: with --raw, or with one rank in all and no requested
 /// prefix.
 bool shows_raw(const RunOptions& options, const Environment& environment);
