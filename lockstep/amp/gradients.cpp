@@ -1,6 +1,7 @@
 #include "lockstep/amp/gradients.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
@@ -51,7 +52,8 @@ std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters) {
 void unscale(std::span<const at::Tensor> gradients, double scale) {
   if (scale == 1) return;
   const at::NoGradGuard no_grad;
-  for (at::Tensor gradient : gradients) gradient.mul_(1 / scale);
+  if (!gradients.empty())
+    at::_foreach_mul_(at::TensorList(gradients.data(), gradients.size()), 1 / scale);
 }
 
 }  // namespace lockstep::inline internal

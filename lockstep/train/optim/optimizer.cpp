@@ -11,6 +11,7 @@
 #include <cmath>
 #include <vector>
 
+#include "lockstep/amp/gradients.h"
 #include "lockstep/error.h"
 #include "lockstep/foreach_optimizers.h"
 #include "lockstep/train/config/optimizers.h"
@@ -150,10 +151,7 @@ int state_copies(const OptimizerConfig& config) {
 
 double clip_gradients(std::span<const at::Tensor> parameters, double max_norm) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> gradients;
-  for (const auto& parameter : parameters) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-  }
+  const std::vector<at::Tensor> gradients = gradients_of(parameters);
   if (gradients.empty()) return 0;
   double sum = 0;
   // One copy from the device for all norms.
