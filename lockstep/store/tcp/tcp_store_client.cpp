@@ -32,6 +32,11 @@ constexpr auto kGrace = 1s;
 /// Requests that an unresponsive server may leave here, before callers wait for room.
 constexpr size_t kMaxOutput = 2 * kMaxRequestBytes;
 
+/// How long a lone call waits in recv() before it looks at its deadline.
+constexpr timeval kLookTime{.tv_sec = 1, .tv_usec = 0};
+
+using Received = std::array<char, 1 << 14>;
+
 /// A sending thread does not learn that the leader has left: it checks this often.
 constexpr auto kPushTime = 10ms;
 
@@ -72,11 +77,13 @@ class TcpStoreClient final : public RequestStore {
   void wait_for_reply(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void step(MutexLock& lock, Call& own, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void lead_once(bool may_spin, Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
+  void lead_in_recv(int wait_ms) LOCKSTEP_REQUIRES(mutex_);
   void push_once(Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void flush_for_all() LOCKSTEP_REQUIRES(mutex_);
   void queue(std::string frame, Call& own) LOCKSTEP_REQUIRES(mutex_);
   void flush() LOCKSTEP_REQUIRES(mutex_);
   void receive() LOCKSTEP_REQUIRES(mutex_);
+  bool took(const Received& buffer, ssize_t got) LOCKSTEP_REQUIRES(mutex_);
   void take(std::string_view bytes) LOCKSTEP_REQUIRES(mutex_);
   void deliver() LOCKSTEP_REQUIRES(mutex_);
   void lose(const std::string& why) LOCKSTEP_REQUIRES(mutex_);
@@ -125,7 +132,9 @@ TcpStoreClient::TcpStoreClient(UniqueFd fd, std::unique_ptr<TlsSession> tls, std
     : fd_(std::move(fd)),
       not_in_child_(fd_.get()),
       server_(std::move(server)),
-      tls_(std::move(tls)) {}
+      tls_(std::move(tls)) {
+  ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &kLookTime, sizeof kLookTime);
+}
 
 StoreReply TcpStoreClient::call(StoreRequest request, Deadline deadline) {
   const bool can_wait = waits(request.op);
@@ -192,17 +201,39 @@ void TcpStoreClient::step(MutexLock& lock, Call& own, Deadline deadline) {
 }
 
 void TcpStoreClient::lead_once(bool may_spin, Deadline deadline) {
+  const int wait_ms = deadline.left_poll_ms();
+  if (may_spin && output_.empty() && wait_ms > 1000 * kLookTime.tv_sec) {
+    return lead_in_recv(wait_ms);
+  }
   pollfd item{fd_.get(), static_cast<short>(output_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
   led_ = true;
   mutex_.unlock();
-  const auto poll = [&](int wait_ms) { return ::poll(&item, 1, wait_ms); };
-  const int wait_ms = deadline.left_poll_ms();
-  const int ready = may_spin ? poll_spinning(spinning_, wait_ms, poll) : poll(wait_ms);
+  const int ready = ::poll(&item, 1, wait_ms);
   mutex_.lock();
   led_ = false;
   if (ready <= 0) return;
   if ((item.revents & POLLOUT) != 0) flush_for_all();
   if ((item.revents & ~POLLOUT) != 0) receive();
+}
+
+/// For a reply that comes soon: recv() itself waits, without a poll() before it. A sixth of a
+/// call's system calls is saved, which is what a call costs where clients and server share few
+/// cores.
+void TcpStoreClient::lead_in_recv(int wait_ms) {
+  Received buffer;
+  ssize_t got = 0;
+  int error = 0;
+  led_ = true;
+  mutex_.unlock();
+  poll_spinning(spinning_, wait_ms, [&](int look_ms) {
+    got = ::recv(fd_.get(), buffer.data(), buffer.size(), look_ms == 0 ? MSG_DONTWAIT : 0);
+    error = errno;
+    return got < 0 && (error == EAGAIN || error == EINTR) ? 0 : 1;
+  });
+  mutex_.lock();
+  led_ = false;
+  errno = error;
+  if (took(buffer, got)) receive();
 }
 
 void TcpStoreClient::push_once(Deadline deadline) {
@@ -239,10 +270,13 @@ void TcpStoreClient::flush() {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
+      const bool is_gone = errno == EPIPE || errno == ECONNRESET;
       const std::string why = io_error("send").what();
-      receive();  // the server may have sent its reason
+      sent = output_.size();
+      // The server may have sent its reason. Who leads is about to receive that, and the end.
+      if (led_ && is_gone) break;
+      receive();
       lose("is gone: " + why);
-      break;
     }
   }
   output_.erase(0, sent);
@@ -250,20 +284,26 @@ void TcpStoreClient::flush() {
 }
 
 void TcpStoreClient::receive() {
-  std::array<char, 1 << 14> buffer;
-  while (lost_.empty()) {
-    const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (got > 0) {
-      take({buffer.data(), static_cast<size_t>(got)});
-      if (static_cast<size_t>(got) < buffer.size()) return;
-    } else if (got == 0) {
-      lose("is gone: its process closed the connection");
-    } else if (errno == EAGAIN) {
-      return;
-    } else if (errno != EINTR) {
-      lose(std::string("is gone: ") + io_error("receive").what());
-    }
+  Received buffer;
+  while (took(buffer, ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT))) {
   }
+}
+
+/// Takes the result of a recv(); errno is that of the call. Whether there may be more.
+bool TcpStoreClient::took(const Received& buffer, ssize_t got) {
+  if (!lost_.empty()) return false;
+  if (got > 0) {
+    take({buffer.data(), static_cast<size_t>(got)});
+    return static_cast<size_t>(got) == buffer.size() && lost_.empty();
+  }
+  if (got == 0) {
+    lose("is gone: its process closed the connection");
+  } else if (errno == EINTR) {
+    return true;
+  } else if (errno != EAGAIN) {
+    lose(std::string("is gone: ") + io_error("receive").what());
+  }
+  return false;
 }
 
 void TcpStoreClient::take(std::string_view bytes) {
