@@ -67,12 +67,24 @@ std::string escape(const std::string& text) {
   return out;
 }
 
-/// A tick's text with just enough digits for its distance to the next one.
+int exponent(double value) {
+  return static_cast<int>(std::floor(std::log10(value) + 1e-9));
+}
+
+/// A tick's text with just enough digits for its distance to the next one. Long ones are written
+/// as 1.2e6, because seven digits reach into the axis' label.
 std::string tick_text(double value, double distance) {
-  if (std::abs(value) < distance / 2) return "0";
-  if (distance < 1e-4 || std::abs(value) >= 1e7) return fmt::format("{:.3g}", value);
-  const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(distance) - 1e-9)));
-  return fmt::format("{:.{}f}", value, digits);
+  const double size = std::abs(value);
+  if (size < distance / 2) return "0";
+  if (distance >= 1e-4 && size < 999'999.5) {
+    const int digits = std::max(0, static_cast<int>(std::ceil(-std::log10(distance) - 1e-9)));
+    return fmt::format("{:.{}f}", value, digits);
+  }
+  const int digits = std::clamp(exponent(size) - exponent(distance) + 1, 1, 15);
+  std::string text = fmt::format("{:.{}g}", value, digits);
+  const size_t power = text.find("e+");
+  if (power != std::string::npos) text.erase(power + 1, text[power + 2] == '0' ? 2 : 1);
+  return text;
 }
 
 using Names = std::vector<std::pair<double, std::string>>;
@@ -183,19 +195,38 @@ class Drawing {
     out_ += dots;
   }
 
-  /// Draws the legend on the title's line, from the right.
+  /// Draws the legend on the title's line, from the right. It names the series that there is room
+  /// for, one at least, and counts the others.
   void legend() {
+    constexpr const char* kStyle = "font-size=\"12\" fill=\"#333\"";
+    constexpr double kCountWidth = 110;  // "and 1000 more"
+    const size_t all = chart_.series.size();
+    double room = kWidth - kLeft - kRight - 9.0 * static_cast<double>(chart_.title.size());
+    size_t named = 0;
+    while (named < all) {
+      room -= label_width(chart_.series[named]) + 40;
+      if (named > 0 && room < (named + 1 < all ? kCountWidth : 0)) break;
+      ++named;
+    }
     double x = kWidth - kRight;
-    for (size_t i = chart_.series.size(); i-- > 0;) {
+    if (named < all) {
+      text(x, top_ - 16, "end", kStyle, fmt::format("and {} more", all - named));
+      x -= kCountWidth;
+    }
+    for (size_t i = named; i-- > 0;) {
       const Series& series = chart_.series[i];
-      text(x, top_ - 16, "end", "font-size=\"12\" fill=\"#333\"", series.label);
-      x -= 7.0 * static_cast<double>(series.label.size()) + 8;
+      text(x, top_ - 16, "end", kStyle, series.label);
+      x -= label_width(series);
       out_ += fmt::format(
           "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
           "stroke-width=\"{}\" stroke-opacity=\"{}\"/>\n",
           x - 22, top_ - 20, x, top_ - 20, colour(i), series.faint ? 2 : 3, series.faint ? 0.4 : 1);
       x -= 40;
     }
+  }
+
+  static double label_width(const Series& series) {
+    return 7.0 * static_cast<double>(series.label.size()) + 8;
   }
 
   const Chart& chart_;

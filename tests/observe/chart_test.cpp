@@ -88,6 +88,35 @@ TEST(RenderCharts, TicksCanHaveNames) {
   EXPECT_EQ(count(svg, ">18</text>"), 0u);
 }
 
+TEST(RenderCharts, LargeTicksAreShortAndDiffer) {
+  const auto svg = [](double lo, double hi) {
+    return render_charts("t", {{"x", "", "", {{"a", {{0, lo}, {1, hi}}}}}});
+  };
+  const std::string wide = svg(0, 2e6);
+  for (const char* tick : {">0<", ">500000<", ">1e6<", ">1.5e6<", ">2e6<"}) {
+    EXPECT_EQ(count(wide, std::string(tick) + "/text>"), tick == std::string(">0<") ? 2U : 1U);
+  }
+  const std::string narrow = svg(20'000'000, 20'050'000);
+  EXPECT_EQ(count(narrow, ">2e7</text>"), 1U);
+  EXPECT_EQ(count(narrow, ">2.001e7</text>"), 1U);
+  EXPECT_EQ(count(svg(0.5, 0.50005), ">0.50001</text>"), 1U);
+}
+
+TEST(RenderCharts, TheLegendCountsWhatItHasNoRoomFor) {
+  Chart chart{"Evaluation", "step", "value"};
+  for (int i = 0; i < 100; ++i) {
+    chart.series.push_back({.label = "class", .points = {{0, i}, {1, i}}});
+  }
+  const std::string svg = render_charts("t", {chart});
+  const size_t named = count(svg, ">class</text>");
+  EXPECT_GT(named, 5U);
+  EXPECT_LT(named, 9U) << "each takes 83 of 804 points, and the title is there, too";
+  EXPECT_EQ(count(svg, ">and " + std::to_string(100 - named) + " more</text>"), 1U);
+  EXPECT_EQ(count(svg, "<path "), 100U);
+  chart.series.resize(named);
+  EXPECT_EQ(count(render_charts("t", {chart}), " more<"), 0U);
+}
+
 TEST(RenderCharts, EmptyAndSinglePoint) {
   for (const Points& points : {Points{}, Points{{5, 5}}, Points{{1, 0}, {2, 0}}}) {
     const std::string svg = render_charts("run", {{"x", "", "", {{"a", points}}}});
