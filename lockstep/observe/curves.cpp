@@ -1,7 +1,11 @@
 #include "lockstep/observe/curves.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string_view>
 
@@ -48,16 +52,22 @@ bool within_unit(const Points& points) {
                      [](const auto& point) { return !(point.second < 0 || point.second > 1); });
 }
 
-Chart loss_chart(const std::vector<MetricsRecord>& records) {
-  Chart chart{"Loss", "step", "loss", {}};
-  const Points raw = points_of(records, "train", "loss");
+using Smoothing = Points (*)(const Points&, int window);
+
+/// The values of each step, and of many steps also their mean.
+void add_steps(Chart& chart, const Points& raw, Smoothing smoothed) {
   const int window = static_cast<int>(raw.size() / 50);
   if (window > 1) {
     chart.series.push_back({"train", raw, false, true});
-    chart.series.push_back({"train, smoothed", moving_average(raw, window), false, false});
+    chart.series.push_back({"train, smoothed", smoothed(raw, window), false, false});
   } else if (!raw.empty()) {
     chart.series.push_back({"train", raw, false, false});
   }
+}
+
+Chart loss_chart(const std::vector<MetricsRecord>& records) {
+  Chart chart{"Loss", "step", "loss", {}};
+  add_steps(chart, points_of(records, "train", "loss"), moving_average);
   const Points evaluated = points_of(records, "eval", "loss");
   if (!evaluated.empty()) chart.series.push_back({"evaluation", evaluated, true, false});
   return chart;
@@ -69,6 +79,50 @@ Chart metric_chart(const std::vector<MetricsRecord>& records) {
     const Points points = points_of(records, "eval", name);
     if (is_score(name) && within_unit(points)) chart.series.push_back({name, points, true, false});
   }
+  return chart;
+}
+
+/// The least n such that no finite value is farther from 0 than the n-th power of ten.
+int power_of_ten(const Points& points) {
+  double farthest = 0;
+  for (const auto& [step, value] : points) {
+    if (std::isfinite(value)) farthest = std::max(farthest, std::abs(value));
+  }
+  return farthest > 0 ? static_cast<int>(std::ceil(std::log10(farthest) - 1e-9)) : 0;
+}
+
+/// Metrics with values below 0 or above 1: a chart for each power of ten. So no curve flattens
+/// another, and many metrics of one kind, such as a percentage of each class, need few charts.
+std::vector<Chart> wide_metric_charts(const std::vector<MetricsRecord>& records) {
+  std::map<int, Chart> by_power;
+  for (const std::string& name : evaluated_names(records)) {
+    const Points points = points_of(records, "eval", name);
+    if (!is_score(name) || within_unit(points)) continue;
+    const int power = power_of_ten(points);
+    const std::string title = fmt::format("Evaluation, up to {:g}", std::pow(10.0, power));
+    Chart& chart = by_power.try_emplace(power, Chart{title, "step", "value"}).first->second;
+    chart.series.push_back({name, points, true, false});
+  }
+  std::vector<Chart> charts;
+  for (auto& [power, chart] : by_power) charts.push_back(std::move(chart));
+  return charts;
+}
+
+/// The images of `window` steps by their time. A mean of the rates would count a slow step as one
+/// of many, although it takes the time of many. Steps without a rate are left out.
+Points mean_rate(const Points& rates, int window) {
+  Points times = rates;
+  for (auto& [step, value] : times) {
+    value = value > 0 ? 1 / value : std::numeric_limits<double>::quiet_NaN();
+  }
+  Points means = moving_average(times, window);
+  for (auto& [step, value] : means) value = 1 / value;
+  return means;
+}
+
+Chart speed_chart(const std::vector<MetricsRecord>& records) {
+  Chart chart{"Speed", "step", "images/s", {}};
+  add_steps(chart, points_of(records, "train", "images_per_s"), mean_rate);
   return chart;
 }
 
@@ -148,10 +202,10 @@ std::vector<MetricsRecord> sampled_metrics(const std::filesystem::path& metrics_
 }
 
 std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records) {
-  std::vector<Chart> charts;
-  for (const Chart& chart : {loss_chart(records), metric_chart(records), lr_chart(records)}) {
-    if (!chart.series.empty()) charts.push_back(chart);
-  }
+  std::vector<Chart> charts = wide_metric_charts(records);
+  charts.insert(charts.begin(), {loss_chart(records), metric_chart(records)});
+  charts.insert(charts.end(), {lr_chart(records), speed_chart(records)});
+  std::erase_if(charts, [](const Chart& chart) { return chart.series.empty(); });
   return charts;
 }
 

@@ -10,8 +10,12 @@
 
 namespace lockstep::inline internal {
 
-/// The charts of a run. One has the loss over steps (raw and smoothed) with the evaluation's loss.
-/// One has every other evaluated metric between 0 and 1 (accuracy), and one the learning rate.
+/// The charts of a run; without values there is none:
+///  - the loss over steps, raw and smoothed, with the evaluation's loss;
+///  - every other evaluated metric between 0 and 1 (accuracy);
+///  - the metrics with other values, such as a perplexity: a chart for each power of ten;
+///  - the learning rate;
+///  - the speed of steps over all ranks, raw and smoothed.
 std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records);
 
 /// At most some thousand records of each kind, evenly spaced, and the last: enough for a picture.

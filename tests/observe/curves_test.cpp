@@ -19,7 +19,10 @@ std::vector<MetricsRecord> example(int64_t steps) {
     const double noise = std::sin(static_cast<double>(step * step));
     const double loss = 2.3 * std::exp(-2 * t) + 0.15 * noise + 0.2;
     records.push_back(
-        {"train", 1, step, {{"loss", loss}, {"lr", 0.05 * (1 + std::cos(3.14159 * t))}}});
+        {"train",
+         1,
+         step,
+         {{"loss", loss}, {"lr", 0.05 * (1 + std::cos(3.14159 * t))}, {"images_per_s", 300}}});
     if (step % (steps / 5) == 0) {
       const double acc = 1 - std::exp(-1.5 * t);
       records.push_back({"eval",
@@ -37,13 +40,68 @@ std::vector<MetricsRecord> example(int64_t steps) {
 
 TEST(Curves, ChartsOfARun) {
   const auto charts = run_charts(example(500));
-  ASSERT_EQ(charts.size(), 3u);
+  ASSERT_EQ(charts.size(), 4u);
   ASSERT_EQ(charts[0].series.size(), 3u);
   EXPECT_EQ(charts[0].series[1].label, "train, smoothed");
   EXPECT_EQ(charts[0].series[2].points.size(), 5u);
   ASSERT_EQ(charts[1].series.size(), 2u);
   EXPECT_EQ(charts[1].series[0].label, "acc");
   EXPECT_EQ(charts[2].title, "Learning rate");
+  EXPECT_EQ(charts[3].title, "Speed");
+  EXPECT_EQ(charts[3].series[0].points.size(), 500u);
+}
+
+TEST(Curves, SpeedIsSmoothedByTheTimeThatStepsTook) {
+  std::vector<MetricsRecord> records;
+  for (int64_t step = 1; step <= 200; ++step) {
+    records.push_back({"train", 1, step, {{"images_per_s", step % 2 == 0 ? 10 : 30}}});
+  }
+  records[99].values = {{"images_per_s", 0}};  // a step that took no time
+  const auto charts = run_charts(records);
+  ASSERT_EQ(charts.size(), 1U);
+  EXPECT_EQ(charts[0].title, "Speed");
+  ASSERT_EQ(charts[0].series.size(), 2U);
+  EXPECT_TRUE(charts[0].series[0].faint);
+  const auto& smoothed = charts[0].series[1].points;
+  ASSERT_EQ(smoothed.size(), 200U);
+  EXPECT_NEAR(smoothed[199].second, 15, 1e-9) << "30 images and 10 each take 2 s + 2 * 1/3 s";
+  EXPECT_NEAR(smoothed[99].second, 3 / (1.0 / 30 + 1.0 / 10 + 1.0 / 30), 1e-9);
+}
+
+TEST(Curves, OfAFewStepsHaveNoSmoothedSpeed) {
+  const auto charts = run_charts({{"train", 1, 1, {{"images_per_s", 30}}}});
+  ASSERT_EQ(charts.size(), 1U);
+  ASSERT_EQ(charts[0].series.size(), 1U);
+  EXPECT_FALSE(charts[0].series[0].faint);
+}
+
+TEST(Curves, MetricsBeyondZeroToOneHaveChartsByTheirSize) {
+  std::vector<MetricsRecord> records;
+  for (int64_t step : {10, 20}) {
+    const double falling = 100 / static_cast<double>(step);  // 10, 5
+    records.push_back({"eval",
+                       1,
+                       step,
+                       {{"perplexity", falling * 9},
+                        {"acc", 0.5},
+                        {"bleu", 100},
+                        {"gain", -falling / 1000},
+                        {"squared", falling * 1e6},
+                        {"endless", INFINITY},
+                        {"loss", 3},
+                        {"samples", 100},
+                        {"seconds", 100}}});
+  }
+  std::vector<std::string> labels;
+  for (const Chart& chart : run_charts(records)) {
+    std::string text = chart.title + ":";
+    for (const Series& series : chart.series) text += " " + series.label;
+    labels.push_back(text);
+  }
+  EXPECT_EQ(labels, (std::vector<std::string>{
+                        "Loss: evaluation", "Evaluation: acc", "Evaluation, up to 0.01: gain",
+                        "Evaluation, up to 1: endless", "Evaluation, up to 100: perplexity bleu",
+                        "Evaluation, up to 1e+07: squared"}));
 }
 
 TEST(Curves, LeavesOutWhatThereIsNot) {
