@@ -162,7 +162,7 @@ class Drawing {
     line(kLeft, bottom, kWidth - kRight, bottom, "#888");
     text((kLeft + kWidth - kRight) / 2, bottom + 38, "middle", kSmall, chart_.x_label);
     out_ += fmt::format(
-        "<text transform=\"translate(18 {:.1f}) rotate(-90)\" text-anchor=\"middle\" "
+        "<text transform=\"translate(14 {:.1f}) rotate(-90)\" text-anchor=\"middle\" "
         "{}>{}</text>\n",
         top_ + plot_height() / 2, kSmall, escape(chart_.y_label));
   }

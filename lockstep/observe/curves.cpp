@@ -30,9 +30,9 @@ Points points_of(const std::vector<MetricsRecord>& records, const std::string& k
   return points;
 }
 
-/// Whether an evaluated value is a score.
+/// Whether an evaluated value is a score. The rank is the writer's label.
 bool is_score(const std::string& name) {
-  return name != "loss" && name != "seconds" && name != "samples";
+  return name != "loss" && name != "seconds" && name != "samples" && name != "rank";
 }
 
 /// Names of evaluated values in the order of their first appearance.

@@ -90,7 +90,8 @@ TEST(Curves, MetricsBeyondZeroToOneHaveChartsByTheirSize) {
                         {"endless", INFINITY},
                         {"loss", 3},
                         {"samples", 100},
-                        {"seconds", 100}}});
+                        {"seconds", 100},
+                        {"rank", 0}}});
   }
   std::vector<std::string> labels;
   for (const Chart& chart : run_charts(records)) {
