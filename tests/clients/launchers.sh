@@ -74,9 +74,10 @@ start() {
     # there. The variable gives every attempt a store of its own, as lockstep run does.
     [ "$mode" = plain ] || variables+=(TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1)
   fi
-  # One thread: the order of a sum must not depend on the launcher.
+  # One thread: the order of a sum must not depend on the launcher. The folder site lets Gloo's threads finish.
   env HOME="$work" CLIENT_FOLDER="$folder" TMPDIR="$folder/tmp" PYTHON_EXEC="$python" \
-    PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= HF_HUB_OFFLINE=1 "${variables[@]}" \
+    PYTHONPATH="$here/site${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1 \
+    OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= HF_HUB_OFFLINE=1 "${variables[@]}" \
     timeout --kill-after 10 "${SECONDS_EACH:-300}" "${launcher[@]}" "${@:2}" >>"$folder/log" 2>&1 </dev/null &
   running+=($!)
 }
@@ -95,6 +96,14 @@ finish() {
   # shellcheck disable=SC2086
   echo $left >"$folder/left"
   sweep "$folder"
+}
+
+# ended FOLDER: how the launchers of a run there ended, if not with 0.
+ended() {
+  local code
+  code=$(<"$1/code")
+  [ "$code" != 0 ] || return 0
+  echo "ended with $code$([ "$code" != 124 ] || echo ": it was stopped after SECONDS_EACH, ${SECONDS_EACH:-300} s")"
 }
 
 # show_logs FOLDER...: the end of what launchers said there.

@@ -197,15 +197,16 @@ strike() {
   [ ${#found[@]} = 0 ] || kill -KILL "$(ps -o pid= --sort=start_time -p "$(IFS=, && echo "${found[*]}")" | head -n 1)" || true
 }
 
-# result: what is compared, of the run in folder.
+# result: what is compared, of the run in folder. A launcher that was stopped early may have made no logs.
 result() {
   local node last rank file
   echo "exit code $(<"$folder/code")"
-  echo "restarts $(find "$folder/logs" -name 'attempt_*' | sed 's/.*_//' | sort -n | tail -n 1)"
+  echo "restarts $(find "$folder/logs" -name 'attempt_*' 2>/dev/null | sed 's/.*_//' | sort -n | tail -n 1)"
   # Ranks of several launchers may come in any order, so their lines do.
   for node in "$folder"/logs/*; do
-    last=$(find "$node" -name 'attempt_*' | sort -V | tail -n 1)
-    for rank in "$last"/*; do
+    last=$({ find "$node" -name 'attempt_*' 2>/dev/null || true; } | sort -V | tail -n 1)
+    for rank in "${last:-/nowhere}"/*; do
+      [ -f "$rank/stdout.log" ] || continue
       # Times and numbers of processes differ, and the guide says how addresses do.
       sed -E -e 's/(Time|Data) +[0-9.]+ \( *[0-9.]+\)/\1/g' -e 's/^\[[0-9]+\]/[PID]/' -e 's/PID [0-9]+/PID/' \
         -e "s/'MASTER_(ADDR|PORT)': '[^']*'/MASTER_\1/g" -e "s/^/${rank##*/}: /" "$rank/stdout.log"
@@ -243,9 +244,9 @@ compare() {
   if [ -n "$why" ]; then
     :
   elif [ "$(<"$theirs/code")" != 0 ]; then
-    why="torchrun ended with $(<"$theirs/code")"
+    why="torchrun $(ended "$theirs")"
   elif [ "$(<"$ours/code")" != 0 ]; then
-    why="lockstep run ended with $(<"$ours/code")"
+    why="lockstep run $(ended "$ours")"
   elif ! grep -qx "restarts $restarts" "$theirs/result"; then
     why="torchrun: not $restarts restarts, but $(grep '^restarts' "$theirs/result" || true)"
   elif ! cmp -s "$theirs/result" "$ours/result"; then

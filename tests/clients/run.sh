@@ -48,9 +48,9 @@ compare() {
   for of in torchrun lockstep; do run $of "$name" "$mode"; done
   local theirs=$work/$name.torchrun ours=$work/$name.lockstep
   if [ "$(<"$theirs/code")" != 0 ]; then
-    ends=FAILED why="torchrun ended with $(<"$theirs/code")"
+    ends=FAILED why="torchrun $(ended "$theirs")"
   elif [ "$(<"$ours/code")" != 0 ]; then
-    ends=FAILED why="lockstep run ended with $(<"$ours/code")"
+    ends=FAILED why="lockstep run $(ended "$ours")"
   elif ! cmp -s "$theirs/result" "$ours/result"; then
     ends=FAILED why="results differ: $(diff "$theirs/result" "$ours/result" 2>&1 || true)"
   elif ! grep -q "restarts=$restarts world=2 " "$ours/result"; then
