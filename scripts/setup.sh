@@ -40,16 +40,49 @@ if [[ ${TORCH:-} =~ ^[0-9]+\.[0-9]+(\.[0-9]+)?$ ]]; then
   torch_folder=build/torch/$TORCH
   wanted+=(python3-venv)
 fi
+# For each of pip's installations, in seconds.
+limit_s=${SETUP_LIMIT_S:-3600}
+[[ $limit_s =~ ^[1-9][0-9]{0,6}$ ]] || { echo "setup: error: SETUP_LIMIT_S is '$limit_s', and not a number of seconds from 1" >&2; exit 2; }
 # pip_install FOLDER NAME ARGUMENT...: an environment of its own. Its file `whole`, which the caller makes, comes last: an
 # interrupted installation starts again.
 pip_install() {
-  local folder=$1 name=$2 start=$SECONDS pip_log
+  local folder=$1 name=$2 start=$SECONDS pip_log code=0
   shift 2
-  pip_log=$(mktemp) && scratch+=("$pip_log")
+  pip_log=$(mktemp) && scratch+=("$pip_log" "$folder/download")
   rm -rf "$folder"
-  { /usr/bin/python3 -m venv "$folder" && "$folder/bin/python" -m pip install -q "$@"; } >"$pip_log" 2>&1 ||
-    fail setup "$name cannot be installed into $folder: $(grep -m1 -oE '(^ERROR: |No space left).*' "$pip_log" | cut -c1-200 || tail -n 1 "$pip_log")"
+  report_every 10 pip_progress
+  # What pip downloads goes to the same disk, which has room for it, and counts as progress. In the
+  # foreground, where Ctrl-C reaches pip.
+  {
+    /usr/bin/python3 -m venv "$folder" && mkdir "$folder/download" &&
+      TMPDIR=$(realpath "$folder")/download timeout --foreground -k 10 "$limit_s" "$folder/bin/python" -m pip install --progress-bar off "$@"
+  } >"$pip_log" 2>&1 || code=$?
+  stop_reporting
+  [ "$code" = 0 ] || pip_failed
+  rm -rf "$folder/download"
   echo "setup: torch       $name in $folder after $((SECONDS - start)) s"
+}
+pip_progress() { # of the pip_install that started it
+  local doing size
+  doing=$(sed -nE 's#^ *Downloading ([^ ]*/)?([A-Za-z0-9_.]+)-[0-9].*#downloading \2#p; s#^Installing collected packages.*#unpacking#p' "$pip_log" | tail -n 1)
+  size=$(du -sm "$folder" 2>/dev/null | cut -f1)
+  echo "setup: torch       ${doing:-preparing}, ${size:-0} MiB so far, after $((SECONDS - start)) s"
+}
+# Prints the cause of a failed pip_install in one line. Without an index pip says at the end that
+# there is no such version; the lines above tell, but name hosts.
+pip_failed() {
+  local said where wanted
+  said=$(grep -m1 -oP '(^ERROR: (?!Exception)|No space left).*' "$pip_log" || tail -n 1 "$pip_log")
+  where=$(grep -m1 -oE 'Temporary failure in name resolution|Name or service not known|No address associated|Network is unreachable|No route to host|Connection refused|Connection reset|[Tt]imed out' "$pip_log" ||
+    grep -m1 -oE '(Proxy|SSL|NewConnection|ConnectTimeout|ReadTimeout|MaxRetry)Error' "$pip_log" || true)
+  where=${where%%$'\n'*}
+  if [ "$code" = 124 ] || [ "$code" = 137 ]; then
+    fail setup "$name was not installed within $limit_s s${where:+ ($where)}; if the network is slow, SETUP_LIMIT_S=SECONDS allows more"
+  elif [ -n "$where" ] && [[ $said == *'from versions: none'* || $said == *'ConnectionPool('* || $said == *"$where"* ]]; then
+    wanted=$(sed -nE 's/.*satisfies the requirement ([^ ;]+).*/\1/p' <<<"$said")
+    fail setup "no package index can be reached for ${wanted:-$name} ($where); if there is a proxy, set HTTPS_PROXY, and another index is a setting of pip: PIP_INDEX_URL"
+  fi
+  fail setup "$name cannot be installed into $folder: ${said:0:200}"
 }
 bring_torch() {
   if [ -n "$torch_folder" ] && [ ! -f "$torch_folder/whole" ]; then
@@ -64,7 +97,10 @@ bring_cuda() {
   kept=$cache/torch-cuda-$(cksum <"$list" | cut -d' ' -f1)
   mkdir -p "$cache" build/torch
   exec 8>"$cache/torch-cuda.lock"
-  flock -w 1800 8 || fail setup "another scripts/setup.sh has had $cache/torch-cuda.lock for half an hour"
+  if ! flock -n 8; then
+    echo "setup: torch       waiting for another scripts/setup.sh, which has $cache/torch-cuda.lock"
+    flock -w "$limit_s" 8 || fail setup "another scripts/setup.sh has had $cache/torch-cuda.lock for $limit_s s"
+  fi
   if [ ! -f "$kept/whole" ]; then
     pip_install "$kept" "$(sed -n 's/^torch===/torch /p' "$list") with CUDA" --no-deps --no-compile --no-cache-dir -r "$list" 8>&-
     # The packages share a folder that is laid out as a toolkit, but for these.

@@ -17,7 +17,13 @@ part_trouble() {
   refused ada 'make run' 'setup: error: packages are missing, and sudo does not let ada install them; .*apt-get install .*libtorch-dev'
   mv "$machine/etc/ada" "$machine/etc/sudoers.d/ada"
 
-  in_machine root 'scripts/setup.sh run' >/dev/null
+  in_machine root 'scripts/setup.sh run && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends python3-venv' >/dev/null 2>&1
+  # pip itself says that there is no such version.
+  refused root 'unshare --net env TORCH=2.13.0 scripts/setup.sh run' 'setup: error: no package index can be reached for torch==2.13.0 ('
+  refused root 'unshare --net env TORCH=2.13.0 HTTPS_PROXY=http://127.0.0.1:9 scripts/setup.sh run' 'setup: error: no package index can be reached for torch==2.13.0 ('
+  refused root 'unshare --net env TORCH=2.13.0 SETUP_LIMIT_S=1 scripts/setup.sh run' 'setup: error: torch 2.13.0 was not installed within 1 s'
+  refused root 'SETUP_LIMIT_S=soon scripts/setup.sh run' "setup: error: SETUP_LIMIT_S is 'soon'"
+  rm -rf "$machine/root/lockstep/build"
   refused root 'mkdir build && mount -t tmpfs -o size=1m tmpfs build && make run' 'build: error: no space left on .*lockstep/build'
   refused root 'set -o pipefail; mount -t tmpfs -o size=64m,mode=1777 tmpfs /tmp && git clone -q . /srv/wrong && cd /srv/wrong && echo "int wrong = ;" >>lockstep/base/log.cpp &&
     scripts/build.sh release lockstep_base 2>&1 | grep -v "error: expected"' 'build: error: release failed'
