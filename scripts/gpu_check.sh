@@ -2,7 +2,8 @@
 # Builds the core for a libtorch with CUDA and checks it on this machine's GPU:
 #   scripts/gpu_check.sh [FOLDER]          results go to FOLDER, default build/gpu_check
 # It needs nvcc, CMake, g++ and a Python with torch >= 2.11; in an archive of gpu_bundle.sh nothing
-# else and no network. PYTHON names that Python, default python3. WERROR=ON makes warnings errors. It takes at most nine minutes:
+# else and no network. PYTHON names that Python, default python3. WERROR=ON makes warnings errors. It
+# takes at most nine minutes:
 #   1. the core, the GPU checks, the test of NCCL, the example trainer and the step benchmark;
 #   2. gpu_checks: two ranks on one GPU by way of the host, NCCL, streams under load, data parallel
 #      training, memory, mixed precision; the first of these under compute-sanitizer, where it runs;
