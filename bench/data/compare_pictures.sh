@@ -7,7 +7,7 @@
 # SIZES   of JPEGs ("500x375 1280x720"), 256 of each, cut from the photographs of
 #         $LOCKSTEP_TEST_DATA/ocr_det/train.zip, else drawn
 # ROUNDS  of all programs (5), each of SECONDS_EACH (4)
-# PYTHON  with torch, torchvision and pillow (python3)
+# PYTHON  with the packages of bench/data/requirements.txt (python3)
 # CORE    that all are bound to (0)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -8,7 +8,7 @@ usage: picture_peer.py FOLDER SECONDS pillow|tensor
        picture_peer.py --make FOLDER COUNT WIDTHxHEIGHT [PHOTOS.zip]
   writes COUNT JPEGs of this size, quality 90, of two classes: cut from the photographs of an
   archive, or drawn
-Packages: torch torchvision pillow.
+Packages: requirements.txt.
 """
 import io
 import os

@@ -6,7 +6,7 @@
 #   LOCKSTEP_TEST_DATA=folder bench/data/reduced_accuracy.sh [BUILD_DIR]   (default build/release)
 #
 # SEEDS   of the trainings ("1 2 3"), of EPOCHS each (8)
-# PYTHON  with pillow (python3)
+# PYTHON  with the pillow of bench/data/requirements.txt (python3)
 # WORK    folder that is kept (a temporary one, which is removed)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

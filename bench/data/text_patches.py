@@ -6,7 +6,7 @@ usage: text_patches.py DATA_FOLDER OUT_FOLDER
                with lines `x1,y1,x2,y2,x3,y3,x4,y4,text`
   OUT_FOLDER   gets train/text, train/none, val/text, val/none: JPEGs of 256 x 256, quality 90;
                a test photograph's patches are all in val
-Packages: pillow.
+Packages: the pillow of requirements.txt.
 """
 import io
 import os

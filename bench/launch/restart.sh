@@ -6,8 +6,8 @@
 #   bench/launch/restart.sh [BUILD_DIR]        (default build/release)
 #
 # TORCH     version of PyTorch, as for make; TORCHRUN  another command of torchrun
-# TORCHFT   a Python with torchft (tests/clients/requirements.txt): the next step of the replica that is
-#           left, by its defaults and with a heartbeat of 0.5 s, and the batches that are lost
+# TORCHFT   a Python with bench/peers/requirements.txt, which has torchft: the next step of the replica
+#           that is left, by its defaults and with a heartbeat of 0.5 s, and the batches that are lost
 # ROUNDS    of all launchers (5)
 set -euo pipefail
 source "$(dirname "$0")/../peers.sh"

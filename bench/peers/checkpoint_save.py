@@ -3,6 +3,7 @@
     torchrun --nproc_per_node 2 checkpoint_save.py FOLDER [ROUNDS]
 
 Every rank has the same 25 M parameters and as many values of momentum; the ranks share the writing.
+Packages: requirements.txt but torchft.
 """
 
 import shutil

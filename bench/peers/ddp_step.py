@@ -8,7 +8,8 @@ MODE: `independent` trains without communication; `ddp` has the defaults; `ddp:v
 gradients in the buckets, `ddp:static` also promises an unchanging graph, `ddp:whole` has one bucket.
 DEVICE: cpu (default), or cuda:0, which all ranks share, with batches eight times as large. There a
 rank that is alone takes NCCL.
-Prints one line; step_med_ms is the median step in milliseconds.
+Prints one line; step_med_ms is the median step in milliseconds. Packages: requirements.txt but
+torchft.
 """
 
 import os

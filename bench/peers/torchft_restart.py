@@ -7,6 +7,7 @@ Prints "killed US" and, at the end of the survivor's next committed step, "stepp
 clock's microseconds), and "lost N": the batches whose step was not committed. It starts the two
 processes, torchft's lighthouse and a store for each group itself, on the loopback. HEARTBEAT_MS is
 the silence after which the lighthouse takes a replica for dead (torchft's default: 5000).
+Packages: requirements.txt.
 """
 
 import os
