@@ -80,7 +80,9 @@ pip_failed() {
     fail setup "$name was not installed within $limit_s s${where:+ ($where)}; if the network is slow, SETUP_LIMIT_S=SECONDS allows more"
   elif [ -n "$where" ] && [[ $said == *'from versions: none'* || $said == *'ConnectionPool('* || $said == *"$where"* ]]; then
     wanted=$(sed -nE 's/.*satisfies the requirement ([^ ;]+).*/\1/p' <<<"$said")
-    fail setup "no package index can be reached for ${wanted:-$name} ($where); if there is a proxy, set HTTPS_PROXY, and another index is a setting of pip: PIP_INDEX_URL"
+    wanted="no package index can be reached for ${wanted:-$name}"
+    [[ $said == *'requirement'* ]] || ! grep -q '^ *Downloading ' "$pip_log" || wanted="the download of $name broke off"
+    fail setup "$wanted ($where); if there is a proxy, set HTTPS_PROXY, and another index is a setting of pip: PIP_INDEX_URL"
   fi
   fail setup "$name cannot be installed into $folder: ${said:0:200}"
 }
