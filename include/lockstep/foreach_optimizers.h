@@ -1,6 +1,7 @@
 #pragma once
 // These optimizers update all parameters on a GPU by a few kernels, as PyTorch's do there.
 
+#include <ATen/core/ivalue.h>  // before torch: clang wants IValue complete there
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>

@@ -233,7 +233,7 @@ TEST(VirtualRanks, ALaterGenerationGoesOnWithoutWhereTheyAreFewerThanItsRanks) {
   world.generation = 2;
   const auto line = leave_too_few_virtual_ranks(config, world);
   EXPECT_NE(line.find("3 ranks cannot share 2 virtual ranks"), std::string::npos) << line;
-  EXPECT_NE(line.find("the global batch is 15 samples"), std::string::npos) << line;
+  EXPECT_NE(line.find("The global batch is 15 samples"), std::string::npos) << line;
   EXPECT_EQ(config.parallel.virtual_ranks, 0);
   EXPECT_EQ(config.parallel.threads, 1);
   config.parallel.virtual_ranks = 4;
