@@ -15,10 +15,6 @@ struct Topology {
   std::vector<int> local_rank_of;       ///< By rank: place in its host's list.
 
   int num_hosts() const { return static_cast<int>(hosts.size()); }
-  int leader_of(int host) const { return hosts[static_cast<size_t>(host)].front(); }
-  const std::vector<int>& ranks_beside(int rank) const {
-    return hosts[static_cast<size_t>(host_of[static_cast<size_t>(rank)])];
-  }
 };
 
 /// Ranks with equal host_ids can share memory.

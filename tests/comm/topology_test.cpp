@@ -15,8 +15,6 @@ TEST(Topology, GroupsRanksByHostInOrderOfFirstRank) {
   EXPECT_EQ(topology.hosts[1], (std::vector<int>{1, 4}));
   EXPECT_EQ(topology.host_of, (std::vector<int>{0, 1, 0, 2, 1}));
   EXPECT_EQ(topology.local_rank_of, (std::vector<int>{0, 0, 1, 0, 1}));
-  EXPECT_EQ(topology.leader_of(1), 1);
-  EXPECT_EQ(topology.ranks_beside(4), (std::vector<int>{1, 4}));
 }
 
 TEST(Slices, TileTheBufferAtGranules) {

@@ -21,10 +21,15 @@ struct TwoWeights : torch::nn::Module {
 constexpr std::array<std::array<double, 2>, 3> kGradients = {
     {{0.1, -0.3}, {0.2, 0.4}, {-0.5, 0.05}}};
 
+auto make_with_rate(const OptimizerConfig& config, const TwoWeights& net) {
+  auto optimizer = make_optimizer(config, net);
+  GroupRates(*optimizer, 1).set(0.1);
+  return optimizer;
+}
+
 void step(torch::optim::Optimizer& optimizer, TwoWeights& net, size_t number) {
   const auto& grad = kGradients.at(number);
   net.w.mutable_grad() = at::tensor({grad[0], grad[1]}, at::kDouble).view({1, 2});
-  set_learning_rate(optimizer, 0.1);
   optimizer.step();
 }
 
@@ -70,7 +75,7 @@ class RuleTest : public ::testing::TestWithParam<RuleCase> {};
 
 TEST_P(RuleTest, ThreeSteps) {
   TwoWeights net;
-  const auto optimizer = make_optimizer(GetParam().config, net);
+  const auto optimizer = make_with_rate(GetParam().config, net);
   for (size_t i = 0; i < kGradients.size(); ++i) step(*optimizer, net, i);
   for (int64_t i = 0; i < 2; ++i) {
     EXPECT_NEAR(net.w[0][i].item<double>(), GetParam().expected.at(static_cast<size_t>(i)), 1e-12);
@@ -82,10 +87,10 @@ TEST_P(RuleTest, ThreeSteps) {
 
 TEST_P(RuleTest, GoesOnFromItsSavedState) {
   TwoWeights whole, resumed;
-  const auto optimizer = make_optimizer(GetParam().config, whole);
+  const auto optimizer = make_with_rate(GetParam().config, whole);
   step(*optimizer, whole, 0);
   step(*optimizer, whole, 1);
-  const auto fresh = make_optimizer(GetParam().config, resumed);
+  const auto fresh = make_with_rate(GetParam().config, resumed);
   resumed.w.detach().copy_(whole.w.detach());
   load_optimizer(resumed, *fresh, optimizer_tensors(whole, *optimizer), "f");
   step(*optimizer, whole, 2);

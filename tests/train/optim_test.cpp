@@ -48,7 +48,7 @@ TEST(Optimizer, NesterovStep) {
   auto weight = net.named_parameters()["fc.weight"];
   const auto before = weight.detach().clone();
   weight.mutable_grad() = torch::ones_like(weight);
-  set_learning_rate(*optimizer, 0.01);
+  GroupRates(*optimizer, 1).set(0.01);
   optimizer->step();
   EXPECT_TRUE(weight.allclose(before - 0.01 * 1.9 * (1 + 0.1 * before), 1e-6, 1e-7));
 }
@@ -62,7 +62,7 @@ TEST(Optimizer, AdamFirstStepIsTheLearningRate) {
     auto weight = net.named_parameters()["fc.weight"];
     const auto before = weight.detach().clone();
     weight.mutable_grad() = torch::full_like(weight, 3);
-    set_learning_rate(*optimizer, 0.01);
+    GroupRates(*optimizer, 1).set(0.01);
     optimizer->step();
     EXPECT_TRUE(weight.allclose(before - 0.01, 1e-5, 1e-6)) << name;
   }

@@ -12,7 +12,6 @@
 #include <set>
 #include <sstream>
 
-#include "lockstep/base/file.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
@@ -248,10 +247,6 @@ Node parse_yaml(std::string_view text, const std::string& source, const YamlLimi
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{}:{}: {}", source, error.mark.line + 1, explain(error, text)));
   }
-}
-
-Node read_yaml_file(const std::filesystem::path& path) {
-  return parse_yaml(read_file(path, YamlLimits().text_bytes), path.string());
 }
 
 }  // namespace lockstep::inline internal

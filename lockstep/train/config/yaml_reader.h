@@ -2,7 +2,6 @@
 // Parses YAML text to a tree, within bounds: an untrusted file cannot exhaust stack or memory.
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -23,8 +22,5 @@ struct YamlLimits {
 /// Errors: kInvalidArgument "SOURCE:LINE: why" (not YAML, a duplicate key, a key that is not a
 /// scalar, an unknown alias, several documents, a bound exceeded).
 Node parse_yaml(std::string_view text, const std::string& source, const YamlLimits& limits = {});
-
-/// The same for a file. Errors: kNotFound too.
-Node read_yaml_file(const std::filesystem::path& path);
 
 }  // namespace lockstep::inline internal

@@ -117,10 +117,6 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& c
   return std::make_unique<ForeachSGD>(make_groups(config, model, peak, options), options);
 }
 
-void set_learning_rate(torch::optim::Optimizer& optimizer, double lr) {
-  for (auto& group : optimizer.param_groups()) group.options().set_lr(lr);
-}
-
 GroupRates::GroupRates(torch::optim::Optimizer& optimizer, double peak)
     : optimizer_(optimizer), peak_(peak) {
   for (const auto& group : optimizer.param_groups()) initial_.push_back(group.options().get_lr());

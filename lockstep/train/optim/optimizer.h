@@ -19,14 +19,11 @@
 namespace lockstep::inline internal {
 
 /// Over parameter_groups(). `peak`: scheduler.lr, of which groups with a scale have their rates;
-/// the others have 0 until set_learning_rate(). Errors: kInvalidArgument (nothing to train, a value
+/// the others have 0 until GroupRates::set(). Errors: kInvalidArgument (nothing to train, a value
 /// that libtorch refuses, a registered one that makes none or other groups).
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& config,
                                                         const torch::nn::Module& model,
                                                         double peak = 1);
-
-/// Sets the rate of all groups.
-void set_learning_rate(torch::optim::Optimizer& optimizer, double lr);
 
 /// Learning rates of an optimizer's groups under one schedule. A group may have a rate of its own
 /// at construction, as layers in fine tuning; it gets that rate times lr / peak. One with rate 0,
