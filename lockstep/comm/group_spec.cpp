@@ -17,7 +17,7 @@ std::string GroupSpec::rank_names(const std::vector<int>& group_ranks) const {
   for (const int member : group_ranks) {
     named.push_back(world_ranks[static_cast<size_t>(member)]);
   }
-  return fmt::format("{} {}", named.size() == 1 ? "rank" : "ranks", rank_list(named));
+  return rank_words(named);
 }
 
 GroupSpec GroupSpec::subset(const std::vector<int>& ranks, const std::string& suffix) const {

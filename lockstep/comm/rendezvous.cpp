@@ -74,8 +74,7 @@ Error nobody_came(Store& store, const std::string& name, int size) {
     return Error(ErrorCode::kTimeout, "creating the process group: rank 0 did not answer");
   }
   return Error(ErrorCode::kTimeout,
-               fmt::format("creating the process group: {} {} did not come",
-                           missing.size() == 1 ? "rank" : "ranks", rank_list(missing)));
+               fmt::format("creating the process group: {} did not come", rank_words(missing)));
 }
 
 /// The difference between two cards that must be equal, or "".

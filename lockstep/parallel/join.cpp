@@ -15,7 +15,7 @@ namespace {
 
 std::string ranks_text(const ProcessGroup& group, std::vector<int> ranks) {
   for (int& rank : ranks) rank = group.world_rank(rank);
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
+  return rank_words(ranks);
 }
 
 }  // namespace

@@ -19,10 +19,6 @@ bool is_among(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-std::string named(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
-}
-
 /// The known calls of all ranks.
 class Table {
  public:
@@ -185,10 +181,10 @@ std::string to_string(const HeldUp& found) {
   for (const Hold& hold : found.path) ranks.push_back(hold.rank);
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  std::string text = found.roots.empty()
-                         ? named(ranks) + " wait for each other"
-                         : fmt::format("{} {} up {}", named(found.roots),
-                                       found.roots.size() == 1 ? "holds" : "hold", named(ranks));
+  std::string text = found.roots.empty() ? rank_words(ranks) + " wait for each other"
+                                         : fmt::format("{} {} up {}", rank_words(found.roots),
+                                                       found.roots.size() == 1 ? "holds" : "hold",
+                                                       rank_words(ranks));
   for (size_t i = 0; i < std::min(found.path.size(), kMostHolds); ++i) {
     const Hold& hold = found.path[i];
     text += fmt::format("{} rank {} waits in {} for rank {}", i == 0 ? ":" : ";", hold.rank,

@@ -46,7 +46,7 @@ bool did_the_same(const LastCall& a, const LastCall& b) {
 }
 
 std::string phrase(const LastCall& call, const std::vector<int>& ranks) {
-  std::string text = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks));
+  std::string text = rank_words(ranks);
   if (!call.process.empty()) text += fmt::format(" ({})", call.process);
   if (call.what.empty()) return text + ": nothing yet";
   return text + (call.inside ? fmt::format(": in {} for {:.1f} s", call.what, call.seconds)
@@ -299,8 +299,7 @@ std::string last_calls_text(std::vector<LastCall> calls, const std::vector<int>&
     text += (text.empty() ? "" : "; ") + phrase(first, same);
   }
   if (!silent.empty()) {
-    text += fmt::format("{}{} {}: no word", text.empty() ? "" : "; ",
-                        silent.size() == 1 ? "rank" : "ranks", rank_list(silent));
+    text += fmt::format("{}{}: no word", text.empty() ? "" : "; ", rank_words(silent));
   }
   return text + stacks;
 }
