@@ -18,6 +18,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/error.h"
+#include "lockstep/observe/log_file.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -77,14 +78,9 @@ std::string summary_value(const std::string& tag, double value) {
   return bytes_field(1, tag) + field(2, kFixed32, fixed_bytes(bits));
 }
 
-double now_in_s() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
-
 /// Later than the times of all files in `folder`: readers take them in the order of their names.
 int64_t next_time(const std::filesystem::path& folder) {
-  auto time = static_cast<int64_t>(now_in_s());
+  auto time = static_cast<int64_t>(now_s());
   constexpr int64_t kLatest = int64_t{1} << 40;  // of a file that somebody else named
   std::error_code failure;
   std::filesystem::directory_iterator entry(folder, failure), end;
@@ -141,7 +137,7 @@ EventFile::EventFile(const std::filesystem::path& folder, int64_t next_step,
   path_ = folder / fmt::format("{}{:010}.{}.{}", kEventPrefix, next_time(folder), host, ::getpid());
   fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd_) throw io_error("create " + path_.string());
-  const double now = now_in_s();
+  const double now = now_s();
   waiting_ = event_record(version_event(now)) + event_record(start_event(now, next_step));
   thread_ = start_thread_with_signals_blocked([this] { run(); });
 }
@@ -156,7 +152,7 @@ EventFile::~EventFile() {
 }
 
 void EventFile::add(int64_t step, const Scalars& scalars) {
-  std::string record = event_record(scalars_event(now_in_s(), step, scalars));
+  std::string record = event_record(scalars_event(now_s(), step, scalars));
   const MutexLock lock(mutex_);
   if (!failure_) {
     waiting_ += record;

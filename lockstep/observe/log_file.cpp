@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,11 @@ void each_whole_line(const std::filesystem::path& path,
     if (next != at) lines.jump();
     at = next;
   }
+}
+
+double now_s() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
 }
 
 }  // namespace lockstep::inline internal

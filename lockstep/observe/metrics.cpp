@@ -129,11 +129,6 @@ std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path) {
 
 namespace {
 
-double now_s() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
-
 /// Writes lines to a file, many at a time.
 class LineSink {
  public:

@@ -86,18 +86,13 @@ std::string hang_text(const GroupSpec& spec, const Overdue& call,
   return text + named(spec, late) + "; last operations: " + last_calls_text(theirs, late);
 }
 
-int64_t wall_ns() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
-
 /// The ranks that hold up the rank of `spec`, found in `calls` of `ranks`. `peer`: the rank for
 /// whose message it has waited for `waited_ns`, or HangWatch::kAnyPeer.
 HeldUp held_up_in(const GroupSpec& spec, const std::vector<RankCalls>& calls,
                   const std::vector<int>& ranks, int peer, int64_t waited_ns) {
   if (peer >= 0 && peer < spec.size) {
     const int awaited = spec.world_ranks[static_cast<size_t>(peer)];
-    return held_up_by(calls, ranks, awaited, wall_ns() - waited_ns);
+    return held_up_by(calls, ranks, awaited, since_epoch_ns() - waited_ns);
   }
   const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
   return held_up(calls, ranks, rank, recorded_name(spec.name));

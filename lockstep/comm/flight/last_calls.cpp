@@ -36,11 +36,6 @@ constexpr size_t kStacks = 2;     // per host
 constexpr size_t kMostTold = 16;  // groups of ranks with different operations
 constexpr size_t kMostStacks = 8;
 
-int64_t since_epoch_ns() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
-
 bool did_the_same(const LastCall& a, const LastCall& b) {
   return a.what == b.what && a.inside == b.inside && a.process == b.process;
 }
@@ -252,6 +247,11 @@ class Reporting {
 };
 
 }  // namespace
+
+int64_t since_epoch_ns() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
 
 LastCall last_call(const FlightRecord& record, const std::string& name, int64_t now_ns) {
   const std::string group = recorded_name(name);

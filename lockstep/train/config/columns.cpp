@@ -13,10 +13,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-bool has(const Names& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 /// The columns that a transform adds to a sample.
 struct Made {
   Names operator()(const ocr::DecodeImage&) const { return {"image"}; }
@@ -80,7 +76,7 @@ void check_labels(Section& section, const Names& columns, const Names& wanted, b
 void check_made(Section& section, const Names& wanted, const DatasetConfig& config) {
   const Names made = made_by(config);
   for (const auto& column : wanted) {
-    if (has(made, column)) continue;
+    if (contains(made, column)) continue;
     section.fail("transform_pipeline",
                  fmt::format("must hold {}, which makes the column {}", maker_of(column), column));
   }

@@ -18,10 +18,6 @@ void add(std::vector<std::string>& names, const std::vector<std::string>& more) 
   names.insert(names.end(), more.begin(), more.end());
 }
 
-bool is_among(const std::vector<std::string>& list, const std::string& text) {
-  return std::find(list.begin(), list.end(), text) != list.end();
-}
-
 void read_top_k(Section& section, MetricConfig& config) {
   section.record("k", "a list of whole numbers from 1 up",
                  fmt::format("[{}]", fmt::join(MetricConfig::kDefaultTopK, ", ")),
@@ -114,7 +110,7 @@ std::vector<std::string> read_metric_names(Section& section, const std::vector<s
   std::vector<std::string> names;
   section.read("name", names, "");
   for (const auto& name : names) {
-    if (!is_among(known, name)) {
+    if (!contains(known, name)) {
       section.fail("name", fmt::format("must be one or some of {}, not '{}'{}",
                                        fmt::join(known, ", "), name, did_you_mean(name, known)));
     }
@@ -138,8 +134,8 @@ MetricConfig read_class_metric(Section& section, const TaskSettings& task) {
   config.names = read_metric_names(
       section, joined_names(names_of(task.metrics), metrics()),
       "*ours*, but for ClsMetric: one, or a list; see [evaluation](../guide/evaluation.md)");
-  if (is_among(config.names, "TopKMetric")) read_top_k(section, config);
-  if (is_among(config.names, "F1Metric")) read_averages(section, config);
+  if (contains(config.names, "TopKMetric")) read_top_k(section, config);
+  if (contains(config.names, "F1Metric")) read_averages(section, config);
   read_own_metrics(section, config);
   section.any("label_list");
   return config;

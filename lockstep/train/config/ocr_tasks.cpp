@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
@@ -249,8 +247,7 @@ PostprocessConfig read_rec_postprocess(Section& section) {
 bool read_ocr_metric(Section& section, const TaskSettings& task, MetricConfig& config) {
   config.names = read_metric_names(section, joined_names(names_of(task.metrics), metrics()), "");
   read_own_metrics(section, config);
-  const auto& built_in = task.metrics.front().name;
-  return std::find(config.names.begin(), config.names.end(), built_in) != config.names.end();
+  return contains(config.names, task.metrics.front().name);
 }
 
 MetricConfig read_det_metric(Section& section, const TaskSettings& task) {

@@ -165,7 +165,7 @@ void refuse_taken(const Section& section, const std::string& key, const std::str
   if (count > 1) {
     section.fail(key, subject + "is registered twice: give one of them another name");
   }
-  if (count == 1 && std::find(built_in.begin(), built_in.end(), name) != built_in.end()) {
+  if (count == 1 && contains(built_in, name)) {
     section.fail(key, subject + "is the name of a built-in part, too: give your own another name");
   }
 }
@@ -174,7 +174,7 @@ void refuse_unknown(Section& section, const std::string& key, const std::vector<
                     const std::string& kinds) {
   std::string name;
   section.read(key, name, "");
-  if (name.empty() || std::find(names.begin(), names.end(), name) != names.end()) return;
+  if (name.empty() || contains(names, name)) return;
   const auto hint = did_you_mean(name, names);
   section.fail(key, fmt::format("must be one of {}, not '{}'{} --plugin FILE adds {} of one's own",
                                 fmt::join(names, ", "), name, hint.empty() ? ";" : hint, kinds));

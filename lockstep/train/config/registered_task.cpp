@@ -92,7 +92,7 @@ void refuse_replaced(const Node& tree, const std::string& task, const ReplacedSe
   }
   if (node == nullptr) return;
   for (const auto& [key, place, value] : node->entries) {
-    if (std::find(section.keys.begin(), section.keys.end(), key) != section.keys.end()) continue;
+    if (contains(section.keys, key)) continue;
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{}: {}.{} would have no effect: model.type {} has {}",
                             to_string(place), section.name, key, task, section.has));
@@ -166,7 +166,7 @@ void read_type(Section& model, ModelConfig& config) {
   const std::vector<std::string> mindocrs = {"kie", "layout", "table"};
   std::string given, type = built_in.front();
   model.read("type", given, "");
-  if (std::find(mindocrs.begin(), mindocrs.end(), given) == mindocrs.end()) {
+  if (!contains(mindocrs, given)) {
     refuse_unknown(model, "type", joined_names(built_in, tasks()), "tasks");
   }
   auto own = read_part(model, "type", type, built_in, tasks(),

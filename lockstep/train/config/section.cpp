@@ -10,6 +10,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/node.h"
+#include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/yaml_writer.h"
 
 namespace lockstep::inline internal {
@@ -39,11 +40,11 @@ std::string shown(const Node& node) {
   return fmt::format("'{}'", node.text.size() <= 80 ? node.text : node.text.substr(0, 80) + "...");
 }
 
+}  // namespace
+
 bool contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
-
-}  // namespace
 
 bool read_flag(const Node& node, bool* value) {
   static const std::vector<std::string> kTrue = {"true", "True", "TRUE", "yes", "Yes",

@@ -18,6 +18,8 @@ inline constexpr int64_t kMaxSide = 1 << 16;  ///< Pixels.
 /// The purpose of a data set.
 enum class DataUse : uint8_t { kTrain, kEval, kPredict };
 
+bool contains(const std::vector<std::string>& list, const std::string& text);
+
 SystemConfig read_system(Section section);
 ModelConfig read_model(Section section);
 SchedulerConfig read_scheduler(Section section);
