@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/ddp_options.h"
 #include "lockstep/world.h"
 
 namespace lockstep::bench {
@@ -16,7 +17,7 @@ struct MeasureSpec {
   bool distributed = true;  ///< False: every rank trains alone; the upper bound of ddp.
   int steps = 0;            ///< 0: the model's own number.
   int warmup = -1;          ///< -1: the model's own number.
-  double bucket_cap_mb = 25;
+  double bucket_cap_mb = DdpOptions().bucket_cap_mb;
   int virtual_ranks = 0;           ///< As in DdpOptions.
   std::string comm_hook = "none";  ///< A name for make_comm_hook().
 };

@@ -10,18 +10,18 @@
 
 namespace lockstep::inline internal {
 
-/// Options of all rules; each reads its own.
+/// Options of all rules; each reads its own. OptimizerConfig has the defaults.
 struct RuleOptions : torch::optim::OptimizerCloneableOptions<RuleOptions> {
   double lr = 0;
   double weight_decay = 0;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double beta3 = 0.99;
-  double eps = 1e-8;
+  double beta1 = 0;
+  double beta2 = 0;
+  double beta3 = 0;
+  double eps = 0;
   double momentum = 0;
-  double decay = 0.9;            ///< RMSProp: of the mean square.
-  bool centered = false;         ///< RMSProp: the mean square about the mean.
-  double schedule_decay = 4e-3;  ///< NAdam.
+  double decay = 0;           ///< RMSProp: of the mean square.
+  bool centered = false;      ///< RMSProp: the mean square about the mean.
+  double schedule_decay = 0;  ///< NAdam.
   double get_lr() const override { return lr; }
   void set_lr(const double value) override { lr = value; }
 };
