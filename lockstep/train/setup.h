@@ -11,7 +11,6 @@
 #include "lockstep/amp/master_weights.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/data/mixing.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/models/build_model.h"
 #include "lockstep/parallel/virtual_ranks.h"
