@@ -68,8 +68,7 @@ failed() { # prints the output without ninja's own lines, and the cause if it ca
 # MPI.
 if [ ! -f "$folder/build.ninja" ] || [ /var/lib/dpkg/status -nt "$folder/configured" ]; then
   cmake --preset "$preset" ${TORCH:+"-DLOCKSTEP_TORCH=$TORCH"} >"$log" 2>&1 || failed
-  cp "$log" "$folder/configure.log"
-  touch "$folder/configured"
+  { cp "$log" "$folder/configure.log" && touch "$folder/configured"; } 2>/dev/null || failed
   torch=$(sed -n 's/^-- \(libtorch .* of .*\)/, \1/p' "$folder/configure.log" | head -n 1)
   echo "build: $preset  configured$torch${left_aside:+, whatever these variables say:$left_aside}"
 fi
