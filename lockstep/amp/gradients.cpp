@@ -2,11 +2,14 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/view_as_real.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -19,6 +22,17 @@ namespace {
 at::Tensor sum_of(const at::Tensor& tensor) {
   return at::sum(tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor,
                  at::kFloat);
+}
+
+/// Whether functions of lists are worth while: libtorch has kernels for lists on CUDA. Other
+/// devices may have no such functions at all.
+bool on_cuda(std::span<const at::Tensor> tensors) {
+  return !tensors.empty() && std::all_of(tensors.begin(), tensors.end(),
+                                         [](const at::Tensor& each) { return each.is_cuda(); });
+}
+
+at::TensorList list_of(std::span<const at::Tensor> tensors) {
+  return {tensors.data(), tensors.size()};
 }
 
 }  // namespace
@@ -49,11 +63,21 @@ std::vector<at::Tensor> gradients_of(std::span<const at::Tensor> parameters) {
   return gradients;
 }
 
-void unscale(std::span<const at::Tensor> gradients, double scale) {
-  if (scale == 1) return;
+std::vector<at::Tensor> norms_of(std::span<const at::Tensor> tensors) {
+  if (on_cuda(tensors)) return at::_foreach_norm(list_of(tensors));
+  std::vector<at::Tensor> norms;
+  for (const at::Tensor& tensor : tensors) norms.push_back(at::linalg_vector_norm(tensor));
+  return norms;
+}
+
+void multiply(std::span<const at::Tensor> tensors, double factor) {
   const at::NoGradGuard no_grad;
-  if (!gradients.empty())
-    at::_foreach_mul_(at::TensorList(gradients.data(), gradients.size()), 1 / scale);
+  if (on_cuda(tensors)) return at::_foreach_mul_(list_of(tensors), factor);
+  for (at::Tensor tensor : tensors) tensor.mul_(factor);
+}
+
+void unscale(std::span<const at::Tensor> gradients, double scale) {
+  if (scale != 1) multiply(gradients, 1 / scale);
 }
 
 }  // namespace lockstep::inline internal

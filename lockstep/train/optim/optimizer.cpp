@@ -1,8 +1,6 @@
 #include "lockstep/train/optim/optimizer.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_foreach_mul.h>
-#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 #include <torch/optim/adagrad.h>
@@ -151,12 +149,12 @@ double clip_gradients(std::span<const at::Tensor> parameters, double max_norm) {
   if (gradients.empty()) return 0;
   double sum = 0;
   // One copy from the device for all norms.
-  const at::Tensor norms = at::stack(at::_foreach_norm(gradients)).to(at::kCPU, at::kDouble);
+  const at::Tensor norms = at::stack(norms_of(gradients)).to(at::kCPU, at::kDouble);
   for (const double norm : std::span(norms.data_ptr<double>(), gradients.size()))
     sum += norm * norm;
   const double norm = std::sqrt(sum);
   const double scale = max_norm / (norm + 1e-6);
-  if (scale < 1) at::_foreach_mul_(gradients, scale);
+  if (scale < 1) multiply(gradients, scale);
   return norm;
 }
 
