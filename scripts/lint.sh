@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Formatting; the clang build, whose -Wthread-safety checks the lock annotations; then clang-tidy
 # with its flags. Layers that link libtorch are left to g++: clang 14 cannot parse its headers as
-# C++20. On two cores it takes some 45 minutes, or 35 where the compiler cache has the build.
+# C++20. It takes more than half an hour on two cores, most of it the analyzer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh

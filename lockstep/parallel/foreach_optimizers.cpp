@@ -9,10 +9,15 @@ namespace {
 
 using torch::optim::Optimizer;
 
-/// Whether lists of tensors are worth while: ATen has kernels for lists on CUDA alone.
+/// Whether lists of tensors are worth while, and foreach_step() does all that `Options` ask for:
+/// ATen has kernels for lists on CUDA alone.
+template <class Options>
 bool takes_lists(const Optimizer& optimizer) {
   bool any = false;
   for (const auto& group : optimizer.param_groups()) {
+    if constexpr (requires(const Options& options) { options.amsgrad(); }) {
+      if (static_cast<const Options&>(group.options()).amsgrad()) return false;
+    }
     for (const auto& parameter : group.params()) {
       if (!parameter.grad().defined()) continue;
       if (!parameter.is_cuda() || parameter.grad().layout() != at::kStrided) return false;
@@ -22,50 +27,34 @@ bool takes_lists(const Optimizer& optimizer) {
   return any;
 }
 
-template <class Options>
-bool has_amsgrad(const Optimizer& optimizer) {
-  for (const auto& group : optimizer.param_groups()) {
-    if (static_cast<const Options&>(group.options()).amsgrad()) return true;
+/// `Libtorchs`: the class of libtorch whose step it is.
+template <class Options, class Libtorchs>
+at::Tensor step_of(Libtorchs& optimizer, const Optimizer::LossClosure& closure) {
+  at::Tensor loss;
+  if (closure) {
+    const at::AutoGradMode with_gradients(true);
+    loss = closure();
   }
-  return false;
-}
-
-at::Tensor loss_of(const Optimizer::LossClosure& closure) {
-  if (!closure) return {};
-  const at::AutoGradMode with_gradients(true);
-  return closure();
+  if (takes_lists<Options>(optimizer)) {
+    foreach_step(optimizer);
+  } else {
+    optimizer.Libtorchs::step();
+  }
+  return loss;
 }
 
 }  // namespace
 
 at::Tensor ForeachSGD::step(LossClosure closure) {
-  at::Tensor loss = loss_of(closure);
-  if (takes_lists(*this)) {
-    foreach_step(*this);
-  } else {
-    SGD::step();
-  }
-  return loss;
+  return step_of<torch::optim::SGDOptions, torch::optim::SGD>(*this, closure);
 }
 
 at::Tensor ForeachAdam::step(LossClosure closure) {
-  at::Tensor loss = loss_of(closure);
-  if (takes_lists(*this) && !has_amsgrad<torch::optim::AdamOptions>(*this)) {
-    foreach_step(*this);
-  } else {
-    Adam::step();
-  }
-  return loss;
+  return step_of<torch::optim::AdamOptions, torch::optim::Adam>(*this, closure);
 }
 
 at::Tensor ForeachAdamW::step(LossClosure closure) {
-  at::Tensor loss = loss_of(closure);
-  if (takes_lists(*this) && !has_amsgrad<torch::optim::AdamWOptions>(*this)) {
-    foreach_step(*this);
-  } else {
-    AdamW::step();
-  }
-  return loss;
+  return step_of<torch::optim::AdamWOptions, torch::optim::AdamW>(*this, closure);
 }
 
 }  // namespace lockstep

@@ -114,15 +114,9 @@ void RuleOptimizer::lamb(const Update& update) {
   const auto root = v.div(update.correction(options.beta2)).sqrt_().add_(options.eps);
   const auto direction =
       m.div(root).div_(update.correction(options.beta1)).add_(update.p, options.weight_decay);
-  const at::Tensor own = update.p.norm(), of_direction = direction.norm();
-  if (update.p.is_cuda()) {  // the processor need not wait for the norms
-    const auto both = own.gt(0).logical_and_(of_direction.gt(0));
-    const auto ratio = at::where(both, own.div(of_direction), at::ones_like(own));
-    update.p.sub_(direction.mul_(ratio.mul_(options.lr)));
-    return;
-  }
-  const double norm = own.item().toDouble(), norm_of_direction = of_direction.item().toDouble();
-  const double ratio = norm > 0 && norm_of_direction > 0 ? norm / norm_of_direction : 1;
+  const double own = update.p.norm().item().toDouble();
+  const double of_direction = direction.norm().item().toDouble();
+  const double ratio = own > 0 && of_direction > 0 ? own / of_direction : 1;
   update.p.add_(direction, -options.lr * ratio);
 }
 
