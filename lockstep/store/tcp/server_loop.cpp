@@ -34,7 +34,6 @@ constexpr size_t kMaxBacklog = 2 * kMaxReplyBytes;
 /// Longest sleep of the loop while heartbeats are due; see ListeningClock.
 constexpr auto kMaxSleep = 250ms;
 
-constexpr auto kAcceptPause = 100ms;
 constexpr int kAcceptsPerTurn = 64;
 
 constexpr auto kReportFullEvery = 10min;
@@ -149,7 +148,7 @@ std::optional<std::chrono::milliseconds> StoreServerLoop::time_to_sleep() const 
     least = std::clamp<std::chrono::milliseconds>(time, 0ms, least.value_or(1h));
   };
   if (const auto due = strangers_.due_in(std::chrono::steady_clock::now())) at_most(*due);
-  if (accept_again_) at_most(accept_again_->left());
+  if (const auto left = accept_pause_.left(std::chrono::steady_clock::now())) at_most(*left);
   if (const auto due = heartbeats_.next())
     at_most(std::min<std::chrono::milliseconds>(
         std::chrono::ceil<std::chrono::milliseconds>(*due - now_), kMaxSleep));
@@ -193,6 +192,7 @@ void StoreServerLoop::add_client(UniqueFd fd) {
   client->interest = EPOLLIN;
   add_to_epoll(client->fd(), id, client->interest);
   clients_[id] = std::move(client);
+  accept_pause_.accepted();
   count_clients();
   const ServerConnection& added = *clients_.at(id);
   // Many ranks of this host connect at once; each proves itself when it gets a core.
@@ -217,12 +217,11 @@ UniqueFd StoreServerLoop::accept_one(const UniqueFd& listener) {
 }
 
 void StoreServerLoop::pause_accepting() {
-  if (!accept_again_) {
+  if (!accept_pause_.is_on()) {
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
     if (shortcut_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, shortcut_.get(), nullptr);
   }
-  accept_again_ = Deadline::after(kAcceptPause);
-  report_full();
+  if (accept_pause_.begin(std::chrono::steady_clock::now())) report_full();
 }
 
 void StoreServerLoop::report_full() {
@@ -246,9 +245,7 @@ void StoreServerLoop::report_full() {
 }
 
 void StoreServerLoop::resume_accepting() {
-  if (!accept_again_ || !accept_again_->passed()) return;
-  accept_again_.reset();
-  start_accepting();
+  if (accept_pause_.ends(std::chrono::steady_clock::now())) start_accepting();
 }
 
 /// One line for each host, not for each client: repeated attempts must not fill a disk.

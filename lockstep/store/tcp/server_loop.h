@@ -18,6 +18,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 #include "lockstep/store/store_state.h"
+#include "lockstep/store/tcp/accept_pause.h"
 #include "lockstep/store/tcp/heartbeats.h"
 #include "lockstep/store/tcp/server_connection.h"
 #include "lockstep/store/tcp/spinning.h"
@@ -93,8 +94,7 @@ class StoreServerLoop {
   Mutex count_mutex_;
   CondVar count_changed_;
   size_t num_clients_ LOCKSTEP_GUARDED_BY(count_mutex_) = 0;  ///< clients_.size(), for others.
-  /// Accepting pauses until then: there are no descriptors, or too many strangers.
-  std::optional<Deadline> accept_again_;
+  AcceptPause accept_pause_;                   ///< There are no descriptors, or too many strangers.
   std::optional<Deadline> report_full_again_;  ///< The next warning comes no earlier.
 };
 

@@ -25,6 +25,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
+#include "lockstep/store/tcp/accept_pause.h"
 #include "lockstep/store/tcp/out_buffer.h"
 #include "lockstep/store/tcp/strangers.h"
 #include "lockstep/store/torch/client_bytes.h"
@@ -41,7 +42,6 @@ enum : uint64_t { kTorchListenerId, kTorchWakeId, kFirstTorchClientId };
 constexpr size_t kTorchReadBytes = 1 << 16;
 /// With more than this to take, a client is not read from.
 constexpr size_t kTorchPauseBacklog = 1 << 20;
-constexpr std::chrono::milliseconds kTorchAcceptPause{100};
 
 }  // namespace
 
@@ -110,8 +110,7 @@ class TorchStoreServer::Impl {
   /// No request is carried out, and none is read, until replies are taken; at the latest then.
   std::optional<Deadline> pause_limit_;
   Refusals refusals_;
-  /// Until then there are no descriptors, or too many strangers.
-  std::optional<Deadline> accept_again_;
+  AcceptPause accept_pause_;  ///< There are no descriptors, or too many strangers.
   std::thread thread_;
 };
 
@@ -173,7 +172,8 @@ void TorchStoreServer::Impl::run() {
 /// Until the next deadline; an hour if there is none.
 int TorchStoreServer::Impl::sleep_ms() const {
   std::chrono::milliseconds least = std::chrono::hours(1);
-  if (accept_again_) least = std::min(least, accept_again_->left());
+  if (const auto left = accept_pause_.left(std::chrono::steady_clock::now()))
+    least = std::min(least, *left);
   if (pause_limit_) least = std::min(least, pause_limit_->left());
   if (const auto due = strangers_.due_in(std::chrono::steady_clock::now())) {
     least = std::min(least, *due);
@@ -230,8 +230,8 @@ void TorchStoreServer::Impl::refuse_user(int fd) {
 }
 
 void TorchStoreServer::Impl::pause_accepting() {
-  if (!accept_again_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
-  accept_again_ = Deadline::after(kTorchAcceptPause);
+  if (!accept_pause_.is_on()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  if (!accept_pause_.begin(std::chrono::steady_clock::now())) return;
   const auto more = refusals_.note("others", std::chrono::steady_clock::now());
   if (!more) return;
   if (strangers_.full()) {
@@ -248,10 +248,8 @@ void TorchStoreServer::Impl::pause_accepting() {
 }
 
 void TorchStoreServer::Impl::resume_accepting() {
-  if (!accept_again_ || !accept_again_->passed()) return;
-  if (!may_accept()) return pause_accepting();
-  accept_again_.reset();
-  add_to_epoll(listener_.get(), kTorchListenerId);
+  if (accept_pause_.ends(std::chrono::steady_clock::now()))
+    add_to_epoll(listener_.get(), kTorchListenerId);
 }
 
 void TorchStoreServer::Impl::serve(Client& client, uint32_t events) {

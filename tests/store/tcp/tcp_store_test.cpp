@@ -10,8 +10,10 @@
 #include <atomic>
 #include <cstring>
 #include <future>
+#include <iostream>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/store/tcp/protocol.h"
 #include "lockstep/store/tcp/server_connection.h"
@@ -623,6 +625,38 @@ TEST(TcpStoreServer, RaisesItsLimitOfDescriptorsWhenTheyRunOut) {
   ::getrlimit(RLIMIT_NOFILE, &now);
   EXPECT_GT(now.rlim_cur, low.rlim_cur);
   ::setrlimit(RLIMIT_NOFILE, &old);
+}
+
+// The last client took the last descriptor for clients: no other waits for one. One client more or
+// less is decided by whether `held` is odd.
+void take_the_last_room(int held) {
+  const rlimit low{160, 160};
+  ::setrlimit(RLIMIT_NOFILE, &low);
+  ::testing::internal::CaptureStderr();
+  std::vector<UniqueFd> ballast;
+  for (int i = 0; i < held; ++i) ballast.emplace_back(::dup(STDERR_FILENO));
+  const TcpStoreServer server({.secret = "secret"});
+  const Endpoint endpoint{"127.0.0.1", server.port()};
+  std::vector<std::shared_ptr<Store>> clients;
+  const auto room_for_both_ends = [] {
+    const UniqueFd own(::dup(STDERR_FILENO));
+    return has_descriptor_for_client(STDERR_FILENO);
+  };
+  while (room_for_both_ends()) clients.push_back(connect_tcp_store(endpoint, "secret", soon()));
+  std::this_thread::sleep_for(250ms);  // longer than the server pauses
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  std::cerr << said;
+  ::_exit(clients.size() < 30 ? 2 : said.empty() ? 0 : 3);
+}
+
+TEST(TcpStoreServer, OneWhoseLastRoomIsTakenIsNotShortOfAny) {
+  for (const int held : {0, 1}) {
+    const pid_t child = ::fork();
+    if (child == 0) take_the_last_room(held);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
 }
 
 // As many as a hard limit allows, except the reserved ones; a later client can never connect.
