@@ -122,6 +122,11 @@ int usable_cores() {
   return cores_within(static_cast<int>(usable_cpus().size()), kQuota);
 }
 
+int cores_for(int ranks) {
+  const auto cpus = static_cast<int>(usable_cpus().size());
+  return cpus <= ranks ? cpus : usable_cores();
+}
+
 int cores_of_rank(int cpus, int sharers, double quota, int local_size) {
   return std::min(std::max(1, cpus / std::max(1, sharers)),
                   cores_within(cpus, quota / std::max(1, local_size)));

@@ -21,7 +21,10 @@ int threads_per_rank(const Environment& environment, int cores, int local_size);
 /// Cores this process may use: the CPUs it may run on, limited by its control groups' quota of CPU
 /// time (a container's limit), rounded down. At least 1.
 int usable_cores();
-/// The same for `cpus` CPUs and a quota as from cpu_quota().
+/// The same for threads_per_rank() of `ranks` ranks. Without a CPU more than ranks a quota changes
+/// nothing, and is not read: that would take a hundredth of a launch.
+int cores_for(int ranks);
+/// The same as usable_cores() for `cpus` CPUs and a quota as from cpu_quota().
 int cores_within(int cpus, double quota);
 
 /// One rank's share of them. `sharers` ranks, including this one, share its CPUs (1 if a launcher

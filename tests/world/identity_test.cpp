@@ -249,6 +249,15 @@ TEST(Identity, CoresAreCpusAndNoMoreThanTheQuota) {
   EXPECT_GE(usable_cores(), 1);
 }
 
+// Where each rank has one core, or less, a quota changes nothing.
+TEST(Identity, ThreadsOfARankAreTheSameWithoutALookAtTheQuota) {
+  for (const int ranks : {1, 2, 3, 1000}) {
+    EXPECT_EQ(threads_per_rank({}, cores_for(ranks), ranks),
+              threads_per_rank({}, usable_cores(), ranks))
+        << ranks;
+  }
+}
+
 TEST(Identity, ARankHasItsShareOfItsOwnCpus) {
   EXPECT_EQ(cores_of_rank(16, 4, 0, 4), 4) << "all on all";
   EXPECT_EQ(cores_of_rank(4, 1, 0, 4), 4) << "each bound to its own";

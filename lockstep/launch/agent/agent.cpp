@@ -97,15 +97,16 @@ Agent::Agent(const RunOptions& options, const Environment& environment, Rendezvo
       starter_(uses_fork_server(environment, options)),
       listing_(environment_),
       console_(console) {
-  setup_ = {&options_, &environment_, std::move(program), agent_mark(), usable_cores(),
-            &starter_, nullptr,       &poller_,           nullptr,      own_file_base(environment),
-            0};
+  setup_ = {
+      &options_, &environment_, std::move(program), agent_mark(), cores_for(options.nproc_per_node),
+      &starter_, nullptr,       &poller_,           nullptr,      own_file_base(environment),
+      0};
   state_.grace = options_.shutdown_timeout;
   state_.ending_signals = options_.ending_signals;
 }
 
 Agent::~Agent() {
-  if (!watchdog_) return;
+  if (!watchdog_ || finished_) return;
   workers_.reset();
   kill_remaining_children({watchdog_->pid()});
 }
@@ -179,7 +180,7 @@ void Agent::begin_generation(const JobAssignment& assignment) {
   workers_.reset();
   if (lines_) lines_->flush();
   attempt_folder_ = run_folder_.empty() ? "" : make_attempt_folder(run_folder_, assignment_);
-  lines_.emplace(job_lines(options_, environment_, assignment_, console_kind(), attempt_folder_),
+  lines_.emplace(job_lines(options_, environment_, assignment_, console_->kind(), attempt_folder_),
                  console_);
   setup_.lines = &*lines_;
   setup_.terminal_columns = lines_->columns(STDERR_FILENO);
@@ -253,6 +254,7 @@ int Agent::finish() {
   workers_.reset();
   listing_.remove();
   watchdog_->dismiss();
+  finished_ = true;
   // Nothing runs any more, and no file is left behind. From here on a signal ends this program,
   // even while its output has no reader.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);

@@ -36,6 +36,8 @@ class Console {
  public:
   explicit Console(const ConsoleKind& kind = {});
 
+  const ConsoleKind& kind() const { return kind_; }
+
   void put(int stream, std::string line);
 
   /// A log line of the agent for stderr, with its newline; written at once if possible. Dropped if

@@ -28,6 +28,13 @@ std::vector<char> read_part(int fd, uint64_t offset, size_t size) {
   return bytes;
 }
 
+/// The same; from `head`, the file's first bytes, if they have it all.
+std::vector<char> read_part(int fd, const std::vector<char>& head, uint64_t offset, size_t size) {
+  if (offset > head.size() || size > head.size() - offset) return read_part(fd, offset, size);
+  const auto begin = head.begin() + static_cast<ptrdiff_t>(offset);
+  return {begin, begin + static_cast<ptrdiff_t>(size)};
+}
+
 size_t padded(size_t size) {
   return (size + 3) / 4 * 4;
 }
@@ -72,13 +79,14 @@ bool supports_fork_server(const std::string& path) {
       file.e_phentsize != sizeof(Elf64_Phdr)) {
     return false;
   }
-  const auto parts = read_part(fd.get(), file.e_phoff, size_t{file.e_phnum} * sizeof(Elf64_Phdr));
+  const auto parts =
+      read_part(fd.get(), head, file.e_phoff, size_t{file.e_phnum} * sizeof(Elf64_Phdr));
   for (size_t at = 0; at + sizeof(Elf64_Phdr) <= parts.size(); at += sizeof(Elf64_Phdr)) {
     Elf64_Phdr part;
     std::memcpy(&part, parts.data() + at, sizeof part);
     if (part.p_type != PT_NOTE) continue;
     const size_t size = std::min<uint64_t>(part.p_filesz, kMaxNoteBytes);
-    if (has_fork_server_note(read_part(fd.get(), part.p_offset, size))) return true;
+    if (has_fork_server_note(read_part(fd.get(), head, part.p_offset, size))) return true;
   }
   return false;
 }
