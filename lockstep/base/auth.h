@@ -3,10 +3,10 @@
 //
 // A job secret is 32 random bytes made by the launcher, written as 64 hex digits. The exchange is
 // mutual: each end sends 32 random bytes and answers with
-//   HMAC-SHA-256(secret, label || own nonce || peer's nonce || build id) so that neither a replay
-// nor a reflection works and two different builds refuse each other. With an empty secret the same
-// exchange runs with an empty key. It then only detects foreign clients and other builds, and
-// callers must stay on loopback.
+//   HMAC-SHA-256(secret, label || own nonce || peer's nonce || build id)
+// Neither a replay nor a reflection works, and two different builds refuse each other. With an
+// empty secret the same exchange runs with an empty key. It then only detects foreign clients and
+// other builds, and callers must stay on loopback.
 //
 // If a job's wire is TLS, both hellos contain that. TLS then replaces the digests, with a key made
 // from the secret and both hellos (base/tls.h). Nothing is negotiated: an end with another setting

@@ -70,8 +70,8 @@ UniqueFd tcp_accept(int listener, Deadline deadline);
 /// True if the socket's own address is loopback, so that only this host can reach it.
 bool is_loopback(int fd);
 
-/// True if errno `failure` of a connection means its loss: it was reset by the other end, or by
-/// this kernel because the host there is silent or unreachable.
+/// True if errno `failure` of a connection means its loss. The other end reset it, or this kernel
+/// did, because the host there is silent or unreachable.
 bool is_lost(int failure);
 
 /// Makes the kernel close a connection whose other host is gone, within about 30 s of silence.

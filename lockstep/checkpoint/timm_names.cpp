@@ -17,7 +17,7 @@ namespace {
 
 /// The start of a name, and what stands in its place. In `timm` a # is a number. In `torchvision`
 /// the numbers follow in their order: # is the number, = twice the number, + twice the number and
-/// one: a stage of ConvNeXt and what is in front of it are numbered together there.
+/// one. A stage of ConvNeXt and what is in front of it are numbered together there.
 struct NameRule {
   std::string_view timm;
   std::string_view torchvision;

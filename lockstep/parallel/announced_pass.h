@@ -11,8 +11,8 @@
 namespace lockstep::inline internal {
 
 /// Whether a model has announced a pass that averages its parameters' gradients. All models of this
-/// process see it, because two of them may have a parameter in common: one that replaces another of
-/// the same module, or two that share a part. Threads: any.
+/// process see it, because two of them may have a parameter in common. One may replace another of
+/// the same module, or two may share a part. Threads: any.
 class AnnouncedPass {
  public:
   explicit AnnouncedPass(const std::vector<NamedTensor>& parameters);

@@ -78,7 +78,7 @@ class GradientMemory {
   /// the value of .grad. Call accept() or decline() afterwards.
   void contribute_without_gradient(int index);
   /// After the reduction: accept() makes the result of such a contribution the parameter's
-  /// gradient; decline() drops it, and .grad is that of before, if it is the program's.
+  /// gradient. decline() drops it, and .grad is that of before, if it is the program's.
   void accept(int index);
   void decline(int index);
   /// Copies results to the program's gradients and to those on other devices. The program's

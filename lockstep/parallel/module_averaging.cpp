@@ -175,7 +175,7 @@ bool ModuleAveraging::synchronises() const {
   return no_sync_depth_ == 0 && (!local_reduction_ || *virtual_rank_ + 1 == range_.count);
 }
 
-/// Hooks and sums belong to the original parameters: the gradient of a parameter changed since
+/// Hooks and sums belong to the original parameters. The gradient of a parameter changed since
 /// would stay on this rank, or be the sum over its virtual ranks.
 void ModuleAveraging::check_parameters() const {
   for (size_t i = 0; i < kinds_.size(); ++i) {

@@ -239,7 +239,7 @@ class ConvertedLayers {
     layers_.insert_or_assign(key.unsafeGetTensorImpl(),
                              Layer{WeakKey(key.getIntrusivePtr()), layer.module, ranks});
   }
-  /// Null for a layer that is not converted, or is in evaluation: without running statistics it
+  /// Null for a layer that is not converted, or is in evaluation. Without running statistics it
   /// takes those of the batch there, too, but on this rank alone.
   std::shared_ptr<Ranks> find(const Tensor& key) {
     const MutexLock lock(mutex_);

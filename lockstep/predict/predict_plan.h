@@ -59,14 +59,14 @@ PredictPlan plan_prediction(const PredictOptions& options);
 
 /// The data set section with the transforms of a classifier's picture: that of `predict` if it has
 /// transforms, or of `eval`. Errors: kInvalidArgument if there is neither, or if that of `eval` is
-/// a registered one, which makes batches and not pictures, or if its transforms take small images
-/// and training had others, or the reverse.
+/// a registered one, which makes batches and not pictures. The same if its transforms take small
+/// images and training had others, or the reverse.
 const DatasetConfig& picture_dataset(const Config& config);
 
 /// Class names of a classifier: postprocess.label_list, else those of the training data if these
-/// are there (the first names in batches.meta.txt, or those of a data set of pictures in files),
-/// else "0", "1", ... Errors: kInvalidArgument if the list's length differs from
-/// model.head.num_classes, or if that is missing; those of read_list().
+/// are there, else "0", "1", ... The training data's are the first names in batches.meta.txt, or
+/// those of a data set of pictures in files. Errors: kInvalidArgument if the list's length differs
+/// from model.head.num_classes, or if that is missing; those of read_list().
 std::vector<std::string> class_names(const Config& config);
 
 /// Transforms from a picture's file to the network's input: the pipeline of `predict`, or of `eval`

@@ -17,7 +17,7 @@ namespace lockstep::inline internal {
 /// so that the first few thousand steps forget the start quickly. Values of a frozen parameter or a
 /// buffer that equal their average leave it as it is, to the bit. (d and 1 - d are rounded, so the
 /// formula would not.) Like MindOCR, the trainer updates after every micro-step that was not
-/// dropped; with parallel.global_batch after every optimizer step, so that the average does not
+/// dropped. With parallel.global_batch it does so after every optimizer step: the average must not
 /// depend on the number of ranks. With parallel.virtual_ranks, batch norm's statistics change with
 /// the optimizer step alone. The micro-steps before it average unchanged statistics.
 ///

@@ -23,7 +23,8 @@ struct OptimizedPart {
 };
 
 /// Errors: kInvalidArgument for settings that a training_step does not support; for a part that
-/// `model` lacks, with the nearest name; for a parameter to train that is in no part or in several.
+/// `model` lacks, with the nearest name. The same for a parameter to train that is in no part or in
+/// several.
 std::vector<OptimizedPart> make_optimized(const Config& config, const Model& model,
                                           const std::vector<RecipeOptimizer>& recipes);
 

@@ -1,6 +1,6 @@
 #pragma once
-// A run that goes on with another number of ranks: the same run by virtual ranks, the same batch by
-// accumulation, or a smaller or larger run by rule.
+// A run that goes on with another number of ranks. It is the same run by virtual ranks, the same
+// batch by accumulation, or a smaller or larger run by rule.
 
 #include <cstdint>
 #include <optional>

@@ -47,10 +47,10 @@ int run_training(const Config& config, World world, const RunExtras& extras = {}
 int run_evaluation(const Config& config, World world);
 
 /// Collective. Trains for at most `steps` optimizer steps from the run's first weights, with a rate
-/// that rises exponentially, and prints on rank 0 rates, losses and a suggestion. Ends early once
-/// the loss has diverged. Writes one file: a picture beside train.ckpt_save_dir. If hosts join or
-/// leave an elastic job, it prints no suggestion, and the next generation searches anew. Returns 0,
-/// or 128 + the signal that ended it. Errors: as run_training().
+/// that rises exponentially. Rank 0 prints rates, losses and a suggestion. Ends early once the loss
+/// has diverged. Writes one file: a picture beside train.ckpt_save_dir. If hosts join or leave an
+/// elastic job, it prints no suggestion, and the next generation searches anew. Returns 0, or 128 +
+/// the signal that ended it. Errors: as run_training().
 int run_find_lr(const Config& config, World world, int64_t steps);
 
 /// Collective. Builds the model, reads the checkpoint to resume from, and prints the effective

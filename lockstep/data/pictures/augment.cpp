@@ -184,8 +184,8 @@ cv::Mat with_sharpness(const cv::Mat& picture, double factor) {
   return out;
 }
 
-/// torch.linspace(first, last, bins)[bin] of float32, which multiplies and adds with one rounding:
-/// of the other result, 16 in the place of 15.999999, a picture would move by a pixel more.
+/// torch.linspace(first, last, bins)[bin] of float32, which multiplies and adds with one rounding.
+/// Two roundings make 16 of 15.999999, and a picture would move by a pixel more.
 double between(double first, double last, int64_t bin, int64_t bins) {
   const auto low = static_cast<float>(first), high = static_cast<float>(last);
   const float step = (high - low) / static_cast<float>(bins - 1);

@@ -54,8 +54,8 @@ struct FilePart {
 
 /// Pictures 0 .. size()-1, each a file, or part of a shard (an archive). An index has files that
 /// are named here (add()), or files that a text names (begin_folder()), or shards. Memory: 16 bytes
-/// a picture; 24 bytes a folder of a text, and that if it is in memory; the names given to add(),
-/// unless they are moved.
+/// a picture, and the names given to add() unless they are moved. A text takes 24 bytes a folder,
+/// and itself if it is in memory.
 /// Read-only once made: any number of threads may read.
 class PictureIndex {
  public:

@@ -36,8 +36,8 @@ struct ListOptions {
 /// The pictures of `file` in its order. Empty lines, and a heading in the first one (`path,label`;
 /// also image, file or filename, and class) are left out.
 ///
-/// Labels of training: if all are whole numbers, they are the classes' numbers, below num_classes;
-/// otherwise they are names, and classes are numbered in the order of names. Labels of evaluation:
+/// Labels of training: if all are whole numbers, they are the classes' numbers, below num_classes.
+/// Otherwise they are names, and classes are numbered in the order of names. Labels of evaluation:
 /// if all are names of `classes`, these; otherwise numbers of classes.
 ///
 /// Lines that name a picture again with the same label stay, and are one warning with their number.

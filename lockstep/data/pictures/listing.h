@@ -55,9 +55,9 @@ class FolderListing {
   /// Folders that were read from the disk, rather than known.
   int64_t num_read() const { return num_read_; }
 
-  /// The names of all folders that were read, for of(): in the file, which is written if there are
-  /// `least` pictures or more and any folder was read from the disk; else in memory. A file that
-  /// cannot be written is no error: the next run reads the folders.
+  /// The names of all folders that were read, for of(). They are in the file if there are `least`
+  /// pictures or more, else in memory. The file is written if any folder was read from the disk. A
+  /// file that cannot be written is no error: the next run reads the folders.
   std::shared_ptr<const NameText> names(int64_t least);
 
   /// The pictures of a folder that was read, in the text of the last call of names().

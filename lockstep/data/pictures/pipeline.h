@@ -20,9 +20,9 @@ struct MadePicture {
 /// Decodes the part of a picture that `choose` wants; see ocr::decode_part().
 ///
 /// If the first step is RandomResizedCrop, its part alone is decoded, with the same result. With
-/// `reduced` pictures are decoded at 1/2, 1/4 or 1/8 of their size if that is at least the size
-/// that RandomResizedCrop or Resize makes of them: faster, with other pixels. Data below the part
-/// are then not read.
+/// `reduced` pictures are decoded at 1/2, 1/4 or 1/8 of their size, faster and with other pixels.
+/// That size is at least the one that RandomResizedCrop or Resize makes of them. Data below the
+/// part are then not read.
 using Undecoded = std::function<cv::Mat(const ocr::ChoosePart& choose)>;
 
 /// Immutable: any number of threads may use it.

@@ -22,7 +22,7 @@ bool same_nodes(const MembershipRules& rules, const JoinRequest& request);
 /// whatever their arguments. Those of another role, or with a --node_rank of a static rendezvous,
 /// have commands of their own.
 ///
-/// On another host the same is no reason: a job that goes on may get new arguments host by host,
+/// On another host the same is no reason. A job that goes on may get new arguments host by host,
 /// and arguments may name a host's own paths. That agent warns; see difference_text().
 std::optional<RefuseAgent> refusal_of(const MembershipState& state, const AgentHere& event);
 

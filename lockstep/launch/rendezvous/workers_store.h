@@ -22,11 +22,12 @@ bool agent_serves_torch(const RunOptions& options);
 /// MASTER_PORT of one generation, on host 0: where torch's own store (TCPStore) is.
 ///
 /// As under torchrun, host 0's agent serves it from the start of the workers, and they are told so
-/// (TORCHELASTIC_USE_AGENT_STORE=True): a program that only connects, such as torchft's Manager,
+/// (TORCHELASTIC_USE_AGENT_STORE=True). A program that only connects, such as torchft's Manager,
 /// finds it before any process group exists. With TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 the port is
 /// only kept free, and rank 0 serves the store. torchrun does not heed that variable with its
-/// static backend, and neither does Lockstep where torchrun would use it: with several hosts, or
-/// with --master_port. Unlike torchrun's, each generation has a store of its own, as a port.
+/// static backend, and neither does Lockstep where torchrun would use it. That is with several
+/// hosts, or with --master_port. Unlike torchrun's, each generation has a store of its own, as a
+/// port.
 class TorchStorePort {
  public:
   /// Takes `port` (0: a free one), and listens there on `host` if `served`. Errors: as

@@ -7,8 +7,8 @@ namespace lockstep::ocr {
 
 /// Size of an image of `size` after DetResize, before any padding.
 ///
-/// limit kMin: enlarged until the short side is limit_side_len; kMax: reduced until the long side
-/// is; kNone with a target and keep_ratio: the largest size within the target. In these cases each
+/// limit kMin: enlarged until the short side is limit_side_len. kMax: reduced until the long side
+/// is. kNone with a target and keep_ratio: the largest size within the target. In these cases each
 /// side is cut to a whole number, then rounded to a multiple of 32 and limited to the target. As in
 /// MindOCR it is halves to the even multiple, at least 32, not the divisor. With `exact` it is only
 /// rounded. kNone otherwise: the target, or the image's own size. Finally, with force_divisable and

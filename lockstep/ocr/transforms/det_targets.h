@@ -13,9 +13,9 @@ double offset_distance(const Polygon& polygon, double shrink_ratio);
 /// The probability map's target: `binary_map`, H x W, is 1 inside each shrunk polygon, else 0.
 /// `mask`, H x W, is 0 inside regions that do not count, else 1.
 ///
-/// A region does not count if it was ignored before, if the shorter side of its upright bounding
-/// box is below min_text_size, or if it shrinks to nothing. It is ignored from then on. If it falls
-/// apart, its first part is drawn, as in MindOCR.
+/// A region does not count if it was ignored before, or if it shrinks to nothing. Nor does one
+/// whose upright bounding box has a shorter side below min_text_size. It is ignored from then on.
+/// If it falls apart, its first part is drawn, as in MindOCR.
 void make_shrink_map(const ShrinkBinaryMap& options, Sample& sample);
 
 /// The threshold map's target, for regions that are not ignored. `thresh_mask`, H x W, is 1 inside

@@ -39,8 +39,8 @@ struct DiagEnd {
   std::array<__be32, 4> address{};
 };
 
-/// The kernel's data of this host's TCP socket `from` that is connected to `to`; nothing if
-/// there is none, or if this kernel does not answer such questions.
+/// The kernel's data of this host's TCP socket `from` that is connected to `to`. Nothing if there
+/// is none, or if this kernel does not answer such questions.
 std::optional<inet_diag_msg> ask_kernel(const sockaddr_in6& from, const sockaddr_in6& to) {
   struct {
     nlmsghdr head;

@@ -233,7 +233,7 @@ int HcclEngine::swap_pieces(int peer, const at::Tensor& sent, const at::Tensor& 
   return rank_ < peer ? receive() : send();
 }
 
-/// In round r, ranks whose sum is r modulo the size are a pair: every rank is in one pair a round,
+/// In round r, ranks whose sum is r modulo the size are a pair. Every rank is in one pair a round,
 /// and every two ranks meet once.
 void HcclEngine::all_to_all(std::span<const at::Tensor> sends, std::span<const at::Tensor> receives,
                             const EngineCall& call) {

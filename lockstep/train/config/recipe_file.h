@@ -17,9 +17,8 @@ struct RecipeFile {
 /// kInvalidArgument for one that is too long.
 RecipeFile read_recipe(const std::filesystem::path& path);
 
-/// The path, or the file of that name in the first of the folders that has one, if the path is
-/// relative and there is no such file. A leading "configs" stands for such a folder, as in the
-/// source tree.
+/// The path. If it is relative and there is no such file: the file of that name in the first of the
+/// folders that has one. A leading "configs" stands for such a folder, as in the source tree.
 std::filesystem::path find_recipe(const std::filesystem::path& path,
                                   std::span<const std::filesystem::path> folders);
 

@@ -2,8 +2,8 @@
 // The values of a configuration that must be the same on all ranks of a run.
 //
 // Ranks train one network together. An option that differs on some ranks changes the results of
-// all, or leads to a deadlock. So every key must be the same on all ranks, except these, which may
-// differ from host to host:
+// all, or leads to a deadlock. So every key must be the same on all ranks. These alone may differ
+// from host to host:
 //   - paths of inputs, because hosts may keep their copies in different places: dataset_root,
 //     data_dir, label_file, character_dict_path, pretrained, ckpt_load_path, vis_font_path,
 //     model.resume. Their contents are compared by other means: the number of samples, and the
