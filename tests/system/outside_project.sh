@@ -49,6 +49,8 @@ if [ -x "$work/prefix/bin/lockstep-train" ]; then
     quietly "$work/prefix/bin/lockstep" train --check --config "$name"
     grep -q "^# Configuration: $work/prefix/share/lockstep/configs/cls/resnet/resnet18_cifar10.yaml$" "$work/log"
   done
-  ! "$work/prefix/bin/lockstep" train --check --config cls/resnet/resnet19_cifar10.yaml >"$work/log" 2>&1
-  grep -q "did you mean 'resnet18_cifar10.yaml'" "$work/log"
+  for name in cls/resnet/resnet19_cifar10.yaml resnet18_cifar10; do
+    ! "$work/prefix/bin/lockstep" train --check --config "$name" >"$work/log" 2>&1
+    grep -q "did you mean 'cls/resnet/resnet18_cifar10.yaml'" "$work/log"
+  done
 fi

@@ -13,7 +13,7 @@ struct RecipeFile {
 };
 
 /// The file of find_recipe() with the recipes that `make install` put beside this program or the
-/// `lockstep` in PATH. Errors: kNotFound, with the nearest name of the same folder; kIo;
+/// `lockstep` in PATH. Errors: kNotFound, with nearest_recipe(); kIo;
 /// kInvalidArgument for one that is too long.
 RecipeFile read_recipe(const std::filesystem::path& path);
 
@@ -21,5 +21,11 @@ RecipeFile read_recipe(const std::filesystem::path& path);
 /// folders that has one. A leading "configs" stands for such a folder, as in the source tree.
 std::filesystem::path find_recipe(const std::filesystem::path& path,
                                   std::span<const std::filesystem::path> folders);
+
+/// ", did you mean 'cls/resnet/resnet50_cifar10.yaml'?" for a path without a file. That is the file
+/// of the same folder with the nearest name, or else the recipe of the folders, at any depth, with
+/// or without its ending. "": none is near.
+std::string nearest_recipe(const std::filesystem::path& path,
+                           std::span<const std::filesystem::path> folders);
 
 }  // namespace lockstep::inline internal

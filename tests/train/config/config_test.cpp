@@ -389,5 +389,29 @@ TEST(Config, ARelativePathWithoutAFileIsThatOfAnInstalledRecipe) {
   EXPECT_EQ(find_recipe(own, folders), own);
 }
 
+TEST(Config, ARecipeThatIsNamedByItsFileAloneIsFoundInItsFolder) {
+  namespace fs = std::filesystem;
+  const TempFolder prefix;
+  const fs::path recipes = prefix / "configs";
+  const std::vector<fs::path> folders = {prefix / "none", recipes};
+  fs::create_directories(recipes / "cls/resnet");
+  std::ofstream(recipes / "cls/resnet/resnet50_cifar10.yaml") << kMinimal;
+  std::ofstream(recipes / "cls/resnet/notes.txt") << "";
+  const std::string meant = ", did you mean 'cls/resnet/resnet50_cifar10.yaml'?";
+  for (const char* name :
+       {"resnet50_cifar10.yaml", "resnet50_cifar10", "resnet50_cifr10", "cls/resnet50_cifar10.yaml",
+        "configs/cls/resnet/resnet50_cifar1.yaml"}) {
+    EXPECT_EQ(nearest_recipe(name, folders), meant) << name;
+  }
+  for (const char* name : {"notes", "other.yaml", "", "/resnet50_cifar10.yaml"}) {
+    EXPECT_EQ(nearest_recipe(name, folders), "") << name;
+  }
+  // As it is typed in the source tree.
+  const std::vector<fs::path> source_tree = {fs::relative(recipes)};
+  EXPECT_EQ(
+      nearest_recipe("resnet50_cifar10", source_tree),
+      ", did you mean '" + (source_tree[0] / "cls/resnet/resnet50_cifar10.yaml").string() + "'?");
+}
+
 }  // namespace
 }  // namespace lockstep
