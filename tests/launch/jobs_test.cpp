@@ -91,13 +91,15 @@ TEST_F(Jobs, WordsThatAVerbDoesNotTakeAreRefused) {
     EXPECT_TRUE(has(verb.err(), why)) << verb.err();
     EXPECT_EQ(verb.out(), "");
   };
-  expect_refused({"ps", "foo"}, "lockstep ps: unexpected word 'foo' (there are: --all, --json");
+  expect_refused({"ps", "foo"},
+                 "lockstep ps: error: unexpected word 'foo' (there are: --all, --json");
   expect_refused({"ps", "jsn"}, "did you mean '--json'?");
-  expect_refused({"version", "foo"}, "lockstep version: unexpected word 'foo'; it takes none");
-  expect_refused({"--version", "--json"}, "lockstep version: unexpected word '--json'");
+  expect_refused({"version", "foo"},
+                 "lockstep version: error: unexpected word 'foo'; it takes none");
+  expect_refused({"--version", "--json"}, "lockstep version: error: unexpected word '--json'");
   expect_refused({"help", "--json"},
-                 "lockstep help: unexpected word '--json'; write lockstep help");
-  expect_refused({"help", "run", "foo"}, "lockstep help: unexpected word 'foo'");
+                 "lockstep help: error: unexpected word '--json'; write lockstep help");
+  expect_refused({"help", "run", "foo"}, "lockstep help: error: unexpected word 'foo'");
 }
 
 TEST_F(Jobs, ALevelOfLinesThatThereIsNotIsRefused) {

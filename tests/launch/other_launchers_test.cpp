@@ -108,10 +108,9 @@ TEST_F(OtherLaunchers, VerbsKnowThemAndEndNone) {
       << both;
   const std::string pids = std::to_string(one->pid()) + " " + std::to_string(two->pid());
   for (const std::string& name : {id(), std::to_string(two->pid())}) {
-    EXPECT_EQ(
-        said({"stop", name}, 2),
-        "lockstep: error: lockstep stop: a script that sets RANK and WORLD_SIZE started job " +
-            id() + ", not lockstep run; end it with: kill " + pids + "\n");
+    EXPECT_EQ(said({"stop", name}, 2),
+              "lockstep stop: error: a script that sets RANK and WORLD_SIZE started job " + id() +
+                  ", not lockstep run; end it with: kill " + pids + "\n");
     EXPECT_TRUE(has(said({"logs", name}, 2), "started job " + id() + ", not lockstep run; "));
   }
   EXPECT_TRUE(has(said({"stop", "env"}, 2), "no job of this user runs on this host"));

@@ -97,7 +97,7 @@ TEST_F(RankTableCommand, WritesNothingWhenTheUserIsWrong) {
         "--hosts h1:0", "--chek x", "--merge --check x", "table.json"}) {
     const auto ended = shell("$L ranktable " + line);
     EXPECT_EQ(ended.status, 2) << line << "\n" << ended.out << ended.err;
-    EXPECT_NE(ended.err.find("lockstep: error: "), std::string::npos) << line;
+    EXPECT_NE(ended.err.find(": error: "), std::string::npos) << line;
     EXPECT_EQ(ended.out.find("start lockstep"), std::string::npos) << line << "\n" << ended.out;
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
