@@ -17,6 +17,7 @@ check() { # the verb's words
   ! grep -E '^.{101}' <<<"$page" || complain "$*" "the line above is too long"
   ! grep -E 'REQUIRED|Excludes|Needs:|TEXT|INT:|FLOAT|^Positionals|^Options:' <<<"$page" ||
     complain "$*" "the line above has words of the parser"
+  ! grep -F '{}' <<<"$page" || complain "$*" "the line above lacks the default of its option"
   grep -q -- '^  -h, --help' <<<"$page" || complain "$*" "does not list itself"
 }
 
