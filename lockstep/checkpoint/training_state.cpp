@@ -228,6 +228,7 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   json["step"] = state.step;
   json["batch_in_epoch"] = state.batch_in_epoch;
   json["epoch_samples"] = state.epoch_samples;
+  if (state.samples_digest != 0) json["samples_digest"] = state.samples_digest;
   if (state.dealt_anew) json["dealt_anew"] = true;
   json["epoch_loss"] = state.epoch_loss;
   if (state.epoch_seconds > 0) json["epoch_seconds"] = state.epoch_seconds;
@@ -267,6 +268,7 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   state.step = fields.count("step");
   state.batch_in_epoch = fields.count("batch_in_epoch");
   state.epoch_samples = fields.count("epoch_samples");
+  if (fields.has("samples_digest")) state.samples_digest = fields.number("samples_digest");
   state.dealt_anew = fields.has("dealt_anew") && fields.truth("dealt_anew");
   state.epoch_loss = fields.real("epoch_loss");
   if (fields.has("epoch_seconds")) state.epoch_seconds = fields.real("epoch_seconds");

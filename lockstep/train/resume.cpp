@@ -119,6 +119,15 @@ void check_resumable(const TrainingState& state, int64_t dataset_size) {
                   state.step, state.epoch_samples, dataset_size));
 }
 
+std::string changed_samples_note(const TrainingState& state, uint64_t digest) {
+  if (state.epoch_samples == 0 || state.samples_digest == 0 || digest == 0) return "";
+  if (state.samples_digest == digest) return "";
+  return fmt::format(
+      "the training samples have other names, labels or another order than in the run that goes "
+      "on: of epoch {}, some may be used twice and others not at all",
+      state.epoch + 1);
+}
+
 int64_t more_padding(int64_t whole, int64_t rest, const LoaderConfig& loader) {
   if (loader.drop_remainder || loader.batch_size == 1) return 0;
   return rest % loader.batch_size == 1 && whole % loader.batch_size != 1 ? 1 : 0;

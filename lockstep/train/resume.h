@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -67,6 +68,10 @@ CommHookState load_averaging(const std::filesystem::path& checkpoint, int rank);
 /// Checks that an epoch of `dataset_size` samples can be resumed from `state`. Errors:
 /// kInvalidArgument if the samples already taken leave none.
 void check_resumable(const TrainingState& state, int64_t dataset_size);
+
+/// A warning if `state` lies within an epoch of samples with another digest (see
+/// TrainingState::samples_digest); "" if it does not, or if one digest is unknown.
+std::string changed_samples_note(const TrainingState& state, uint64_t digest);
 
 /// This run's view of an epoch that another number of ranks, or other batches, may have begun. The
 /// samples taken so far are a prefix of the epoch's order, TrainingState::epoch_samples long.

@@ -219,6 +219,8 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
                      group);
   check_same_teacher(parts.task->teacher_digest(), group);
   check_same_start(parts.resumed.state.step, parts.resumed.from, group);
+  const std::string samples_note = changed_samples_note(parts.resumed.state, parts.train.digest);
+  parts.resumed.state.samples_digest = parts.train.digest;
   const SignalWatch signals;
   PreparedFolder folder;  // they outlive the trainer, whose callbacks write into them
   std::optional<TrainingLog> kept_log;
@@ -245,6 +247,7 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
     log.info(kName, virtual_ranks_line(trainer.virtual_ranks(), world.size, threads));
   if (!virtual_ranks_note.empty()) log.write(Severity::kWarning, kName, virtual_ranks_note);
   if (!batch_note.empty()) log.write(Severity::kWarning, kName, batch_note);
+  if (!samples_note.empty()) log.write(Severity::kWarning, kName, samples_note);
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);
     const auto witnesses =

@@ -19,6 +19,7 @@ TrainingState example() {
   state.step = 40;
   state.batch_in_epoch = 7;
   state.epoch_samples = 448;
+  state.samples_digest = ~uint64_t{1};
   state.dealt_anew = true;
   state.epoch_loss = 0.1 + 0.2;
   state.epoch_seconds = 1.0 / 7;

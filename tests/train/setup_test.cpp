@@ -150,6 +150,22 @@ TEST(SchedulePosition, NeverGoesBackWhateverBecomesOfTheRanks) {
   }
 }
 
+TEST(ChangedSamples, AreSaidWithinAnEpochOfKnownSamples) {
+  TrainingState state;
+  state.epoch = 3;
+  state.epoch_samples = 12;
+  state.samples_digest = 5;
+  EXPECT_NE(changed_samples_note(state, 6).find("of epoch 4, some may be used twice"),
+            std::string::npos);
+  EXPECT_EQ(changed_samples_note(state, 5), "");
+  EXPECT_EQ(changed_samples_note(state, 0), "") << "they have no names any more";
+  state.samples_digest = 0;
+  EXPECT_EQ(changed_samples_note(state, 6), "") << "an older checkpoint";
+  state.samples_digest = 5;
+  state.epoch_samples = 0;
+  EXPECT_EQ(changed_samples_note(state, 6), "") << "a whole epoch follows";
+}
+
 TEST(SchedulePosition, IsTheStepWhereNothingChanged) {
   TrainingState state;
   state.epoch = 3;

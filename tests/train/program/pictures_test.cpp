@@ -142,6 +142,18 @@ TEST_F(ShardsProgram, TrainToTheBitsOfTheirPictures) {
   const auto rest = train(args + "train.ckpt_save_dir=parts model.resume=True", 2);
   ASSERT_EQ(rest.status, 0) << rest.err;
   EXPECT_EQ(steps_of("parts"), steps_of("shards"));
+  const std::string changed = "training samples have other names, labels or another order than in ";
+  EXPECT_EQ(rest.out.find(changed), std::string::npos) << rest.out;
+
+  // The shards change places within an epoch.
+  const auto before = train(args + "train.ckpt_save_dir=swapped train.max_steps=2", 2);
+  ASSERT_EQ(before.status, 0) << before.err;
+  fs::rename(folder_ / "train-0.tar", folder_ / "first.tar");
+  fs::rename(folder_ / "train-1.tar", folder_ / "train-0.tar");
+  fs::rename(folder_ / "first.tar", folder_ / "train-1.tar");
+  const auto swapped = train(args + "train.ckpt_save_dir=swapped model.resume=True", 2);
+  ASSERT_EQ(swapped.status, 0) << swapped.err;
+  EXPECT_NE(swapped.out.find(changed), std::string::npos) << swapped.out;
 
   const auto few = train(args + "train.max_steps=1 model.head.num_classes=3");
   EXPECT_EQ(few.status, 2);
