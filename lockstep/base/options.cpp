@@ -17,6 +17,18 @@ std::string with_underscores(std::string_view name) {
   return text;
 }
 
+/// ", did you mean '--follow'?", or "". Dashes do not count: "--xpu" is far from "--np". `name` may
+/// also be the beginning of an option.
+std::string nearest_option(const std::string& name, std::span<const OptionName> names) {
+  std::vector<std::string> known;
+  for (const OptionName& option : names) known.emplace_back(option.name);
+  std::string nearest = nearest_name(name, known);
+  for (size_t i = 0; nearest.empty() && name.size() > 2 && i < known.size(); ++i) {
+    if (known[i].starts_with(name)) nearest = known[i];
+  }
+  return nearest.empty() ? "" : fmt::format(", did you mean '{}'?", long_option(nearest));
+}
+
 /// One command line, read from its first word on.
 class Reader {
  public:
@@ -57,15 +69,9 @@ class Reader {
   [[noreturn]] void refuse_unknown(const std::string& word) const {
     const std::string written = word.substr(0, word.find('='));
     const std::string name =
-        "--" +
         with_underscores(written.substr(std::min(written.find_first_not_of('-'), written.size())));
-    std::vector<std::string> known;
-    for (const OptionName& option : names_) known.push_back(long_option(option.name));
-    std::string nearest = did_you_mean(name, known);
-    for (size_t i = 0; nearest.empty() && name.size() > 4 && i < known.size(); ++i) {
-      if (known[i].starts_with(name)) nearest = ", did you mean '" + known[i] + "'?";
-    }
-    refuse(fmt::format("unknown option '{}'{} ({} --help lists them)", written, nearest, verb_));
+    refuse(fmt::format("unknown option '{}'{} ({} --help lists them)", written,
+                       nearest_option(name, names_), verb_));
   }
 
   /// By "--name" or "-n".
@@ -135,7 +141,7 @@ void refuse_rest(const std::vector<std::string>& rest, std::span<const OptionNam
   for (const OptionName& option : names) known.push_back(long_option(option.name));
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{}: unexpected word '{}' (there are: {}){}", verb, rest[0],
-                          fmt::join(known, ", "), did_you_mean("--" + rest[0], known)));
+                          fmt::join(known, ", "), nearest_option(rest[0], names)));
 }
 
 const std::string& one_of(const std::vector<std::string>& names, const std::string& value,

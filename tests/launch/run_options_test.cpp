@@ -344,6 +344,7 @@ TEST(RunOptions, RefusalsNameTheOption) {
   const BadWords cases[] = {
       {{"--nproc_per_nod", "2", "p"}, "did you mean '--nproc_per_node'"},
       {{"--nproc", "2", "p"}, "did you mean '--nproc_per_node'"},
+      {{"--xpu", "2", "p"}, "unknown option '--xpu' (lockstep run --help lists them)"},
       {{"-y", "p"}, "lockstep run: unknown option '-y' (lockstep run --help lists them)"},
       {{"--nproc_per_node", "0", "p"}, "--nproc_per_node: '0' is not a whole number from 1"},
       {{"--nproc-per-node", "-1", "p"}, "--nproc-per-node: '-1'"},
