@@ -16,9 +16,11 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log_sink.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/deadline.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
+#include "tests/comm/support/forked.h"
 #include "tests/comm/support/forwarding_store.h"
 #include "tests/comm/support/wires.h"
 
@@ -100,10 +102,17 @@ TEST(Creation, NoKeyOfAGroupIsLeft) {
 }
 
 TEST(Creation, WhoHasNotComeIsSaidAfterAWhile) {
-  const auto ends = run_rank_processes(2, [](const World& world) {
+  const Shared<std::atomic<bool>> has_said;
+  const auto ends = run_rank_processes(2, [&](const World& world) {
     std::string said;
-    if (world.rank == 0) set_log_sink([&](const std::string& line) { said += line; });
-    if (world.rank == 1) std::this_thread::sleep_for(std::chrono::seconds(6));
+    const auto take = [&](const std::string& line) {
+      said += line;
+      *has_said = true;
+    };
+    if (world.rank == 0) set_log_sink(take);
+    const auto limit = Deadline::after(std::chrono::seconds(30));
+    while (world.rank == 1 && !*has_said && !limit.passed())
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     auto group = ProcessGroup::create(world);
     group.barrier();
     set_log_sink(nullptr);

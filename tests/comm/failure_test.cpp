@@ -161,10 +161,10 @@ class Caller {
   std::vector<float> out_;
 };
 
-/// Death is noticed at once, a frozen rank only by timeout: long enough for a call of a dozen
+/// Death is noticed at once, a frozen rank only by timeout: long enough for a call of three dozen
 /// processes on two busy cores.
 std::chrono::milliseconds timeout_for(int signal) {
-  return std::chrono::milliseconds(signal == SIGKILL ? 20'000 : 2500);
+  return std::chrono::milliseconds(signal == SIGKILL ? 20'000 : 5000);
 }
 
 /// Calls until it fails (the victim may be struck after its part of the first is done).

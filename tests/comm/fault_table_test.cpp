@@ -129,7 +129,7 @@ bool breaks_links(Fault fault) {
 /// Death and mismatch are noticed at once; only silence needs the timeout.
 std::chrono::milliseconds timeout_of(const Row& row) {
   if (row.error != ErrorCode::kTimeout) return std::chrono::seconds(20);
-  return std::chrono::milliseconds(kSanitized ? 2500 : 1500);
+  return std::chrono::milliseconds(kSanitized ? 4000 : 3000);  // the calls before have it, too
 }
 
 /// Limit from the fault to the last rank's error: at once, or soon after the deadline. Where

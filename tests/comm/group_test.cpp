@@ -134,8 +134,10 @@ TEST(ProcessGroup, ATimeoutMayBeAsLongAsTheTypeAllows) {
 }
 
 TEST(ProcessGroup, RanksThatDoNotMeetAreNamed) {
-  run_rank_threads(3, [](const World& world) {
+  std::latch begun(2);  // they wait equally long
+  run_rank_threads(3, [&](const World& world) {
     if (world.rank == 2) return;
+    begun.arrive_and_wait();
     const Error error = error_of(
         [&] { ProcessGroup::create(world, {.timeout = std::chrono::milliseconds(1500)}); });
     EXPECT_EQ(error.code(), ErrorCode::kTimeout);

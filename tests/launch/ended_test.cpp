@@ -60,6 +60,7 @@ TEST_F(Ended, OneThatWasKilledHasNoEnd) {
   ASSERT_TRUE(run.wait_for("ready", 1));
   for (int i = 0; i < 1000 && listed({"ps", "--json"}).empty(); ++i) {
   }
+  await_record(folder_ / "jobs/past");
   EXPECT_EQ(listed({"ps", "--all", "--json"}).size(), 1U) << "it runs: once";
   run.send(SIGKILL);
   run.wait();

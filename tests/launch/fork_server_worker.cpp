@@ -69,7 +69,7 @@ int body(int argc, char** argv) {
 int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   std::thread other;
-  if (first == "thread") other = std::thread([] { ::usleep(1'000'000); });
+  if (first == "thread") other = std::thread([] { ::usleep(3'000'000); });
   if (first == "exit" && std::getenv("LOCKSTEP_FORK_SERVER_FD") != nullptr) return 1;
   if (first == "load") {
     std::printf("loading\n");

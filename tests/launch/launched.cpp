@@ -12,6 +12,8 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <system_error>
+#include <thread>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/literals.h"
@@ -192,6 +194,18 @@ std::vector<std::string> lines_of(const std::string& text) {
   auto lines = split(text, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   return lines;
+}
+
+void await_record(const std::filesystem::path& folder) {
+  const auto there = [&] {
+    std::error_code missing;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+      if (entry.path().extension() == ".json") return true;
+    }
+    return false;
+  };
+  const auto limit = Deadline::after(60s);
+  while (!there() && !limit.passed()) std::this_thread::sleep_for(1ms);
 }
 
 }  // namespace lockstep::testing

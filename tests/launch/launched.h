@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <thread>
@@ -83,6 +84,9 @@ inline int times_in(const std::string& text, const std::string& part) {
 
 /// Lines of `text`, without a last empty one.
 std::vector<std::string> lines_of(const std::string& text);
+
+/// Waits until an agent has written the record of its run that outlives it, into `folder`.
+void await_record(const std::filesystem::path& folder);
 
 /// Path of a program built with the tests.
 std::string built_program(const std::string& name);

@@ -142,8 +142,10 @@ TEST(Run, OneErrorIsSaidOnce) {
   const std::string error = "prog: error: no finite loss";
   // Both print it, one of them after lines are held back.
   const Folder folder;
-  const std::string script = std::string("trap '' TERM; [ $RANK = 0 ] && { ") + kAwait +
-                             " sleep 0.3; }; echo '" + error + "' >&2;" + kReach + " exit 1";
+  const std::string script =
+      std::string("trap '' TERM; [ $RANK = 0 ] && { ") + kAwait +
+      " while kill -0 $(cat $DONE) 2>/dev/null; do sleep 0.01; done; sleep 0.3; }; echo '" + error +
+      "' >&2; echo $$ >$DONE.$RANK; mv $DONE.$RANK $DONE; exit 1";
   Launched run(shell(2, script), {{"DONE", folder.path() + "/done"}});
   EXPECT_EQ(run.wait(), 1);
   auto lines = lines_of(run.err());

@@ -101,16 +101,20 @@ class Terminal {
     ::ioctl(slave_.get(), TIOCSWINSZ, &size);
   }
   int fd() const { return slave_.get(); }
-  std::string read() {
+  /// A terminal hands written text over in parts.
+  std::string read_to(const std::string& end) {
     std::string text;
-    char buffer[4096];
-    pollfd ready{master_.get(), POLLIN, 0};
-    while (::poll(&ready, 1, 50) == 1) {
+    while (!text.ends_with(end) && has_text(10'000)) {
+      char buffer[4096];
       const ssize_t got = ::read(master_.get(), buffer, sizeof buffer);
       if (got <= 0) break;
       text.append(buffer, static_cast<size_t>(got));
     }
     return text;
+  }
+  bool has_text(int wait_ms) {
+    pollfd ready{master_.get(), POLLIN, 0};
+    return ::poll(&ready, 1, wait_ms) == 1;
   }
 
  private:
@@ -130,7 +134,7 @@ TEST(ProgressLine, RedrawsInPlaceAndEndsWithALine) {
       line.update(progress);
     }
   }
-  const std::string screen = terminal.read();
+  const std::string screen = terminal.read_to("\x1b[K\r\n");
   EXPECT_TRUE(screen.starts_with("\repoch 2/5    0%  loss 1.2346")) << screen;
   EXPECT_TRUE(screen.ends_with("\x1b[K\r\n")) << screen;
   EXPECT_NE(screen.find(" 99%"), std::string::npos) << "the last state is drawn at the end";
@@ -143,11 +147,12 @@ TEST(ProgressLine, MakesRoomForALogLine) {
   ProgressLine line(terminal.fd());
   line.update(example());
   line.clear();
-  EXPECT_TRUE(terminal.read().ends_with("\r\x1b[K"));
+  EXPECT_TRUE(terminal.read_to("\r\x1b[K").ends_with("\r\x1b[K"));
   line.clear();
-  EXPECT_EQ(terminal.read(), "");
+  EXPECT_FALSE(terminal.has_text(50));
   line.update(example());
-  EXPECT_NE(terminal.read().find("epoch 2/5"), std::string::npos) << "drawn again at once";
+  EXPECT_NE(terminal.read_to("\x1b[K").find("epoch 2/5"), std::string::npos)
+      << "drawn again at once";
 }
 
 /// A pipe, and the bytes written into it.

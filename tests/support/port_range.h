@@ -24,10 +24,11 @@ class RangeVariable {
   RangeVariable& operator=(const RangeVariable&) = delete;
 };
 
-/// The first of `count` ports that were free a moment ago, below the range of the kernel.
+/// The first of `count` ports that were free a moment ago, at most 5. They are below the range of
+/// the kernel, and below the ports that jobs derive from their names.
 inline int free_ports(int count) {
-  const int begin = 12000 + static_cast<int>(::getpid() % 2000) * count;
-  for (int first = begin; first < 32000; first += count) {
+  const int begin = 10000 + static_cast<int>(::getpid() % 200) * 5;
+  for (int first = begin; first + count <= 12000; first += count) {
     try {
       std::vector<UniqueFd> held;
       for (int i = 0; i < count; ++i) held.push_back(tcp_listen(kAllAddresses, first + i));

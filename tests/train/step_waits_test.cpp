@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -68,22 +69,30 @@ TEST(Trainer, TheAveragingOfBuffersOverVirtualRanksIsTimeTogether) {
   }
 }
 
-/// Delays one rank; sums the waits of all.
+/// Delays one rank, by far more than the other's step takes on a busy machine; sums the waits of
+/// all.
 struct Straggler final : Callback {
-  Straggler(int slow_rank, std::array<WaitSums, 2>& to) : slow(slow_rank), of_rank(to) {}
+  Straggler(int slow_rank, std::array<WaitSums, 2>& to, std::atomic<double>& fast)
+      : slow(slow_rank), of_rank(to), fast_s(fast) {}
   void on_step(Trainer& trainer, const StepReport& report) override {
     of_rank[static_cast<size_t>(trainer.rank())].add(report.waits, report.step_s);
-    if (trainer.rank() == slow) std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    if (trainer.rank() != slow) {
+      fast_s = report.step_s - report.waits.waited_s;
+    } else {
+      std::this_thread::sleep_for(std::chrono::duration<double>(std::max(0.15, 5 * fast_s.load())));
+    }
   }
   int slow;
   std::array<WaitSums, 2>& of_rank;
+  std::atomic<double>& fast_s;
 };
 
 void expect_the_slow_rank_named(const Config& config) {
   for (const int slow : {0, 1}) {
     std::array<WaitSums, 2> of_rank;
+    std::atomic<double> fast_s = 0;
     run_tiny(2, config, {.add_callbacks = [&](Trainer& trainer) {
-               trainer.add(std::make_shared<Straggler>(slow, of_rank));
+               trainer.add(std::make_shared<Straggler>(slow, of_rank, fast_s));
              }});
     const WaitSums& fast = of_rank[static_cast<size_t>(1 - slow)];
     EXPECT_GT(fast.waited_s(), 2 * fast.moved_s()) << fast.text();

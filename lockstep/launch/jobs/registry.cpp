@@ -27,9 +27,16 @@ namespace {
 
 constexpr char kEnding[] = ".json";
 
-bool is_missing(const std::string& path) {
+enum class Folder { kMissing, kOwn, kForeign };
+
+/// One look: between two, others may remove the folder and make it again.
+Folder kind_of(const std::string& path) {
   struct stat status {};
-  return ::lstat(path.c_str(), &status) != 0 && errno == ENOENT;
+  if (::lstat(path.c_str(), &status) != 0)
+    return errno == ENOENT ? Folder::kMissing : Folder::kForeign;
+  const bool own =
+      S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 022) == 0;
+  return own ? Folder::kOwn : Folder::kForeign;
 }
 
 /// A descriptor for PATH/NAME. The last agent to end removes PATH, and so does a listing that finds
@@ -38,12 +45,11 @@ UniqueFd open_in(const std::string& path, const std::string& name) {
   const std::string file = path + "/" + name;
   for (int attempt = 0; attempt < 100; ++attempt) {
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return UniqueFd();
-    if (is_own_folder(path)) {
-      UniqueFd opened(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-      if (opened || errno != ENOENT) return opened;
-    } else if (!is_missing(path)) {
-      return UniqueFd();
-    }
+    const Folder kind = kind_of(path);
+    if (kind == Folder::kForeign) return UniqueFd();
+    if (kind == Folder::kMissing) continue;
+    UniqueFd opened(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (opened || errno != ENOENT) return opened;
   }
   return UniqueFd();
 }
@@ -140,9 +146,7 @@ std::vector<JobEntry> where(const std::vector<JobEntry>& jobs, const Matches& ma
 }  // namespace
 
 bool is_own_folder(const std::string& path) {
-  struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-         status.st_uid == ::geteuid() && (status.st_mode & 022) == 0;
+  return kind_of(path) == Folder::kOwn;
 }
 
 std::vector<std::string> registry_folders(const Environment& environment) {

@@ -79,14 +79,14 @@ std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::stri
   while (true) {
     UniqueFd fd = own_user ? connect_to_own_user(server, deadline) : connect_shortcut(server);
     is_ending = is_ending || fd;
-    if (!fd) fd = tcp_connect(server, deadline);
     try {
+      if (!fd) fd = tcp_connect(server, deadline);
       auto tls = authenticate_client(fd.get(), secret, "store", wire, deadline);
       enable_keep_alive(fd.get());
       return make_tcp_store_client(std::move(fd), std::move(tls), to_string(server));
     } catch (const Error& error) {
       const bool late = dropped && error.code() == ErrorCode::kTimeout;
-      if (error.code() == ErrorCode::kUnavailable) {
+      if (fd && error.code() == ErrorCode::kUnavailable) {  // not by tcp_connect()
         dropped = is_ending = true;
         patience = deadline;
         pause = std::min(2 * pause, kLongestPause);

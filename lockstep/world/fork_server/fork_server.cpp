@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "lockstep/base/proc.h"
+#include "lockstep/deadline.h"
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/fork_server/fork_server_message.h"
 
@@ -79,8 +81,14 @@ bool fork_rank(int agent_socket, const ForkRequest& request, pid_t agent) {
 }  // namespace
 
 int threads_to_lose() {
-  const int others = thread_count() - 1 - kThreadsOfSanitizer;
-  return others > 0 ? others : 0;
+  // A thread that has been joined is still listed for a moment.
+  const auto deadline = Deadline::after(std::chrono::milliseconds(200));
+  while (true) {
+    const int others = thread_count() - 1 - kThreadsOfSanitizer;
+    if (others <= 0) return 0;
+    if (deadline.passed()) return others;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void serve_forks(UniqueFd agent_socket) {

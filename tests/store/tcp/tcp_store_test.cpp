@@ -322,7 +322,7 @@ TEST(TcpStoreClient, WhatIsNoStoreIsAMismatch) {
 class Dropping {
  public:
   Dropping()
-      : listener_(tcp_listen("127.0.0.1", 0)),
+      : listener_(tcp_listen("127.0.0.1", port_.number())),
         place_{"127.0.0.1", local_port(listener_.get())},
         thread_(std::async(std::launch::async, [this] { run(); })) {}
   ~Dropping() { end(); }
@@ -352,6 +352,7 @@ class Dropping {
       ++dropped_;
     }
   }
+  const testing::HeldPort port_;  ///< Nobody else listens there after end().
   UniqueFd listener_;
   const Endpoint place_;
   std::atomic<bool> done_{false};
@@ -361,8 +362,9 @@ class Dropping {
 
 TEST(TcpStoreClient, AStoreThatEndsWhileOneConnectsIsUnavailable) {
   const Dropping ending;
+  // Long enough for a first handshake on a busy machine.
   const auto error =
-      error_of([&] { connect_tcp_store(ending.place(), "secret", Deadline::after(500ms)); });
+      error_of([&] { connect_tcp_store(ending.place(), "secret", Deadline::after(2s)); });
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.what();
 }
 

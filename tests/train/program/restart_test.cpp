@@ -23,10 +23,13 @@ TEST_F(Program, AKilledWorkerGivesTheBitsAndLossesOfAnUndisturbedRun) {
       "train.ckpt_save_steps=2 system.ckpt_max_keep=1 ";
   const auto whole = train(few + "train.ckpt_save_dir=whole", 2);
   ASSERT_EQ(whole.status, 0) << whole.err;
-  // In its first attempt rank 1 is killed once a checkpoint exists.
+  // In its first attempt rank 1 is killed once a checkpoint exists. It is stopped before, in step 4
+  // or soon after: on a slow disk the run would be over.
   const std::string killer =
       "if [ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then"
-      "  (while [ ! -e parts/latest ]; do sleep 0.01; done; kill -KILL $$) & fi; exec \"$@\"";
+      "  (until grep -q '\"step\": *3,' parts/metrics.jsonl 2>/dev/null; do sleep 0.01; done;"
+      "   kill -STOP $$; while [ ! -e parts/latest ]; do sleep 0.01; done; kill -KILL $$) & fi;"
+      " exec \"$@\"";
   write_file_atomically(folder_ / "worker.sh", std::string_view(killer));
   const std::string path = fs::path(lockstep_program()).parent_path().string();
   const auto killed = run("env PATH=" + path +

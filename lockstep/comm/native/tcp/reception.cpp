@@ -200,8 +200,8 @@ bool Reception::stays(Guest& guest) {
     }
     admit(guest);
   } catch (const WrongSecret& error) {
-    guest.say(ServerHandshake::refusal());
     refuse(error);
+    guest.say(ServerHandshake::refusal());  // last: then the guest may look at what was refused
   } catch (const Error& error) {
     refuse(error);
   }

@@ -21,6 +21,7 @@
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "tests/support/error_of.h"
+#include "tests/support/held_port.h"
 
 namespace lockstep::tcp {
 namespace {
@@ -234,9 +235,8 @@ TEST(Peers, MissingRanksAreNamed) {
 
 TEST(Peers, WhoListensNoMoreIsLostAtOnce) {
   Ranks ranks(2);
-  const std::string endpoint = ranks.receptions[0]->endpoint();
-  ranks.peers[0].reset();
-  ranks.receptions[0].reset();
+  const testing::HeldPort port;
+  const std::string endpoint = to_string(Endpoint{"127.0.0.1", port.number()});
   Peers::Group group{ranks.receptions[1], "g", "", 1, {4, 7}, {endpoint, ""}};
   const Peers peers(group);
   const auto start = Deadline::Clock::now();
