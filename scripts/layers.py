@@ -18,8 +18,6 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PARTS = ("TORCH", "LAUNCHER", "DOCTOR", "DATA", "RECIPES")
-# Folders whose own files include those of folders below, which include theirs in turn.
-ENTANGLED = ("lockstep/comm", "lockstep/models", "lockstep/train")
 GRAPH_OPTIONS = """set(GRAPHVIZ_EXTERNAL_LIBS FALSE)
 set(GRAPHVIZ_EXECUTABLES FALSE)
 set(GRAPHVIZ_GENERATE_PER_TARGET FALSE)
@@ -171,10 +169,7 @@ def check(root):
                 here, there = os.path.dirname(path), os.path.dirname(place)
                 if here != there:
                     inside.setdefault(here, {}).setdefault(there, "%s:%d" % (path, number))
-    free = {folder: edges for folder, edges in inside.items() if folder not in ENTANGLED}
-    faults += circles(free)
-    faults += ["scripts/layers.py: %s is not entangled any more" % folder for folder in ENTANGLED
-               if not circles({**free, folder: inside.get(folder, {})})]
+    faults += circles(inside)
     for fault in faults:
         print(fault)
     print("layers: %d layers, %d files, %d faults" % (len(layers), len(owner), len(faults)))

@@ -23,7 +23,7 @@
 #include "lockstep/comm_hook.h"
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/error.h"
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 
 namespace lockstep::bench {
 namespace {

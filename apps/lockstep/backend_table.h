@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 
 namespace lockstep::app {
 

@@ -9,7 +9,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/options.h"
 #include "lockstep/base/text.h"
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/error.h"
 #include "lockstep/world/host_load.h"

@@ -10,7 +10,7 @@
 
 #include "lockstep/base/log.h"
 #include "lockstep/collectives.h"
-#include "lockstep/comm/backend_autotuning.h"
+#include "lockstep/comm/group/backend_autotuning.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/pass_clock.h"
 

@@ -1,6 +1,7 @@
 #include "lockstep/tensor/device_backends.h"
 
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/device_name.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/tensor/c10d/gloo_group.h"
 #include "lockstep/tensor/c10d/nccl_group.h"
 #include "lockstep/tensor/hccl/hccl_group.h"

@@ -1,6 +1,6 @@
 #pragma once
 // The back ends that take tensors (libtorch's own, HCCL) in the table of back ends
-// (lockstep/comm/backends.h).
+// (lockstep/comm/group/backends.h).
 
 namespace lockstep::inline internal {
 

@@ -10,7 +10,7 @@
 
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint/file_digest.h"
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/data/batches.h"
 #include "lockstep/data/pictures/picture_batches.h"
 #include "lockstep/error.h"

@@ -12,7 +12,7 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/distributed_sampler.h"
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"

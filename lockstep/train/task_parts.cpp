@@ -19,7 +19,7 @@
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/config/weights.h"
-#include "lockstep/train/log/lines.h"
+#include "lockstep/train/log_lines.h"
 #include "lockstep/train/ocr_data.h"
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/setup.h"

@@ -25,7 +25,7 @@
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"
 #include "lockstep/train/evaluate.h"
-#include "lockstep/train/log/lines.h"
+#include "lockstep/train/log_lines.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/optimized_parts.h"

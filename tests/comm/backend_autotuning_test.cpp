@@ -1,6 +1,6 @@
 // The choice of a back end between hosts when sums may have any order.
 
-#include "lockstep/comm/backend_autotuning.h"
+#include "lockstep/comm/group/backend_autotuning.h"
 #include "lockstep/base/literals.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "lockstep/comm/coalesced.h"
+#include "lockstep/comm/group/coalesced.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/base/env.h"
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/error.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "lockstep/comm/sharing.h"
+#include "lockstep/comm/bootstrap/sharing.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

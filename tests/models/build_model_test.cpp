@@ -1,4 +1,4 @@
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 #include "lockstep/models/backbone/resnet.h"
 
 #include <ATen/ops/constant_pad_nd.h>

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "lockstep/models/backbone/resnet.h"
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 #include "tests/support/torch_script.h"
 
 namespace lockstep {

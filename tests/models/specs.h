@@ -1,7 +1,7 @@
 #pragma once
 // The networks of MindOCR's recipes.
 
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep::inline internal {

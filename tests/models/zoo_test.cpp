@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "lockstep/base/env.h"
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 #include "lockstep/models/spec/zoo_names.h"
 #include "tests/models/zoo_fill.h"
 #include "tests/support/error_of.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 
 namespace lockstep::testing {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "lockstep/distributed_data_parallel.h"
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 #include "tests/support/ranks.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "lockstep/collectives.h"
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/error.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/support/error_of.h"

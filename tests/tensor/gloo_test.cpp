@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/collectives.h"
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/nccl_group.h"
 #include "tests/comm/support/conformance.h"

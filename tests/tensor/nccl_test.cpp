@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/collectives.h"
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/device/dtype.h"
 #include "tests/comm/support/conformance.h"

@@ -6,8 +6,8 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/train/callbacks/step_log.h"
-#include "lockstep/train/log/lines.h"
 #include "lockstep/train/log/training_log.h"
+#include "lockstep/train/log_lines.h"
 #include "lockstep/train/run_summary.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"

@@ -12,7 +12,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/training_state_format.h"
-#include "lockstep/train/log/lines.h"
+#include "lockstep/train/log_lines.h"
 #include "lockstep/train/optimized_parts.h"
 #include "lockstep/train/task_parts.h"
 #include "lockstep/train/trainer.h"

@@ -8,7 +8,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/models/backbone/resnet.h"
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/task_parts.h"
 #include "lockstep/training_checkpoint.h"

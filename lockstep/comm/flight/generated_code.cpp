@@ -43,7 +43,6 @@ namespace {
 
 constexpr size_t kWord = 8;
 constexpr size_t kSearched = 65536;
-constexpr size_t kMostFrames = 256;
 using Registers = std::array<Dwarf_Word, 17>;
 
 /// True if the bytes end with a call, direct or through a register or memory.

@@ -2,12 +2,16 @@
 // Code that a program generates at run time, such as oneDNN's kernels. It belongs to no module, and
 // no table describes how to unwind its stack. On x86-64 its caller is searched for on the stack.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "lockstep/comm/flight/libdw.h"
 
 namespace lockstep::inline internal {
+
+/// No more frames of a stack are read.
+inline constexpr size_t kMostFrames = 256;
 
 /// True if `place` of that process is executable and belongs neither to a file nor to the kernel's
 /// vdso.

@@ -26,7 +26,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr auto kPause = 10ms;
+constexpr auto kLookTime = 10ms;
 constexpr auto kLastOfTheLost = 20ms;
 constexpr auto kStack = 250ms;    // to look at one stack
 constexpr auto kQuiet = 300ms;    // without an answer of another host
@@ -194,10 +194,10 @@ class Reporting {
       if (missing.size() != before) {
         const auto patience = missing.size() == 1 ? for_one : kQuiet;
         quiet = Deadline::after(patience);
-        fewest_looks = looks + static_cast<int>(patience / kPause / 2);
+        fewest_looks = looks + static_cast<int>(patience / kLookTime / 2);
       }
       before = missing.size();
-      exist_within(*spec_.store, keys_of(missing), Deadline::after(kPause));
+      exist_within(*spec_.store, keys_of(missing), Deadline::after(kLookTime));
     }
   }
 

@@ -19,8 +19,6 @@
 namespace lockstep::inline internal {
 namespace {
 
-constexpr size_t kMostFrames = 256;
-
 struct Walk {
   const Libdw& dw;
   std::vector<uint64_t> places;

@@ -10,12 +10,12 @@
 #include <mutex>
 #include <thread>
 
+#include "lockstep/comm/bootstrap/rendezvous.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/op_header.h"
-#include "lockstep/comm/rendezvous.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {

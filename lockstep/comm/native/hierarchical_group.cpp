@@ -9,11 +9,11 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
+#include "lockstep/comm/bootstrap/rendezvous.h"
+#include "lockstep/comm/creation/making.h"
+#include "lockstep/comm/creation/rank_groups.h"
 #include "lockstep/comm/group_error.h"
-#include "lockstep/comm/making.h"
 #include "lockstep/comm/native/tcp/reception.h"
-#include "lockstep/comm/rank_groups.h"
-#include "lockstep/comm/rendezvous.h"
 #include "lockstep/world/lives.h"
 
 namespace lockstep::inline internal {

@@ -8,7 +8,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/models/backbone/resnet.h"
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 #include "lockstep/models/heads.h"
 #include "lockstep/models/zoo/families.h"
 

@@ -12,10 +12,10 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <type_traits>
 
+#include "lockstep/comm/bootstrap/rendezvous.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/rendezvous.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/device/dtype.h"

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/c10d/c10d_device_engine.h"

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/tensor/device/device_group.h"
 #include "lockstep/tensor/hccl/hccl_engine.h"
 #include "lockstep/tensor/hccl/library.h"

@@ -6,7 +6,7 @@
 
 #include "lockstep/base/log.h"
 #include "lockstep/train.h"
-#include "lockstep/train/log/lines.h"
+#include "lockstep/train/log_lines.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::inline internal {

@@ -22,7 +22,7 @@
 #include "lockstep/train/config/dictionaries.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/program/plugin.h"
-#include "lockstep/train/run.h"
+#include "lockstep/train/run/run.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep::inline internal {

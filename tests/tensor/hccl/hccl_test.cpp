@@ -14,7 +14,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/collectives.h"
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/device/device_group.h"
 #include "lockstep/tensor/device/dtype.h"

@@ -2,7 +2,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 #include "lockstep/tensor/c10d/adapters.h"
 
 namespace lockstep::testing {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "lockstep/comm/making.h"
+#include "lockstep/comm/creation/making.h"
 #include "lockstep/comm/native/shm/life.h"
 #include "lockstep/error.h"
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "lockstep/comm/bytes.h"
+#include "lockstep/comm/creation/making.h"
 #include "lockstep/comm/group_error.h"
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/comm/making.h"
 #include "lockstep/comm/native/shm/attach.h"
 #include "lockstep/comm/native/shm/exchange.h"
 #include "lockstep/comm/native/shm/life.h"

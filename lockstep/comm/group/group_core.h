@@ -13,9 +13,9 @@
 
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/comm/creation/rank_groups.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/inbox.h"
-#include "lockstep/comm/rank_groups.h"
 #include "lockstep/comm/work_queue.h"
 #include "lockstep/error.h"
 

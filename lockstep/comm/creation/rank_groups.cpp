@@ -1,4 +1,4 @@
-#include "lockstep/comm/rank_groups.h"
+#include "lockstep/comm/creation/rank_groups.h"
 
 #include <fmt/format.h>
 

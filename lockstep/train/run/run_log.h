@@ -6,7 +6,7 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/log/training_log.h"
-#include "lockstep/train/run_parts.h"
+#include "lockstep/train/run/run_parts.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/world.h"
 

@@ -1,4 +1,4 @@
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 
 #include <fmt/format.h>
 
@@ -43,8 +43,6 @@ std::vector<Backend>& table() {
   };
   return backends;
 }
-
-std::string (*device_namer)(const World& world) = nullptr;
 
 const Backend& first_usable(const GroupSpec& spec) {
   std::string reasons;
@@ -112,15 +110,6 @@ bool sums_in_one_order(const std::string& name, std::span<const Backend> choices
 bool register_backend(const Backend& backend) {
   table().push_back(backend);
   return true;
-}
-
-bool register_devices(std::string (*namer)(const World& world)) {
-  device_namer = namer;
-  return true;
-}
-
-std::string name_device(const World& world) {
-  return device_namer == nullptr ? "" : device_namer(world);
 }
 
 std::vector<BackendReport> report_backends() {

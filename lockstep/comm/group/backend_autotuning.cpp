@@ -1,4 +1,4 @@
-#include "lockstep/comm/backend_autotuning.h"
+#include "lockstep/comm/group/backend_autotuning.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // The collectives of ProcessGroup on many buffers at once: argument checks, packing, and the calls
 // of the back end.
 
-#include "lockstep/comm/coalesced.h"
+#include "lockstep/comm/group/coalesced.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 
 #include "lockstep/comm/arguments.h"
 #include "lockstep/comm/bytes.h"
-#include "lockstep/comm/group_core.h"
+#include "lockstep/comm/group/group_core.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/scaled.h"
 #include "lockstep/error.h"

@@ -10,7 +10,7 @@
 #include "lockstep/train/config/registered_task.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
-#include "lockstep/train/run.h"
+#include "lockstep/train/run/run.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep {

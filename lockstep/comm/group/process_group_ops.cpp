@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "lockstep/comm/arguments.h"
-#include "lockstep/comm/group_core.h"
+#include "lockstep/comm/group/group_core.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/scaled.h"
 #include "lockstep/process_group.h"

@@ -1,4 +1,4 @@
-#include "lockstep/comm/group_core.h"
+#include "lockstep/comm/group/group_core.h"
 
 #include <fmt/format.h>
 

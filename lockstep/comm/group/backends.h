@@ -44,12 +44,6 @@ bool sums_in_one_order(const std::string& name, std::span<const Backend> choices
 /// it for its result.
 bool register_backend(const Backend& backend);
 
-/// Registers `namer`, which returns GroupSpec::devices' text for this rank's accelerator. Each new
-/// group's other ranks receive that text. Call it before main().
-bool register_devices(std::string (*namer)(const World& world));
-/// The text of the registered namer; empty without one.
-std::string name_device(const World& world);
-
 /// One line of `lockstep doctor backends`.
 struct BackendReport {
   std::string name;

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/group/backends.h"
 
 namespace lockstep::inline internal {
 

@@ -1,4 +1,4 @@
-#include "lockstep/comm/rendezvous.h"
+#include "lockstep/comm/bootstrap/rendezvous.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,13 +14,13 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/text.h"
-#include "lockstep/comm/backends.h"
+#include "lockstep/comm/bootstrap/sharing.h"
+#include "lockstep/comm/creation/making.h"
+#include "lockstep/comm/creation/rank_groups.h"
+#include "lockstep/comm/device_name.h"
 #include "lockstep/comm/flight/ring.h"
-#include "lockstep/comm/making.h"
 #include "lockstep/comm/native/shm/fd_server.h"
 #include "lockstep/comm/rank_answers.h"
-#include "lockstep/comm/rank_groups.h"
-#include "lockstep/comm/sharing.h"
 #include "lockstep/error.h"
 #include "lockstep/version.h"
 

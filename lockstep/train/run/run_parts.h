@@ -10,7 +10,7 @@
 #include "lockstep/train/ema.h"
 #include "lockstep/train/optimized_parts.h"
 #include "lockstep/train/resume.h"
-#include "lockstep/train/run.h"
+#include "lockstep/train/run/run.h"
 #include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"

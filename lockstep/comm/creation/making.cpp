@@ -1,4 +1,4 @@
-#include "lockstep/comm/making.h"
+#include "lockstep/comm/creation/making.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
+#include "lockstep/comm/creation/rank_groups.h"
 #include "lockstep/comm/group_error.h"
-#include "lockstep/comm/rank_groups.h"
 #include "lockstep/world/lives.h"
 
 namespace lockstep::inline internal {

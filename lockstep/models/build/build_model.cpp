@@ -1,4 +1,4 @@
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

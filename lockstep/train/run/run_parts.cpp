@@ -1,4 +1,4 @@
-#include "lockstep/train/run_parts.h"
+#include "lockstep/train/run/run_parts.h"
 
 #include <algorithm>
 

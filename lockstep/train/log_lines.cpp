@@ -1,4 +1,4 @@
-#include "lockstep/train/log/lines.h"
+#include "lockstep/train/log_lines.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/train/log/run_log.h"
+#include "lockstep/train/run/run_log.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/synthetic_note.h"
-#include "lockstep/models/build_model.h"
+#include "lockstep/models/build/build_model.h"
 #include "lockstep/train/batch_share.h"
-#include "lockstep/train/log/lines.h"
+#include "lockstep/train/log_lines.h"
 #include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/rank_change.h"
 #include "lockstep/train/schedule/schedule.h"
