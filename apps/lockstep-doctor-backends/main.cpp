@@ -15,5 +15,5 @@ int body(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lockstep::run_main("lockstep-doctor-backends", body, argc, argv);
+  return lockstep::run_main("lockstep doctor backends", body, argc, argv);
 }

@@ -77,7 +77,7 @@ bool group_exists(pid_t group) {
   return ::kill(-group, 0) == 0;
 }
 
-void kill_remaining_children(const std::vector<pid_t>& except) {
+bool kill_remaining_children(const std::vector<pid_t>& except) {
   const auto deadline = Deadline::after(5s);
   while (!deadline.passed()) {
     bool any = false;
@@ -87,9 +87,10 @@ void kill_remaining_children(const std::vector<pid_t>& except) {
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, WNOHANG);
     }
-    if (!any) return;
+    if (!any) return true;
     std::this_thread::sleep_for(1ms);
   }
+  return false;
 }
 
 }  // namespace lockstep::inline internal

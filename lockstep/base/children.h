@@ -40,7 +40,7 @@ bool dying_by_signal(pid_t pid);
 bool group_exists(pid_t group);
 
 /// Kills all remaining children except these, and their descendants, and waits some seconds for
-/// them.
-void kill_remaining_children(const std::vector<pid_t>& except);
+/// them. False if one is left.
+bool kill_remaining_children(const std::vector<pid_t>& except);
 
 }  // namespace lockstep::inline internal

@@ -170,6 +170,11 @@ int local_port(int fd) {
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
+bool has_waiting_client(int listener) {
+  pollfd item{listener, POLLIN, 0};
+  return ::poll(&item, 1, 0) > 0;
+}
+
 std::string peer_name(int fd) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;

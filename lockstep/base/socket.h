@@ -19,6 +19,9 @@ inline constexpr char kAllAddresses[] = "*";
 /// see local_port(). Errors: kUnavailable if the port is taken (names it), kIo.
 UniqueFd tcp_listen(const std::string& host, int port);
 int local_port(int fd);
+/// Whether a client waits for accept(2) of this listening socket.
+bool has_waiting_client(int listener);
+
 /// Address of the other end for messages: "10.0.0.1:2345", or "process 123 of this host".
 std::string peer_name(int fd);
 

@@ -26,9 +26,9 @@ std::shared_ptr<Model> make_ctc_head(int64_t in_channels, const HeadSpec& spec);
 enum class StepFunction { kMindocr, kPaper };
 
 /// Probability of text, and in training a threshold and the approximate binary map, for each pixel.
-/// Each of the two branches has three convolutions: one of 3x3 to in_channels / 4, and two
-/// transposed ones of 2x2 and stride 2, the last to one channel. Batch norm and ReLU follow the
-/// first two, a sigmoid the last.
+/// Each of the two branches has three convolutions. The first is of 3x3, to in_channels / 4. Two
+/// transposed ones of 2x2 and stride 2 follow, the last to one channel. Batch norm and ReLU come
+/// after the first two, a sigmoid after the last.
 /// forward: (N, in_channels, H, W) -> in training, if `adaptive`, (N, 3, 4 H, 4 W): binary, thresh,
 /// thresh_binary; else (N, 1, 4 H, 4 W): binary.
 /// The sigmoids and the outputs are float32 under mixed precision, too.

@@ -60,7 +60,7 @@ TEST_F(Ended, OneThatWasKilledHasNoEnd) {
   ASSERT_TRUE(run.wait_for("ready", 1));
   for (int i = 0; i < 1000 && listed({"ps", "--json"}).empty(); ++i) {
   }
-  await_record(folder_ / "jobs/past");
+  await_records(folder_ / "jobs/past", 1);
   EXPECT_EQ(listed({"ps", "--all", "--json"}).size(), 1U) << "it runs: once";
   run.send(SIGKILL);
   run.wait();
@@ -87,8 +87,8 @@ TEST_F(Ended, OneWithoutFilesIsListedAsWell) {
   const std::string why = all[1]["why"];
   EXPECT_TRUE(has(why, ": no such data")) << why;
   EXPECT_EQ(said({"logs", "bad"}, 2),
-            "lockstep: error: run bad is over and kept no logs; lockstep run --log_dir DIR keeps "
-            "them\n");
+            "lockstep logs: error: run bad is over and kept no logs; lockstep run --log_dir DIR "
+            "keeps them\n");
   EXPECT_TRUE(has(said({"inspect", "bad"}, 2), "or had a --log_dir"));
 }
 

@@ -122,7 +122,7 @@ TEST(Hosts, AStoreOfAnotherProgramIsNotJoined) {
   Launched patient(host.words({"true"}), host.variables());
   Launched hasty(host.words({"true"}, {"--rdzv_conf", "timeout=4"}), host.variables());
   EXPECT_EQ(hasty.wait(), 1);
-  EXPECT_TRUE(has(hasty.err(), "lockstep: error: " + place)) << hasty.err();
+  EXPECT_TRUE(has(hasty.err(), "lockstep run: error: " + place)) << hasty.err();
   EXPECT_TRUE(patient.wait_for("lockstep: " + place)) << patient.err();
   const auto store = connect_tcp_store({"127.0.0.1", foreign.port()}, "", Deadline::after(30s));
   EXPECT_TRUE(store->list("", Deadline::after(30s)).empty());

@@ -264,7 +264,7 @@ TEST_F(Jobs, TheIdOfARunThatIsOverFindsItsFiles) {
   Launched killed(shell(1, "dawn", kStay, {"--log_dir", logs}), variables());
   ASSERT_TRUE(killed.wait_for("ready"));
   listed(1);
-  await_record(folder_ / "jobs/past");
+  await_records(folder_ / "jobs/past", 3);
   EXPECT_TRUE(has(said({"stop", "--kill", "dawn"}), "has ended"));
   EXPECT_EQ(killed.wait(), 137);
   EXPECT_EQ(said({"logs", "dawn"}), "[0] ready\n");

@@ -196,16 +196,17 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-void await_record(const std::filesystem::path& folder) {
-  const auto there = [&] {
+void await_records(const std::filesystem::path& folder, int count) {
+  const auto found = [&] {
+    int records = 0;
     std::error_code missing;
     for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
-      if (entry.path().extension() == ".json") return true;
+      if (entry.path().extension() == ".json") ++records;
     }
-    return false;
+    return records;
   };
   const auto limit = Deadline::after(60s);
-  while (!there() && !limit.passed()) std::this_thread::sleep_for(1ms);
+  while (found() < count && !limit.passed()) std::this_thread::sleep_for(1ms);
 }
 
 }  // namespace lockstep::testing

@@ -85,8 +85,8 @@ inline int times_in(const std::string& text, const std::string& part) {
 /// Lines of `text`, without a last empty one.
 std::vector<std::string> lines_of(const std::string& text);
 
-/// Waits until an agent has written the record of its run that outlives it, into `folder`.
-void await_record(const std::filesystem::path& folder);
+/// Waits until `folder` has `count` records of runs, which outlive their agents.
+void await_records(const std::filesystem::path& folder, int count);
 
 /// Path of a program built with the tests.
 std::string built_program(const std::string& name);

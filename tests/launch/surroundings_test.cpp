@@ -90,7 +90,7 @@ TEST(NoProc, IsSaidInOneLineAsRoot) {
            {"doctor"}, {"run", "-H", "localhost:2", "--", "true"}}) {
     Launched verb(without_proc(words));
     EXPECT_EQ(verb.wait(), 1);
-    EXPECT_EQ(verb.out() + verb.err(), "lockstep: " + line);
+    EXPECT_EQ(verb.out() + verb.err(), "lockstep " + words[0] + ": " + line);
   }
 }
 

@@ -43,7 +43,8 @@ class Unfound : public ::testing::Test {
 };
 
 TEST_F(Unfound, AnotherUsersProcessIsSaidToBeThat) {
-  EXPECT_EQ(refused({"inspect", "1"}, {}), "lockstep: error: process 1 belongs to another user\n");
+  EXPECT_EQ(refused({"inspect", "1"}, {}),
+            "lockstep inspect: error: process 1 belongs to another user\n");
 }
 
 TEST_F(Unfound, WhereRunsCannotBeRememberedThatIsSaid) {

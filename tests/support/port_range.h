@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ class RangeVariable {
 /// The first of `count` ports that were free a moment ago, at most 5. They are below the range of
 /// the kernel, and below the ports that jobs derive from their names.
 inline int free_ports(int count) {
-  const int begin = 10000 + static_cast<int>(::getpid() % 200) * 5;
-  for (int first = begin; first + count <= 12000; first += count) {
+  constexpr int kBlock = 5, kBlocks = 400;
+  if (count > kBlock) throw std::invalid_argument("more ports than a block has");
+  for (int block = 0; block < kBlocks; ++block) {
+    const int first = 10000 + (static_cast<int>(::getpid()) + block) % kBlocks * kBlock;
     try {
       std::vector<UniqueFd> held;
       for (int i = 0; i < count; ++i) held.push_back(tcp_listen(kAllAddresses, first + i));

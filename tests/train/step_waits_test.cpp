@@ -79,7 +79,8 @@ struct Straggler final : Callback {
     if (trainer.rank() != slow) {
       fast_s = report.step_s - report.waits.waited_s;
     } else {
-      std::this_thread::sleep_for(std::chrono::duration<double>(std::max(0.15, 5 * fast_s.load())));
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(std::clamp(5 * fast_s.load(), 0.15, 5.0)));
     }
   }
   int slow;

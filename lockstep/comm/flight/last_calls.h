@@ -59,9 +59,9 @@ void tell_of_host(const GroupSpec& spec, bool with_stacks);
 /// host, also those of dead and frozen ranks (tell_of_host(), after a timeout with stacks). Hosts
 /// that do not report soon get a request: see diagnostics_thread.h. The first rank waits at most
 /// 500 ms, and only while another host has reported in the last 300 ms. If a rank died and one host
-/// is silent, these are 20 ms. On a busy machine it waits for at least a few looks; for hosts that
-/// have begun to report, up to 3 s. Without a store it reports this host's ranks only. When all
-/// have reported, the first rank calls `explain`, which may know more than `error`.
+/// is silent, the 300 ms are 20 ms. On a busy machine it waits for at least a few looks; for hosts
+/// that have begun to report, up to 3 s. Without a store it reports this host's ranks only. When
+/// all have reported, the first rank calls `explain`, which may know more than `error`.
 Error with_last_calls(const GroupSpec& spec, const Error& error,
                       const std::function<Error(const Error& error)>& explain = {});
 

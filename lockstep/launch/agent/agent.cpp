@@ -239,7 +239,7 @@ void Agent::pass_on_error_file(const Failure& failure) const {
 }
 
 int Agent::finish() {
-  kill_remaining_children({watchdog_->pid()});
+  finished_ = kill_remaining_children({watchdog_->pid()});
   if (workers_) workers_->close_output();
   if (room_.due()) room_.look(attempt_folder_);
   lines_->flush();
@@ -254,7 +254,6 @@ int Agent::finish() {
   workers_.reset();
   listing_.remove();
   watchdog_->dismiss();
-  finished_ = true;
   // Nothing runs any more, and no file is left behind. From here on a signal ends this program,
   // even while its output has no reader.
   ::pthread_sigmask(SIG_SETMASK, &signals_->original_mask(), nullptr);

@@ -101,7 +101,7 @@ class Agent {
   bool orphans_ended_ = false;
   bool ask_ = false;            ///< The job's status may have changed.
   bool leave_handled_ = false;  ///< A job status with leave has been taken in this generation.
-  bool finished_ = false;       ///< No child is left but the watchdog, which ends.
+  bool finished_ = false;       ///< No child was left but the watchdog.
   std::optional<AgentTime> handled_kill_by_;
   std::optional<AgentTime> suspended_since_;  ///< When the ranks were stopped.
   std::optional<JobEnd> end_;

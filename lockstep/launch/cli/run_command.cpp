@@ -55,7 +55,7 @@ std::string make_log_dir() {
 }
 
 int report_problem(int exit_code, const std::string& problem) {
-  std::fprintf(stderr, "lockstep: error: %s\n", problem.c_str());
+  std::fprintf(stderr, "lockstep run: error: %s\n", problem.c_str());
   return exit_code;
 }
 

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 namespace lockstep::inline internal {
 
 /// A shortage of descriptors may last a moment only, while another thread starts a program or a
-/// client changes its connection. It counts once a client has waited through a whole pause.
+/// client changes its connection. It counts once a client has waited through the end of a pause.
 class AcceptPause {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -17,25 +18,24 @@ class AcceptPause {
 
   bool is_on() const { return end_.has_value(); }
 
-  /// A client may wait, and there is no room for it. True if that lasts.
+  /// There is no room for another client. True if that lasts.
   bool begin(Time now) {
-    const bool lasts = ended_ && now - *ended_ < kPause;
-    ended_.reset();
     end_ = now + kPause;
-    return lasts;
+    return std::exchange(waited_for_, false);
   }
 
-  /// True once after each pause: the server listens again. A client that waits comes at once.
-  bool ends(Time now) {
-    if (!end_ || now < *end_) return false;
+  bool is_over(Time now) const { return end_ && now >= *end_; }
+
+  /// The server listens again. `client_waits`: one has come meanwhile.
+  void end(bool client_waits) {
     end_.reset();
-    ended_ = now;
-    return true;
+    waited_for_ = client_waits;
   }
 
-  void accepted() { ended_.reset(); }
+  /// A client has been accepted, or none is there.
+  void accepted() { waited_for_ = false; }
 
-  /// Time until ends() is true, at least 0; nothing: there is no pause.
+  /// Time until is_over(), at least 0; nothing: there is no pause.
   std::optional<std::chrono::milliseconds> left(Time now) const {
     if (!end_) return std::nullopt;
     const auto time = std::chrono::ceil<std::chrono::milliseconds>(*end_ - now);
@@ -43,8 +43,8 @@ class AcceptPause {
   }
 
  private:
-  std::optional<Time> end_;    ///< Of the pause that is on.
-  std::optional<Time> ended_;  ///< The last pause, if no client has been accepted since.
+  std::optional<Time> end_;  ///< Of the pause that is on.
+  bool waited_for_ = false;  ///< A client that came during the last pause has not been accepted.
 };
 
 }  // namespace lockstep::inline internal

@@ -77,9 +77,10 @@ std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::stri
   bool dropped = false;
   auto pause = kEndingPause;
   while (true) {
-    UniqueFd fd = own_user ? connect_to_own_user(server, deadline) : connect_shortcut(server);
-    is_ending = is_ending || fd;
+    UniqueFd fd;
     try {
+      fd = own_user ? connect_to_own_user(server, deadline) : connect_shortcut(server);
+      is_ending = is_ending || fd;
       if (!fd) fd = tcp_connect(server, deadline);
       auto tls = authenticate_client(fd.get(), secret, "store", wire, deadline);
       enable_keep_alive(fd.get());

@@ -159,6 +159,7 @@ void StoreServerLoop::accept_clients(const UniqueFd& listener) {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     if (!may_accept()) return pause_accepting();
     UniqueFd fd = accept_one(listener);
+    if (!accept_pause_.is_on()) accept_pause_.accepted();
     if (!fd) return;
     try {
       if (may_come_in(listener, fd)) add_client(std::move(fd));
@@ -192,7 +193,6 @@ void StoreServerLoop::add_client(UniqueFd fd) {
   client->interest = EPOLLIN;
   add_to_epoll(client->fd(), id, client->interest);
   clients_[id] = std::move(client);
-  accept_pause_.accepted();
   count_clients();
   const ServerConnection& added = *clients_.at(id);
   // Many ranks of this host connect at once; each proves itself when it gets a core.
@@ -245,7 +245,10 @@ void StoreServerLoop::report_full() {
 }
 
 void StoreServerLoop::resume_accepting() {
-  if (accept_pause_.ends(std::chrono::steady_clock::now())) start_accepting();
+  if (!accept_pause_.is_over(std::chrono::steady_clock::now())) return;
+  accept_pause_.end(has_waiting_client(listener_.get()) ||
+                    (shortcut_ && has_waiting_client(shortcut_.get())));
+  start_accepting();
 }
 
 /// One line for each host, not for each client: repeated attempts must not fill a disk.

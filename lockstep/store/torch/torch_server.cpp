@@ -187,8 +187,9 @@ void TorchStoreServer::Impl::accept_clients() {
     if (!may_accept()) return pause_accepting();
     UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
-    if (!fd && errno == EAGAIN) return;
-    if (!fd) return pause_accepting();
+    if (!fd && errno != EAGAIN) return pause_accepting();
+    accept_pause_.accepted();
+    if (!fd) return;
     try {
       take_in(std::move(fd));
     } catch (const std::exception& error) {
@@ -248,8 +249,9 @@ void TorchStoreServer::Impl::pause_accepting() {
 }
 
 void TorchStoreServer::Impl::resume_accepting() {
-  if (accept_pause_.ends(std::chrono::steady_clock::now()))
-    add_to_epoll(listener_.get(), kTorchListenerId);
+  if (!accept_pause_.is_over(std::chrono::steady_clock::now())) return;
+  accept_pause_.end(has_waiting_client(listener_.get()));
+  add_to_epoll(listener_.get(), kTorchListenerId);
 }
 
 void TorchStoreServer::Impl::serve(Client& client, uint32_t events) {

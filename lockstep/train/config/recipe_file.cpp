@@ -55,7 +55,8 @@ std::vector<std::string> recipes_below(const std::filesystem::path& folder) {
   constexpr int kDeepest = 4;
   std::vector<std::string> paths;
   std::error_code error;
-  fs::recursive_directory_iterator entry(folder, error);
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied,
+                                         error);
   while (!error && entry != fs::recursive_directory_iterator()) {
     if (entry.depth() >= kDeepest) entry.disable_recursion_pending();
     if (entry->path().extension() == kEnding)
@@ -72,8 +73,7 @@ std::string nearest_recipe(const std::filesystem::path& path,
                            std::span<const std::filesystem::path> folders) {
   const std::string of_same_folder = nearest_file(path);
   if (!of_same_folder.empty() || !may_be_recipe(path)) return of_same_folder;
-  std::string name = path.filename().string();
-  if (!name.ends_with(kEnding)) name += kEnding;
+  std::string name = path.filename().replace_extension(kEnding).string();
   for (const auto& folder : folders) {
     const auto recipes = recipes_below(folder);
     std::vector<std::string> names;

@@ -22,9 +22,9 @@ RecipeFile read_recipe(const std::filesystem::path& path);
 std::filesystem::path find_recipe(const std::filesystem::path& path,
                                   std::span<const std::filesystem::path> folders);
 
-/// ", did you mean 'cls/resnet/resnet50_cifar10.yaml'?" for a path without a file. That is the file
-/// of the same folder with the nearest name, or else the recipe of the folders, at any depth, with
-/// or without its ending. "": none is near.
+/// ", did you mean 'cls/resnet/resnet50_cifar10.yaml'?" for a path without a file. The nearest name
+/// in its folder comes first. Then come those of all recipes in `folders`, at any depth; the ending
+/// may be missing. "": none is near.
 std::string nearest_recipe(const std::filesystem::path& path,
                            std::span<const std::filesystem::path> folders);
 

@@ -82,7 +82,7 @@ bool fork_rank(int agent_socket, const ForkRequest& request, pid_t agent) {
 
 int threads_to_lose() {
   // A thread that has been joined is still listed for a moment.
-  const auto deadline = Deadline::after(std::chrono::milliseconds(200));
+  const auto deadline = Deadline::after(std::chrono::milliseconds(20));
   while (true) {
     const int others = thread_count() - 1 - kThreadsOfSanitizer;
     if (others <= 0) return 0;

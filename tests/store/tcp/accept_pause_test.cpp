@@ -14,8 +14,7 @@ constexpr AcceptPause::Time kStart{1h};
 TEST(AcceptPause, AShortageOfAMomentIsNone) {
   AcceptPause pause;
   EXPECT_FALSE(pause.begin(kStart));
-  EXPECT_FALSE(pause.ends(kStart + 99ms));
-  EXPECT_TRUE(pause.ends(kStart + 100ms));
+  pause.end(/*client_waits=*/true);
   pause.accepted();
   EXPECT_FALSE(pause.begin(kStart + 101ms));
 }
@@ -23,31 +22,32 @@ TEST(AcceptPause, AShortageOfAMomentIsNone) {
 TEST(AcceptPause, AClientThatWaitsThroughAPauseMakesItLast) {
   AcceptPause pause;
   pause.begin(kStart);
-  EXPECT_TRUE(pause.ends(kStart + 100ms));
-  EXPECT_TRUE(pause.begin(kStart + 101ms));
-  EXPECT_TRUE(pause.ends(kStart + 201ms));
-  EXPECT_TRUE(pause.begin(kStart + 202ms));
+  for (int i = 0; i < 2; ++i) {
+    pause.end(/*client_waits=*/true);
+    EXPECT_TRUE(pause.begin(kStart + 1s));
+  }
 }
 
-// The last client took the last descriptor, and the next comes long after.
+// The last client took the last room, and the next comes right after the pause or long after.
 TEST(AcceptPause, WithoutAClientThatWaitsNothingLasts) {
   AcceptPause pause;
   pause.begin(kStart);
-  EXPECT_TRUE(pause.ends(kStart + 100ms));
-  EXPECT_FALSE(pause.begin(kStart + 10s));
+  pause.end(/*client_waits=*/false);
+  EXPECT_FALSE(pause.begin(kStart + 101ms));
 }
 
-TEST(AcceptPause, EndsOnceAndTellsWhen) {
+TEST(AcceptPause, TellsWhenItIsOver) {
   AcceptPause pause;
   EXPECT_FALSE(pause.is_on());
-  EXPECT_FALSE(pause.ends(kStart));
+  EXPECT_FALSE(pause.is_over(kStart));
   EXPECT_FALSE(pause.left(kStart));
   pause.begin(kStart);
   EXPECT_TRUE(pause.is_on());
+  EXPECT_FALSE(pause.is_over(kStart + 99ms));
+  EXPECT_TRUE(pause.is_over(kStart + 100ms));
   EXPECT_EQ(pause.left(kStart + 30ms), 70ms);
   EXPECT_EQ(pause.left(kStart + 1s), 0ms);
-  EXPECT_TRUE(pause.ends(kStart + 1s));
-  EXPECT_FALSE(pause.ends(kStart + 1s));
+  pause.end(/*client_waits=*/false);
   EXPECT_FALSE(pause.is_on());
 }
 

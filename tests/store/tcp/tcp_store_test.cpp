@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <future>
 #include <iostream>
 
@@ -631,7 +632,7 @@ TEST(TcpStoreServer, RaisesItsLimitOfDescriptorsWhenTheyRunOut) {
 
 // The last client took the last descriptor for clients: no other waits for one. One client more or
 // less is decided by whether `held` is odd.
-void take_the_last_room(int held) {
+int take_the_last_room(int held) {
   const rlimit low{160, 160};
   ::setrlimit(RLIMIT_NOFILE, &low);
   ::testing::internal::CaptureStderr();
@@ -648,23 +649,34 @@ void take_the_last_room(int held) {
   std::this_thread::sleep_for(250ms);  // longer than the server pauses
   const std::string said = ::testing::internal::GetCapturedStderr();
   std::cerr << said;
-  ::_exit(clients.size() < 30 ? 2 : said.empty() ? 0 : 3);
+  return clients.size() < 30 ? 2 : said.empty() ? 0 : 3;
+}
+
+/// Runs `body` in a child, and returns its status; an exception there is 4.
+int status_in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      ::_exit(body());
+    } catch (const std::exception& error) {
+      std::cerr << error.what() << "\n";
+      ::_exit(4);
+    }
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 TEST(TcpStoreServer, OneWhoseLastRoomIsTakenIsNotShortOfAny) {
   for (const int held : {0, 1}) {
-    const pid_t child = ::fork();
-    if (child == 0) take_the_last_room(held);
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_EQ(status_in_child([&] { return take_the_last_room(held); }), 0);
   }
 }
 
 // As many as a hard limit allows, except the reserved ones; a later client can never connect.
 TEST(TcpStoreServer, OneThatIsFullForGoodSaysSo) {
-  const pid_t child = ::fork();  // a hard limit cannot be raised again
-  if (child == 0) {
+  const int status = status_in_child([] {  // a hard limit cannot be raised again
     const rlimit low{160, 160};
     ::setrlimit(RLIMIT_NOFILE, &low);
     std::promise<std::string> full;
@@ -679,17 +691,15 @@ TEST(TcpStoreServer, OneThatIsFullForGoodSaysSo) {
     } catch (const Error&) {  // connected, but not accepted
     }
     auto told = full.get_future();
-    if (told.wait_for(30s) != std::future_status::ready) ::_exit(1);
+    if (told.wait_for(30s) != std::future_status::ready) return 1;
     const std::string why = told.get();
     const std::string number = "has " + std::to_string(clients.size()) + " clients";
     const bool kept = clients.size() >= 30 && clients.size() < 60;  // both ends are of this process
     const bool said = why.find("may open 160 files") != std::string::npos &&
                       why.find(number) != std::string::npos;
-    ::_exit(!kept ? 2 : said ? 0 : 3);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return !kept ? 2 : said ? 0 : 3;
+  });
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
