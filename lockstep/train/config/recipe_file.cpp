@@ -71,7 +71,7 @@ std::vector<std::string> recipes_below(const std::filesystem::path& folder) {
 
 std::string nearest_recipe(const std::filesystem::path& path,
                            std::span<const std::filesystem::path> folders) {
-  const std::string of_same_folder = nearest_file(path);
+  std::string of_same_folder = nearest_file(path);
   if (!of_same_folder.empty() || !may_be_recipe(path)) return of_same_folder;
   std::string name = path.filename().replace_extension(kEnding).string();
   for (const auto& folder : folders) {

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cstdlib>
-
 #include "lockstep/base/file.h"
 #include "lockstep/world/rank_table/rank_table.h"
 #include "tests/launch/launched.h"
@@ -24,7 +22,7 @@ class RankTableCommand : public ::testing::Test {
 
   /// Runs a shell line in the folder; $L is lockstep, and the folder comes first in PATH.
   Ended shell(const std::string& line) {
-    const std::string lockstep = std::string(std::getenv("LOCKSTEP_BIN_DIR")) + "/lockstep";
+    const std::string lockstep = testing::built_program("lockstep");
     testing::Launched launched(
         {"/bin/sh", "-c", "cd " + folder_.path().string() + " && " + line},
         {{"L", lockstep}, {"PATH", folder_.path().string() + ":/bin:/usr/bin"}});

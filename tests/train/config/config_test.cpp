@@ -398,9 +398,8 @@ TEST(Config, ARecipeThatIsNamedByItsFileAloneIsFoundInItsFolder) {
   std::ofstream(recipes / "cls/resnet/resnet50_cifar10.yaml") << kMinimal;
   std::ofstream(recipes / "cls/resnet/notes.txt") << "";
   const std::string meant = ", did you mean 'cls/resnet/resnet50_cifar10.yaml'?";
-  for (const char* name :
-       {"resnet50_cifar10.yaml", "resnet50_cifar10", "resnet50_cifr10", "cls/resnet50_cifar10.yaml",
-        "configs/cls/resnet/resnet50_cifar1.yaml"}) {
+  for (const char* name : {"resnet50_cifar10.yaml", "resnet50_cifar10", "resnet50_cifr10",
+                           "cls/resnet50_cifar10.yaml", "configs/cls/other/resnet50_cifar1.yaml"}) {
     EXPECT_EQ(nearest_recipe(name, folders), meant) << name;
   }
   for (const char* name : {"notes", "other.yaml", "", "/resnet50_cifar10.yaml"}) {
