@@ -58,8 +58,7 @@ class Error : public std::runtime_error {
 int exit_status(const Error& error) noexcept;
 
 /// Runs `body` and turns an exception into one line "PROGRAM: error: TEXT" on standard error and an
-/// exit status (1 for exceptions of other libraries). Of a text "PROGRAM VERB: TEXT" the line is
-/// "PROGRAM VERB: error: TEXT". For use as the body of main(). The status is
+/// exit status (1 for exceptions of other libraries). For use as the body of main(). The status is
 /// also 1 if standard output cannot be written, and 2 for an unknown LOCKSTEP_LOG_LEVEL. What is
 /// thrown and is no std::exception ends the program by std::terminate().
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) noexcept;

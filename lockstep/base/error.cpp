@@ -1,12 +1,8 @@
 #include "lockstep/error.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <string>
-#include <string_view>
 #include <system_error>
 
 #include "lockstep/base/descriptors.h"
@@ -64,33 +60,21 @@ int exit_status(const Error& error) noexcept {
 
 namespace {
 
-constexpr std::string_view kVerbLetters = "abcdefghijklmnopqrstuvwxyz-";
-
 /// The message of libtorch's errors, without the stack frames that follow.
 std::string_view without_frames(std::string_view what) {
   return what.substr(0, what.find("\nException raised from "));
-}
-
-/// Errors of a command line begin with the program, or with the program and its verb: "lockstep
-/// run: unknown option". That stands in the place of the program's name.
-std::string line_of(std::string_view program, std::string_view text) {
-  const std::string_view named = text.substr(0, text.find(": "));
-  const std::string_view verb =
-      named.starts_with(program) ? named.substr(program.size()) : std::string_view("?");
-  const bool is_verb =
-      verb.starts_with(' ') && verb.find_first_not_of(kVerbLetters, 1) == verb.npos;
-  if (named.size() < text.size() && (verb.empty() || is_verb)) {
-    program = named;
-    text.remove_prefix(named.size() + 2);
-  }
-  return fmt::format("{}: error: {}\n", program, text);
 }
 
 }  // namespace
 
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) noexcept {
   const auto say = [&](const char* what) {
-    std::fputs(line_of(program, without_frames(what)).c_str(), stderr);
+    auto text = without_frames(what);
+    // Errors of a command line begin with the verb, which is this program.
+    const std::string named = std::string(program) + ": ";
+    if (text.starts_with(named)) text = text.substr(named.size());
+    std::fprintf(stderr, "%.*s: error: %.*s\n", static_cast<int>(program.size()), program.data(),
+                 static_cast<int>(text.size()), text.data());
   };
   try {
     check_log_level(env_or("LOCKSTEP_LOG_LEVEL", "info"));

@@ -22,7 +22,7 @@ int threads_per_rank(const Environment& environment, int cores, int local_size);
 /// time (a container's limit), rounded down. At least 1.
 int usable_cores();
 /// The same for threads_per_rank() of `ranks` ranks. Without a CPU more than ranks a quota changes
-/// nothing, and is not read: that would take a hundredth of a launch.
+/// nothing, and its files are not read.
 int cores_for(int ranks);
 /// The same as usable_cores() for `cpus` CPUs and a quota as from cpu_quota().
 int cores_within(int cpus, double quota);
