@@ -68,6 +68,11 @@ int train(int argc, char** argv) {
   torch::nn::Sequential net(torch::nn::Linear(1, 32), torch::nn::Tanh(), torch::nn::Linear(32, 1));
   torch::optim::Adam optimizer(net->parameters(), 0.01);
 
+  // An earlier generation of this job that was stopped and wakes up can save no more.
+  lockstep::WriterFence fence;
+  if (world.rank == 0) fence = {folder, world.job_id, world.generation, world.generation_token};
+  group.barrier();  // no rank looks for a checkpoint before
+
   // All ranks read; the weights and the optimizer get the saved values.
   lockstep::TrainingState state;
   state.model = "sine";
@@ -81,7 +86,7 @@ int train(int argc, char** argv) {
     state.world_size = world.size;
     const lockstep::KeepPolicy keep{
         .keep = lockstep::Keep::kTopK, .count = 2, .higher_is_better = false};
-    if (world.rank == 0) lockstep::save_checkpoint(folder, *net, optimizer, state, keep);
+    if (world.rank == 0) lockstep::save_checkpoint(folder, *net, optimizer, state, keep, fence);
     group.barrier();  // no rank continues before the checkpoint is on the disk
   };
 

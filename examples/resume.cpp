@@ -25,6 +25,13 @@ int train(int argc, char** argv) {
   torch::nn::Linear net(4, 1);
   torch::optim::Adam optimizer(net->parameters(), 0.1);
 
+  // Of a restarted job only the newest generation's rank 0 can save from here on.
+  lockstep::WriterFence fence;
+  if (world.rank == 0) {
+    fence = {dir, world.job_id, world.generation, world.generation_token};
+  }
+  group.barrier();  // no rank looks for a checkpoint before
+
   // Every rank reads, before the ranks compare their weights. The checkpoint names the network.
   lockstep::TrainingState state;
   state.model = "line";
@@ -48,7 +55,7 @@ int train(int argc, char** argv) {
     // One rank writes, whole or not at all; the two newest are kept.
     lockstep::KeepPolicy policy;
     policy.count = 2;
-    if (world.rank == 0) lockstep::save_checkpoint(dir, *net, optimizer, state, policy);
+    if (world.rank == 0) lockstep::save_checkpoint(dir, *net, optimizer, state, policy, fence);
   }
   group.barrier();  // the others would miss a rank that ends while rank 0 still writes
   std::printf("error %.9f\n", (net(x) - y).square().mean().item<double>());

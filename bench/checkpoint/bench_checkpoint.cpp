@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/lockstep.h"
 
 namespace {

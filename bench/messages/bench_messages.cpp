@@ -22,6 +22,7 @@
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/host_id.h"
 
 namespace {
 

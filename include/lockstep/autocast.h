@@ -27,9 +27,6 @@ namespace lockstep {
 /// convolutions there), float16 on CUDA. Errors: kUnavailable for other devices.
 at::ScalarType low_precision(at::DeviceType device);
 
-/// The type in which autocast computes on `device`, in this thread, where it is on.
-at::ScalarType autocast_type(at::DeviceType device);
-
 /// While the guard lives, autocast is on for tensors on `device`, in this thread. End it before
 /// backward(), which computes in the types that forward chose. Guards may nest. The last to end
 /// drops the casts of weights that libtorch keeps, so an optimizer step may follow.

@@ -16,13 +16,20 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lockstep/amp_policy.h"
+
+namespace lockstep {
+class WriterFence;
+}
+namespace lockstep::inline internal {
+class Writer;
+const Writer& writer_of(const WriterFence& fence);
+}  // namespace lockstep::inline internal
 
 namespace lockstep {
 
@@ -42,9 +49,6 @@ struct KeepPolicy {
   void validate() const;  ///< Throws kInvalidArgument naming field and value.
 };
 
-/// MindOCR's names: "latest_k", "top_k", "" or "none" (all). Errors: kInvalidArgument.
-Keep parse_keep(std::string_view name);
-
 struct CheckpointEntry {
   std::string name;  ///< Folder name, e.g. "step_000020".
   int64_t step = 0;
@@ -55,19 +59,10 @@ struct CheckpointEntry {
 std::optional<CheckpointEntry> best_checkpoint(const std::vector<CheckpointEntry>& entries,
                                                bool higher_is_better);
 
-/// Names to delete, oldest first. Never the newest (a run resumes from it) and never the best.
-/// kTopK orders by (metric, step); an entry without a metric ranks below all others.
-/// Errors: those of KeepPolicy::validate().
-std::vector<std::string> plan_removal(const std::vector<CheckpointEntry>& entries,
-                                      const KeepPolicy& policy);
-
 /// Parameters and buffers, in each checkpoint's folder.
 inline constexpr const char* kModelFile = "model.safetensors";
 /// The moving average of both, where a run keeps one; evaluation uses it.
 inline constexpr const char* kEmaFile = "ema.safetensors";
-
-/// "step_000020"; more digits when needed.
-std::string step_folder_name(int64_t step);
 
 /// Every complete checkpoint of `dir` by step, with the value of metric `metric` from its
 /// state.json (none if state.json is damaged or holds another metric). Empty if there is no such
@@ -79,10 +74,6 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& dir,
 /// `latest`, else its newest step_*. Errors: kNotFound naming the places searched, kInvalidArgument
 /// for a file, kIo if the folder cannot be read.
 std::filesystem::path find_checkpoint(const std::filesystem::path& path);
-/// The warning for a find_checkpoint() that cannot take `latest`: "DIR/latest points to
-/// step_000020, which is no whole checkpoint any more: step_000018 is taken". Else empty. Errors:
-/// kIo.
-std::string lost_latest_warning(const std::filesystem::path& path);
 /// Whether find_checkpoint() would find a checkpoint, so that a run resumes. Errors: kIo.
 bool has_checkpoint(const std::filesystem::path& path);
 
@@ -164,15 +155,6 @@ bool record_metric(TrainingState& state, double value);
 /// compared with the old: metric_value, best and history are dropped.
 void rank_by(TrainingState& state, const std::string& name, bool higher_is_better);
 
-/// Length and digest of a file of the checkpoint, to detect damage.
-struct FileDigest {
-  int64_t bytes = 0;
-  std::string kind;  ///< "poly1305", or "sha256" as in format 2.
-  std::string hex;
-
-  bool operator==(const FileDigest&) const = default;
-};
-
 // One writer at a time in a folder of results, even if an earlier writer is disconnected or stopped
 // and is unaware of its replacement.
 //
@@ -185,61 +167,34 @@ struct FileDigest {
 // A mark holds the token of its generation. If a job splits into partitions, each may start a
 // generation of the same number: the first to leave its mark stays.
 
-/// A writing process, as encoded in hidden names:
-/// ".step_000020.tmp-JOB+3+HOST+NAMESPACE+PID+START".
-struct WriterName {
-  std::string job;         ///< Eight hex digits of the job's id; "none" outside of jobs.
-  int64_t generation = 0;  ///< 0 outside of jobs.
-  std::string host;        ///< Its name.
-  uint64_t pid_space = 0;  ///< Its pid namespace and boot, mixed: the scope of `pid`.
-  int64_t pid = 0;
-  uint64_t start = 0;  ///< Start time of that process, in the kernel's ticks: pids are reused.
-
-  bool operator==(const WriterName&) const = default;
-  std::string text() const;
-  /// Nothing for other texts. Ignores the part from a '.' on.
-  static std::optional<WriterName> parse(const std::string& text);
-  /// This process.
-  static WriterName own(const std::string& job_id = "", int64_t generation = 0);
-};
-
-/// Whether `own` may remove unfinished work of `writer`. True if that is of an earlier generation
-/// of the same job, or if its process on this host has ended. Files of another host's process stay,
-/// because nothing shows whether it still runs.
-bool is_left_over(const WriterName& writer, const WriterName& own);
-
-/// A value; copies are the same writer.
+/// The writer of a folder; a value, whose copies are the same writer.
+///
+/// Use:
+///   lockstep::WriterFence fence;
+///   if (world.rank == 0) {
+///     fence = {dir, world.job_id, world.generation, world.generation_token};
+///   }
+///   group.barrier();  // no rank looks for a checkpoint before
 class WriterFence {
  public:
   /// For a program outside of jobs: nothing is newer.
-  WriterFence() : name_(WriterName::own()) {}
-  /// Leaves the mark of a generation (from 1) of a job in `dir`, which exists, and removes the
-  /// marks of earlier ones. Generation 1 begins a job: it removes all marks but those of its own
-  /// launch. `token`: "LAUNCH-LEADER", World::generation_token; empty: there is none.
+  WriterFence();
+  /// Leaves the mark of a generation (from 1) of a job in `dir`, which is made if it is missing.
+  /// Removes the marks of earlier generations, and their unfinished work. Generation 1 begins a
+  /// job: it removes all marks but those of its own launch. `token`: World::generation_token,
+  /// "LAUNCH-LEADER"; empty: there is none.
   /// Errors: kMismatch if a newer generation, or another one of this number, left its mark; kIo.
   WriterFence(const std::filesystem::path& dir, const std::string& job_id, int64_t generation,
-              std::string token = "");
-
-  /// Makes the constructor's first check, without leaving a mark. A missing folder passes. Errors:
-  /// as the constructor.
-  static void refuse_if_replaced(const std::filesystem::path& dir, const std::string& job_id,
-                                 int64_t generation, const std::string& token);
+              const std::string& token = "");
 
   /// Errors: kMismatch naming the newer generation; kIo if the folder cannot be listed. Cost: one
   /// listing of the folder, and a read of a mark. Outside of jobs it does nothing.
   void check() const;
-  /// Returns ".NAME.tmp-" and this writer.
-  std::string hidden(const std::string& name) const;
-  const WriterName& name() const { return name_; }
 
  private:
-  bool replaced_by(const std::string& file, int64_t generation, bool begins) const;
-  void look(bool begins) const;
-  void leave_mark() const;
+  friend const Writer& internal::writer_of(const WriterFence& fence);
 
-  std::filesystem::path dir_;  // empty: outside of jobs
-  WriterName name_;
-  std::string token_;
+  std::shared_ptr<const Writer> writer_;
 };
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 #pragma once
-// DdpOptions and JoinOptions choose how DistributedDataParallel averages gradients. StepTimings
-// tells how long it took.
+// DdpOptions and JoinOptions choose how DistributedDataParallel averages gradients. StepTimings has
+// the time that it took.
 //
 // Use:
 //   const lockstep::DdpOptions options = {.bucket_cap_mb = 50, .measure_wait = true};
@@ -61,7 +61,8 @@ struct DdpOptions {
   bool broadcast_buffers = true;
   /// Parts of the global batch, at least as many as ranks; see
   /// DistributedDataParallel::for_each_virtual_rank(), and that class for the cost. 0: one per
-  /// rank.
+  /// rank. Excludes `comm_hook`, `find_unused_parameters` and `static_graph`, and parameters on
+  /// another device than the CPU. Equal bits need ProcessGroup's one order of sums.
   int virtual_ranks = 0;
   /// Whether the loss may leave parameters out, different ones in each step and on each rank. A
   /// parameter that no rank used keeps its .grad. A parameter that some ranks used gets the average

@@ -3,7 +3,6 @@
 // gradients are averaged.
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <memory>
@@ -18,6 +17,9 @@
 
 namespace torch::nn {
 class Module;
+}
+namespace lockstep {
+class NoSync;
 }
 
 namespace lockstep {
@@ -39,12 +41,10 @@ struct VirtualRankRange {
 /// rank, for more ranks than virtual ranks, and for a rank outside [0, size).
 VirtualRankRange deal_virtual_ranks(int virtual_ranks, int rank, int size);
 
-/// Seeds libtorch's CPU generator, and for a CUDA `device` also that of this thread's current
-/// device, for one virtual rank's forward of one step. So dropout depends on (seed, step, virtual
-/// rank) and neither on the rank nor on earlier draws. Cost: some microseconds. Threads: any; those
-/// that draw from the generator see the new seed.
-void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank,
-                       c10::Device device = c10::kCPU);
+/// Seeds libtorch's CPU generator for one virtual rank's forward of one step. So dropout depends on
+/// (seed, step, virtual rank) and neither on the rank nor on earlier draws. Cost: some
+/// microseconds. Threads: any; those that draw from the generator see the new seed.
+void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank);
 
 // Finds the tensors in the result of a module's forward().
 
@@ -63,10 +63,12 @@ void visit_tensors(const T& value, const Visit& visit) {
   }
 }
 
-// The part of DistributedDataParallel that does not depend on the module's type. Programs use it
-// through distributed_data_parallel.h.
+}  // namespace lockstep
 
-/// DistributedDataParallel documents the contract of each function.
+namespace lockstep::inline internal {
+
+/// The part of DistributedDataParallel that does not depend on the module's type. That class has
+/// the contract of each function.
 class DdpCore {
  public:
   static std::unique_ptr<DdpCore> make(std::shared_ptr<torch::nn::Module> module,
@@ -101,13 +103,16 @@ class DdpCore {
  protected:
   DdpCore() = default;
   int no_sync_depth_ = 0;
-  friend class NoSync;
+  friend class lockstep::NoSync;
 };
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
 
 /// Suspends the averaging of gradients; see DistributedDataParallel::no_sync().
 class NoSync {
  public:
-  explicit NoSync(DdpCore& core) : core_(&core) { ++core_->no_sync_depth_; }
   NoSync(NoSync&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
   ~NoSync() {
     if (core_ != nullptr) --core_->no_sync_depth_;
@@ -115,6 +120,10 @@ class NoSync {
   NoSync& operator=(NoSync&&) = delete;
 
  private:
+  template <class Net>
+  friend class DistributedDataParallel;
+  explicit NoSync(DdpCore& core) : core_(&core) { ++core_->no_sync_depth_; }
+
   DdpCore* core_;  ///< Null once moved from.
 };
 
@@ -137,16 +146,16 @@ class NoSync {
 /// samples. Then the average of the gradients is the gradient of the mean over the global batch.
 ///
 /// Every rank runs the same steps. After an optimizer step weights are equal bit for bit on all
-/// ranks and from run to run. (The sums of ProcessGroup have one order; libtorch's kernels repeat
-/// for a fixed number of threads.)
+/// ranks. They are equal from run to run, too, where the sums of ProcessGroup have one order (see
+/// there): libtorch's kernels repeat for a fixed number of threads.
 ///
 /// A .grad that is defined when backward() begins gets the average in place, as in PyTorch. Views
 /// of a flat buffer and other handles of the program see it. This costs two copies a step unless
 /// .grad is the memory of an earlier step and lies in its bucket; zero_grad() is fastest. Where
 /// .grad was undefined, gradients become views into the buckets that carry them. The next
 /// backward() overwrites these, also after zero_grad(); clone a gradient to keep it longer than a
-/// step. Gradients of a net on another device than the CPU stay there: they are copied to the host
-/// during backward(), and back at its end.
+/// step. Gradients on the group's device() are averaged there. Those on another device than the CPU
+/// stay on it: during backward() they are copied to the host, and back at its end.
 ///
 /// Only backward() averages: torch::autograd::grad() returns this rank's own gradients. A
 /// backward() with create_graph, whose gradients have a graph, is kInvalidArgument.

@@ -24,6 +24,7 @@
 #include "lockstep/world.h"
 
 namespace lockstep::inline internal {
+class DeviceOrder;
 class GroupCore;
 class WorkState;
 }  // namespace lockstep::inline internal
@@ -35,7 +36,6 @@ namespace lockstep {
 class Work {
  public:
   Work() = default;  ///< A finished one.
-  explicit Work(std::shared_ptr<WorkState> state) : state_(std::move(state)) {}
 
   bool done() const;  ///< True when wait() would not block; it may still throw.
   /// Returns when the buffers hold the result. Throws the error of the collective. The wait for
@@ -51,6 +51,9 @@ class Work {
   Work then(std::function<void()> last) &&;
 
  private:
+  friend class internal::GroupCore;
+  explicit Work(std::shared_ptr<WorkState> state) : state_(std::move(state)) {}
+
   std::shared_ptr<WorkState> state_;
 };
 
@@ -62,25 +65,13 @@ enum class Order {
 
 struct GroupOptions {
   /// "auto", "native", "mpi", "c10d:gloo", "c10d:nccl" or "hccl". A named back end never falls
-  /// back.
+  /// back. "auto" takes c10d:nccl or hccl for memory of device() where each rank has a device of
+  /// its own, and native for the rest.
   std::string backend = "auto";
   /// With kAny, "auto" measures the back ends briefly and takes the fastest between hosts. Within a
   /// host it is native, the fastest by far.
   Order order = Order::kFixed;
   std::chrono::milliseconds timeout = std::chrono::seconds(300);  ///< Bound of every collective.
-};
-
-/// What a collective does before and after its work, for tensors of devices:
-/// lockstep/collectives.h makes it.
-class DeviceOrder {
- public:
-  virtual ~DeviceOrder() = default;
-  /// The next two: in the thread that runs the collective. before() returns when host memory has
-  /// its values; after() follows a collective that succeeded.
-  virtual void before(Deadline deadline) = 0;
-  virtual void after() = 0;
-  /// In the thread that waits: the later work of its current stream sees the result.
-  virtual void join() = 0;
 };
 
 struct CollectiveOptions {
@@ -134,10 +125,11 @@ class SharedBuffer {
 /// Cost: without `async` a call of at most 1 MiB runs in the caller's thread. Others are handed to
 /// the group's thread, which takes some 20 us.
 ///
-/// Sums have one order, unless GroupOptions name a back end other than native. Over ranks [lo, hi)
-/// it is sum[lo, mid) + sum[mid, hi) with mid = lo + the largest power of two below hi - lo. The
-/// order is the same for every size and transport, so results repeat bit for bit and are equal on
-/// all ranks.
+/// Sums of host memory by the native back end, which "auto" takes for it, have one order. Over
+/// ranks [lo, hi) it is sum[lo, mid) + sum[mid, hi) with mid = lo + the largest power of two below
+/// hi - lo. It is the same for every size and transport, so results repeat bit for bit. Sums of
+/// other back ends, as of device() memory, have those back ends' order, which may differ from run
+/// to run. All ranks get equal bits.
 ///
 /// Errors of every collective: kInvalidArgument, and any of a group that failed before, come from
 /// the call. New ones come from Work::wait(), or from a call without a Work.

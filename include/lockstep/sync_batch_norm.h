@@ -19,10 +19,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/pimpl.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <memory>
 
 #include "lockstep/process_group.h"
 
@@ -49,17 +46,6 @@ at::Tensor sync_batch_norm(const ProcessGroup& group, const at::Tensor& input,
                            const at::Tensor& weight, const at::Tensor& bias,
                            const at::Tensor& running_mean, const at::Tensor& running_var,
                            double momentum, double eps);
-
-/// Time that layers have spent in collectives so far, including waits for slower ranks, in all
-/// threads: a device's backward has its own thread.
-class CollectiveTime {
- public:
-  void add(std::chrono::nanoseconds time) { ns_ += time.count(); }
-  double seconds() const { return static_cast<double>(ns_) / 1e9; }
-
- private:
-  std::atomic<int64_t> ns_ = 0;
-};
 
 /// torch::nn::BatchNorm1d, 2d and 3d over all ranks of a group: SyncBatchNorm(num_features, group)
 /// or SyncBatchNorm(options, group). Parameters, buffers, names and evaluation are the same, and
@@ -94,14 +80,8 @@ TORCH_MODULE(SyncBatchNorm);
 /// of the module to another type or device keeps the conversion. A layer still refuses, as
 /// libtorch's do, a batch of exactly one value per channel on a rank; SyncBatchNorm does not.
 /// Excludes DistributedDataParallel::join().
-/// `time`, if given, accumulates the time that the layers spend in collectives from now on.
 /// Errors: kInvalidArgument for a layer with neither statistics nor weight, naming it, or on
 /// another device than the CPU, CUDA and PrivateUse1.
-int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
-                           std::shared_ptr<CollectiveTime> time = nullptr);
-
-/// Whether a layer of `module` in training mode is a SyncBatchNorm, or was changed by
-/// convert_sync_batchnorm() for a group of several ranks.
-bool has_sync_batchnorm(torch::nn::Module& module);
+int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group);
 
 }  // namespace lockstep

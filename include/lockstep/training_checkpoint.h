@@ -11,8 +11,8 @@
 // A checkpoint is written in a hidden folder, synced and renamed; then the links are swapped by
 // rename. So at every instant the old or the new checkpoint is complete. Remains of a crash
 // (".step_000020.tmp-WRITER") are never read. The next save on that host, or the job's next
-// generation, removes them. One process writes (rank 0); of a restarted job only the newest
-// generation's, see WriterFence.
+// generation, removes them. One process writes (rank 0). With a WriterFence only the newest
+// generation of a restarted job does; without one an earlier writer that wakes up may still save.
 //
 // Use:
 //   lockstep::TrainingState state;
@@ -83,7 +83,7 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& dir,
                                       const torch::nn::Module& model,
                                       const torch::optim::Optimizer& optimizer,
                                       const TrainingState& state, const KeepPolicy& policy,
-                                      const ExtraFiles& extra = {});
+                                      const WriterFence& fence = {}, const ExtraFiles& extra = {});
 
 /// Replaces the state of the checkpoint of state.step in `dir`; its tensors stay. It adds results
 /// found after the save, such as the metric of the weights. Links and policy as above. Returns the

@@ -8,7 +8,7 @@
 //     group.all_reduce(data.data(), 1000, dtype, lockstep::ReduceOp::kAvg).wait();
 //   }
 //
-// Threads: any. Cost: a look at a table; reductions_of() makes a text. Errors: none. An unknown
+// Threads: any. Cost: a look at a table. Errors: none. An unknown
 // type has size 0, and its name is "unknown".
 
 #include <cstdint>
@@ -32,14 +32,12 @@ enum class DType : uint8_t {
   kComplex64,
   kComplex128,
 };
-inline constexpr int kNumDTypes = 12;
 
 /// kAvg divides the sum by the number of ranks once, at the end; integers round toward zero.
 /// kPremulSum sums after each rank has multiplied its values by CollectiveOptions::factor.
 /// Integers wrap. float16 and bfloat16 are computed in float32 and rounded once per operation of
 /// the tree. For bool, kSum is "or" and kProduct "and", so that the result is a bool.
 enum class ReduceOp : uint8_t { kSum, kAvg, kMin, kMax, kProduct, kBand, kBor, kBxor, kPremulSum };
-inline constexpr int kNumReduceOps = 9;
 
 /// Bytes of an element.
 constexpr int64_t size_of(DType dtype) {
@@ -65,10 +63,6 @@ constexpr int64_t size_of(DType dtype) {
   return 0;
 }
 
-/// The kind of a type; it determines the allowed reductions.
-enum class DTypeKind : uint8_t { kBool, kInteger, kFloating, kComplex };
-DTypeKind kind_of(DType dtype);
-
 /// The whole table, the same on every back end (and for c10d's own operations):
 ///
 ///              sum  avg  premul_sum  min  max  product  band  bor  bxor
@@ -80,18 +74,6 @@ DTypeKind kind_of(DType dtype);
 /// Complex numbers have the linear reductions only: they are not ordered, and a product of pairs
 /// would not be the same operation on their parts.
 bool can_reduce(DType dtype, ReduceOp op);
-/// The reductions of `dtype`, for messages: "sum, avg, premul_sum".
-std::string reductions_of(DType dtype);
-
-/// Substitute elements for back ends without bool and complex: the reductions of complex numbers
-/// are linear, so they are those of their parts.
-struct Parts {
-  DType dtype;
-  int64_t each;  ///< Number of parts in an element.
-};
-Parts parts_of(DType dtype);
-/// The reduction of these parts: of 0 and 1 the larger is "or" and the smaller is "and".
-ReduceOp op_on_parts(DType dtype, ReduceOp op);
 
 /// For example "float32".
 std::string_view to_string(DType dtype);

@@ -60,10 +60,6 @@ LoadedTensors load_tensors(const std::filesystem::path& path);
 /// All parameters and buffers; the tensors are the module's own, not copies.
 TensorMap module_tensors(const torch::nn::Module& module);
 
-/// Makes the checks of load_module(). Errors: as load_module().
-void check_module(const torch::nn::Module& module, const TensorMap& tensors,
-                  const std::string& file);
-
 /// Copies values into the module's own tensors. The tensors stay in place, so gradients, optimizers
 /// and DDP remain valid. Checks everything before the first copy.
 /// Errors, nothing changed: kCorrupt naming `file` and tensor: missing, not of this network, other

@@ -31,7 +31,7 @@ struct RankArguments {
   std::optional<int> node_rank{};
   std::optional<int> num_nodes{};
   std::string master_addr{};  ///< Rank 0's host.
-  int master_port = 0;        ///< On that host; 0: derived from job_id and world_size.
+  int master_port = 0;        ///< On that host; 0: one of eight, derived from job_id.
   std::string job_id = "none";
 };
 
@@ -66,7 +66,8 @@ struct World {
   /// Reads the environment and connects to the ranks' store. Cost: one connection, one round trip
   /// for a heartbeat, and two if the launcher does not give the ranks' hosts. Call once per
   /// process.
-  /// Errors: kInvalidArgument (environment), kTimeout (store), kMismatch (another job or build).
+  /// Errors: kInvalidArgument (environment), kTimeout (store), kMismatch (another job, secret
+  /// or build).
   ///
   /// In MindSpore's scheduler (MS_ROLE=MS_SCHED), which is no rank, it never returns. It waits
   /// until the ranks are done, then ends the process with success, as MindSpore's own init() does.
@@ -81,9 +82,5 @@ struct World {
   static World join(const RankArguments& arguments,
                     Deadline deadline = Deadline::after(std::chrono::seconds(300)));
 };
-
-/// Identity of this host, as in World::host_id. LOCKSTEP_HOST_ID overrides it (for tests). Errors:
-/// kUnavailable without /proc, kIo.
-std::string this_host_id();
 
 }  // namespace lockstep

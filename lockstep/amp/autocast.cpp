@@ -22,14 +22,10 @@ at::ScalarType low_precision(at::DeviceType device) {
   return supported(device) == at::kCPU ? at::kBFloat16 : at::kHalf;
 }
 
-at::ScalarType autocast_type(at::DeviceType device) {
-  return torch_compat::autocast_type(device);
-}
-
 AutocastGuard::AutocastGuard(at::DeviceType device, at::ScalarType dtype)
     : device_(supported(device)),
       was_on_(torch_compat::is_autocast_on(device)),
-      old_dtype_(autocast_type(device)) {
+      old_dtype_(torch_compat::autocast_type(device)) {
   torch_compat::set_autocast(device_, true, dtype);
   at::autocast::increment_nesting();
 }

@@ -9,6 +9,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
+#include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
 
@@ -61,7 +62,7 @@ std::vector<CheckpointEntry> find_step_folders(const fs::path& dir) {
 
 }  // namespace
 
-std::string step_folder_name(int64_t step) {
+std::string internal::step_folder_name(int64_t step) {
   return fmt::format("{}{:06}", kPrefix, step);
 }
 
@@ -94,7 +95,7 @@ fs::path find_checkpoint(const fs::path& path) {
                           path.string(), kStateFile, kPrefix, kStateFile));
 }
 
-std::string lost_latest_warning(const fs::path& path) {
+std::string internal::lost_latest_warning(const fs::path& path) {
   std::error_code none;
   const fs::path latest = path / "latest";
   if (fs::exists(path / kStateFile, none) || fs::exists(latest / kStateFile, none)) return "";

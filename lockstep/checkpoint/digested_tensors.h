@@ -9,8 +9,8 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/byte_source.h"
+#include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/safetensors_format.h"
-#include "lockstep/checkpoint_folder.h"
 #include "lockstep/weights.h"
 
 namespace lockstep::inline internal {
@@ -53,5 +53,9 @@ class CheckedFile {
   TensorFileStart start_;
   std::vector<std::pair<const StoredTensor*, at::Tensor>> unfilled_;
 };
+
+/// Makes the checks of load_module(). Errors: as load_module().
+void check_module(const torch::nn::Module& module, const TensorMap& tensors,
+                  const std::string& file);
 
 }  // namespace lockstep::inline internal

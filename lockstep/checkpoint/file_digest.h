@@ -2,13 +2,22 @@
 // The digests of a checkpoint's files: computed while a file is written, checked while it is read.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
 #include "lockstep/base/hash.h"
-#include "lockstep/checkpoint_folder.h"
 
 namespace lockstep::inline internal {
+
+/// Length and digest of a file of the checkpoint, to detect damage.
+struct FileDigest {
+  int64_t bytes = 0;
+  std::string kind;  ///< "poly1305", or "sha256" as in format 2.
+  std::string hex;
+
+  bool operator==(const FileDigest&) const = default;
+};
 
 /// The names of digests in state.json; the first is that of new files.
 inline constexpr const char* kPoly1305 = "poly1305";

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
-#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -25,16 +23,6 @@ void KeepPolicy::validate() const {
   }
 }
 
-Keep parse_keep(std::string_view name) {
-  if (name == "latest_k") return Keep::kLatest;
-  if (name == "top_k") return Keep::kTopK;
-  if (name.empty() || name == "none") return Keep::kAll;
-  const std::array<std::string, 3> known = {"latest_k", "top_k", "none"};
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("checkpoint policy '{}' is none of latest_k, top_k, none{}", name,
-                          did_you_mean(name, known)));
-}
-
 std::optional<CheckpointEntry> best_checkpoint(const std::vector<CheckpointEntry>& entries,
                                                bool higher_is_better) {
   const KeepPolicy best_only{Keep::kTopK, 1, higher_is_better};
@@ -45,8 +33,8 @@ std::optional<CheckpointEntry> best_checkpoint(const std::vector<CheckpointEntry
   return *best;
 }
 
-std::vector<std::string> plan_removal(const std::vector<CheckpointEntry>& entries,
-                                      const KeepPolicy& policy) {
+std::vector<std::string> internal::plan_removal(const std::vector<CheckpointEntry>& entries,
+                                                const KeepPolicy& policy) {
   policy.validate();
   if (policy.keep == Keep::kAll || entries.empty()) return {};
   std::vector<CheckpointEntry> ranked = entries;

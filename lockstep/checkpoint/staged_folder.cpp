@@ -14,6 +14,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/checkpoint/training_state_format.h"
+#include "lockstep/checkpoint/writer.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -46,7 +47,7 @@ void replace_folder(const fs::path& from, const fs::path& to, const WriterFence&
 }  // namespace
 
 StagedFolder::StagedFolder(const fs::path& dir, const std::string& name, const WriterFence& fence)
-    : fence_(fence), staged_(dir / fence.hidden(name)), final_(dir / name) {
+    : fence_(fence), staged_(dir / writer_of(fence).hidden(name)), final_(dir / name) {
   std::error_code error;
   fs::create_directories(staged_, error);
   if (error) {
@@ -86,7 +87,7 @@ void take_name(const fs::path& hidden, const fs::path& name, const WriterFence& 
 
 void replace_file(const fs::path& dir, const fs::path& name, const WriterFence& fence,
                   const std::function<void(const fs::path&)>& fill) {
-  const fs::path hidden = dir / fence.hidden(name.filename().string());
+  const fs::path hidden = dir / writer_of(fence).hidden(name.filename().string());
   try {
     fill(hidden);
   } catch (...) {
@@ -98,7 +99,7 @@ void replace_file(const fs::path& dir, const fs::path& name, const WriterFence& 
 
 bool replace_by_link(const fs::path& dir, const fs::path& name, const fs::path& equal,
                      const WriterFence& fence) {
-  const fs::path hidden = dir / fence.hidden(name.filename().string());
+  const fs::path hidden = dir / writer_of(fence).hidden(name.filename().string());
   ::unlink(hidden.c_str());
   if (::link(equal.c_str(), hidden.c_str()) != 0) return false;
   take_name(hidden, dir / name, fence);
@@ -110,7 +111,7 @@ void point_link(const fs::path& dir, const std::string& name, const std::string&
   const fs::path link = dir / name;
   std::error_code none;
   if (fs::read_symlink(link, none) == target) return;
-  const fs::path hidden = dir / fence.hidden(name);
+  const fs::path hidden = dir / writer_of(fence).hidden(name);
   ::unlink(hidden.c_str());
   if (::symlink(target.c_str(), hidden.c_str()) != 0) {
     if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) {
@@ -136,7 +137,7 @@ void remove_link(const fs::path& dir, const std::string& name) {
 }
 
 void remove_checkpoint(const fs::path& dir, const std::string& name, const WriterFence& fence) {
-  const fs::path hidden = dir / fence.hidden(name + "-old");
+  const fs::path hidden = dir / writer_of(fence).hidden(name + "-old");
   fence.check();
   if (::rename((dir / name).c_str(), hidden.c_str()) == 0) return remove_hidden(hidden);
   // A folder of an image, below a container's own layer. Without its state it is no checkpoint.
@@ -171,16 +172,16 @@ bool is_abandoned(const fs::path& path) {
 
 void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
   constexpr std::string_view kHidden = ".tmp-";
+  const WriterName& own = writer_of(fence).name();
   std::error_code none;
   std::vector<fs::path> found;
   for (const std::string& name : entry_names(dir)) {
     const size_t at = name.find(kHidden);
     if (!name.starts_with('.') || at == std::string::npos) continue;
     const auto writer = WriterName::parse(name.substr(at + kHidden.size()));
-    if (!writer || *writer == fence.name()) continue;
-    const bool of_this_host =
-        writer->host == fence.name().host && writer->pid_space == fence.name().pid_space;
-    if (is_left_over(*writer, fence.name()) || (!of_this_host && is_abandoned(dir / name)))
+    if (!writer || *writer == own) continue;
+    const bool of_this_host = writer->host == own.host && writer->pid_space == own.pid_space;
+    if (is_left_over(*writer, own) || (!of_this_host && is_abandoned(dir / name)))
       found.push_back(dir / name);
   }
   for (const fs::path& path : found) fs::remove_all(path, none);

@@ -12,6 +12,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/digested_tensors.h"
 #include "lockstep/checkpoint/host_copies.h"
+#include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/checkpoint/tensor_types.h"
@@ -165,11 +166,12 @@ fs::path write_checkpoint(const fs::path& dir, const CheckpointContent& content,
 
 fs::path save_checkpoint(const fs::path& dir, const torch::nn::Module& model,
                          const torch::optim::Optimizer& optimizer, const TrainingState& state,
-                         const KeepPolicy& policy, const ExtraFiles& extra) {
+                         const KeepPolicy& policy, const WriterFence& fence,
+                         const ExtraFiles& extra) {
   return write_checkpoint(dir,
                           {module_tensors(model), optimizer_tensors(model, optimizer),
                            optimizer_kind(optimizer), state, extra},
-                          policy);
+                          policy, fence);
 }
 
 fs::path update_checkpoint(const fs::path& dir, const TrainingState& state,

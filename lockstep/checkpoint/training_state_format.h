@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint_folder.h"
 
 namespace lockstep::inline internal {

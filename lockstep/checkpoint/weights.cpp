@@ -15,6 +15,7 @@
 
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/checkpoint/digested_tensors.h"
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/checkpoint/weight_names.h"
 #include "lockstep/checkpoint/weight_table.h"
@@ -293,8 +294,8 @@ TensorMap module_tensors(const torch::nn::Module& module) {
   return tensors;
 }
 
-void check_module(const torch::nn::Module& module, const TensorMap& tensors,
-                  const std::string& file) {
+void internal::check_module(const torch::nn::Module& module, const TensorMap& tensors,
+                            const std::string& file) {
   const TensorMap own = module_tensors(module);
   for (const auto& [name, tensor] : own) {
     check_fillable(name, tensor);

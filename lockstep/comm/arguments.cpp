@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lockstep/base/counted.h"
+#include "lockstep/comm/element_types.h"
 
 namespace lockstep::inline internal {
 

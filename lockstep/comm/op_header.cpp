@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/comm/element_types.h"
+
 namespace lockstep::inline internal {
 namespace {
 

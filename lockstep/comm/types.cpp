@@ -1,8 +1,10 @@
 #include "lockstep/types.h"
 
+#include "lockstep/comm/element_types.h"
+
 namespace lockstep {
 
-DTypeKind kind_of(DType dtype) {
+DTypeKind internal::kind_of(DType dtype) {
   switch (dtype) {
     case DType::kBool:
       return DTypeKind::kBool;
@@ -40,7 +42,7 @@ bool can_reduce(DType dtype, ReduceOp op) {
   return false;
 }
 
-std::string reductions_of(DType dtype) {
+std::string internal::reductions_of(DType dtype) {
   std::string names;
   for (int i = 0; i < kNumReduceOps; ++i) {
     const auto op = static_cast<ReduceOp>(i);
@@ -51,14 +53,14 @@ std::string reductions_of(DType dtype) {
   return names;
 }
 
-Parts parts_of(DType dtype) {
+Parts internal::parts_of(DType dtype) {
   if (dtype == DType::kBool) return {DType::kUint8, 1};
   if (dtype == DType::kComplex64) return {DType::kFloat32, 2};
   if (dtype == DType::kComplex128) return {DType::kFloat64, 2};
   return {dtype, 1};
 }
 
-ReduceOp op_on_parts(DType dtype, ReduceOp op) {
+ReduceOp internal::op_on_parts(DType dtype, ReduceOp op) {
   if (dtype == DType::kBool && op == ReduceOp::kSum) return ReduceOp::kMax;
   if (dtype == DType::kBool && op == ReduceOp::kProduct) return ReduceOp::kMin;
   return op;

@@ -26,6 +26,7 @@
 #include "lockstep/base/mutex.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/autograd_hooks.h"
+#include "lockstep/parallel/sync_batch_norm_layers.h"
 
 namespace lockstep {
 namespace {
@@ -377,7 +378,7 @@ void SyncBatchNormImpl::_check_input_dim(const Tensor& input) {
                           input.dim() < 2 ? "" : fmt::format(" with {} channels", input.size(1))));
 }
 
-bool has_sync_batchnorm(torch::nn::Module& module) {
+bool internal::has_sync_batchnorm(torch::nn::Module& module) {
   const auto is_one = [](torch::nn::Module& layer) {
     if (!layer.is_training()) return false;
     if (layer.as<SyncBatchNormImpl>() != nullptr) return true;
@@ -390,8 +391,8 @@ bool has_sync_batchnorm(torch::nn::Module& module) {
                      [&](const auto& child) { return is_one(*child); });
 }
 
-int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
-                           std::shared_ptr<CollectiveTime> time) {
+int internal::convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
+                                     std::shared_ptr<CollectiveTime> time) {
   std::vector<NormLayer> layers;
   if (auto layer = checked_layer("", module)) layers.push_back(*layer);
   for (const auto& child : module.named_modules("", /*include_self=*/false)) {
@@ -404,6 +405,10 @@ int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group,
   stand_before_batch_norm();
   for (const NormLayer& layer : layers) converted_layers().add(layer, own);
   return static_cast<int>(layers.size());
+}
+
+int convert_sync_batchnorm(torch::nn::Module& module, const ProcessGroup& group) {
+  return convert_sync_batchnorm(module, group, nullptr);
 }
 
 }  // namespace lockstep

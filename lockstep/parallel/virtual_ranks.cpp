@@ -96,10 +96,6 @@ std::vector<int64_t> lay_in_turn(const std::vector<std::vector<int64_t>>& lists,
   return all;
 }
 
-}  // namespace lockstep::inline internal
-
-namespace lockstep {
-
 void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank, c10::Device device) {
   const uint64_t key =
       mix(mix(mix(seed) ^ static_cast<uint64_t>(step)) ^ static_cast<uint64_t>(virtual_rank));
@@ -107,6 +103,14 @@ void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank, c10::Devic
   auto generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(key);
+}
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
+
+void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank) {
+  seed_virtual_rank(seed, step, virtual_rank, c10::kCPU);
 }
 
 }  // namespace lockstep

@@ -1,6 +1,8 @@
 #pragma once
 // Subtrees of the tree over virtual ranks, sums over them, and the samples of each virtual rank.
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,6 +27,10 @@ bool ranks_add_as_tree(int virtual_ranks, int size);
 /// Number of a rank's present sums, latest first, to which its virtual rank first + index is added.
 /// The sums are then again those of owned_subtrees() of the leaves so far.
 int sums_to_add(const VirtualRankRange& range, int index);
+
+/// lockstep::seed_virtual_rank(); for a CUDA `device` also libtorch's generator of this thread's
+/// current device.
+void seed_virtual_rank(uint64_t seed, int64_t step, int virtual_rank, c10::Device device);
 
 /// The tree's sum of some leaves, such as those of one rank.
 double tree_sum(std::span<const double> leaves);

@@ -7,6 +7,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/generation_token.h"
+#include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/error.h"
 
@@ -47,10 +48,7 @@ bool finds_own_results(const Config& config, const World& world, ProcessGroup& g
   const fs::path& dir = config.train.ckpt_save_dir;
   const fs::path mark = dir / kJobFile;
   if (group.rank() == 0) own = fs::exists(mark) && read_file(mark, 4096) == name_of(world) ? 1 : 0;
-  if (own == 1) {  // before any rank looks for a checkpoint
-    *fence = fence_results(config, world);
-    remove_leftovers(dir, *fence);
-  }
+  if (own == 1) *fence = fence_results(config, world);  // before any rank looks for a checkpoint
   group.broadcast(&own, 1, DType::kInt32, 0).wait();
   return own == 1;
 }

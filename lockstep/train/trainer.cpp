@@ -9,6 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/evaluation.h"
 #include "lockstep/parallel/module_state.h"
+#include "lockstep/parallel/sync_batch_norm_layers.h"
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/train/disk_work.h"

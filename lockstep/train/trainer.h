@@ -18,6 +18,7 @@
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/model.h"
+#include "lockstep/parallel/sync_batch_norm_layers.h"
 #include "lockstep/process_group.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/train.h"

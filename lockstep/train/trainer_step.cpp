@@ -12,6 +12,7 @@
 #include "lockstep/autocast.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/module_state.h"
+#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/progress.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"

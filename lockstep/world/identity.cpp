@@ -8,6 +8,7 @@
 #include "lockstep/base/proc.h"
 #include "lockstep/error.h"
 #include "lockstep/world.h"
+#include "lockstep/world/host_id.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -34,7 +35,7 @@ std::string to_string(Channel channel) {
 
 std::string describe(const Identity& id) {
   if (id.scheduler) return fmt::format("no rank: the scheduler of {}", id.size);
-  return fmt::format("rank {} of {}, local rank {} of {}, node {} of {}", id.rank, id.size,
+  return fmt::format("rank {} of {}, local rank {} of {}, host {} of {}", id.rank, id.size,
                      number(id.local_rank), number(id.local_size), number(id.node_rank),
                      number(id.num_nodes));
 }
@@ -46,7 +47,7 @@ namespace lockstep {
 // Processes pass each other memory over unix sockets of the abstract namespace
 // (comm/native/shm/fd_server.h). That requires the same kernel and network namespace; user and PID
 // namespaces may differ. They try whether it works.
-std::string this_host_id() {
+std::string internal::this_host_id() {
   if (const auto given = env("LOCKSTEP_HOST_ID")) return *given;
   need_proc();
   const std::string boot = boot_id();

@@ -66,7 +66,7 @@ struct Identity {
   std::optional<std::chrono::seconds> patience;
 };
 
-/// "rank 1 of 4, local rank 1 of 2, node 0 of 2".
+/// "rank 1 of 4, local rank 1 of 2, host 0 of 2".
 std::string describe(const Identity& identity);
 
 }  // namespace lockstep::inline internal

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/torch/torch_compat.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {
@@ -20,7 +21,7 @@ Tensor product() {
 }
 
 TEST(Autocast, IsOnWhileItLivesInThisThreadAlone) {
-  const auto dtype = autocast_type(at::kCPU);
+  const auto dtype = torch_compat::autocast_type(at::kCPU);
   {
     const AutocastGuard guard(at::kCPU, at::kBFloat16);
     EXPECT_EQ(product().scalar_type(), at::kBFloat16);
@@ -31,7 +32,7 @@ TEST(Autocast, IsOnWhileItLivesInThisThreadAlone) {
     EXPECT_EQ(product().scalar_type(), at::kBFloat16) << "the inner guard's end is not the outer's";
   }
   EXPECT_EQ(product().scalar_type(), at::kFloat);
-  EXPECT_EQ(autocast_type(at::kCPU), dtype);
+  EXPECT_EQ(torch_compat::autocast_type(at::kCPU), dtype);
 }
 
 TEST(Autocast, EndsWithAnError) {

@@ -1,4 +1,6 @@
 #include "lockstep/checkpoint_folder.h"
+#include "lockstep/checkpoint/keep_policy.h"
+#include "lockstep/checkpoint/writer.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -368,15 +370,15 @@ TEST(WriterFence, ALateFirstGenerationTakesNothingAway) {
   const TempFolder dir;
   const WriterFence second(dir.path(), "job", 2, "launch-b");
   const auto refused = [&](const std::string& token) {
-    return error_of([&] { WriterFence::refuse_if_replaced(dir.path(), "job", 1, token); }).code();
+    return error_of([&] { Writer(dir.path(), "job", 1, token).check_before_mark(); }).code();
   };
   EXPECT_EQ(refused("launch-a"), ErrorCode::kMismatch);
   EXPECT_EQ(error_of([&] { WriterFence(dir.path(), "job", 1, "launch-a"); }).code(),
             ErrorCode::kMismatch);
   second.check();
   EXPECT_EQ(names_in(dir.path()).size(), 1U);
-  WriterFence::refuse_if_replaced(dir.path(), "job", 1, "another-a");
-  WriterFence::refuse_if_replaced(dir / "none", "job", 1, "launch-a");
+  Writer(dir.path(), "job", 1, "another-a").check_before_mark();
+  Writer(dir / "none", "job", 1, "launch-a").check_before_mark();
   const WriterFence anew(dir.path(), "job", 1, "another-a");  // a job of that name starts anew
   anew.check();
   EXPECT_EQ(names_in(dir.path()).size(), 1U);

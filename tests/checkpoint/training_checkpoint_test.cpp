@@ -1,4 +1,5 @@
 #include "lockstep/training_checkpoint.h"
+#include "lockstep/checkpoint/writer.h"
 
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
@@ -121,7 +122,7 @@ TEST(TrainingCheckpoint, ExtraFilesComeBackOrAreRefused) {
   const at::Tensor values = at::arange(5);
   const ExtraFiles extra = {{"more_0.safetensors", {{{"a", values}}, {{"for", "rank 0"}}}}};
   run.state.rng = rng_bytes();
-  save_checkpoint(dir.path(), run.net, run.optimizer, run.state, {}, extra);
+  save_checkpoint(dir.path(), run.net, run.optimizer, run.state, {}, {}, extra);
   const auto found = load_extra(dir.path(), "more_0.safetensors");
   ASSERT_TRUE(found.has_value());
   EXPECT_TRUE(found->tensors.at("a").equal(values));
@@ -271,6 +272,24 @@ TEST(TrainingCheckpoint, CleansUpAfterACrash) {
   Training run;
   run.save(dir.path());
   EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{"latest", "step_000000"}));
+}
+
+TEST(TrainingCheckpoint, AGenerationThatIsReplacedSavesNoMore) {
+  const TempFolder dir;
+  Training run;
+  const auto save = [&](const WriterFence& fence) {
+    run.advance(1);
+    return save_checkpoint(dir / "new", run.net, run.optimizer, run.state, {}, fence);
+  };
+  const WriterFence first(dir / "new", "job", 1);
+  save(first);
+  const WriterFence second(dir / "new", "job", 2);
+  const Error error = error_of([&] { save(first); });
+  EXPECT_EQ(error.code(), ErrorCode::kMismatch);
+  EXPECT_NE(std::string(error.what()).find("generation 2 of this job"), std::string::npos);
+  EXPECT_EQ(find_checkpoint(dir / "new"), dir / "new" / "step_000001");
+  save(second);
+  EXPECT_EQ(find_checkpoint(dir / "new"), dir / "new" / "step_000003");
 }
 
 TEST(TrainingCheckpoint, AFullDiskLeavesTheOldOne) {

@@ -20,6 +20,7 @@
 
 #include "lockstep/comm/native/shm/fd_server.h"
 #include "lockstep/process_group.h"
+#include "lockstep/world/host_id.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/forwarding_store.h"
 #include "tests/support/namespaces.h"

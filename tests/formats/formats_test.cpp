@@ -17,6 +17,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint/training_state_format.h"
+#include "lockstep/comm/element_types.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/comm/native/tcp/frame.h"
 #include "lockstep/comm/native/tcp/reception.h"

@@ -1,5 +1,6 @@
 // Batch norm over ranks is batch norm over the joined batch. Ranks are threads.
 #include "lockstep/sync_batch_norm.h"
+#include "lockstep/parallel/sync_batch_norm_layers.h"
 
 #include <gtest/gtest.h>
 #include <torch/autograd.h>

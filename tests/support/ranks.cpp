@@ -13,6 +13,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/host_id.h"
 #include "lockstep/world/lives.h"
 
 namespace lockstep::testing {

@@ -1,4 +1,5 @@
 #include "lockstep/world/identity.h"
+#include "lockstep/world/host_id.h"
 
 #include <gtest/gtest.h>
 

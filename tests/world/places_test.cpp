@@ -47,8 +47,8 @@ TEST(Places, AreFoundThroughTheStore) {
     });
   }
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(describe(ids[2]), "rank 2 of 5, local rank 2 of 3, node 0 of 2");
-  EXPECT_EQ(describe(ids[4]), "rank 4 of 5, local rank 1 of 2, node 1 of 2");
+  EXPECT_EQ(describe(ids[2]), "rank 2 of 5, local rank 2 of 3, host 0 of 2");
+  EXPECT_EQ(describe(ids[4]), "rank 4 of 5, local rank 1 of 2, host 1 of 2");
 }
 
 TEST(Places, AMissingRankIsNamed) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lockstep/comm/element_types.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/error.h"
 #include "lockstep/types.h"

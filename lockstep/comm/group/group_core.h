@@ -14,6 +14,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/comm/creation/rank_groups.h"
+#include "lockstep/comm/device_order.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/inbox.h"
 #include "lockstep/comm/work_queue.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lockstep/comm/element_types.h"
 #include "lockstep/types.h"
 
 namespace {

@@ -24,6 +24,7 @@
 #include "lockstep/world.h"
 #include "lockstep/world/cores.h"
 #include "lockstep/world/cpu_topology.h"
+#include "lockstep/world/host_id.h"
 #include "lockstep/world/host_load.h"
 #include "lockstep/world/identity.h"
 

@@ -192,7 +192,7 @@ std::string format_left(double seconds) {
 
 std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width,
                       const std::vector<OtherJob>& others) {
-  const Row heading = {"RUN",   "PID",  "LAUNCHER", "NODE",  "RANKS", "UP",   "RESTARTS",
+  const Row heading = {"RUN",   "PID",  "LAUNCHER", "HOST",  "RANKS", "UP",   "RESTARTS",
                        "EPOCH", "STEP", "LOSS",     "SPEED", "LEFT",  "NOTE", "COMMAND"};
   std::vector<Row> rows;
   const auto over = first_over(jobs);

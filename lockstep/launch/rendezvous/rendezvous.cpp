@@ -21,6 +21,7 @@
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world.h"
 #include "lockstep/world/addresses.h"
+#include "lockstep/world/host_id.h"
 #include "lockstep/world/identity.h"
 
 namespace lockstep::inline internal {

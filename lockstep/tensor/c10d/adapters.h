@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/comm/element_types.h"
 #include "lockstep/deadline.h"
 #include "lockstep/store.h"
 #include "lockstep/types.h"

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "lockstep/comm/element_types.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/device_order.h"
 #include "lockstep/deadline.h"
 #include "lockstep/process_group.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/error.h"
 #include "lockstep/progress.h"
 #include "lockstep/train/callbacks/evaluation.h"

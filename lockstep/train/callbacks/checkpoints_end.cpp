@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/training_checkpoint.h"
 

@@ -6,6 +6,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/checkpoint/writer.h"
 #include "lockstep/error.h"
 #include "lockstep/observe/curves.h"
 #include "lockstep/progress.h"
@@ -64,7 +65,7 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
   const auto& dir = config.train.ckpt_save_dir;
   PreparedFolder prepared;
   prepared.lock = hold_folder(config, world);
-  WriterFence::refuse_if_replaced(dir, world.job_id, world.generation, world.generation_token);
+  Writer(dir, world.job_id, world.generation, world.generation_token).check_before_mark();
   // Otherwise another run's checkpoints would be counted, and deleted, as this one's.
   const bool goes_on =
       own_results || (!parts.resumed.from.empty() && is_checkpoint_of(parts.resumed.from, dir));

@@ -242,7 +242,7 @@ Identity choose(Decision* decision, const std::vector<std::string>& notes) {
   }
   chosen = innermost(decision->results, chosen);
   compare_others(*chosen, decision);
-  decision->why = "first by precedence of the sources that tell rank and size";
+  decision->why = "first by precedence of the sources that give rank and size";
   return refined(*chosen, decision->results);
 }
 

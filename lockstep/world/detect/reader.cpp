@@ -94,7 +94,7 @@ void check_ranges(const Identity& id, const RankNames& names) {
   }
   if (id.local_size == kUnknownNumber || id.num_nodes == kUnknownNumber) return;
   if (id.local_size + id.num_nodes - 1 > id.size) {
-    contradict(fmt::format("{}={} and {}={} leave some node without a rank, as {}={}",
+    contradict(fmt::format("{}={} and {}={} leave some host without a rank, as {}={}",
                            names.local_size, id.local_size, names.num_nodes, id.num_nodes,
                            names.size, id.size));
   }

@@ -119,7 +119,7 @@ std::string tuple_text(const Decision& decision, const EnvFacts& facts) {
   line("launcher", fmt::format("{} ({})", id.launcher, decision.why));
   line("rank", place(id.rank, id.size));
   line("local rank", place(id.local_rank, id.local_size));
-  line("node", place(id.node_rank, id.num_nodes));
+  line("host", place(id.node_rank, id.num_nodes));
   line("job", fmt::format("{}, restart {}", id.job_id, id.restart_count));
   line("meets at", bootstrap_text(id));
   line("secret", secret_text(id));

@@ -25,6 +25,7 @@
 #include "lockstep/world/detect/decision.h"
 #include "lockstep/world/device.h"
 #include "lockstep/world/fork_server/fork_server_message.h"
+#include "lockstep/world/host_id.h"
 #include "lockstep/world/join/this_process.h"
 #include "lockstep/world/lives.h"
 #include "lockstep/world/places.h"

@@ -9,6 +9,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/host_id.h"
 #include "tests/comm/support/conformance.h"
 
 namespace lockstep::testing {

@@ -8,6 +8,7 @@
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "lockstep/store/tcp/tcp_store.h"
+#include "lockstep/world/host_id.h"
 #include "tests/comm/mpi/under_launcher.h"
 #include "tests/support/error_of.h"
 

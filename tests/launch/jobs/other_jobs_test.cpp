@@ -245,7 +245,7 @@ TEST(JobTable, SaysWhoStartedWhat) {
   far.stopped = true;
   const auto others = other_jobs({far});
   const std::string table = job_table({own}, 15, 0, others);
-  EXPECT_NE(table.find("RUN        PID  LAUNCHER  NODE"), std::string::npos) << table;
+  EXPECT_NE(table.find("RUN        PID  LAUNCHER  HOST"), std::string::npos) << table;
   EXPECT_NE(table.find("\nnight      0    lockstep  0 of 1"), std::string::npos) << table;
   EXPECT_NE(table.find("\nmpirun-77  12   mpirun    0 of 1  3 of 4"), std::string::npos) << table;
   EXPECT_NE(table.find("  3 s "), std::string::npos) << table;

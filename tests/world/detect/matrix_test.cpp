@@ -93,45 +93,45 @@ TEST(LauncherProbes, WhereMungeIsNoSecretIsNeeded) {
 TEST(LauncherProbes, TellTheRankOfAStep) {
   const std::string secret = kSecret;
   expect_outcomes({
-      {"srun", secret + kStep, "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+      {"srun", secret + kStep, "slurm: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:0"},
       {"srun -m cyclic", secret + kStep + "SLURM_DISTRIBUTION=cyclic SLURM_GTIDS=1,3",
-       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+       "slurm: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:0"},
       {"srun, uneven nodes",
        secret + kStep +
            "SLURM_STEP_TASKS_PER_NODE=2(x2),1 SLURM_STEP_NUM_TASKS=5 SLURM_PROCID=4 "
            "SLURM_GTIDS=4 SLURM_NODEID=2 SLURM_LOCALID=0 SLURM_STEP_NODELIST=gpu[01-02,7]",
-       "slurm: rank 4 of 5, local rank 0 of 1, node 2 of 3, at gpu01:0"},
+       "slurm: rank 4 of 5, local rank 0 of 1, host 2 of 3, at gpu01:0"},
       {"a sub-step of a job on more nodes",
        secret + kStep +
            "SLURM_STEP_ID=3 SLURM_STEP_NODELIST=gpu02 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 "
            "SLURM_STEP_TASKS_PER_NODE=2 SLURM_NODEID=0 SLURM_GTIDS=0,1 SLURM_NNODES=1",
-       "slurm: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+       "slurm: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:0"},
       {"a heterogeneous step",
        secret + kStep +
            "SLURM_HET_SIZE=2 SLURM_NTASKS=3 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=2 SLURM_NODEID=2 "
            "SLURM_LOCALID=0 SLURM_GTIDS=2 SLURM_STEP_NODELIST=gpu[01-02],big1 "
            "SLURM_STEP_TASKS_PER_NODE=1",
-       "slurm: rank 2 of 3, local rank 0 of 1, node 2 of 3, at gpu01:0"},
+       "slurm: rank 2 of 3, local rank 0 of 1, host 2 of 3, at gpu01:0"},
       {"srun with MASTER_ADDR", secret + kStep + "MASTER_ADDR=10.0.0.7 MASTER_PORT=4000",
-       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at 10.0.0.7:4000"},
+       "slurm: rank 3 of 4, local rank 1 of 2, host 1 of 2, at 10.0.0.7:4000"},
       {"srun --mpi=pmi2", secret + kStep + "PMI_RANK=3 PMI_SIZE=4 PMI_JOBID=8.0",
-       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+       "slurm: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:0"},
       {"srun that knows no secret", std::string(kStep) + "LOCKSTEP_INSECURE=1",
-       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+       "slurm: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:0"},
       {"srun in the shell of srun --pty", secret + kStep + "SLURM_PTY_PORT=32825 SLURM_TASK_PID=98",
-       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+       "slurm: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:0"},
   });
 }
 
 TEST(LauncherProbes, FindNoRankWhereNoneIsGiven) {
   expect_outcomes({
-      {"nothing", "PATH=/bin", "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
-      {"sbatch without srun", kBatch, "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+      {"nothing", "PATH=/bin", "none: rank 0 of 1, local rank 0 of 1, host 0 of 1"},
+      {"sbatch without srun", kBatch, "none: rank 0 of 1, local rank 0 of 1, host 0 of 1"},
       {"the shell of salloc", "SLURM_JOB_ID=8 SLURM_JOB_NODELIST=gpu[01-02] SLURM_NNODES=2",
-       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+       "none: rank 0 of 1, local rank 0 of 1, host 0 of 1"},
       {"typed into the shell of srun --pty",
        std::string(kStep) + "SLURM_PTY_PORT=32825 SLURM_TASK_PID=36 PMI_RANK=3 PMI_SIZE=4",
-       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+       "none: rank 0 of 1, local rank 0 of 1, host 0 of 1"},
   });
 }
 
@@ -139,61 +139,61 @@ TEST(LauncherProbes, TellTheRankOfTorchsNamesWithinAStep) {
   const std::string secret = kSecret;
   expect_outcomes({
       {"an agent a node by srun", secret + kStep + kTorchrun,
-       "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
+       "torch: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:29500"},
       {"an agent of another rank than its step's",
        secret + kTorchrun + kStep + "SLURM_PROCID=0 SLURM_NODEID=0 SLURM_GTIDS=0,1 SLURM_LOCALID=0",
-       "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
+       "torch: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:29500"},
       {"a script that sets RANK from Slurm",
        secret + kStep + "RANK=3 WORLD_SIZE=4 MASTER_ADDR=gpu01 MASTER_PORT=29500",
-       "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
+       "torch: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:29500"},
       {"one task of srun that starts a loop",
        std::string(kStep) + "SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 "
                             "SLURM_STEP_NODELIST=gpu01 SLURM_STEP_TASKS_PER_NODE=1 SLURM_GTIDS=0 "
                             "RANK=1 WORLD_SIZE=2 "
                             "MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
-       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
+       "torch: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:29500"},
       {"a source named", secret + kStep + "RANK=0 WORLD_SIZE=1 LOCKSTEP_LAUNCHER=slurm",
-       "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+       "slurm: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:0"},
       {"no source named", std::string(kStep) + "LOCKSTEP_LAUNCHER=none",
-       "none: rank 0 of 1, local rank 0 of 1, node 0 of 1"},
+       "none: rank 0 of 1, local rank 0 of 1, host 0 of 1"},
   });
 }
 
 TEST(LauncherProbes, TellTheRankOfMpi) {
   const std::string secret = kSecret;
   expect_outcomes({
-      {"mpirun", kMpirun, "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
+      {"mpirun", kMpirun, "openmpi: rank 3 of 4, local rank 3 of 4, host 0 of 1, at 127.0.0.1:0"},
       {"mpirun in sbatch", std::string(kBatch) + kMpirun,
-       "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
+       "openmpi: rank 3 of 4, local rank 3 of 4, host 0 of 1, at 127.0.0.1:0"},
       {"mpirun's daemon by srun",
        std::string(kMpirun) + kStep +
            "SLURM_PROCID=0 SLURM_GTIDS=0 "
            "SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURM_STEP_NODELIST=gpu02 "
            "SLURM_NODEID=0 SLURM_LOCALID=0",
-       "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
+       "openmpi: rank 3 of 4, local rank 3 of 4, host 0 of 1, at 127.0.0.1:0"},
       {"mpirun over hosts", secret + kMpirunTwoHosts + "MASTER_ADDR=10.0.0.1",
-       "openmpi: rank 3 of 4, local rank 1 of 2, node ? of ?, at 10.0.0.1:0"},
+       "openmpi: rank 3 of 4, local rank 1 of 2, host ? of ?, at 10.0.0.1:0"},
       {"mpirun with several programs",
        std::string(kMpirun) + "OMPI_NUM_APP_CTX=2 OMPI_FIRST_RANKS=0",
-       "openmpi: rank 3 of 4, local rank 3 of 4, node 0 of 1, at 127.0.0.1:0"},
+       "openmpi: rank 3 of 4, local rank 3 of 4, host 0 of 1, at 127.0.0.1:0"},
       {"torchrun a node by mpirun",
        secret + kTorchrun +
            "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 "
            "OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1",
-       "torch: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:29500"},
+       "torch: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:29500"},
       {"hydra",
        "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 MASTER_ADDR=127.0.0.1 "
        "MASTER_PORT=4000",
-       "mpich: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+       "mpich: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:4000"},
       {"hydra over hosts, in a batch job",
        secret + kBatch +
            "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1 "
            "MASTER_ADDR=gpu01 MASTER_PORT=4000",
-       "mpich: rank 1 of 2, local rank 0 of 1, node ? of ?, at gpu01:4000"},
+       "mpich: rank 1 of 2, local rank 0 of 1, host ? of ?, at gpu01:4000"},
       {"mpirun_rsh of MVAPICH2",
        "MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2 MV2_COMM_WORLD_LOCAL_RANK=1 "
        "MV2_COMM_WORLD_LOCAL_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
-       "mpich: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+       "mpich: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:4000"},
   });
 }
 
@@ -201,16 +201,16 @@ TEST(LauncherProbes, TellTheRankOfTorchsNames) {
   const std::string secret = kSecret;
   expect_outcomes({
       {"a shell loop", "RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500",
-       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
+       "torch: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:29500"},
       {"a pod a rank", secret + "RANK=1 WORLD_SIZE=2 MASTER_ADDR=job-master-0 MASTER_PORT=23456",
-       "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at job-master-0:23456"},
+       "torch: rank 1 of 2, local rank ? of ?, host ? of ?, at job-master-0:23456"},
       {"a folder that all share, and no address",
        "RANK=1 WORLD_SIZE=2 LOCKSTEP_RENDEZVOUS_DIR=/shared",
-       "torch: rank 1 of 2, local rank ? of ?, node ? of ?, by LOCKSTEP_RENDEZVOUS_DIR"},
+       "torch: rank 1 of 2, local rank ? of ?, host ? of ?, by LOCKSTEP_RENDEZVOUS_DIR"},
       {"torchrun alone, by its host's name",
        "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=0 GROUP_WORLD_SIZE=1 "
        "MASTER_ADDR=myhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=x",
-       "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:29500"},
+       "torch: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:29500"},
   });
 }
 
@@ -238,8 +238,8 @@ TEST(LauncherProbes, EveryTaskThatSetsTorchsNamesItselfDecidesAlike) {
     const auto who =
         "torch: rank " + std::to_string(rank) + " of 4, local rank " + std::to_string(rank % 2);
     EXPECT_EQ(outcome(of_slurm[i]),
-              who + " of 2, node " + std::to_string(rank / 2) + " of 2, at gpu01:25900");
-    EXPECT_EQ(outcome(elsewhere[i]), who + " of ?, node ? of ?, at gpu01:25900");
+              who + " of 2, host " + std::to_string(rank / 2) + " of 2, at gpu01:25900");
+    EXPECT_EQ(outcome(elsewhere[i]), who + " of ?, host ? of ?, at gpu01:25900");
     EXPECT_EQ(store_secret(decide(inputs_of(of_slurm[i])).identity),
               store_secret(decide(inputs_of(of_slurm[0])).identity));
     EXPECT_TRUE(decide(inputs_of(of_slurm[i])).warnings.empty());
@@ -253,8 +253,8 @@ TEST(LauncherProbes, SayWhatIsWrong) {
       {"a rank left from an outer job",
        secret + kStep + "RANK=0 WORLD_SIZE=2 MASTER_ADDR=gpu01 MASTER_PORT=29500",
        "two launchers set this process's environment: torch gives rank 0 of 2, local rank ? of ?, "
-       "node ? of ? (RANK, WORLD_SIZE, LOCAL_RANK); slurm gives rank 3 of 4, local rank 1 of 2, "
-       "node 1 of 2"},
+       "host ? of ? (RANK, WORLD_SIZE, LOCAL_RANK); slurm gives rank 3 of 4, local rank 1 of 2, "
+       "host 1 of 2"},
       {"mpirun below a worker of torchrun",
        std::string(kMpirun) +
            "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 GROUP_RANK=0 GROUP_WORLD_SIZE=1 "
@@ -303,8 +303,8 @@ TEST(LauncherProbes, MeetByWhatTheLauncherOffersWhereNoAddressOrSecretIsKnown) {
   const std::string pmix = "PMIX_RANK=3 PMIX_NAMESPACE=7 ";
   const std::string pmi = "PMI_RANK=3 PMI_SIZE=4 PMI_FD=9 PMI_JOBID=8.0 ";
   const std::string folder = "LOCKSTEP_RENDEZVOUS_DIR=/shared ";
-  const std::string openmpi = "openmpi: rank 3 of 4, local rank 1 of 2, node ? of ?";
-  const std::string slurm = "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2";
+  const std::string openmpi = "openmpi: rank 3 of 4, local rank 1 of 2, host ? of ?";
+  const std::string slurm = "slurm: rank 3 of 4, local rank 1 of 2, host 1 of 2";
   const std::pair<std::string, std::string> cases[] = {
       {two_hosts + pmix, openmpi + ", by PMIx"},
       {two_hosts + pmix + folder, openmpi + ", by PMIx, by LOCKSTEP_RENDEZVOUS_DIR"},
@@ -316,7 +316,7 @@ TEST(LauncherProbes, MeetByWhatTheLauncherOffersWhereNoAddressOrSecretIsKnown) {
       {std::string(kStep) + pmi + kSecret, slurm + ", at gpu01:0"},
       {std::string(kStep) + pmi + kSecret + "SLURM_DISTRIBUTION=arbitrary", slurm + ", by PMI"},
       {"PMI_RANK=1 PMI_SIZE=2 PMI_FD=9 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2",
-       "mpich: rank 1 of 2, local rank 1 of 2, node 0 of 1, by PMI"},
+       "mpich: rank 1 of 2, local rank 1 of 2, host 0 of 1, by PMI"},
   };
   for (const auto& [variables, tuple] : cases) EXPECT_EQ(outcome(variables), tuple) << variables;
   // The process manager's rank is the agent's here.
@@ -349,23 +349,23 @@ TEST(LauncherProbes, TellTheRankWithTheHelpOfFiles) {
   expect_outcomes(
       {
           {"jsrun", secret + kJsrun + "LSB_DJOB_RANKFILE=/hosts LSB_JOBID=5",
-           "lsf: rank 3 of 4, local rank 1 of ?, node ? of ?, at c01:0"},
+           "lsf: rank 3 of 4, local rank 1 of ?, host ? of ?, at c01:0"},
           {"jsrun on one host",
            "JSM_NAMESPACE_RANK=1 JSM_NAMESPACE_SIZE=2 JSM_NAMESPACE_LOCAL_RANK=1 "
            "LSB_DJOB_RANKFILE=/one_host",
-           "lsf: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+           "lsf: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:0"},
           {"prterun", secret + "PMIX_RANK=3 PMIX_NAMESPACE=7",
-           "pmix: rank 3 of 4, local rank 1 of 2, node ? of ?, by PMIx"},
+           "pmix: rank 3 of 4, local rank 1 of 2, host ? of ?, by PMIx"},
           {"a pod with one process",
            secret + "PET_NNODES=2 PET_NPROC_PER_NODE=1 PET_NODE_RANK=1 PET_MASTER_ADDR=j-0.j "
                     "PET_MASTER_PORT=29400",
-           "kubernetes: rank 1 of 2, local rank 0 of 1, node 1 of 2, at j-0.j:29400"},
+           "kubernetes: rank 1 of 2, local rank 0 of 1, host 1 of 2, at j-0.j:29400"},
           {"horovodrun",
            "HOROVOD_RANK=1 HOROVOD_SIZE=2 HOROVOD_LOCAL_RANK=1 HOROVOD_LOCAL_SIZE=2 "
            "HOROVOD_GLOO_RENDEZVOUS_PORT=1",
-           "horovod: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+           "horovod: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:0"},
           {"a secret in a file", secret + "LOCKSTEP_SECRET= LOCKSTEP_SECRET_FILE=/hosts " + kStep,
-           "slurm: rank 3 of 4, local rank 1 of 2, node 1 of 2, at gpu01:0"},
+           "slurm: rank 3 of 4, local rank 1 of 2, host 1 of 2, at gpu01:0"},
       },
       kFiles);
 }
@@ -376,17 +376,17 @@ TEST(LauncherProbes, TellTheRankOfARankTable) {
       {
           {"a rank table of half of each host's devices",
            secret + "RANK_TABLE_FILE=/table RANK_ID=2 RANK_SIZE=4 DEVICE_ID=6 DEVICE_NUM=8",
-           "ascend: rank 2 of 4, local rank 0 of 2, node 1 of 2, at 10.0.0.2:0"},
+           "ascend: rank 2 of 4, local rank 0 of 2, host 1 of 2, at 10.0.0.2:0"},
           {"a rank table alone", "RANK_TABLE_FILE=/one_server RANK_ID=1",
-           "ascend: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:0"},
+           "ascend: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:0"},
           {"a rank table, with a port", "RANK_TABLE_FILE=/one_server RANK_ID=1 MASTER_PORT=4000",
-           "ascend: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+           "ascend: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:4000"},
           {"a loop without a table",
            "RANK_ID=1 RANK_SIZE=2 DEVICE_ID=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
-           "ascend: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:4000"},
+           "ascend: rank 1 of 2, local rank ? of ?, host ? of ?, at 127.0.0.1:4000"},
           {"RANK_ID beside RANK",
            "RANK_ID=1 RANK_SIZE=2 RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000",
-           "torch: rank 1 of 2, local rank 1 of 2, node 0 of 1, at 127.0.0.1:4000"},
+           "torch: rank 1 of 2, local rank 1 of 2, host 0 of 1, at 127.0.0.1:4000"},
       },
       kFiles);
   const auto partial = decide(inputs_of("RANK_TABLE_FILE=/one_server RANK_ID=1", kFiles));
@@ -399,7 +399,7 @@ TEST(LauncherProbes, TellTheRankOfMindSpore) {
           {"msrun",
            "MS_ROLE=MS_WORKER MS_WORKER_NUM=4 MS_NODE_ID=2 MS_SCHED_HOST=127.0.0.1 "
            "MS_SCHED_PORT=8118 RANK_ID=2 RANK_SIZE=4",
-           "mindspore: rank 2 of 4, local rank ? of ?, node ? of ?, at 127.0.0.1:8118"},
+           "mindspore: rank 2 of 4, local rank ? of ?, host ? of ?, at 127.0.0.1:8118"},
           {"msrun's scheduler",
            "MS_ROLE=MS_SCHED MS_WORKER_NUM=4 MS_SCHED_HOST=10.0.0.1 MS_SCHED_PORT=8118",
            "mindspore: no rank: the scheduler of 4, at 10.0.0.1:8118"},
@@ -516,7 +516,7 @@ TEST(LauncherProbes, WarnOfWhatTheyPassOver) {
 TEST(LauncherProbes, RanksOfOneHostNeedNoSecretWhereItsNameIsTheirMaster) {
   const std::string rank = "RANK=1 WORLD_SIZE=2 MASTER_PORT=29500 MASTER_ADDR=";
   EXPECT_EQ(outcome(rank + "this_host"),
-            "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at 127.0.0.1:29500");
+            "torch: rank 1 of 2, local rank ? of ?, host ? of ?, at 127.0.0.1:29500");
   EXPECT_NE(decide(inputs_of(rank + "this_host")).warnings.at(0).find("only ranks of this host"),
             std::string::npos);
   EXPECT_NE(outcome(rank + "other_host").find("set LOCKSTEP_SECRET"), std::string::npos);
@@ -524,7 +524,7 @@ TEST(LauncherProbes, RanksOfOneHostNeedNoSecretWhereItsNameIsTheirMaster) {
             std::string::npos)
       << "there are two nodes";
   EXPECT_EQ(outcome(rank + "this_host " + kSecret),
-            "torch: rank 1 of 2, local rank ? of ?, node ? of ?, at this_host:29500");
+            "torch: rank 1 of 2, local rank ? of ?, host ? of ?, at this_host:29500");
 }
 
 TEST(LauncherProbes, JobsOfOneMachineMeetOnPortsOfTheirOwn) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lockstep/comm/element_types.h"
 #include "lockstep/error.h"
 
 namespace lockstep::tcp {

@@ -1,4 +1,4 @@
-#include "lockstep/checkpoint_folder.h"
+#include "lockstep/checkpoint/writer.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,9 +19,10 @@
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/error.h"
 
-namespace lockstep {
+namespace lockstep::inline internal {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,39 +109,34 @@ bool is_left_over(const WriterName& writer, const WriterName& own) {
   return of_this_host && start_of(writer.pid) != writer.start;
 }
 
-WriterFence::WriterFence(const fs::path& dir, const std::string& job_id, int64_t generation,
-                         std::string token)
-    : dir_(dir), name_(WriterName::own(job_id, generation)), token_(std::move(token)) {
+Writer::Writer(fs::path dir, const std::string& job_id, int64_t generation, std::string token)
+    : dir_(std::move(dir)), name_(WriterName::own(job_id, generation)), token_(std::move(token)) {}
+
+void Writer::check_before_mark() const {
+  if (fs::is_directory(dir_)) look(begins());
+}
+
+void Writer::replace_others() const {
   const auto names = list_folder(dir_);
-  look(generation == 1);
+  look(begins());
   leave_mark();
   const std::string own = mark_name(name_);
   for (const auto& name : names) {
     const auto earlier = generation_of_mark(name, name_.job);
     const bool is_mark = name.starts_with(kMark) && name != own;
-    if (is_mark && (generation == 1 || (earlier && *earlier < generation))) {
+    if (is_mark && (begins() || (earlier && *earlier < name_.generation))) {
       ::unlink((dir_ / name).c_str());
     }
   }
   sync_folder(dir_);
 }
 
-void WriterFence::refuse_if_replaced(const fs::path& dir, const std::string& job_id,
-                                     int64_t generation, const std::string& token) {
-  if (!fs::is_directory(dir)) return;
-  WriterFence fence;
-  fence.dir_ = dir;
-  fence.name_ = WriterName::own(job_id, generation);
-  fence.token_ = token;
-  fence.look(generation == 1);
-}
-
 /// If two come at the same time, one makes the file. Until its token is written, the other reads
 /// none, so that one gives way.
-void WriterFence::leave_mark() const {
+void Writer::leave_mark() const {
   const fs::path mark = dir_ / mark_name(name_);
-  const bool anew = name_.generation == 1;  // marks of an earlier launch were checked before
-  if (anew && read_mark(mark) != token_) ::unlink(mark.c_str());
+  // Marks of an earlier launch were checked before.
+  if (begins() && read_mark(mark) != token_) ::unlink(mark.c_str());
   const UniqueFd made(::open(mark.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!made && errno == EEXIST) return check();
   if (!made) throw io_error("create " + mark.string());
@@ -152,14 +148,14 @@ void WriterFence::leave_mark() const {
 
 /// True if another writer has replaced this one. A job may begin although another of its name, of
 /// an earlier launch, got further.
-bool WriterFence::replaced_by(const std::string& file, int64_t generation, bool begins) const {
+bool Writer::replaced_by(const std::string& file, int64_t generation, bool begins) const {
   if (generation < name_.generation) return false;
   const std::string token = read_mark(dir_ / file);
   if (begins && (token_.empty() || launch_of(token) != launch_of(token_))) return false;
   return generation > name_.generation || token != token_;
 }
 
-void WriterFence::look(bool begins) const {
+void Writer::look(bool begins) const {
   for (const auto& name : list_folder(dir_)) {
     const auto other = generation_of_mark(name, name_.job);
     if (!other || !replaced_by(name, *other, begins)) continue;
@@ -174,12 +170,34 @@ void WriterFence::look(bool begins) const {
   }
 }
 
-void WriterFence::check() const {
+void Writer::check() const {
   if (!dir_.empty()) look(false);
 }
 
-std::string WriterFence::hidden(const std::string& name) const {
+std::string Writer::hidden(const std::string& name) const {
   return fmt::format(".{}.tmp-{}", name, name_.text());
+}
+
+const Writer& writer_of(const WriterFence& fence) {
+  return *fence.writer_;
+}
+
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
+
+WriterFence::WriterFence() : writer_(std::make_shared<Writer>()) {}
+
+WriterFence::WriterFence(const fs::path& dir, const std::string& job_id, int64_t generation,
+                         const std::string& token)
+    : writer_(std::make_shared<Writer>(dir, job_id, generation, token)) {
+  make_folder(dir);
+  writer_->replace_others();
+  remove_leftovers(dir, *this);
+}
+
+void WriterFence::check() const {
+  writer_->check();
 }
 
 }  // namespace lockstep
