@@ -1,6 +1,6 @@
-// A small classifier. plain.cpp is plain libtorch and trains in one process; five_lines.cpp differs
-// in five lines and trains on any number of processes: lockstep run --nproc_per_node 2 --
-// five_lines
+// A small classifier learns to which of two spirals a point belongs. plain.cpp is plain libtorch
+// and trains in one process. five_lines.cpp differs in five lines and trains on any number of
+// processes: lockstep run --nproc_per_node 2 -- five_lines
 
 #include <torch/data.h>
 #include <torch/nn/modules/linear.h>

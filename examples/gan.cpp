@@ -1,9 +1,9 @@
-// A task of one's own, `model.type: gan`: two networks with an optimizer each. A generator learns
-// to make points that a discriminator cannot tell from points of a ring.
+// The task `model.type: gan` has two networks with an optimizer each. A generator learns to make
+// points that a discriminator cannot distinguish from points of a ring.
 //
-// As in Lightning's manual optimisation, the step says what happens. The gradients of each network
-// are averaged over all ranks, and noise depends on step and virtual rank alone. So the weights
-// have the same bits on one rank and on two. gan.yaml names the task.
+// As in Lightning's manual optimisation, one function is the whole step. The gradients of each
+// network are averaged over all ranks, and noise depends on step and virtual rank alone. So the
+// weights have the same bits on one rank and on two. gan.yaml names the task.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <lockstep/train.h>

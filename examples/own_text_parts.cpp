@@ -1,5 +1,5 @@
-// Parts of one's own for text: for a detector a data set, a backbone, a loss and a metric, which
-// examples/own_text_parts.yaml names; for a recogniser a backbone, a loss and a metric.
+// This program registers parts for text. A detector gets a data set, a backbone, a loss and a
+// metric, which examples/own_text_parts.yaml names. A recogniser gets all of these but a data set.
 //
 // The detector finds bright bars in noise. As a shared library, this file works with the ready
 // program, too: lockstep train --plugin libown_text_parts_plugin.so.

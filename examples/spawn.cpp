@@ -1,5 +1,5 @@
-// Ranks from within one program, without a launcher: `spawn 4` trains a line through points on four
-// processes, `spawn 4 threads` on four threads of this one, for a debugger.
+// This program starts its ranks itself, without a launcher. `spawn 4` trains a line through points
+// on four processes, and `spawn 4 threads` on four threads of this one, for a debugger.
 
 #include <ATen/Parallel.h>
 #include <torch/nn/modules/linear.h>

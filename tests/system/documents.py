@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """The documents are consistent: documents.py SOURCE. One line for each fault; exit code 1 if there is any.
 
-* Every block has a label. "console" can be typed literally (tests/bare does) and begins with a command.
+* Every block has a label. "console" can be typed literally (tests/bare does) and begins with a command. "sh"
+  are examples, without the prompt "$ ".
 * Every link leads to an existing file and heading. Every page is reached from docs/index.md.
 * Code ("cpp") is, word for word, part of a program of examples, which a script of RUNNERS runs.
+* Names of our files and folders in the text exist: from the root or from include/, or any file of a plain name.
+  A table below "Where the code is" may name them from the folder of its head, or of the name before.
 * Places of our own calls in sample output ("reducer.cpp:275") exist: that line makes a call.
 * Lines of text have at most 100 columns, rows of tables 220, and sentences at most 25 words. A row cannot be
   broken; a page of texts from the code has the code's rows.
@@ -11,10 +14,12 @@
   there has a variable twice.
 * Every ErrorCode has a row with its exit status in the reference, and every row is one.
 * The page of exit codes has every verb, and the codes that the sources of STATUSES return.
+* A file that begins with "#!" is executable: make and the pages run it by its name.
 """
 
 import collections
 import fnmatch
+import glob
 import os
 import re
 import signal
@@ -24,6 +29,9 @@ import sys
 MOST_WORDS = 25
 MOST_COLUMNS_OF_ROW = 220
 FROM_CODE = ("docs/reference/settings.md",)
+OUR_FOLDERS = ("lockstep/", "include/", "apps/", "bench/", "cmake/", "configs/", "docs/", "examples/", "fuzz/",
+               "scripts/", "tests/", ".ci/")
+OTHERS_HEADERS = ("torch/", "ATen/")
 RUNNERS = ("examples.sh", "own_parts.sh", "own_text_parts.sh")
 
 # Of a row of the page of exit codes, the source that returns its codes, as numbers or names of signals.
@@ -96,6 +104,9 @@ def check_blocks(name, blocks):
             faults.append(f"{name}:{block.line}: a block without a label: console, sh, text ...")
         if block.label == "console" and not (block.lines and block.lines[0].startswith("$ ")):
             faults.append(f'{name}:{block.line}: a block "console" begins with "$ " and a command')
+        for number, line in enumerate(block.lines, block.line + 1):
+            if block.label == "sh" and line.startswith("$ "):
+                faults.append(f'{name}:{number}: a prompt in a block "sh": "console" or no prompt')
 
 
 def check_links(name, text):
@@ -144,12 +155,52 @@ def check_places(name, blocks, sources):
                     faults.append(f"{name}:{number}: {file}:{place} makes no call of a group")
 
 
+def is_there(path):
+    """A file, a folder, a pattern, or a source or header without its ending."""
+    return any(glob.glob(path + ending) for ending in ("", ".h", ".cpp"))
+
+
+def check_code_tables(name, text):
+    """Returns the text without the names that it has checked."""
+    rest, below, base = [], False, ""
+    for number, line in text:
+        if line.startswith("#"):
+            below, base = line == "## Where the code is", ""
+        head = re.match(r"\| in `([^`]+)` \|", line)
+        if below and head:
+            base = head[1] + "/"
+        elif below and line.startswith("|"):
+            cell, _, line = line[1:].partition("|")
+            folder = base
+            for path in re.findall(r"`([^`]+)`", cell):
+                if is_there(base + path):
+                    folder = os.path.dirname((base + path).rstrip("/")) + "/"
+                elif not is_there(folder + path):
+                    faults.append(f"{name}:{number}: no {base}{path}")
+        rest.append((number, line))
+    return rest
+
+
+def check_paths(name, text, plain_names):
+    joined = "\n".join(line for _, line in check_code_tables(name, text))
+    for span in re.finditer(r"`([^`]+)`", joined):
+        for word in span[1].split():
+            path = word.strip(",;:()'\"")
+            is_file = re.fullmatch(r"[\w./*-]+\.(h|cpp|sh)", path) and "/" in path
+            is_ours = path.startswith(OUR_FOLDERS) and re.fullmatch(r"[\w./*-]+", path)
+            is_plain = re.fullmatch(r"\w+\.(h|cpp|sh)", path)
+            good = not (is_file or is_ours) or is_there(path) or is_there("include/" + path)
+            if not good and not path.startswith(OTHERS_HEADERS) or is_plain and path not in plain_names:
+                number = text[joined.count("\n", 0, span.start())][0]
+                faults.append(f"{name}:{number}: no file {path}")
+
+
 def check_width(name, text):
     for number, line in text:
         if line.startswith("|") and len(line) > MOST_COLUMNS_OF_ROW and name not in FROM_CODE:
             faults.append(f"{name}:{number}: a row of {len(line)} columns, {MOST_COLUMNS_OF_ROW} are allowed: "
                           "say more below the table")
-        elif len(line) > 100 and name.startswith("docs/") and " " in line.strip() and not line.startswith(("|", "![")):
+        elif len(line) > 100 and " " in line.strip() and not line.startswith(("|", "![")):
             faults.append(f"{name}:{number}: {len(line)} columns, 100 are allowed")
 
 
@@ -250,6 +301,13 @@ def check_sources():
             faults.append(f"docs/reference/environment.md: {variable} stands twice in one table")
 
 
+def check_executables():
+    for name in tracked("*"):
+        with open(name, "rb") as file:
+            if file.read(2) == b"#!" and not os.access(name, os.X_OK):
+                faults.append(f"{name}: begins with #! and is not executable")
+
+
 def main():
     names = ["README.md", "CONTRIBUTING.md"] + sorted(tracked("docs/*.md", "docs/**/*.md"))
     pages = {name: parse(name) for name in dict.fromkeys(names)}
@@ -260,12 +318,14 @@ def main():
             faults.append(f"{name}: none of {', '.join(RUNNERS)} in tests/system runs it")
     sources = {os.path.basename(name): read(name).split("\n")
                for name in tracked("lockstep/**/*.cpp", "tests/comm/group_holder.cpp")}
+    plain_names = {os.path.basename(name) for name in tracked("*.h", "*.cpp", "*.sh")}
     links = {}
     for name, (text, blocks) in pages.items():
         check_blocks(name, blocks)
         links[name] = check_links(name, text)
         check_code(name, blocks, programs)
         check_places(name, blocks, sources)
+        check_paths(name, text, plain_names)
         check_sentences(name, text)
         check_width(name, text)
     reached, new = set(), {"docs/index.md"}
@@ -279,6 +339,7 @@ def main():
     check_sources()
     check_errors()
     check_exit_codes()
+    check_executables()
     for fault in faults:
         print(fault)
     return 1 if faults else 0
