@@ -21,7 +21,8 @@ foreach(group core torch launcher recipes)
   if(NOT layers AND NOT apps)
     continue()
   endif()
-  if(group MATCHES "launcher|recipes")
+  # Without the part RECIPES its group has the layers of DATA alone, which are found by their names.
+  if(group STREQUAL "launcher" OR (group STREQUAL "recipes" AND LOCKSTEP_WITH_RECIPES))
     list(APPEND components_built ${group})
   endif()
   add_dependencies(lockstep_installed ${layers} ${apps})
@@ -40,9 +41,9 @@ foreach(part ${LOCKSTEP_PARTS})
 endforeach()
 # scripts/test.sh checks whether a part, and so its tests, is missing.
 set(LOCKSTEP_PARTS_ON "${parts_on}" CACHE INTERNAL "Parts that are built")
-# Only the public headers; the others are internal to the layers.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/lockstep DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers
-  FILES_MATCHING PATTERN "*.h")
+# Only the public headers, of the layers that are built; the others are internal.
+get_property(public_headers GLOBAL PROPERTY LOCKSTEP_PUBLIC_HEADERS)
+install(FILES ${public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep COMPONENT headers)
 # Recipes: `lockstep train --config cls/...` finds them from any folder (recipe_file.cpp).
 if(LOCKSTEP_WITH_RECIPES)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION share/lockstep

@@ -23,8 +23,8 @@ component() {
   quietly ctest --test-dir "$work/project" --no-tests=error --output-on-failure
   echo "component $1: ok"
 }
-component launcher 'Torch;yaml-cpp;CURL;LibArchive' 'lockstep::parallel;lockstep::train;lockstep::config'
-component core 'yaml-cpp;CURL;LibArchive' 'lockstep::launch;lockstep::train;lockstep::config'
+component launcher 'Torch;nlohmann_json;yaml-cpp;CURL;LibArchive' 'lockstep::parallel;lockstep::train;lockstep::config'
+component core 'nlohmann_json;yaml-cpp;CURL;LibArchive' 'lockstep::launch;lockstep::train;lockstep::config'
 component recipes '' 'lockstep::launch;lockstep::doctor'
 
 # Without a component everything is present.
