@@ -13,7 +13,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${1:-$root/build/release${LOCKSTEP_BUILD_SUFFIX:-}}" && pwd)
 ROUNDS=${ROUNDS:-5} SECONDS_EACH=${SECONDS_EACH:-4} PYTHON=${PYTHON:-python3} CORE=${CORE:-0} SIZES=${SIZES:-500x375 1280x720}
-peer=$root/bench/data/picture_peer.py
+peer=$root/bench/peers/picture_data.py
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,5 +1,5 @@
 // Batches of pictures in files: decode, RandomResizedCrop to 224 pixels, flip, normalise. The
-// figure is of all CPU time of the process, so it is valid on a busy machine too. picture_peer.py
+// figure is of all CPU time of the process, so it is valid on a busy machine too. picture_data.py
 // is the same with PyTorch; compare_pictures.sh runs both.
 //
 // usage: bench_pictures FOLDER SECONDS same|reduced

@@ -28,7 +28,7 @@ fi
 for ((round = 1; round <= ROUNDS; round++)); do
   for kind in det rec; do
     "$build/bin/bench_ocr_pipeline" "$kind" "$DATA/$kind.txt" "$DATA/$kind" "$SECONDS_EACH"
-    "$PYTHON" "$(dirname "$0")/peer.py" "$kind" "$DATA/$kind.txt" "$DATA/$kind" "$SECONDS_EACH"
+    "$PYTHON" "$(dirname "$0")/../peers/ocr_pipeline.py" "$kind" "$DATA/$kind.txt" "$DATA/$kind" "$SECONDS_EACH"
   done
 done | tee "$work/rows"
 

@@ -2,10 +2,10 @@
 """bench_pictures with PyTorch's DataLoader and torchvision: decode, RandomResizedCrop to 224 pixels,
 flip, normalise; no worker process, which on one core would only cost more.
 
-usage: picture_peer.py FOLDER SECONDS pillow|tensor
+usage: picture_data.py FOLDER SECONDS pillow|tensor
   pillow  ImageFolder, Pillow's decoder and resizing, ToTensor, Normalize
   tensor  torchvision.io.decode_jpeg and transforms v2 on uint8, float32 at the end
-       picture_peer.py --make FOLDER COUNT WIDTHxHEIGHT [PHOTOS.zip]
+       picture_data.py --make FOLDER COUNT WIDTHxHEIGHT [PHOTOS.zip]
   writes COUNT JPEGs of this size, quality 90, of two classes: cut from the photographs of an
   archive, or drawn
 Packages: requirements.txt.

@@ -7,7 +7,7 @@ reversed by an index, mean and deviation are per channel. It skips only unnecess
 dictionary passes from step to step, and no canvas is filled that the image covers. The output on
 both sides is the input of a batch: continuous arrays, an image's as C x H x W.
 
-usage: peer.py det|rec LABEL_FILE DATA_DIR SECONDS
+usage: ocr_pipeline.py det|rec LABEL_FILE DATA_DIR SECONDS
 Packages: python3-opencv python3-numpy python3-pyclipper.
 """
 import json
