@@ -44,13 +44,12 @@ namespace lockstep {
 class DataSampler : public torch::data::samplers::Sampler<> {
   template <class Sampler, class NewSize>
   static NewSize argument_of(void (Sampler::*)(NewSize));
-
- public:
   /// libtorch's optional number, whose type differs between its versions.
   using NewSize = decltype(argument_of(&torch::data::samplers::Sampler<>::reset));
   using Request =
       decltype(std::declval<torch::data::samplers::Sampler<>&>().next(std::declval<size_t>()));
 
+ public:
   explicit DataSampler(DistributedSampler sampler)
       : state_(std::make_shared<State>(State{std::move(sampler), {}, 0, std::nullopt})) {
     state_->order = state_->sampler.indices();

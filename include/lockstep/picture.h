@@ -119,6 +119,10 @@ using PlainTransform = std::function<void(Picture& picture)>;
 using RandomTransform = std::function<void(Picture& picture, RandomNumbers& random)>;
 using PictureTransform = std::variant<PlainTransform, RandomTransform>;
 
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
+
 /// `function` as one of the two, for TransformPart. Functions that could not work do not compile.
 template <typename Function>
 PictureTransform picture_transform(Function function) {
@@ -149,4 +153,4 @@ inline PictureTransform picture_transform(PictureTransform function) {
   return function;
 }
 
-}  // namespace lockstep
+}  // namespace lockstep::inline internal
