@@ -48,7 +48,7 @@ struct Batch {
   std::vector<std::string> remarks{};
   Tensors more_inputs{};  ///< Of the network, after `images`: N rows each. See Model::compute().
   /// The number that each byte of a channel stands for: (C, 256) float32. If it is defined, images
-  /// are (N, H, W, C) uint8, and inputs_on() makes floats of them: a quarter of the bytes travels
+  /// are (N, H, W, C) uint8, and inputs_on() makes floats of them. A quarter of the bytes travels
   /// to a device. The trainer asks for it to train; networks, losses and metrics get floats.
   at::Tensor byte_values{};
 

@@ -158,8 +158,8 @@ void rank_by(TrainingState& state, const std::string& name, bool higher_is_bette
 // One writer at a time in a folder of results, even if an earlier writer is disconnected or stopped
 // and is unaware of its replacement.
 //
-// A restarted job is generation 2, 3, ... Its writer leaves DIR/.writer-JOB-G, then removes
-// unfinished work of earlier generations, and only then looks for a checkpoint to resume from.
+// A restarted job is generation 2, then 3, and so on. Its writer leaves DIR/.writer-JOB-G, then
+// removes unfinished work of earlier generations, and only then looks for a checkpoint.
 // After a writer fills a hidden folder, and before it gives the folder its name, it checks that no
 // newer generation has left its mark. So either an older writer named its folder before the newer
 // one looked, or its hidden folder is gone and rename fails.

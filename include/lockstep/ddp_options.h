@@ -39,7 +39,7 @@ struct StepTimings {
   /// from the end of the previous step. 0 on the slowest; 0 everywhere unless
   /// DdpOptions::measure_wait.
   double slowest_wait = 0;
-  /// Gradients of at least 1 MiB that were copied because they were outside the averaged memory:
+  /// Gradients of at least 1 MiB that were copied, as they were outside the averaged memory. Either
   /// the program owns their .grad, or another object held that memory.
   int copied = 0;
   /// Part of forward that waited for and broadcast rank 0's buffers.

@@ -147,7 +147,7 @@ class NoSync {
 ///
 /// Every rank runs the same steps. After an optimizer step weights are equal bit for bit on all
 /// ranks. They are equal from run to run, too, where the sums of ProcessGroup have one order (see
-/// there): libtorch's kernels repeat for a fixed number of threads.
+/// there). libtorch's kernels repeat for a fixed number of threads.
 ///
 /// A .grad that is defined when backward() begins gets the average in place, as in PyTorch. Views
 /// of a flat buffer and other handles of the program see it. This costs two copies a step unless
@@ -287,7 +287,7 @@ class DistributedDataParallel {
   /// forward(), and no other collectives run on this group (nor SyncBatchNorm).
   /// Cost: 16 bytes per rank and step.
   /// Errors: exceptions of the body (the others then wait in vain for this rank); kMismatch with
-  /// JoinOptions::throw_when_uneven; kInvalidArgument with virtual ranks, within another join(), or
+  /// JoinOptions::throw_when_uneven. kInvalidArgument with virtual ranks, within another join(), or
   /// with synchronised batch norm in training mode. The latter waits for every rank's batch.
   template <class Body>
   void join(Body&& body, const JoinOptions& options = {}) {

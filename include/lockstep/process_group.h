@@ -139,7 +139,7 @@ class SharedBuffer {
 ///   kTimeout          names the ranks that did not come;
 ///   kPeerLost         names the rank that died;
 ///   kCorrupt          bytes that are no frame; names the rank that sent them.
-/// After the last four the group is unusable: every later call throws the same error, alike on all
+/// After the last four the group is unusable. Every later call throws the same error, alike on all
 /// ranks, with the last operation of each rank. Make a new group. Each rank that notices the death
 /// of a rank also ends all its other groups, because their ranks may wait for the dead one. The
 /// cause stays the same ("in another group: ..."). Groups made later are good.

@@ -81,8 +81,8 @@ class Metric {
   virtual EvalResult result(std::span<const double> sums) = 0;
 };
 
-// Training from C++, without a file: a recipe (recipe.h) holds network, data and loss, and train()
-// runs it as `lockstep train` would, on one process or on many.
+// Training from C++, without a file. A recipe (recipe.h) holds network, data and loss. train() runs
+// it as `lockstep train` would, on one process or on many.
 //
 // Use:
 //   lockstep::Recipe recipe;

@@ -74,8 +74,8 @@ TensorMap read_weights(const std::filesystem::path& path);
 
 struct WeightOptions {
   /// For evaluation and resumption: a missing tensor of the network, or one of another shape, is an
-  /// error. Otherwise, to start from other weights, it keeps its values, and a log line names it;
-  /// another line has the number of those that are loaded. Positions of a vision transformer for
+  /// error. Otherwise, to start from other weights, it keeps its values, and a log line names it.
+  /// Another line has the number of loaded tensors. Positions of a vision transformer for
   /// pictures of another size are interpolated.
   bool strict = true;
   /// "backbone.": the file holds only that part of the network, under names without the prefix.

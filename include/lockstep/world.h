@@ -38,9 +38,9 @@ struct RankArguments {
 /// This process's place in the job. A value; copies share the store.
 ///
 /// join() detects the launcher by its variables: `lockstep run`, torchrun and scripts that set
-/// RANK, Open MPI, MPICH, Slurm, ... Without any, the job is this one process. `lockstep env`,
-/// started in the same way, shows the result. join() never guesses: incomplete or contradicting
-/// variables are kInvalidArgument naming them.
+/// RANK, Open MPI, MPICH, Slurm and others. Without any, the job is this one process. `lockstep
+/// env`, started in the same way, shows the result. join() never guesses: incomplete or
+/// contradicting variables are kInvalidArgument naming them.
 struct World {
   int rank = 0;        ///< In [0, size).
   int size = 1;        ///< Processes in the job.

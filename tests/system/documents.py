@@ -8,8 +8,8 @@
 * Names of our files and folders in the text exist: from the root or from include/, or any file of a plain name.
   A table below "Where the code is" may name them from the folder of its head, or of the name before.
 * Places of our own calls in sample output ("reducer.cpp:275") exist: that line makes a call.
-* Lines of text have at most 100 columns, rows of tables 220, and sentences at most 25 words. A row cannot be
-  broken; a page of texts from the code has the code's rows.
+* Lines of text have at most 100 columns, rows of tables 220, and sentences at most 25 words, also in comments of
+  public headers and examples. A row cannot be broken; a page of texts from the code has the code's rows.
 * Pages named by sources exist. Every LOCKSTEP_ variable that sources read is in the reference, and no table
   there has a variable twice.
 * Every ErrorCode has a row with its exit status in the reference, and every row is one.
@@ -206,7 +206,7 @@ def check_width(name, text):
 
 def paragraphs(text):
     """Paragraphs and items of lists, each as its numbered lines. Without tables, headings and pictures."""
-    found, last = [], 0
+    found, last = [], -1
     for number, line in text:
         item = re.match(r"\s*([*-]|\d+\.)\s", line)
         if not line.strip() or re.match(r"#|\s*\||!\[|<!--", line):
@@ -241,6 +241,14 @@ def check_sentences(name, text):
             if len(words) > MOST_WORDS:
                 faults.append(f"{name}:{number}: a sentence of {len(words)} words, {MOST_WORDS} are allowed: "
                               f"{' '.join(words[:6])} ...")
+
+
+def comments(source):
+    """The numbered lines of its comments. Code in them is indented."""
+    for number, line in enumerate(source.split("\n"), 1):
+        behind = re.search(r"(?:^\s*///(?!<)|^\s*//(?!/)|///<) ?(?!\s)(.*)$", line)
+        if behind:
+            yield number, behind.group(1)
 
 
 def check_errors():
@@ -335,6 +343,8 @@ def main():
     for name in pages:
         if name.startswith("docs/") and name not in reached:
             faults.append(f"{name}: no link leads there from docs/index.md")
+    for name in tracked("include/*.h", "examples/*.cpp"):
+        check_sentences(name, list(comments(read(name))))
     check_console(pages)
     check_sources()
     check_errors()
