@@ -18,7 +18,7 @@
 // network's input of one channel takes no transforms of one's own.
 //
 // Threads: the loader's threads call one function at the same time, each with a picture of its own.
-// So it must not change what it captures, nor anything else that is shared. A `mutable` lambda does
+// So it must not change its captures, nor anything else that is shared. A `mutable` lambda does
 // not compile, nor one that takes a copy of its picture, or returns something.
 //
 // Randomness: the second parameter makes a transform random. Its numbers depend on system.seed, the
@@ -114,7 +114,7 @@ class RandomNumbers {
   }
 };
 
-/// What a TransformPart makes. A function of either form converts to it.
+/// The result of a TransformPart. A function of either form converts to it.
 using PlainTransform = std::function<void(Picture& picture)>;
 using RandomTransform = std::function<void(Picture& picture, RandomNumbers& random)>;
 using PictureTransform = std::variant<PlainTransform, RandomTransform>;

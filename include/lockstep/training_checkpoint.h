@@ -30,7 +30,7 @@
 // thread may write a copy_content() while another one trains. Nothing is collective.
 // Cost: a save passes over the bytes once, to digest and write them, and syncs each file to disk. A
 // load reads them twice: to check the digest, then into place.
-// Errors: kIo, kNotFound, kCorrupt, kMismatch, kInvalidArgument, as each function says.
+// Errors: kIo, kNotFound, kCorrupt, kMismatch, kInvalidArgument: see each function.
 
 #include <filesystem>
 #include <functional>

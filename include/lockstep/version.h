@@ -1,5 +1,5 @@
 #pragma once
-// These functions tell the version of this library, and what all ranks must have in common.
+// The version of this library, and the properties that all ranks must have in common.
 //
 // Use:
 //   std::printf("Lockstep %s\n", lockstep::version().c_str());

@@ -14,7 +14,7 @@
 // collective: one rank saves, and each rank loads.
 // Cost: one pass over the bytes that are written or read. A write is synced to disk. A load holds
 // the tensors in memory beside the module's.
-// Errors: kNotFound, kCorrupt, kInvalidArgument and kIo, as each function says.
+// Errors: kNotFound, kCorrupt, kInvalidArgument and kIo: see each function.
 
 #include <ATen/core/Tensor.h>
 

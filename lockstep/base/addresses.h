@@ -26,7 +26,7 @@ AddressList look_up(const std::string& host, int port, std::string* problem, int
                     int family = AF_UNSPEC);
 /// The same. Errors: kUnavailable, which names the host.
 AddressList look_up(const std::string& host, int port, int flags = 0);
-/// True if `host` is an address, or a name that this host's resolver knows now.
+/// True if `host` is an address, or a name that this host's resolver finds now.
 bool can_resolve(const std::string& host);
 
 /// "10.0.0.1", "fe80::1", without zone and port; empty for other families and null.

@@ -20,7 +20,7 @@ class ProcessHandle {
  public:
   ProcessHandle() = default;  ///< Of no process.
   /// Of no process either if there is none with this pid, or if descriptors or threads have run
-  /// out; errno says which.
+  /// out; errno has the cause.
   explicit ProcessHandle(pid_t pid);
   /// Errors: kIo, where the constructor gives a handle of no process.
   static ProcessHandle of(pid_t pid);

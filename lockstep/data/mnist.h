@@ -20,7 +20,7 @@ struct IdxFile {
 };
 
 /// The file with `num_extents` dimensions whose bytes are `bytes`; `file` names it in errors.
-/// Errors: kCorrupt if it is another kind of file, cut short, or longer than its header says.
+/// Errors: kCorrupt if it is another kind of file, cut short, or longer than its header has it.
 IdxFile parse_idx(std::string_view bytes, size_t num_extents, const std::string& file);
 
 /// The contents of a file of gzip. Errors: kCorrupt if it is damaged, cut short, or holds more than

@@ -20,7 +20,7 @@ constexpr auto kPause = 100ms;
 /// Keeps the requests of all ranks together to some 4,000 per second.
 constexpr auto kPausePerRank = std::chrono::microseconds(250);
 constexpr auto kStoreLimit = 1s;
-/// A connection may end some moments before the store knows which rank died, or before the first
+/// A connection may end some moments before the store has the rank that died, or before the first
 /// rank that gave up has written the reason.
 constexpr auto kKnownLate = 300ms;
 constexpr auto kKnownPause = 10ms;
@@ -49,7 +49,7 @@ std::vector<int> dead_of(const GroupSpec& spec, const std::vector<int>& ranks) {
   return members;
 }
 
-/// The error of a split whose old group has ended: a member that knows of it does not join.
+/// The error of a split whose old group has ended: a member that noticed it does not join.
 std::optional<Error> end_of_old(const GroupSpec& spec) {
   if (spec.split_of.empty()) return std::nullopt;
   const auto text =
@@ -162,7 +162,7 @@ void Making::check(const std::vector<int>& ranks) {
     if (!cause && !dead.empty()) cause = died(spec_, dead);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
-    return;  // a stalled store knows nothing of the ranks at present
+    return;  // a stalled store has nothing new about the ranks
   }
   if (cause) throw try_to_agree(spec_, *cause, Deadline::after(kStoreLimit));
   if (group_error) throw decode_group_error(*group_error);

@@ -35,7 +35,7 @@ struct FolderNames {
 
 /// Any number of threads may read(). Then one takes the names().
 ///
-/// A folder's time of change (mtime) tells whether names came or went. One that has not settled is
+/// A folder's time of change (mtime) shows whether names came or went. One that has not settled is
 /// read again by the next run.
 ///
 /// The file: parts that end with a zero byte. First kListingMark and the absolute path of the data

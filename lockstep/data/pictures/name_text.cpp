@@ -124,7 +124,7 @@ std::string_view NameWindow::at(uint64_t begin, size_t bytes) {
   if (from(begin).size() < bytes) fill(begin, bytes);
   const auto found = from(begin);
   if (found.size() >= bytes) return found.substr(0, bytes);
-  text_.read(begin, block_.data(), bytes);  // says what is wrong
+  text_.read(begin, block_.data(), bytes);  // its error has the cause
   return std::string_view(block_).substr(0, bytes);
 }
 

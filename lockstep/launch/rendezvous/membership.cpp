@@ -72,7 +72,7 @@ void look(MembershipState* state, JobTime now, MemberActions* actions) {
   }
 }
 
-/// True if this agent cannot take part; tells this agent, or all if the job cannot begin.
+/// True if this agent cannot take part. This agent gets the reason, or all if the job cannot begin.
 bool refused(MembershipState* state, const AgentHere& event, MemberActions* actions) {
   const auto refusal = refusal_of(*state, event);
   const MembershipRules& rules = state->rules;

@@ -45,7 +45,7 @@ std::shared_ptr<const Recipe> recipe_in(Node& tree) {
   return part ? checked_recipe(section, std::move(*part)) : nullptr;
 }
 
-/// What the recipe says of sections, as items of -o.
+/// The recipe's own settings of sections, as items of -o.
 std::vector<std::string> defaults_of(const Recipe& recipe, const Node& tree) {
   std::vector<std::string> items = {fmt::format("train.ckpt_save_dir=out/{}", recipe.name),
                                     "train.loader.batch_size=32"};
