@@ -11,6 +11,8 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/literals.h"
+#include "lockstep/launch/rendezvous/rendezvous_backend.h"
+#include "lockstep/store/etcd/etcd_store.h"
 #include "tests/launch/elastic_job.h"
 #include "tests/store/etcd/etcd_server.h"
 #include "tests/support/temp_folder.h"
@@ -147,6 +149,23 @@ TEST(ElasticEtcd, AnAgentEndsAtOnceIfItsFilesAreWrong) {
   const auto a = job.agent("a");
   EXPECT_EQ(a->wait(), 1) << text_of(*a);
   EXPECT_TRUE(has(a->err(), "/no/authorities.pem")) << text_of(*a);
+}
+
+TEST(ElasticEtcd, KeysLieBelowThePrefixAndTheRunsName) {
+  const HeldPort nobody;
+  RunOptions options;
+  options.rdzv_backend = "etcd";
+  options.rdzv_endpoint = fmt::format("127.0.0.1:{},{}", nobody.number(), etcd());
+  options.etcd_prefix = "/some/root";
+  options.run_id = "etcd-e";
+  options.local_addr = "127.0.0.1";
+  const auto in_time = Deadline::after(30s);
+  const auto store = make_rendezvous_backend(options, "")->open(in_time);
+  store->set("k", "v", in_time);
+  EtcdOptions same;
+  same.members = {shared_etcd().endpoint()};
+  same.root = "some/root/";
+  EXPECT_EQ(connect_etcd_store(same, in_time)->try_get("etcd-e/k", in_time), "v");
 }
 
 TEST(ElasticFolder, NodesComeLeaveAndLead) {

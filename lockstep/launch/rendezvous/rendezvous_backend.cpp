@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <thread>
 
 #include "lockstep/base/log.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/built_in_backend.h"
 #include "lockstep/launch/rendezvous/keys.h"
-#include "lockstep/store/url/open_store.h"
+#include "lockstep/store/etcd/etcd_store.h"
+#include "lockstep/store/file/file_store.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/environment.h"
 #include "lockstep/world/identity.h"
@@ -36,22 +39,18 @@ std::string address_among(const std::vector<std::string>& servers) {
   }
 }
 
-std::string etcd_url(const RunOptions& options) {
-  std::string url = fmt::format("etcd://{}", options.rdzv_endpoint);
-  if (!options.etcd_prefix.empty()) {
-    url += (options.etcd_prefix[0] == '/' ? "" : "/") + options.etcd_prefix;
-  }
-  char separator = '?';
-  const auto add = [&](const char* name, const std::string& value) {
-    if (value.empty()) return;
-    url += fmt::format("{}{}={}", separator, name, value);
-    separator = '&';
-  };
-  add("protocol", options.https ? "https" : "");
-  add("ca_cert", options.ca_cert);
-  add("ssl_cert", options.ssl_cert);
-  add("ssl_cert_key", options.ssl_cert_key);
-  return url;
+/// Errors: kInvalidArgument naming the member of --rdzv_endpoint that is none.
+EtcdOptions etcd_options(const RunOptions& options) {
+  EtcdOptions etcd;
+  for (const auto& member : split(options.rdzv_endpoint, ','))
+    etcd.members.push_back(parse_endpoint(member, kEtcdPort));
+  const std::string& prefix = options.etcd_prefix;
+  const std::string root = prefix.substr(std::min(prefix.size(), prefix.find_first_not_of('/')));
+  if (!root.empty()) etcd.root = root.ends_with('/') ? root : root + '/';
+  etcd.tls = {options.ca_cert, options.ssl_cert, options.ssl_cert_key};
+  etcd.use_tls = options.https || !options.ca_cert.empty() || !options.ssl_cert.empty() ||
+                 !options.ssl_cert_key.empty();
+  return etcd;
 }
 
 /// A store that survives any agent: etcd, or a folder that all hosts share. Any agent may lead.
@@ -84,7 +83,7 @@ class StoreBackend final : public RendezvousBackend {
 
   const RunOptions options_;
   const std::string secret_;
-  std::string url_;
+  EtcdOptions etcd_;  ///< Without members if the store is in the folder `name_`.
   std::string name_;
   std::string address_;
 };
@@ -93,13 +92,11 @@ StoreBackend::StoreBackend(const RunOptions& options, const std::string& secret)
     : options_(options), secret_(secret) {
   if (options_.rdzv_backend == "file") {
     name_ = std::filesystem::absolute(options_.rdzv_endpoint).lexically_normal().string();
-    url_ = "file://" + name_;
     address_ = address_among({});
   } else {
     name_ = "etcd " + options_.rdzv_endpoint;
-    url_ = etcd_url(options_);
-    const std::string member = options_.rdzv_endpoint.substr(0, options_.rdzv_endpoint.find(','));
-    const std::string host = parse_endpoint(member, kEtcdPort).host;
+    etcd_ = etcd_options(options_);
+    const std::string& host = etcd_.members.front().host;
     check_host_of_agents(secret_, host, "--rdzv_endpoint");
     address_ = address_among({host});
   }
@@ -127,7 +124,8 @@ void StoreBackend::report(const Error& failure) const {
 
 std::shared_ptr<Store> StoreBackend::open_once(Deadline deadline) const {
   try {
-    auto store = open_store(url_, secret_, deadline);
+    auto store = etcd_.members.empty() ? join_file_store(name_, secret_, deadline)
+                                       : connect_etcd_store(etcd_, deadline);
     return with_prefix(std::move(store), options_.run_id.empty() ? kNoName : options_.run_id);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kMismatch) throw;

@@ -174,5 +174,17 @@ TEST(RendezvousBackend, AHostThatIsUnknownIsNamedBeforeASecretIsAskedFor) {
   EXPECT_EQ(said("static", 0).find("unknown here"), std::string::npos) << "node 0 is that host";
 }
 
+TEST(StoreBackend, AMemberThatIsNoEndpointIsNamed) {
+  RunOptions options;
+  options.rdzv_backend = "etcd";
+  for (const auto& [members, says] : {std::pair("127.0.0.1,h:99999", "port of endpoint 'h:99999'"),
+                                      std::pair("127.0.0.1,", "endpoint '': no host")}) {
+    options.rdzv_endpoint = members;
+    const auto error = error_of([&] { make_rendezvous_backend(options, ""); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << members;
+    EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::testing

@@ -1,4 +1,5 @@
-#include <fmt/format.h>
+// An etcd that is reached by https, or should be.
+
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -7,13 +8,12 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
-#include "lockstep/store/url/open_store.h"
 #include "tests/store/etcd/etcd_server.h"
 #include "tests/store/helpers.h"
-#include "tests/support/held_port.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {
@@ -25,23 +25,18 @@ using testing::mentions;
 using testing::shared_etcd;
 using testing::soon;
 
-TEST(EtcdUrl, MembersAndRoot) {
-  const testing::HeldPort nobody;
-  const std::string members =
-      fmt::format("127.0.0.1:{},{}", nobody.number(), to_string(shared_etcd().endpoint()));
-  const auto store = open_store("etcd://" + members + "/some/root", "", soon());
-  store->set("k", "v", soon());
-  EXPECT_EQ(open_store("etcd://" + members + "/some/root/", "", soon())->get("k", soon()), "v");
-  EXPECT_EQ(open_store("etcd://" + members, "", soon())->try_get("k", soon()), std::nullopt);
+/// Of the member at `endpoint`, by https with these files.
+EtcdOptions https(const Endpoint& endpoint, TlsFiles files = {}) {
   EtcdOptions options;
-  options.members = {shared_etcd().endpoint()};
-  options.root = "some/";
-  EXPECT_EQ(connect_etcd_store(options, soon())->try_get("k", soon()), std::nullopt);
+  options.members = {endpoint};
+  options.use_tls = true;
+  options.tls = std::move(files);
+  return options;
 }
 
-TEST(EtcdUrl, HttpsIsNotHttp) {
-  const std::string url = "etcd://" + to_string(shared_etcd().endpoint()) + "?protocol=https";
-  const auto error = error_of([&] { open_store(url, "", Deadline::after(50ms)); });
+TEST(EtcdTls, HttpsIsNotHttp) {
+  const auto options = https(shared_etcd().endpoint());
+  const auto error = error_of([&] { connect_etcd_store(options, Deadline::after(50ms)); });
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_TRUE(mentions(error, "https://") && mentions(error, "a server of http")) << error.what();
 }
@@ -73,37 +68,33 @@ class ResettingServer {
   std::thread thread_{[this] { serve(); }};
 };
 
-TEST(EtcdUrl, AServerThatResetsTheHandshakeMayBeOneOfHttp) {
+TEST(EtcdTls, AServerThatResetsTheHandshakeMayBeOneOfHttp) {
   const ResettingServer server;
-  const std::string url = "etcd://" + to_string(server.endpoint()) + "?protocol=https";
-  const auto error = error_of([&] { open_store(url, "", Deadline::after(50ms)); });
+  const auto options = https(server.endpoint());
+  const auto error = error_of([&] { connect_etcd_store(options, Deadline::after(50ms)); });
   EXPECT_EQ(error.code(), ErrorCode::kTimeout);
   EXPECT_TRUE(mentions(error, "reset") && mentions(error, "a server of http")) << error.what();
 }
 
-std::string url_of(const EtcdServer& server, const std::string& options) {
-  return "etcd://" + to_string(server.endpoint()) + options;
-}
-
-TEST(EtcdUrl, FilesOfTlsThatAreWrongAreNamedAtOnce) {
+TEST(EtcdTls, FilesOfTlsThatAreWrongAreNamedAtOnce) {
   const EtcdServer server(EtcdServer::Wire::kTls);
-  const std::string trusted = "?ca_cert=" + server.certificate();
-  open_store(url_of(server, trusted), "", soon())->set("k", "v", soon());
-  const auto refused = [&](const std::string& options, const std::string& says) {
-    const auto error = error_of([&] { open_store(url_of(server, options), "", soon()); });
+  const std::string own = server.certificate();
+  connect_etcd_store(https(server.endpoint(), {own, "", ""}), soon())->set("k", "v", soon());
+  const auto refused = [&](const TlsFiles& files, const std::string& says) {
+    const auto options = https(server.endpoint(), files);
+    const auto error = error_of([&] { connect_etcd_store(options, soon()); });
     EXPECT_EQ(error.code(), ErrorCode::kUnavailable) << error.what();
     EXPECT_TRUE(mentions(error, says) && mentions(error, to_string(server.endpoint())))
         << error.what();
     EXPECT_FALSE(mentions(error, "\n")) << error.what();
   };
-  refused("?protocol=https", "certificate, with the system's authorities");
-  refused("?ca_cert=/no/authorities.pem", "/no/authorities.pem");
-  refused(trusted + "&ssl_cert=/no/certificate.pem", "ssl_cert /no/certificate.pem");
-  refused(trusted + "&ssl_cert=" + server.certificate() + "&ssl_cert_key=/no/key.pem",
-          "/no/key.pem");
+  refused({}, "certificate, with the system's authorities");
+  refused({"/no/authorities.pem", "", ""}, "/no/authorities.pem");
+  refused({own, "/no/certificate.pem", ""}, "ssl_cert /no/certificate.pem");
+  refused({own, own, "/no/key.pem"}, "/no/key.pem");
 }
 
-TEST(EtcdUrl, AMemberThatIsTrustedIsEnough) {
+TEST(EtcdTls, AMemberThatIsTrustedIsEnough) {
   const EtcdServer other(EtcdServer::Wire::kTls);
   EtcdServer server(EtcdServer::Wire::kTls);
   auto options = server.new_root();
@@ -111,7 +102,7 @@ TEST(EtcdUrl, AMemberThatIsTrustedIsEnough) {
   EXPECT_NO_THROW(connect_etcd_store(options, soon()));
 }
 
-TEST(EtcdUrl, FilesOfTlsAreReplacedWhileTheyAreInUse) {
+TEST(EtcdTls, FilesOfTlsAreReplacedWhileTheyAreInUse) {
   EtcdServer server(EtcdServer::Wire::kTls);
   const TempFolder folder;
   const std::filesystem::path good = server.certificate();
@@ -131,9 +122,11 @@ TEST(EtcdUrl, FilesOfTlsAreReplacedWhileTheyAreInUse) {
   store->set("k", "v", soon());
 }
 
-TEST(EtcdUrl, AServerOfHttpsAskedByHttpHintsAtIt) {
+TEST(EtcdTls, AServerOfHttpsAskedByHttpHintsAtIt) {
   const EtcdServer server(EtcdServer::Wire::kTls);
-  const auto error = error_of([&] { open_store(url_of(server, ""), "", Deadline::after(50ms)); });
+  EtcdOptions options;
+  options.members = {server.endpoint()};
+  const auto error = error_of([&] { connect_etcd_store(options, Deadline::after(50ms)); });
   EXPECT_EQ(error.code(), ErrorCode::kTimeout) << error.what();
   EXPECT_TRUE(mentions(error, "protocol=https")) << error.what();
 }
