@@ -36,9 +36,11 @@ inline constexpr int64_t kMaxValueBytes = 8 << 20;
 inline constexpr int64_t kMaxReplyBytes = 64 << 20;
 inline constexpr std::chrono::milliseconds kMaxLeaseTtl = std::chrono::hours(24);
 
-class Store {
+/// The calls of every kind of store. A store in etcd or in a folder, where agents may meet, has
+/// only these.
+class KeyValueStore {
  public:
-  virtual ~Store() = default;
+  virtual ~KeyValueStore() = default;
 
   virtual void set(std::string_view key, std::string_view value, Deadline deadline) = 0;
 
@@ -50,15 +52,8 @@ class Store {
   /// Cost: about one request per 16 MiB, independent of the number of keys.
   virtual void set_many(std::span<const KeyValue> items, Deadline deadline) = 0;
 
-  /// Waits for the key, then returns its value.
-  virtual std::string get(std::string_view key, Deadline deadline) = 0;
-
   /// The value now, or nothing.
   virtual std::optional<std::string> try_get(std::string_view key, Deadline deadline) = 0;
-
-  /// Adds to a counter (decimal text; a missing key counts as 0) and returns the new value.
-  /// Errors: kInvalidArgument when the key holds something else; it is left as it was.
-  virtual int64_t add(std::string_view key, int64_t delta, Deadline deadline) = 0;
 
   struct Swap {
     bool swapped = false;
@@ -71,7 +66,7 @@ class Store {
   /// Sets a key with a lease, as in etcd: it exists as long as this client lives. Returns false,
   /// and changes nothing, if the key exists and this client does not hold its lease.
   ///
-  /// A client is one Store object (with_prefix() of it included), whatever the thread. The holder
+  /// A client is one store object (with_prefix() of it included), whatever the thread. The holder
   /// renews by another call: the same value is invisible to others (no new version), another value
   /// acts as set(). `ttl` replaces the earlier one.
   ///
@@ -85,22 +80,11 @@ class Store {
   /// set_with_lease() again, which renews in a store of any kind. A silent TCP client is
   /// disconnected: each later call throws kPeerLost, so that the caller learns of the loss of its
   /// keys. A store in memory never counts silence.
-  /// set(), set_many(), add() and compare_set() of a leased key, by any client, make it a plain key
-  /// that stays.
+  /// set(), set_many(), compare_set() and Store::add() of a leased key, by any client, make it a
+  /// plain key that stays.
   /// Errors: kInvalidArgument if `ttl` is below 1 ms or above kMaxLeaseTtl.
   virtual bool set_with_lease(std::string_view key, std::string_view value,
                               std::chrono::milliseconds ttl, Deadline deadline) = 0;
-
-  /// Waits until all keys exist at the same time. kTimeout lists the missing ones.
-  virtual void wait(std::span<const std::string> keys, Deadline deadline) = 0;
-
-  /// Sets `own`, which must not exist, then waits as wait(). False if `own` exists: nothing was
-  /// done. One request if the server can do both, as in a barrier, where all ranks arrive at once.
-  virtual bool arrive(std::string_view own, std::string_view value,
-                      std::span<const std::string> awaited, Deadline deadline) = 0;
-
-  /// True when all keys exist now.
-  virtual bool check(std::span<const std::string> keys, Deadline deadline) = 0;
 
   /// True when the key existed.
   virtual bool erase(std::string_view key, Deadline deadline) = 0;
@@ -125,8 +109,32 @@ class Store {
   virtual Changes watch(std::string_view prefix, uint64_t since, Deadline deadline) = 0;
 };
 
+/// A store in memory or over TCP, as World::store: waits for keys, and counters too.
+class Store : public KeyValueStore {
+ public:
+  /// Waits for the key, then returns its value.
+  virtual std::string get(std::string_view key, Deadline deadline) = 0;
+
+  /// Adds to a counter (decimal text; a missing key counts as 0) and returns the new value.
+  /// Errors: kInvalidArgument when the key holds something else; it is left as it was.
+  virtual int64_t add(std::string_view key, int64_t delta, Deadline deadline) = 0;
+
+  /// Waits until all keys exist at the same time. kTimeout lists the missing ones.
+  virtual void wait(std::span<const std::string> keys, Deadline deadline) = 0;
+
+  /// Sets `own`, which must not exist, then waits as wait(). False if `own` exists: nothing was
+  /// done. One request for both, as for a barrier, where all ranks arrive at once.
+  virtual bool arrive(std::string_view own, std::string_view value,
+                      std::span<const std::string> awaited, Deadline deadline) = 0;
+
+  /// True when all keys exist now.
+  virtual bool check(std::span<const std::string> keys, Deadline deadline) = 0;
+};
+
 /// All keys under "PREFIX/" of another store, as a separate store.
 std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string prefix);
+std::shared_ptr<KeyValueStore> with_prefix(std::shared_ptr<KeyValueStore> store,
+                                           std::string prefix);
 
 /// Returns when `size` ranks have called it with the same `name`; a name is good for one barrier.
 /// Cost: one call of arrive() for each rank, and one set() of rank 0.

@@ -32,7 +32,8 @@ std::string name_keys(const std::vector<Store::Change>& items) {
 
 }  // namespace
 
-StoreReply RequestStore::ask(StoreRequest request, Deadline deadline) {
+template <class Interface>
+StoreReply BasicRequestStore<Interface>::ask(StoreRequest request, Deadline deadline) {
   if (in_child()) {
     throw Error(ErrorCode::kInvalidArgument,
                 name() +
@@ -55,7 +56,9 @@ StoreReply RequestStore::ask(StoreRequest request, Deadline deadline) {
   return reply;
 }
 
-void RequestStore::set(std::string_view key, std::string_view value, Deadline deadline) {
+template <class Interface>
+void BasicRequestStore<Interface>::set(std::string_view key, std::string_view value,
+                                       Deadline deadline) {
   StoreRequest request = make_request(StoreOp::kSet, key);
   request.value = value;
   ask(std::move(request), deadline);
@@ -63,7 +66,9 @@ void RequestStore::set(std::string_view key, std::string_view value, Deadline de
 
 // Sends as many keys in a request as the limit allows. A key that exceeds a limit by itself goes
 // alone, and is refused by name.
-void RequestStore::set_many(std::span<const KeyValue> items, Deadline deadline) {
+template <class Interface>
+void BasicRequestStore<Interface>::set_many(std::span<const KeyValueStore::KeyValue> items,
+                                            Deadline deadline) {
   constexpr int64_t kRoom = kMaxRequestBytes - (1 << 10);
   StoreRequest request;
   request.op = StoreOp::kSetMany;
@@ -84,23 +89,16 @@ void RequestStore::set_many(std::span<const KeyValue> items, Deadline deadline) 
   if (!request.keys.empty()) ask(std::move(request), deadline);
 }
 
-std::string RequestStore::get(std::string_view key, Deadline deadline) {
-  return ask(make_request(StoreOp::kGet, key), deadline).items.at(0).value.value();
-}
-
-std::optional<std::string> RequestStore::try_get(std::string_view key, Deadline deadline) {
+template <class Interface>
+std::optional<std::string> BasicRequestStore<Interface>::try_get(std::string_view key,
+                                                                 Deadline deadline) {
   return ask(make_request(StoreOp::kTryGet, key), deadline).items.at(0).value;
 }
 
-int64_t RequestStore::add(std::string_view key, int64_t delta, Deadline deadline) {
-  StoreRequest request = make_request(StoreOp::kAdd, key);
-  request.number = delta;
-  return ask(std::move(request), deadline).number;
-}
-
-Store::Swap RequestStore::compare_set(std::string_view key,
-                                      const std::optional<std::string>& expected,
-                                      std::string_view desired, Deadline deadline) {
+template <class Interface>
+KeyValueStore::Swap BasicRequestStore<Interface>::compare_set(
+    std::string_view key, const std::optional<std::string>& expected, std::string_view desired,
+    Deadline deadline) {
   StoreRequest request = make_request(StoreOp::kCompareSet, key);
   request.expected = expected;
   request.value = desired;
@@ -108,12 +106,50 @@ Store::Swap RequestStore::compare_set(std::string_view key,
   return {reply.yes, std::move(reply.items.at(0).value)};
 }
 
-bool RequestStore::set_with_lease(std::string_view key, std::string_view value,
-                                  std::chrono::milliseconds ttl, Deadline deadline) {
+template <class Interface>
+bool BasicRequestStore<Interface>::set_with_lease(std::string_view key, std::string_view value,
+                                                  std::chrono::milliseconds ttl,
+                                                  Deadline deadline) {
   StoreRequest request = make_request(StoreOp::kSetWithLease, key);
   request.value = value;
   request.number = ttl.count();
   return ask(std::move(request), deadline).yes;
+}
+
+template <class Interface>
+bool BasicRequestStore<Interface>::erase(std::string_view key, Deadline deadline) {
+  return ask(make_request(StoreOp::kErase, key), deadline).yes;
+}
+
+template <class Interface>
+std::vector<std::string> BasicRequestStore<Interface>::list(std::string_view prefix,
+                                                            Deadline deadline) {
+  std::vector<std::string> keys;
+  for (auto& item : ask(make_request(StoreOp::kList, prefix), deadline).items)
+    keys.push_back(std::move(item.key));
+  return keys;
+}
+
+template <class Interface>
+KeyValueStore::Changes BasicRequestStore<Interface>::watch(std::string_view prefix, uint64_t since,
+                                                           Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kWatch, prefix);
+  request.number = static_cast<int64_t>(since);
+  StoreReply reply = ask(std::move(request), deadline);
+  return {static_cast<uint64_t>(reply.number), std::move(reply.items)};
+}
+
+template class BasicRequestStore<KeyValueStore>;
+template class BasicRequestStore<Store>;
+
+std::string RequestStore::get(std::string_view key, Deadline deadline) {
+  return ask(make_request(StoreOp::kGet, key), deadline).items.at(0).value.value();
+}
+
+int64_t RequestStore::add(std::string_view key, int64_t delta, Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kAdd, key);
+  request.number = delta;
+  return ask(std::move(request), deadline).number;
 }
 
 void RequestStore::wait(std::span<const std::string> keys, Deadline deadline) {
@@ -131,41 +167,8 @@ bool RequestStore::arrive(std::string_view own, std::string_view value,
   return ask(std::move(request), deadline).yes;
 }
 
-StoreReply RequestStore::arrive_in_two(StoreRequest request, Deadline deadline) {
-  StoreRequest set = make_request(StoreOp::kCompareSet, request.keys[0]);
-  set.value = std::move(request.value);
-  StoreReply reply = call(std::move(set), deadline);
-  reply.items.clear();
-  if (reply.status != StoreReply::Status::kDone || !reply.yes) return reply;
-  StoreRequest wait;
-  wait.op = StoreOp::kWait;
-  wait.keys.assign(request.keys.begin() + 1, request.keys.end());
-  if (wait.keys.empty()) return reply;
-  reply = call(std::move(wait), deadline);
-  reply.yes = true;
-  return reply;
-}
-
 bool RequestStore::check(std::span<const std::string> keys, Deadline deadline) {
   return ask(make_request(StoreOp::kCheck, keys), deadline).yes;
-}
-
-bool RequestStore::erase(std::string_view key, Deadline deadline) {
-  return ask(make_request(StoreOp::kErase, key), deadline).yes;
-}
-
-std::vector<std::string> RequestStore::list(std::string_view prefix, Deadline deadline) {
-  std::vector<std::string> keys;
-  for (auto& item : ask(make_request(StoreOp::kList, prefix), deadline).items)
-    keys.push_back(std::move(item.key));
-  return keys;
-}
-
-Store::Changes RequestStore::watch(std::string_view prefix, uint64_t since, Deadline deadline) {
-  StoreRequest request = make_request(StoreOp::kWatch, prefix);
-  request.number = static_cast<int64_t>(since);
-  StoreReply reply = ask(std::move(request), deadline);
-  return {static_cast<uint64_t>(reply.number), std::move(reply.items)};
 }
 
 }  // namespace lockstep::inline internal

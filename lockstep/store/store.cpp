@@ -12,45 +12,31 @@
 namespace lockstep {
 namespace {
 
-class PrefixStore final : public Store {
+/// The calls of KeyValueStore. `Interface` is that, or Store.
+template <class Interface>
+class BasicPrefixStore : public Interface {
  public:
-  PrefixStore(std::shared_ptr<Store> store, std::string prefix)
+  BasicPrefixStore(std::shared_ptr<Interface> store, std::string prefix)
       : store_(std::move(store)), prefix_(std::move(prefix) + "/") {}
 
   void set(std::string_view key, std::string_view value, Deadline deadline) override {
     store_->set(full(key), value, deadline);
   }
-  void set_many(std::span<const KeyValue> items, Deadline deadline) override {
-    std::vector<KeyValue> prefixed(items.begin(), items.end());
+  void set_many(std::span<const KeyValueStore::KeyValue> items, Deadline deadline) override {
+    std::vector<KeyValueStore::KeyValue> prefixed(items.begin(), items.end());
     for (auto& item : prefixed) item.key.insert(0, prefix_);
     store_->set_many(prefixed, deadline);
-  }
-  std::string get(std::string_view key, Deadline deadline) override {
-    return store_->get(full(key), deadline);
   }
   std::optional<std::string> try_get(std::string_view key, Deadline deadline) override {
     return store_->try_get(full(key), deadline);
   }
-  int64_t add(std::string_view key, int64_t delta, Deadline deadline) override {
-    return store_->add(full(key), delta, deadline);
-  }
-  Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
-                   std::string_view desired, Deadline deadline) override {
+  KeyValueStore::Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
+                                  std::string_view desired, Deadline deadline) override {
     return store_->compare_set(full(key), expected, desired, deadline);
   }
   bool set_with_lease(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
                       Deadline deadline) override {
     return store_->set_with_lease(full(key), value, ttl, deadline);
-  }
-  void wait(std::span<const std::string> keys, Deadline deadline) override {
-    store_->wait(full(keys), deadline);
-  }
-  bool arrive(std::string_view own, std::string_view value, std::span<const std::string> awaited,
-              Deadline deadline) override {
-    return store_->arrive(full(own), value, full(awaited), deadline);
-  }
-  bool check(std::span<const std::string> keys, Deadline deadline) override {
-    return store_->check(full(keys), deadline);
   }
   bool erase(std::string_view key, Deadline deadline) override {
     return store_->erase(full(key), deadline);
@@ -60,23 +46,50 @@ class PrefixStore final : public Store {
     for (auto& key : keys) key.erase(0, prefix_.size());
     return keys;
   }
-  Changes watch(std::string_view prefix, uint64_t since, Deadline deadline) override {
+  KeyValueStore::Changes watch(std::string_view prefix, uint64_t since,
+                               Deadline deadline) override {
     auto result = store_->watch(full(prefix), since, deadline);
     for (auto& change : result.changes) change.key.erase(0, prefix_.size());
     return result;
   }
 
- private:
+ protected:
+  Interface& whole() const { return *store_; }
   std::string full(std::string_view key) const { return prefix_ + std::string(key); }
-  std::vector<std::string> full(std::span<const std::string> keys) const {
+
+ private:
+  std::shared_ptr<Interface> store_;
+  std::string prefix_;
+};
+
+class PrefixStore final : public BasicPrefixStore<Store> {
+ public:
+  using BasicPrefixStore::BasicPrefixStore;
+
+  std::string get(std::string_view key, Deadline deadline) override {
+    return whole().get(full(key), deadline);
+  }
+  int64_t add(std::string_view key, int64_t delta, Deadline deadline) override {
+    return whole().add(full(key), delta, deadline);
+  }
+  void wait(std::span<const std::string> keys, Deadline deadline) override {
+    whole().wait(all_full(keys), deadline);
+  }
+  bool arrive(std::string_view own, std::string_view value, std::span<const std::string> awaited,
+              Deadline deadline) override {
+    return whole().arrive(full(own), value, all_full(awaited), deadline);
+  }
+  bool check(std::span<const std::string> keys, Deadline deadline) override {
+    return whole().check(all_full(keys), deadline);
+  }
+
+ private:
+  std::vector<std::string> all_full(std::span<const std::string> keys) const {
     std::vector<std::string> result;
     result.reserve(keys.size());
     for (const auto& key : keys) result.push_back(full(key));
     return result;
   }
-
-  std::shared_ptr<Store> store_;
-  std::string prefix_;
 };
 
 /// The keys of one barrier: one for each rank, and the one that ends it.
@@ -114,6 +127,11 @@ std::vector<int> absent_ranks(Store& store, std::string_view name, int size) {
 
 std::shared_ptr<Store> with_prefix(std::shared_ptr<Store> store, std::string prefix) {
   return std::make_shared<PrefixStore>(std::move(store), std::move(prefix));
+}
+
+std::shared_ptr<KeyValueStore> with_prefix(std::shared_ptr<KeyValueStore> store,
+                                           std::string prefix) {
+  return std::make_shared<BasicPrefixStore<KeyValueStore>>(std::move(store), std::move(prefix));
 }
 
 // One call a rank, whatever the size; missing ranks are only looked up after a timeout.

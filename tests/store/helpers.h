@@ -21,7 +21,7 @@ inline Deadline soon() {
 }
 
 /// Returns once `key` is gone; if it stays, with a test failure.
-inline void wait_until_erased(Store& store, const std::string& key) {
+inline void wait_until_erased(KeyValueStore& store, const std::string& key) {
   const auto limit = soon();
   uint64_t version = 0;
   while (store.try_get(key, soon())) {
@@ -31,6 +31,17 @@ inline void wait_until_erased(Store& store, const std::string& key) {
     }
     version = store.watch(key, version, limit).version;
   }
+}
+
+/// The value of `key`, once it has one; if it never does, nothing and a test failure.
+inline std::string await_value(KeyValueStore& store, const std::string& key) {
+  const auto limit = soon();
+  for (uint64_t version = 0; !limit.passed();) {
+    if (const auto value = store.try_get(key, soon())) return *value;
+    version = store.watch(key, version, limit).version;
+  }
+  ADD_FAILURE() << "the key " << key << " does not come";
+  return {};
 }
 
 /// The error that `body` throws; a test failure and kInternal if it throws none.

@@ -9,13 +9,13 @@
 namespace lockstep::testing {
 namespace {
 
-StoreSite memory_site() {
+StoreSite<Store> memory_site() {
   const auto store = make_memory_store();
   return {store, [store] { return make_memory_client(store); }};
 }
 
 /// `host`: a numeric address leads to the shortcut beside TCP, a name to TCP itself.
-StoreSite served_site(const char* host, Wire wire = Wire::kPlain) {
+StoreSite<Store> served_site(const char* host, Wire wire = Wire::kPlain) {
   TcpStoreServerOptions options;
   options.secret = "secret";
   options.wire = wire;
@@ -24,34 +24,44 @@ StoreSite served_site(const char* host, Wire wire = Wire::kPlain) {
   return {server, [endpoint, wire] { return connect_tcp_store(endpoint, "secret", soon(), wire); }};
 }
 
-StoreSite tcp_site() {
+StoreSite<Store> tcp_site() {
   return served_site("localhost");
 }
 
-StoreSite tls_site() {
+StoreSite<Store> tls_site() {
   return served_site("localhost", Wire::kTls);
 }
 
-StoreSite shortcut_site() {
+StoreSite<Store> shortcut_site() {
   return served_site("127.0.0.1");
 }
 
-StoreSite file_site() {
+StoreSite<KeyValueStore> file_site() {
   const auto folder = std::make_shared<TempFolder>();
   return {folder, [path = folder->path()] { return join_file_store(path, "secret", soon()); }};
 }
 
 }  // namespace
 
-std::vector<StoreKind> store_kinds() {
+std::vector<StoreKind<Store>> waiting_store_kinds() {
   return {{"memory", &memory_site},
           {"tcp", &tcp_site},
           {"tls", &tls_site},
           {"shortcut", &shortcut_site},
-          {"file", &file_site},
           {"prefixed_memory", [] { return prefixed(memory_site()); }},
-          {"prefixed_tcp", [] { return prefixed(tcp_site()); }},
-          {"prefixed_file", [] { return prefixed(file_site()); }}};
+          {"prefixed_tcp", [] { return prefixed(tcp_site()); }}};
+}
+
+std::vector<StoreKind<KeyValueStore>> store_kinds() {
+  std::vector<StoreKind<KeyValueStore>> kinds = {
+      {"file", &file_site}, {"prefixed_file", [] { return prefixed(file_site()); }}};
+  for (const auto& kind : waiting_store_kinds()) {
+    kinds.push_back({kind.name, [make = kind.make] {
+                       const auto site = make();
+                       return StoreSite<KeyValueStore>{site.keeper, site.connect};
+                     }});
+  }
+  return kinds;
 }
 
 }  // namespace lockstep::testing

@@ -75,7 +75,7 @@ void AgentStatus::failed(const Failure& failure) {
 }
 
 void AgentStatus::publish_failure(Deadline deadline) {
-  std::shared_ptr<Store> store;
+  std::shared_ptr<KeyValueStore> store;
   PendingFailure pending;
   {
     MutexLock lock(mutex_);
@@ -121,7 +121,7 @@ void AgentStatus::publish_quietly() {
   }
 }
 
-void AgentStatus::use(std::shared_ptr<Store> store) {
+void AgentStatus::use(std::shared_ptr<KeyValueStore> store) {
   MutexLock lock(mutex_);
   store_ = std::move(store);
   published_ = false;
@@ -148,7 +148,7 @@ std::optional<bool> AgentStatus::publish(std::chrono::milliseconds ttl, Deadline
 }
 
 bool AgentStatus::write_join_request(std::chrono::milliseconds ttl, Deadline deadline) {
-  std::shared_ptr<Store> store;
+  std::shared_ptr<KeyValueStore> store;
   std::string text;
   {
     MutexLock lock(mutex_);

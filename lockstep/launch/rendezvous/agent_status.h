@@ -31,7 +31,7 @@ class AgentStatus {
 
   // ---- for the thread
   /// Sets the store to write to from now on; null: none.
-  void use(std::shared_ptr<Store> store);
+  void use(std::shared_ptr<KeyValueStore> store);
   /// Publishes this agent's join request (again), as a leased key. False if our own previous
   /// connection still has the lease. Nothing if the other thread is just writing: that thread then
   /// writes once more, and the outcome is not known yet. Errors: those of the store.
@@ -67,7 +67,7 @@ class AgentStatus {
   const UniqueFd wake_;
   mutable Mutex mutex_;
   CondVar changed_;
-  std::shared_ptr<Store> store_ LOCKSTEP_GUARDED_BY(mutex_);
+  std::shared_ptr<KeyValueStore> store_ LOCKSTEP_GUARDED_BY(mutex_);
   std::chrono::milliseconds ttl_ LOCKSTEP_GUARDED_BY(mutex_){2000};
   bool published_ LOCKSTEP_GUARDED_BY(mutex_) = false;
   /// request_ is being written: one thread at a time, so that an older one never comes last.

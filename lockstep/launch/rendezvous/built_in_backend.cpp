@@ -134,7 +134,7 @@ std::shared_ptr<Store> BuiltInBackend::try_to_serve() {
   }
 }
 
-std::shared_ptr<Store> BuiltInBackend::open(Deadline deadline) {
+std::shared_ptr<KeyValueStore> BuiltInBackend::open(Deadline deadline) {
   if (role_ != Role::kConnects) {
     if (auto store = try_to_serve()) return store;
     if (role_ == Role::kServes) {
@@ -274,7 +274,8 @@ bool BuiltInBackend::nobody_serves() {
   return probe_server(Deadline::after(kSilentHostLimit)) == Listening::kNo;
 }
 
-std::shared_ptr<Store> BuiltInBackend::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+std::shared_ptr<KeyValueStore> BuiltInBackend::rejoin(const std::atomic<bool>& stop,
+                                                      Deadline deadline) {
   for (; !deadline.passed() && !stop; std::this_thread::sleep_for(kRoundPause)) {
     const Listening listening = probe_server(deadline.at_most(kSilentHostLimit));
     if (listening == Listening::kNo) return nullptr;
@@ -284,8 +285,9 @@ std::shared_ptr<Store> BuiltInBackend::rejoin(const std::atomic<bool>& stop, Dea
   return nullptr;
 }
 
-std::shared_ptr<Store> BuiltInBackend::reopen(const Candidates& candidates,
-                                              const std::atomic<bool>& stop, Deadline deadline) {
+std::shared_ptr<KeyValueStore> BuiltInBackend::reopen(const Candidates& candidates,
+                                                      const std::atomic<bool>& stop,
+                                                      Deadline deadline) {
   if (candidates.in_order.empty()) {
     server_.reset();
     return open(deadline);

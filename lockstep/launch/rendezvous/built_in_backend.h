@@ -20,10 +20,10 @@ class BuiltInBackend final : public RendezvousBackend {
   BuiltInBackend(const RunOptions& options, const std::string& secret);
   ~BuiltInBackend() override;
 
-  std::shared_ptr<Store> open(Deadline deadline) override;
-  std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
-                                Deadline deadline) override;
-  std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) override;
+  std::shared_ptr<KeyValueStore> open(Deadline deadline) override;
+  std::shared_ptr<KeyValueStore> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
+                                        Deadline deadline) override;
+  std::shared_ptr<KeyValueStore> rejoin(const std::atomic<bool>& stop, Deadline deadline) override;
   void remember_addresses() override;
   bool nobody_serves() override;
   bool may_lead() const override { return server_.has_value(); }

@@ -5,11 +5,11 @@
 
 namespace lockstep::inline internal {
 
-void JobStatusView::take(const std::vector<Store::Change>& changes) {
+void JobStatusView::take(const std::vector<KeyValueStore::Change>& changes) {
   for (const auto& change : changes) take_one(change);
 }
 
-void JobStatusView::take_one(const Store::Change& change) {
+void JobStatusView::take_one(const KeyValueStore::Change& change) {
   const auto& [key, value] = change;
   if (key == keys::kLeader) {
     term_ = value.value_or("");

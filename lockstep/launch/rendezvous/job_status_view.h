@@ -17,7 +17,7 @@ class JobStatusView {
   explicit JobStatusView(std::string id) : id_(std::move(id)) {}
 
   /// Errors: kCorrupt (a leader's message is invalid).
-  void take(const std::vector<Store::Change>& changes);
+  void take(const std::vector<KeyValueStore::Change>& changes);
 
   const std::string& term() const { return term_; }  ///< The leader's; empty: there is none.
   /// The present leader's record, or the last leader's if the job has ended. Nothing: the leader
@@ -27,7 +27,7 @@ class JobStatusView {
   const std::optional<Endpoint>& moved() const { return moved_; }
 
  private:
-  void take_one(const Store::Change& change);
+  void take_one(const KeyValueStore::Change& change);
   void trust();
 
   const std::string id_;

@@ -26,7 +26,7 @@ constexpr auto kRefusalMembers = [](auto& m, auto& refusal) {
 
 /// Nothing if an agent's text is invalid.
 template <class Read>
-auto read(const Store::Change& change, const Read& from_json)
+auto read(const KeyValueStore::Change& change, const Read& from_json)
     -> std::optional<decltype(from_json(*change.value))> {
   try {
     return from_json(*change.value);
@@ -36,25 +36,25 @@ auto read(const Store::Change& change, const Read& from_json)
   }
 }
 
-std::optional<JoinRequest> read_join_request(const Store::Change& change) {
+std::optional<JoinRequest> read_join_request(const KeyValueStore::Change& change) {
   return read(change, [](const std::string& text) { return join_request_from_json(text); });
 }
 
-std::optional<Failure> read_failure(const Store::Change& change) {
+std::optional<Failure> read_failure(const KeyValueStore::Change& change) {
   return read(change, [](const std::string& text) { return failure_from_json(text); });
 }
 
-bool is_join_request(const Store::Change& change) {
+bool is_join_request(const KeyValueStore::Change& change) {
   return change.key.starts_with(keys::kAgents);
 }
 
 }  // namespace
 
-Leader::Leader(std::shared_ptr<Store> store, MembershipRules rules)
+Leader::Leader(std::shared_ptr<KeyValueStore> store, MembershipRules rules)
     : store_(std::move(store)),
       state_(begin_membership(std::move(rules), std::chrono::steady_clock::now())) {}
 
-void Leader::begin(const std::vector<Store::Change>& all) {
+void Leader::begin(const std::vector<KeyValueStore::Change>& all) {
   int here = 0;
   bool goes_on = false;
   for (const auto& change : all) {
@@ -81,7 +81,7 @@ void Leader::clear() {
   }
 }
 
-void Leader::take(const std::vector<Store::Change>& changes) {
+void Leader::take(const std::vector<KeyValueStore::Change>& changes) {
   // A failure is in a later key than the ends of its workers, and explains them.
   std::vector<AgentHere> gone;
   for (const auto& change : changes) {
@@ -101,7 +101,7 @@ void Leader::take(const std::vector<Store::Change>& changes) {
   for (const auto& here : gone) dispatch(here);
 }
 
-void Leader::take_one(const Store::Change& change) {
+void Leader::take_one(const KeyValueStore::Change& change) {
   if (is_join_request(change)) {
     const std::string id = change.key.substr(keys::kAgents.size());
     if (!change.value) return dispatch(AgentLost{id});
@@ -127,7 +127,7 @@ void Leader::dispatch(const MemberEvent& event) {
 }
 
 void Leader::act(const PublishAssignments& action) {
-  std::vector<Store::KeyValue> items;
+  std::vector<KeyValueStore::KeyValue> items;
   for (const auto& [id, assignment] : action.assignments) {
     items.push_back({keys::assignment(id), to_json(assignment)});
   }

@@ -12,12 +12,12 @@ namespace lockstep::inline internal {
 
 class Leader {
  public:
-  Leader(std::shared_ptr<Store> store, MembershipRules rules);
+  Leader(std::shared_ptr<KeyValueStore> store, MembershipRules rules);
 
   /// Takes everything below live/, as returned by a first watch. Clears keys of an earlier job.
-  void begin(const std::vector<Store::Change>& all);
+  void begin(const std::vector<KeyValueStore::Change>& all);
   /// Takes later changes below live/. Errors (of all these): those of the store.
-  void take(const std::vector<Store::Change>& changes);
+  void take(const std::vector<KeyValueStore::Change>& changes);
   void look_at_clock();
 
   std::optional<JobTime> next_look() const { return act_at(state_); }
@@ -25,14 +25,14 @@ class Leader {
   bool running() const { return state_.state == JobRecord::State::kRunning; }
 
  private:
-  void take_one(const Store::Change& change);
+  void take_one(const KeyValueStore::Change& change);
   void dispatch(const MemberEvent& event);
   void act(const PublishAssignments& action);
   void act(const PublishRecord& action);
   void act(const RefuseAgent& action);
   void clear();
 
-  std::shared_ptr<Store> store_;
+  std::shared_ptr<KeyValueStore> store_;
   MembershipState state_;
   int64_t agents_reported_ = 0;  ///< Number of agents in the last record written.
 };

@@ -81,7 +81,7 @@ void MembershipClient::keep_fence() {
 }
 
 /// The changes since the last watch. A job that cannot change tolerates a silent store for a while.
-Store::Changes MembershipClient::watch(Deadline until) {
+KeyValueStore::Changes MembershipClient::watch(Deadline until) {
   try {
     auto changes = store_->watch(leader_ ? keys::kLive : keys::kStatus, version_, until);
     contact_.heard();
@@ -190,7 +190,7 @@ void MembershipClient::try_to_lead() {
   version_ = 0;  // everything that is there
 }
 
-void MembershipClient::apply_changes(const Store::Changes& changes) {
+void MembershipClient::apply_changes(const KeyValueStore::Changes& changes) {
   status_view_->take(changes.changes);
   // Silent for too long, as a stopped process is: another agent leads by now, or will.
   if (leader_ && leader_began_ && status_view_->term() != term_) leader_.reset();

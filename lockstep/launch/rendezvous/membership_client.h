@@ -45,10 +45,10 @@ class MembershipClient {
   template <class Call>
   bool in_parts(const Call& call);
   bool lease_lead();
-  Store::Changes watch(Deadline until);
+  KeyValueStore::Changes watch(Deadline until);
   void keep_fence();
   void try_to_lead();
-  void apply_changes(const Store::Changes& changes);
+  void apply_changes(const KeyValueStore::Changes& changes);
   void send_heartbeat();
   void join_if_open();
 
@@ -78,7 +78,7 @@ class MembershipClient {
   std::atomic<bool> stopping_{false};
   bool saw_end_ = false;
 
-  std::shared_ptr<Store> store_;
+  std::shared_ptr<KeyValueStore> store_;
   uint64_t version_ = 0;
   bool requested_ = false;
   std::optional<JobStatusView> status_view_;

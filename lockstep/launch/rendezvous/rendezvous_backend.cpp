@@ -60,10 +60,10 @@ class StoreBackend final : public RendezvousBackend {
   /// Errors: kInvalidArgument (other hosts reach the store, and there is no secret).
   StoreBackend(const RunOptions& options, const std::string& secret);
 
-  std::shared_ptr<Store> open(Deadline deadline) override;
-  std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
-                                Deadline deadline) override;
-  std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) override;
+  std::shared_ptr<KeyValueStore> open(Deadline deadline) override;
+  std::shared_ptr<KeyValueStore> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
+                                        Deadline deadline) override;
+  std::shared_ptr<KeyValueStore> rejoin(const std::atomic<bool>& stop, Deadline deadline) override;
   bool by_lease() const override { return options_.rdzv_backend != "file"; }
   bool may_lead() const override { return true; }
   std::string own_address() const override { return address_; }
@@ -78,7 +78,7 @@ class StoreBackend final : public RendezvousBackend {
   void close(Deadline) override {}
 
  private:
-  std::shared_ptr<Store> open_once(Deadline deadline) const;
+  std::shared_ptr<KeyValueStore> open_once(Deadline deadline) const;
   void report(const Error& failure) const;
 
   const RunOptions options_;
@@ -112,7 +112,7 @@ std::string StoreBackend::listen_host() const {
   return lockstep::listen_host(address_);
 }
 
-std::shared_ptr<Store> StoreBackend::open(Deadline deadline) {
+std::shared_ptr<KeyValueStore> StoreBackend::open(Deadline deadline) {
   return wait_and_report(
       deadline, kReportSearchAfter, [&](Deadline limit) { return open_once(limit); },
       [&](const Error& error) { report(error); });
@@ -122,7 +122,7 @@ void StoreBackend::report(const Error& failure) const {
   log_info(fmt::format("this host waits for {}: {}", name_, failure.what()));
 }
 
-std::shared_ptr<Store> StoreBackend::open_once(Deadline deadline) const {
+std::shared_ptr<KeyValueStore> StoreBackend::open_once(Deadline deadline) const {
   try {
     auto store = etcd_.members.empty() ? join_file_store(name_, secret_, deadline)
                                        : connect_etcd_store(etcd_, deadline);
@@ -133,7 +133,8 @@ std::shared_ptr<Store> StoreBackend::open_once(Deadline deadline) const {
   }
 }
 
-std::shared_ptr<Store> StoreBackend::rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+std::shared_ptr<KeyValueStore> StoreBackend::rejoin(const std::atomic<bool>& stop,
+                                                    Deadline deadline) {
   try {
     return reopen({}, stop, deadline);
   } catch (const Error& error) {
@@ -142,8 +143,9 @@ std::shared_ptr<Store> StoreBackend::rejoin(const std::atomic<bool>& stop, Deadl
   }
 }
 
-std::shared_ptr<Store> StoreBackend::reopen(const Candidates&, const std::atomic<bool>& stop,
-                                            Deadline deadline) {
+std::shared_ptr<KeyValueStore> StoreBackend::reopen(const Candidates&,
+                                                    const std::atomic<bool>& stop,
+                                                    Deadline deadline) {
   const auto report_at = Deadline::after(kReportSearchAfter);
   bool reported = false;
   while (!stop) {

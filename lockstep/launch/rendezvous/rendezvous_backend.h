@@ -26,7 +26,7 @@ class RendezvousBackend {
   /// Opens the rendezvous store: serves it if this agent's role is to serve, else connects to it.
   /// Errors: kTimeout (nobody serves it), kMismatch (another job, another secret),
   /// kInvalidArgument, kUnavailable.
-  virtual std::shared_ptr<Store> open(Deadline deadline) = 0;
+  virtual std::shared_ptr<KeyValueStore> open(Deadline deadline) = 0;
 
   /// Agents that could serve the store after its loss, and the index of this one.
   struct Candidates {
@@ -35,12 +35,13 @@ class RendezvousBackend {
   };
   /// Reopens the store after its loss: connects to the first candidate that answers, or serves if
   /// none before this agent does. Without candidates same as open(). Null if `stop` is set.
-  virtual std::shared_ptr<Store> reopen(const Candidates& candidates, const std::atomic<bool>& stop,
-                                        Deadline deadline) = 0;
+  virtual std::shared_ptr<KeyValueStore> reopen(const Candidates& candidates,
+                                                const std::atomic<bool>& stop,
+                                                Deadline deadline) = 0;
 
   /// Reconnects to the same store if only the connection ended. Null: nobody serves there any more,
   /// or none has answered by the deadline, or `stop` is set.
-  virtual std::shared_ptr<Store> rejoin(const std::atomic<bool>& stop, Deadline deadline) {
+  virtual std::shared_ptr<KeyValueStore> rejoin(const std::atomic<bool>& stop, Deadline deadline) {
     (void)stop;
     (void)deadline;
     return nullptr;

@@ -109,11 +109,10 @@ KeyRange keys_below(std::string prefix) {
   return {std::move(prefix), std::move(end)};
 }
 
-Json range(const KeyRange& keys, bool keys_only, int64_t revision) {
+Json range(const KeyRange& keys, bool keys_only) {
   Json json = {{"key", encode_base64(keys.first)}};
   if (!keys.end.empty()) json["range_end"] = encode_base64(keys.end);
   if (keys_only) json["keys_only"] = true;
-  if (revision != 0) json["revision"] = std::to_string(revision);
   return json;
 }
 
@@ -148,7 +147,6 @@ Json if_revision(std::string_view key, int64_t mod_revision) {
 std::string Transaction::body() const {
   Json json = {{"compare", conditions}, {"success", Json::array()}, {"failure", Json::array()}};
   add_operations(json["success"], "request_put", puts);
-  add_operations(json["success"], "request_range", ranges);
   add_operations(json["failure"], "request_range", else_ranges);
   return json.dump();
 }
@@ -183,7 +181,6 @@ std::vector<Item>& TransactionAnswer::found() {
 TransactionAnswer parse_transaction(std::string_view body) {
   const Json json = parse_object(body);
   TransactionAnswer answer;
-  answer.revision = revision_of(json);
   answer.succeeded = flag(json, "succeeded");
   for (const Json& response : list(json, "responses")) {
     const Json& found = member(response, "response_range");

@@ -23,7 +23,7 @@ struct KeyRange {
 KeyRange keys_below(std::string prefix);
 
 // Operations: bodies of separate calls, and parts of a transaction.
-Json range(const KeyRange& keys, bool keys_only = false, int64_t revision = 0);
+Json range(const KeyRange& keys, bool keys_only = false);
 /// The most recently changed of these keys, without its value.
 Json newest(const KeyRange& keys);
 Json put(std::string_view key, std::string_view value, int64_t lease = 0);
@@ -34,11 +34,10 @@ Json if_missing(std::string_view key);
 Json if_value(std::string_view key, std::string_view value);
 Json if_revision(std::string_view key, int64_t mod_revision);
 
-/// A transaction: `puts` and `ranges` if all conditions hold, else `else_ranges`.
+/// A transaction: `puts` if all conditions hold, else `else_ranges`.
 struct Transaction {
   std::vector<Json> conditions;
-  std::vector<Json> puts;    ///< Done if the conditions hold,
-  std::vector<Json> ranges;  ///< then these.
+  std::vector<Json> puts;
   std::vector<Json> else_ranges;
   std::string body() const;
 };
@@ -58,7 +57,6 @@ struct RangeAnswer {
   std::vector<Item> items;
 };
 struct TransactionAnswer {
-  int64_t revision = 0;
   bool succeeded = false;
   std::vector<RangeAnswer> ranges;
   /// The result of the transaction's first range. Errors: kCorrupt if etcd left it out.

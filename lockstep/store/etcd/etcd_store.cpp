@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <random>
 
 #include "lockstep/base/literals.h"
@@ -26,24 +25,6 @@ StoreReply value_reply(std::optional<std::string> value) {
   StoreReply reply;
   reply.items.push_back({{}, std::move(value)});
   return reply;
-}
-
-/// `absent` in the order of the request.
-StoreReply timed_out(const StoreRequest& request, const std::set<std::string>& absent) {
-  StoreReply reply;
-  reply.status = StoreReply::Status::kTimedOut;
-  for (const auto& key : request.keys) {
-    if (absent.contains(key)) reply.items.push_back({key, std::nullopt});
-  }
-  return reply;
-}
-
-/// The common prefix of all keys of `wanted`.
-std::string common_prefix(const std::set<std::string>& wanted) {
-  const std::string& first = *wanted.begin();
-  const std::string& last = *wanted.rbegin();
-  const auto differs = std::mismatch(first.begin(), first.end(), last.begin(), last.end()).first;
-  return {first.begin(), differs};
 }
 
 }  // namespace
@@ -74,35 +55,21 @@ StoreReply EtcdStore::call(StoreRequest request, Deadline deadline) {
         return {};
       case StoreOp::kSetMany:
         return set_all(request, deadline);
-      case StoreOp::kGet:
-        return await_value(request, deadline);
       case StoreOp::kTryGet: {
         auto found = range({full(request.keys[0]), ""}, deadline).items;
         return value_reply(found.empty() ? std::nullopt : std::optional(found[0].value));
       }
-      case StoreOp::kAdd:
-        return count(request, deadline);
       case StoreOp::kCompareSet:
         return swap_value(request, deadline);
       case StoreOp::kSetWithLease:
         return put_with_lease(request, deadline);
-      case StoreOp::kWait:
-        return await_keys(request, deadline);
-      case StoreOp::kCheck: {
-        int64_t revision = 0;
-        StoreReply reply;
-        reply.yes = missing(request.keys, revision, deadline).empty();
-        return reply;
-      }
       case StoreOp::kErase:
         return remove(request.keys[0], deadline);
       case StoreOp::kList:
         return keys_below_prefix(request, deadline);
       case StoreOp::kWatch:
         return changes_below(request, deadline);
-      case StoreOp::kArrive:
-        return arrive_in_two(std::move(request), deadline);
-      case StoreOp::kCancel:
+      default:
         break;
     }
     return refused("no such operation");
@@ -130,18 +97,13 @@ etcd::RangeAnswer EtcdStore::range(const etcd::KeyRange& keys, Deadline deadline
   return etcd::parse_range(ask("/v3/kv/range", etcd::range(keys, keys_only).dump(), deadline));
 }
 
-etcd::TransactionAnswer EtcdStore::transact(const etcd::Transaction& transaction,
-                                            Deadline deadline) {
-  return etcd::parse_transaction(ask("/v3/kv/txn", transaction.body(), deadline));
-}
-
 // A key may appear once in a transaction.
 StoreReply EtcdStore::set_all(const StoreRequest& request, Deadline deadline) {
   etcd::Transaction batch;
   std::set<std::string_view> keys;
   size_t bytes = 0;
   const auto flush = [&] {
-    if (!keys.empty()) transact(batch, deadline);
+    if (!keys.empty()) etcd::parse_transaction(ask("/v3/kv/txn", batch.body(), deadline));
     batch.puts.clear();
     keys.clear();
     bytes = 0;
@@ -158,93 +120,6 @@ StoreReply EtcdStore::set_all(const StoreRequest& request, Deadline deadline) {
   }
   flush();
   return {};
-}
-
-StoreReply EtcdStore::await_value(const StoreRequest& request, Deadline deadline) {
-  const etcd::KeyRange keys{full(request.keys[0]), ""};
-  while (true) {
-    auto now = range(keys, deadline);
-    if (!now.items.empty()) return value_reply(std::move(now.items[0].value));
-    std::optional<std::string> value;
-    const auto on_message = [&](const etcd::WatchAnswer& answer) {
-      for (const auto& event : answer.events) {
-        if (!event.erased) value = event.item.value;
-      }
-      return !value && answer.compact_revision == 0;
-    };
-    if (!client_.watch(keys, now.revision + 1, deadline, on_message))
-      return timed_out(request, {request.keys[0]});
-    if (value) return value_reply(std::move(value));
-  }
-}
-
-std::set<std::string> EtcdStore::missing(const std::vector<std::string>& wanted, int64_t& revision,
-                                         Deadline deadline) {
-  std::set<std::string> result(wanted.begin(), wanted.end());
-  const std::vector<std::string> keys(result.begin(), result.end());
-  for (size_t begin = 0; begin < keys.size(); begin += kMaxOperations) {
-    const size_t end = std::min(keys.size(), begin + kMaxOperations);
-    etcd::Transaction batch;
-    for (size_t i = begin; i < end; ++i)
-      batch.ranges.push_back(etcd::range({full(keys[i]), ""}, /*keys_only=*/true, revision));
-    const auto answer = transact(batch, deadline);
-    if (answer.ranges.size() != end - begin)
-      throw Error(ErrorCode::kCorrupt, "a transaction's answer has not all its parts");
-    if (revision == 0) revision = answer.revision;
-    for (size_t i = begin; i < end; ++i) {
-      if (!answer.ranges[i - begin].items.empty()) result.erase(keys[i]);
-    }
-  }
-  return result;
-}
-
-// One stream reports changes from the revision at which keys were missing.
-StoreReply EtcdStore::await_keys(const StoreRequest& request, Deadline deadline) {
-  const std::set<std::string> wanted(request.keys.begin(), request.keys.end());
-  while (true) {
-    int64_t revision = 0;
-    auto absent = missing(request.keys, revision, deadline);
-    if (absent.empty()) return {};
-    bool forgotten = false;
-    const auto on_message = [&](const etcd::WatchAnswer& answer) {
-      forgotten = answer.compact_revision != 0;
-      for (const auto& event : answer.events) {
-        const std::string key = event.item.key.substr(full("").size());
-        if (!wanted.contains(key)) continue;
-        if (event.erased) {
-          absent.insert(key);
-        } else {
-          absent.erase(key);
-        }
-        if (absent.empty()) return false;
-      }
-      return !forgotten;
-    };
-    const auto keys = etcd::keys_below(full(common_prefix(wanted)));
-    if (!client_.watch(keys, revision + 1, deadline, on_message)) return timed_out(request, absent);
-    if (!forgotten) return {};
-  }
-}
-
-StoreReply EtcdStore::count(const StoreRequest& request, Deadline deadline) {
-  const std::string key = full(request.keys[0]);
-  etcd::Item held;
-  bool exists = false;
-  while (true) {
-    StoreReply reply =
-        add_to_counter(request.keys[0], exists ? &held.value : nullptr, request.number);
-    if (reply.status != StoreReply::Status::kDone) return reply;
-    etcd::Transaction swap;
-    swap.conditions.push_back(exists ? etcd::if_revision(key, held.mod_revision)
-                                     : etcd::if_missing(key));
-    swap.puts.push_back(etcd::put(key, std::to_string(reply.number)));
-    swap.else_ranges.push_back(etcd::range({key, ""}));
-    auto answer = transact_once(std::move(swap), deadline);
-    if (answer.succeeded) return reply;
-    auto& found = answer.found();
-    exists = !found.empty();
-    if (exists) held = std::move(found[0]);
-  }
 }
 
 StoreReply EtcdStore::swap_value(const StoreRequest& request, Deadline deadline) {
@@ -292,7 +167,7 @@ void EtcdStore::check_lost() {
   if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);
 }
 
-std::shared_ptr<Store> connect_etcd_store(const EtcdOptions& options, Deadline deadline) {
+std::shared_ptr<KeyValueStore> connect_etcd_store(const EtcdOptions& options, Deadline deadline) {
   if (options.members.empty() || options.root.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
                 "etcd store: at least one member and a root of at least one byte are needed");

@@ -35,12 +35,12 @@ struct EtcdOptions {
 ///  * One stream serves consecutive watches of a prefix. They go on after etcd has compacted its
 ///    history: the client compares the keys that are there with those that it has delivered. It
 ///    keeps those of the last watch only, and refuses any other watch from a compacted version.
-///  * set_many writes 100 keys at a time. wait and check read 100 keys at a time, at one revision.
+///  * set_many writes 100 keys at a time.
 ///  * A value may have as many bytes as etcd's --max-request-bytes allows (default 1.5 MiB).
-///  * add and compare_set write a second key with each call. After a lost connection it shows
-///    whether they were carried out. It ends with the client.
+///  * compare_set writes a second key with each call. After a lost connection it shows whether the
+///    call was carried out. It ends with the client.
 /// Errors: kUnavailable (libcurl.so.4 is missing; a TLS file is unusable, or no member's
 /// certificate is trusted), kTimeout, kMismatch (not etcd's v3 API).
-std::shared_ptr<Store> connect_etcd_store(const EtcdOptions& options, Deadline deadline);
+std::shared_ptr<KeyValueStore> connect_etcd_store(const EtcdOptions& options, Deadline deadline);
 
 }  // namespace lockstep::inline internal

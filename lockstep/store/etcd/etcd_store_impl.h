@@ -33,7 +33,7 @@ class DeliveredKeys {
 };
 
 /// Below the root, "k/" begins the keys, "c/CLIENT/" a client's notes about its calls.
-class EtcdStore final : public RequestStore {
+class EtcdStore final : public BasicRequestStore<KeyValueStore> {
  public:
   explicit EtcdStore(const EtcdOptions& options);
   ~EtcdStore() override;  ///< Releases its keys, within a second or not at all.
@@ -48,9 +48,6 @@ class EtcdStore final : public RequestStore {
   std::string name() const override { return "store " + client_.name(); }
 
   StoreReply set_all(const StoreRequest& request, Deadline deadline);
-  StoreReply await_value(const StoreRequest& request, Deadline deadline);
-  StoreReply await_keys(const StoreRequest& request, Deadline deadline);
-  StoreReply count(const StoreRequest& request, Deadline deadline);
   StoreReply swap_value(const StoreRequest& request, Deadline deadline);
   StoreReply remove(const std::string& key, Deadline deadline);
   StoreReply keys_below_prefix(const StoreRequest& request, Deadline deadline);
@@ -71,11 +68,7 @@ class EtcdStore final : public RequestStore {
   std::string full(std::string_view key) const { return root_ + "k/" + std::string(key); }
   std::string ask(const char* path, const std::string& body, Deadline deadline);
   etcd::RangeAnswer range(const etcd::KeyRange& keys, Deadline deadline, bool keys_only = false);
-  etcd::TransactionAnswer transact(const etcd::Transaction& transaction, Deadline deadline);
   etcd::TransactionAnswer transact_once(etcd::Transaction transaction, Deadline deadline);
-  /// The keys of `wanted` that are missing at one revision, which goes to `revision`.
-  std::set<std::string> missing(const std::vector<std::string>& wanted, int64_t& revision,
-                                Deadline deadline);
   int64_t note_lease(Deadline deadline);
   [[noreturn]] void rethrow_by_name(const Error& error) const;
   void check_lost();

@@ -5,7 +5,7 @@
 
 namespace lockstep::inline internal {
 
-std::shared_ptr<Store> connect_etcd_store(const EtcdOptions&, Deadline) {
+std::shared_ptr<KeyValueStore> connect_etcd_store(const EtcdOptions&, Deadline) {
   throw Error(ErrorCode::kUnavailable,
               "this Lockstep was built without etcd; configure with -DLOCKSTEP_WITH_ETCD=ON");
 }

@@ -33,8 +33,8 @@ constexpr auto kPollInterval = 50ms;
 constexpr auto kLookInterval = 100ms;
 
 bool is_change(StoreOp op) {
-  return op == StoreOp::kSet || op == StoreOp::kSetMany || op == StoreOp::kAdd ||
-         op == StoreOp::kCompareSet || op == StoreOp::kSetWithLease || op == StoreOp::kErase;
+  return op == StoreOp::kSet || op == StoreOp::kSetMany || op == StoreOp::kCompareSet ||
+         op == StoreOp::kSetWithLease || op == StoreOp::kErase;
 }
 
 RequestFrame end_of(uint64_t client) {
@@ -74,7 +74,7 @@ bool drain(const UniqueFd& inotify) {
 /// Every client applies all changes of the journal to its own StoreState, so all have the same
 /// keys, versions and holders. Waits are entries of that state; one of the waiting threads watches
 /// the folder.
-class FileStore final : public RequestStore {
+class FileStore final : public BasicRequestStore<KeyValueStore> {
  public:
   FileStore(std::filesystem::path folder, const std::string& secret, Deadline deadline);
   ~FileStore() override;
@@ -183,7 +183,6 @@ FileStore::~FileStore() {
 }
 
 StoreReply FileStore::call(StoreRequest request, Deadline deadline) {
-  if (request.op == StoreOp::kArrive) return arrive_in_two(std::move(request), deadline);
   MutexLock lock(mutex_);
   if (lost_.empty()) look_around(deadline);
   if (!lost_.empty()) throw Error(ErrorCode::kPeerLost, name() + " " + lost_);
@@ -347,8 +346,8 @@ void FileStore::deliver(std::vector<StoreAnswer> answers) {
   }
 }
 
-std::shared_ptr<Store> join_file_store(const std::filesystem::path& folder,
-                                       const std::string& secret, Deadline deadline) {
+std::shared_ptr<KeyValueStore> join_file_store(const std::filesystem::path& folder,
+                                               const std::string& secret, Deadline deadline) {
   return std::make_shared<FileStore>(folder, secret, deadline);
 }
 

@@ -28,7 +28,7 @@ namespace lockstep::inline internal {
 ///  * A process that is stopped within a change (SIGSTOP) blocks the others: kTimeout.
 /// Errors: kInvalidArgument (something else is in the folder; names it), kMismatch (another job's
 /// secret, another version), kCorrupt (the journal is damaged), kTimeout, kIo.
-std::shared_ptr<Store> join_file_store(const std::filesystem::path& folder,
-                                       const std::string& secret, Deadline deadline);
+std::shared_ptr<KeyValueStore> join_file_store(const std::filesystem::path& folder,
+                                               const std::string& secret, Deadline deadline);
 
 }  // namespace lockstep::inline internal

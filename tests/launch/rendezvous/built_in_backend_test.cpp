@@ -91,7 +91,7 @@ TEST(BuiltInBackend, WhoServesGoesOnWhereTheOtherEndpointIsDead) {
   const Endpoint dead = {"127.0.0.1", nobody.number()};
   EXPECT_THROW(own.reopen({{dead}}, stop, Deadline::after(50ms)), Error);
   const auto again = own.reopen({{own_endpoint}, 0}, stop, Deadline::after(30s));
-  EXPECT_EQ(again->get("key", Deadline::after(30s)), "value");
+  EXPECT_EQ(again->try_get("key", Deadline::after(30s)), "value");
   EXPECT_TRUE(own.may_lead());
 }
 
@@ -114,7 +114,7 @@ TEST(BuiltInBackend, AgentsMeetAtAnotherAddressOfLoopback) {
   const auto theirs = first.open(Deadline::after(30s));
   theirs->set("key", "value", Deadline::after(30s));
   BuiltInBackend second(options, "");
-  EXPECT_EQ(second.open(Deadline::after(30s))->get("key", Deadline::after(30s)), "value");
+  EXPECT_EQ(second.open(Deadline::after(30s))->try_get("key", Deadline::after(30s)), "value");
   EXPECT_FALSE(second.may_lead());
   EXPECT_EQ(second.own_address(), "127.0.1.1");
 }

@@ -26,13 +26,14 @@ Deadline in_time() {
 /// A service at which any agent may lead, like etcd.
 class TestBackend final : public RendezvousBackend {
  public:
-  explicit TestBackend(std::shared_ptr<Store> store) : store_(std::move(store)) {}
+  explicit TestBackend(std::shared_ptr<KeyValueStore> store) : store_(std::move(store)) {}
 
-  std::shared_ptr<Store> open(Deadline) override { return store_; }
-  std::shared_ptr<Store> reopen(const Candidates&, const std::atomic<bool>&, Deadline) override {
+  std::shared_ptr<KeyValueStore> open(Deadline) override { return store_; }
+  std::shared_ptr<KeyValueStore> reopen(const Candidates&, const std::atomic<bool>&,
+                                        Deadline) override {
     return nullptr;
   }
-  std::shared_ptr<Store> rejoin(const std::atomic<bool>&, Deadline) override {
+  std::shared_ptr<KeyValueStore> rejoin(const std::atomic<bool>&, Deadline) override {
     ++rejoined;
     if (on_rejoin) on_rejoin();
     return comes_back ? store_ : nullptr;
@@ -55,7 +56,7 @@ class TestBackend final : public RendezvousBackend {
   std::function<void()> on_rejoin;
 
  private:
-  std::shared_ptr<Store> store_;
+  std::shared_ptr<KeyValueStore> store_;
 };
 
 RunOptions two_nodes(std::chrono::milliseconds interval) {
@@ -78,7 +79,7 @@ JoinRequest request_of(const std::string& host) {
 
 /// The membership thread of the agent "me".
 struct TakingPart {
-  TakingPart(const RunOptions& options, std::shared_ptr<Store> store)
+  TakingPart(const RunOptions& options, std::shared_ptr<KeyValueStore> store)
       : backend(std::move(store)), participant(options, "", &backend, &workers, &standing) {
     ended = std::async(std::launch::async, [this] { participant.run(); });
   }
@@ -206,9 +207,9 @@ TEST(MembershipClient, StopDoesNotWaitUntilAStoreThatHangsIsGivenUp) {
 }
 
 /// A client of another store, whose connection can end.
-class LosingStore final : public Store {
+class LosingStore final : public KeyValueStore {
  public:
-  explicit LosingStore(std::shared_ptr<Store> to) : to_(std::move(to)) {}
+  explicit LosingStore(std::shared_ptr<KeyValueStore> to) : to_(std::move(to)) {}
   std::atomic<bool> lost = false;
 
   void set(std::string_view key, std::string_view value, Deadline by) override {
@@ -217,12 +218,8 @@ class LosingStore final : public Store {
   void set_many(std::span<const KeyValue> items, Deadline by) override {
     there().set_many(items, by);
   }
-  std::string get(std::string_view key, Deadline by) override { return there().get(key, by); }
   std::optional<std::string> try_get(std::string_view key, Deadline by) override {
     return there().try_get(key, by);
-  }
-  int64_t add(std::string_view key, int64_t delta, Deadline by) override {
-    return there().add(key, delta, by);
   }
   Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
                    std::string_view desired, Deadline by) override {
@@ -231,14 +228,6 @@ class LosingStore final : public Store {
   bool set_with_lease(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
                       Deadline by) override {
     return there().set_with_lease(key, value, ttl, by);
-  }
-  void wait(std::span<const std::string> keys, Deadline by) override { there().wait(keys, by); }
-  bool arrive(std::string_view own, std::string_view value, std::span<const std::string> awaited,
-              Deadline by) override {
-    return there().arrive(own, value, awaited, by);
-  }
-  bool check(std::span<const std::string> keys, Deadline by) override {
-    return there().check(keys, by);
   }
   bool erase(std::string_view key, Deadline by) override { return there().erase(key, by); }
   std::vector<std::string> list(std::string_view prefix, Deadline by) override {
@@ -249,11 +238,11 @@ class LosingStore final : public Store {
   }
 
  private:
-  Store& there() const {
+  KeyValueStore& there() const {
     if (lost) throw Error(ErrorCode::kPeerLost, "the connection ended");
     return *to_;
   }
-  std::shared_ptr<Store> to_;
+  std::shared_ptr<KeyValueStore> to_;
 };
 
 JobRecord record_by_other(JobRecord::State state) {

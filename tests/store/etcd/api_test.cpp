@@ -36,21 +36,19 @@ TEST(EtcdApi, APrefixIsARangeOfKeys) {
 TEST(EtcdApi, WritesWhatEtcdReads) {
   EXPECT_EQ(put("a", "1").dump(), R"({"key":"YQ==","value":"MQ=="})");
   EXPECT_EQ(put("a", "", 77).dump(), R"({"key":"YQ==","lease":"77","value":""})");
-  EXPECT_EQ(range({"a", "b"}, true, 5).dump(),
-            R"({"key":"YQ==","keys_only":true,"range_end":"Yg==","revision":"5"})");
+  EXPECT_EQ(range({"a", "b"}, true).dump(),
+            R"({"key":"YQ==","keys_only":true,"range_end":"Yg=="})");
   EXPECT_EQ(watch_body({"a", ""}, 9), R"({"create_request":{"key":"YQ==","start_revision":"9"}})");
   Transaction transaction;
   transaction.conditions = {if_missing("a"), if_value("a", ""), if_revision("a", 3)};
   transaction.puts = {put("a", "1")};
-  transaction.ranges = {range({"a", ""})};
   transaction.else_ranges = {range({"b", ""})};
-  EXPECT_EQ(
-      transaction.body(),
-      R"({"compare":[{"key":"YQ==","result":"EQUAL","target":"VERSION","version":"0"},)"
-      R"({"key":"YQ==","result":"EQUAL","target":"VALUE","value":""},)"
-      R"({"key":"YQ==","mod_revision":"3","result":"EQUAL","target":"MOD"}],)"
-      R"("failure":[{"request_range":{"key":"Yg=="}}],)"
-      R"("success":[{"request_put":{"key":"YQ==","value":"MQ=="}},{"request_range":{"key":"YQ=="}}]})");
+  EXPECT_EQ(transaction.body(),
+            R"({"compare":[{"key":"YQ==","result":"EQUAL","target":"VERSION","version":"0"},)"
+            R"({"key":"YQ==","result":"EQUAL","target":"VALUE","value":""},)"
+            R"({"key":"YQ==","mod_revision":"3","result":"EQUAL","target":"MOD"}],)"
+            R"("failure":[{"request_range":{"key":"Yg=="}}],)"
+            R"("success":[{"request_put":{"key":"YQ==","value":"MQ=="}}]})");
 }
 
 TEST(EtcdApi, WhatIsLeftOutIsNothing) {

@@ -5,14 +5,14 @@
 namespace lockstep::testing {
 namespace {
 
-StoreSite etcd_site() {
+StoreSite<KeyValueStore> etcd_site() {
   const EtcdOptions options = shared_etcd().new_root();
   return {nullptr, [options] { return connect_etcd_store(options, soon()); }};
 }
 
 }  // namespace
 
-std::vector<StoreKind> store_kinds() {
+std::vector<StoreKind<KeyValueStore>> store_kinds() {
   return {{"etcd", &etcd_site}, {"prefixed_etcd", [] { return prefixed(etcd_site()); }}};
 }
 

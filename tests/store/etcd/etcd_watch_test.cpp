@@ -43,8 +43,8 @@ struct Watched {
     return texts;
   }
 
-  std::shared_ptr<Store> other;
-  std::shared_ptr<Store> watcher;
+  std::shared_ptr<KeyValueStore> other;
+  std::shared_ptr<KeyValueStore> watcher;
   uint64_t version = 0;
 };
 

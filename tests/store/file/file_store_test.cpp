@@ -11,7 +11,9 @@
 #include <array>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/unique_fd.h"
@@ -23,6 +25,7 @@
 namespace lockstep {
 namespace {
 
+using testing::await_value;
 using testing::error_of;
 using testing::mentions;
 using testing::soon;
@@ -30,7 +33,7 @@ using testing::wait_until_erased;
 
 class FileStoreTest : public ::testing::Test {
  protected:
-  std::shared_ptr<Store> join(const std::string& secret = "") const {
+  std::shared_ptr<KeyValueStore> join(const std::string& secret = "") const {
     return join_file_store(folder_.path(), secret, soon());
   }
   std::vector<std::string> files() const {
@@ -49,7 +52,7 @@ class FileStoreTest : public ::testing::Test {
 /// A process with a client of the folder's store.
 class ClientProcess {
  public:
-  ClientProcess(const TempFolder& folder, const std::function<void(Store&)>& body)
+  ClientProcess(const TempFolder& folder, const std::function<void(KeyValueStore&)>& body)
       : pid_(::fork()) {
     if (pid_ != 0) return;
     while (true) {
@@ -81,11 +84,11 @@ class ClientProcess {
 
 TEST_F(FileStoreTest, AKilledHoldersKeyIsGoneLongBeforeItsTime) {
   const auto store = join();
-  ClientProcess holder(folder_, [](Store& own) {
+  ClientProcess holder(folder_, [](KeyValueStore& own) {
     own.set_with_lease("k", "v", 1h, soon());
-    own.get("never", Deadline::after(1h));
+    own.watch("never", 0, Deadline::after(1h));
   });
-  EXPECT_EQ(store->get("k", soon()), "v");
+  EXPECT_EQ(await_value(*store, "k"), "v");
   holder.end(SIGKILL);
   wait_until_erased(*store, "k");
   EXPECT_EQ(files().size(), 2u);  // the journal, and this client
@@ -97,7 +100,7 @@ TEST_F(FileStoreTest, AForkedChildDoesNotKeepItsParentsKey) {
   ASSERT_EQ(::pipe(ends.data()), 0);
   const UniqueFd out(ends[0]);
   UniqueFd in(ends[1]);
-  ClientProcess holder(folder_, [&](Store& own) {
+  ClientProcess holder(folder_, [&](KeyValueStore& own) {
     own.set_with_lease("k", "v", 1h, soon());
     if (::fork() == 0) {
       in.reset();
@@ -105,9 +108,9 @@ TEST_F(FileStoreTest, AForkedChildDoesNotKeepItsParentsKey) {
       ::_exit(::read(out.get(), &byte, 1) == 0 ? 0 : 1);
     }
     own.set("forked", "", soon());
-    own.get("never", Deadline::after(1h));
+    own.watch("never", 0, Deadline::after(1h));
   });
-  store->get("forked", soon());
+  await_value(*store, "forked");
   holder.end(SIGKILL);
   wait_until_erased(*store, "k");
 }
@@ -125,7 +128,7 @@ TEST_F(FileStoreTest, AForkedChildDoesNotKeepTheLockOfItsParentsChange) {
 TEST_F(FileStoreTest, AStoppedHoldersKeyIsGoneAfterItsTime) {
   const auto store = join();
   // It stops itself between two calls: within a change it would keep the lock.
-  ClientProcess holder(folder_, [](Store& own) {
+  ClientProcess holder(folder_, [](KeyValueStore& own) {
     own.set_with_lease("k", "v", 1s, soon());
     ::raise(SIGSTOP);
   });
@@ -146,23 +149,33 @@ TEST_F(FileStoreTest, ASilentHolderLearnsThatItLostItsKeys) {
   }
 }
 
+/// Raises the number in a key by compare_set(), `times` times.
+void count_up(KeyValueStore& store, const std::string& key, int times) {
+  const auto limit = Deadline::after(120s);
+  std::optional<std::string> held = store.try_get(key, limit);
+  while (times > 0) {
+    const int next = held ? std::stoi(*held) + 1 : 1;
+    auto swap = store.compare_set(key, held, std::to_string(next), limit);
+    held = std::move(swap.value);
+    times -= swap.swapped ? 1 : 0;
+  }
+}
+
 TEST_F(FileStoreTest, ProcessesCountTogether) {
   const auto store = join();
-  const auto count = [](Store& own) {
-    for (int i = 0; i < 200; ++i) own.add("n", 1, Deadline::after(120s));
-  };
-  ClientProcess first(folder_, count);
-  ClientProcess second(folder_, count);
-  count(*store);
+  const auto part = [](KeyValueStore& own) { count_up(own, "n", 200); };
+  ClientProcess first(folder_, part);
+  ClientProcess second(folder_, part);
+  part(*store);
   first.end();
   second.end();
-  EXPECT_EQ(store->add("n", 0, soon()), 600);
+  EXPECT_EQ(store->try_get("n", soon()), "600");
 }
 
 TEST_F(FileStoreTest, KilledWritersLeaveAWholeStore) {
   const auto store = join();
   for (int round = 0; round < 10; ++round) {
-    ClientProcess writer(folder_, [](Store& own) {
+    ClientProcess writer(folder_, [](KeyValueStore& own) {
       const std::string value(100'000, 'x');
       for (int i = 1; true; ++i) {
         own.set("large", value, soon());
@@ -171,11 +184,11 @@ TEST_F(FileStoreTest, KilledWritersLeaveAWholeStore) {
       }
     });
     store->erase("large", soon());
-    EXPECT_EQ(store->get("large", soon()).size(), 100'000u);
+    EXPECT_EQ(await_value(*store, "large").size(), 100'000u);
     writer.end(SIGKILL);
   }
   store->set("k", "v", soon());
-  EXPECT_EQ(join()->get("k", soon()), "v");
+  EXPECT_EQ(join()->try_get("k", soon()), "v");
 }
 
 TEST_F(FileStoreTest, ARecordThatIsCutShortIsOverwritten) {
@@ -183,9 +196,9 @@ TEST_F(FileStoreTest, ARecordThatIsCutShortIsOverwritten) {
   const auto other = join();
   store->set("k", "1", soon());
   append(std::string("\x40\0\0\0\x11\x22", 6));
-  EXPECT_EQ(other->get("k", soon()), "1");
+  EXPECT_EQ(other->try_get("k", soon()), "1");
   other->set("k", "2", soon());
-  EXPECT_EQ(store->get("k", soon()), "2");
+  EXPECT_EQ(store->try_get("k", soon()), "2");
 }
 
 TEST_F(FileStoreTest, ADamagedJournalIsNamed) {
@@ -199,7 +212,7 @@ TEST_F(FileStoreTest, ADamagedJournalIsNamed) {
 }
 
 TEST_F(FileStoreTest, WhatACrashedJobLeftIsNotThere) {
-  ClientProcess crashed(folder_, [](Store& own) {
+  ClientProcess crashed(folder_, [](KeyValueStore& own) {
     own.set("old", "", soon());
     own.set_with_lease("held", "", 1h, soon());
   });
@@ -215,7 +228,7 @@ TEST_F(FileStoreTest, TheLastThatLeavesClearsTheFolder) {
   auto second = join();
   first->set("k", "v", soon());
   first.reset();
-  EXPECT_EQ(second->get("k", soon()), "v");
+  EXPECT_EQ(second->try_get("k", soon()), "v");
   second.reset();
   EXPECT_EQ(files().size(), 0u);
 }
@@ -224,7 +237,7 @@ TEST_F(FileStoreTest, AStoreWhoseBeginningWasCutShortBeginsAnew) {
   append("lockstep store 1 0123");
   const auto store = join();
   store->set("k", "v", soon());
-  EXPECT_EQ(join()->get("k", soon()), "v");
+  EXPECT_EQ(join()->try_get("k", soon()), "v");
 }
 
 TEST_F(FileStoreTest, AnotherJobIsRefused) {
@@ -233,7 +246,7 @@ TEST_F(FileStoreTest, AnotherJobIsRefused) {
   EXPECT_EQ(error.code(), ErrorCode::kMismatch);
   EXPECT_TRUE(mentions(error, "SECRET")) << error.what();
   store->set("k", "v", soon());
-  EXPECT_EQ(join("one secret")->get("k", soon()), "v");
+  EXPECT_EQ(join("one secret")->try_get("k", soon()), "v");
 }
 
 TEST_F(FileStoreTest, AStoreThatWasTakenAwayIsAnError) {
