@@ -20,9 +20,9 @@
 #include "lockstep/error.h"
 #include "lockstep/store/file/client_files.h"
 #include "lockstep/store/file/journal.h"
+#include "lockstep/store/heartbeats.h"
 #include "lockstep/store/request_store.h"
 #include "lockstep/store/store_state.h"
-#include "lockstep/store/tcp/heartbeats.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -1,4 +1,4 @@
-#include "lockstep/store/tcp/heartbeats.h"
+#include "lockstep/store/heartbeats.h"
 
 #include <algorithm>
 
