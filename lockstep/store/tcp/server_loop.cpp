@@ -1,19 +1,15 @@
 #include "lockstep/store/tcp/server_loop.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
-#include "lockstep/base/descriptors.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/namespaces.h"
@@ -34,15 +30,7 @@ constexpr size_t kMaxBacklog = 2 * kMaxReplyBytes;
 /// Longest sleep of the loop while heartbeats are due; see ListeningClock.
 constexpr auto kMaxSleep = 250ms;
 
-constexpr int kAcceptsPerTurn = 64;
-
 constexpr auto kReportFullEvery = 10min;
-
-/// The peer's address without the port; for a process of this host "this host".
-std::string host_of(const std::string& peer) {
-  const size_t colon = peer.rfind(':');
-  return colon == std::string::npos ? "this host" : peer.substr(0, colon);
-}
 
 rlimit descriptor_limit() {
   rlimit limit{};
@@ -87,20 +75,9 @@ StoreServerLoop::StoreServerLoop(UniqueFd listener, std::string secret, Wire wir
                             local_port(listener_.get())));
   }
   if (shortcut_) shortcut_not_in_child_.emplace(shortcut_.get());
-  start_accepting();
-  add_to_epoll(wake_.get(), kWakeId, EPOLLIN);
-}
-
-void StoreServerLoop::add_to_epoll(int fd, uint64_t id, uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = id;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw io_error("epoll_ctl");
-}
-
-void StoreServerLoop::start_accepting() {
-  add_to_epoll(listener_.get(), kListenerId, EPOLLIN);
-  if (shortcut_) add_to_epoll(shortcut_.get(), kShortcutId, EPOLLIN);
+  acceptor_.listen_on(listener_.get(), kListenerId);
+  if (shortcut_) acceptor_.listen_on(shortcut_.get(), kShortcutId);
+  add_to_epoll(epoll_.get(), wake_.get(), kWakeId, EPOLLIN);
 }
 
 void StoreServerLoop::stop() {
@@ -130,7 +107,7 @@ void StoreServerLoop::run() {
     }
     drop_silent();
     drop_strangers();
-    resume_accepting();
+    acceptor_.resume();
   }
 }
 
@@ -148,7 +125,7 @@ std::optional<std::chrono::milliseconds> StoreServerLoop::time_to_sleep() const 
     least = std::clamp<std::chrono::milliseconds>(time, 0ms, least.value_or(1h));
   };
   if (const auto due = strangers_.due_in(std::chrono::steady_clock::now())) at_most(*due);
-  if (const auto left = accept_pause_.left(std::chrono::steady_clock::now())) at_most(*left);
+  if (const auto left = acceptor_.pause_left()) at_most(*left);
   if (const auto due = heartbeats_.next())
     at_most(std::min<std::chrono::milliseconds>(
         std::chrono::ceil<std::chrono::milliseconds>(*due - now_), kMaxSleep));
@@ -156,17 +133,14 @@ std::optional<std::chrono::milliseconds> StoreServerLoop::time_to_sleep() const 
 }
 
 void StoreServerLoop::accept_clients(const UniqueFd& listener) {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    if (!may_accept()) return pause_accepting();
-    UniqueFd fd = accept_one(listener);
-    if (!accept_pause_.is_on()) accept_pause_.accepted();
-    if (!fd) return;
+  const auto take_in = [&](UniqueFd fd) {
     try {
       if (may_come_in(listener, fd)) add_client(std::move(fd));
     } catch (const std::exception& error) {
       log_warn(std::string("store: a client could not be taken in: ") + error.what());
     }
-  }
+  };
+  if (acceptor_.accept(listener.get(), take_in)) report_full();
 }
 
 /// Without a secret the kernel's report of a peer's user has to do. TCP has none; a client that
@@ -185,43 +159,17 @@ bool StoreServerLoop::may_come_in(const UniqueFd& listener, const UniqueFd& fd) 
 }
 
 void StoreServerLoop::add_client(UniqueFd fd) {
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  enable_keep_alive(fd.get());
+  set_client_options(fd.get());
   const uint64_t id = next_id_++;
   auto client = std::make_unique<ServerConnection>(std::move(fd), id, secret_, wire_);
   client->interest = EPOLLIN;
-  add_to_epoll(client->fd(), id, client->interest);
+  add_to_epoll(epoll_.get(), client->fd(), id, client->interest);
   clients_[id] = std::move(client);
   count_clients();
   const ServerConnection& added = *clients_.at(id);
   // Many ranks of this host connect at once; each proves itself when it gets a core.
-  strangers_.add(id, added.is_own() ? "" : host_of(added.peer()), std::chrono::steady_clock::now());
-}
-
-bool StoreServerLoop::may_accept() {
-  return !strangers_.full() && has_descriptor_for_client(epoll_.get());
-}
-
-/// The next waiting client; empty if there is none, or no descriptor for it.
-UniqueFd StoreServerLoop::accept_one(const UniqueFd& listener) {
-  while (true) {
-    UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd || errno == EAGAIN) return fd;
-    if (errno == EINTR || errno == ECONNABORTED) continue;
-    // Only when needed: child processes inherit the limit.
-    if (errno == EMFILE && raise_soft_descriptor_limit()) continue;
-    pause_accepting();
-    return {};
-  }
-}
-
-void StoreServerLoop::pause_accepting() {
-  if (!accept_pause_.is_on()) {
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
-    if (shortcut_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, shortcut_.get(), nullptr);
-  }
-  if (accept_pause_.begin(std::chrono::steady_clock::now())) report_full();
+  strangers_.add(id, added.is_own() ? "" : host_of_peer(added.peer()),
+                 std::chrono::steady_clock::now());
 }
 
 void StoreServerLoop::report_full() {
@@ -244,16 +192,9 @@ void StoreServerLoop::report_full() {
   }
 }
 
-void StoreServerLoop::resume_accepting() {
-  if (!accept_pause_.is_over(std::chrono::steady_clock::now())) return;
-  accept_pause_.end(has_waiting_client(listener_.get()) ||
-                    (shortcut_ && has_waiting_client(shortcut_.get())));
-  start_accepting();
-}
-
 /// One line for each host, not for each client: repeated attempts must not fill a disk.
 void StoreServerLoop::report_refused(const ServerConnection& client, const std::string& what) {
-  const auto more = refusals_.note(host_of(client.peer()), std::chrono::steady_clock::now());
+  const auto more = refusals_.note(host_of_peer(client.peer()), std::chrono::steady_clock::now());
   if (more) log_warn("store: " + what + *more);
 }
 
@@ -274,7 +215,7 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
     }
     if (!was_proved && client.proved()) {
       strangers_.forget(client.id());
-      refusals_.forget(host_of(client.peer()));
+      refusals_.forget(host_of_peer(client.peer()));
     }
   } catch (const WrongSecret& error) {
     report_refused(client, std::string("a client is refused: ") + error.what());
@@ -318,12 +259,7 @@ void StoreServerLoop::answer(const std::vector<StoreAnswer>& answers) {
 void StoreServerLoop::update_interest(ServerConnection& client) {
   const uint32_t wanted = (client.backlog() > 0 ? EPOLLOUT : 0U) |
                           (client.backlog() <= ServerConnection::kPauseBacklog ? EPOLLIN : 0U);
-  if (wanted == client.interest) return;
-  client.interest = wanted;
-  epoll_event event{};
-  event.events = wanted;
-  event.data.u64 = client.id();
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.fd(), &event);
+  change_interest(epoll_.get(), client.fd(), client.id(), wanted, &client.interest);
 }
 
 void StoreServerLoop::drop(uint64_t id) {

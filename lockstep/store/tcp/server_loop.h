@@ -19,7 +19,7 @@
 #include "lockstep/deadline.h"
 #include "lockstep/store/heartbeats.h"
 #include "lockstep/store/store_state.h"
-#include "lockstep/store/tcp/accept_pause.h"
+#include "lockstep/store/tcp/acceptor.h"
 #include "lockstep/store/tcp/server_connection.h"
 #include "lockstep/store/tcp/spinning.h"
 #include "lockstep/store/tcp/strangers.h"
@@ -42,20 +42,14 @@ class StoreServerLoop {
   bool wait_until_unused(Deadline deadline);
 
  private:
-  void add_to_epoll(int fd, uint64_t id, uint32_t events);
   std::optional<std::chrono::milliseconds> time_to_sleep() const;
   int wait_for_events(std::vector<epoll_event>& events,
                       std::optional<std::chrono::milliseconds> sleep);
 
-  void start_accepting();
   void accept_clients(const UniqueFd& listener);
-  UniqueFd accept_one(const UniqueFd& listener);
   bool may_come_in(const UniqueFd& listener, const UniqueFd& fd);
   void add_client(UniqueFd fd);
-  bool may_accept();
-  void pause_accepting();
   void report_full();
-  void resume_accepting();
 
   void report_refused(const ServerConnection& client, const std::string& what);
   void serve(ServerConnection& client, uint32_t events);
@@ -94,7 +88,7 @@ class StoreServerLoop {
   Mutex count_mutex_;
   CondVar count_changed_;
   size_t num_clients_ LOCKSTEP_GUARDED_BY(count_mutex_) = 0;  ///< clients_.size(), for others.
-  AcceptPause accept_pause_;                   ///< There are no descriptors, or too many strangers.
+  Acceptor acceptor_{epoll_.get(), strangers_};
   std::optional<Deadline> report_full_again_;  ///< The next warning comes no earlier.
 };
 

@@ -90,10 +90,6 @@ std::optional<Ends> ends_of(int fd) {
 
 }  // namespace
 
-std::string host_of_client(const std::string& peer) {
-  return peer.substr(0, peer.rfind(':'));
-}
-
 bool is_of_this_host(int fd) {
   if (is_loopback(fd)) return true;
   const auto ends = ends_of(fd);

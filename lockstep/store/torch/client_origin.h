@@ -2,12 +2,8 @@
 // Where a client of torch's store comes from.
 
 #include <cstdint>
-#include <string>
 
 namespace lockstep::inline internal {
-
-/// Of a name as peer_name() gives it: the address without the port.
-std::string host_of_client(const std::string& peer);
 
 /// True if the other end of a TCP connection is on this host: both ends have one address, or
 /// loopback's.

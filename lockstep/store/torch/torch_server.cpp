@@ -1,8 +1,6 @@
 #include "lockstep/store/torch/torch_server.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -18,14 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/base/descriptors.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"
-#include "lockstep/store/tcp/accept_pause.h"
+#include "lockstep/store/tcp/acceptor.h"
 #include "lockstep/store/tcp/out_buffer.h"
 #include "lockstep/store/tcp/strangers.h"
 #include "lockstep/store/torch/client_bytes.h"
@@ -70,14 +67,11 @@ class TorchStoreServer::Impl {
   };
 
   void run();
-  void add_to_epoll(int fd, uint64_t id);
   int sleep_ms() const;
   void accept_clients();
-  bool may_accept();
   void take_in(UniqueFd fd);
   void refuse_user(int fd);
-  void pause_accepting();
-  void resume_accepting();
+  void report_full();
   void serve(Client& client, uint32_t events);
   bool receive(Client& client);
   void carry_out_requests(Client& client);
@@ -110,7 +104,7 @@ class TorchStoreServer::Impl {
   /// No request is carried out, and none is read, until replies are taken; at the latest then.
   std::optional<Deadline> pause_limit_;
   Refusals refusals_;
-  AcceptPause accept_pause_;  ///< There are no descriptors, or too many strangers.
+  Acceptor acceptor_{epoll_.get(), strangers_};
   std::thread thread_;
 };
 
@@ -120,8 +114,8 @@ TorchStoreServer::Impl::Impl(UniqueFd listener, const TorchLimits& limits)
       listener_not_in_child_(listener_.get()),
       strangers_(limits.greeting) {
   if (!epoll_ || !wake_) throw io_error("set up the server of torch's store");
-  add_to_epoll(listener_.get(), kTorchListenerId);
-  add_to_epoll(wake_.get(), kTorchWakeId);
+  acceptor_.listen_on(listener_.get(), kTorchListenerId);
+  add_to_epoll(epoll_.get(), wake_.get(), kTorchWakeId, EPOLLIN);
   thread_ = start_thread_with_signals_blocked([this] {
     try {
       run();
@@ -138,13 +132,6 @@ TorchStoreServer::Impl::~Impl() {
   }
   ::eventfd_write(wake_.get(), 1);
   thread_.join();
-}
-
-void TorchStoreServer::Impl::add_to_epoll(int fd, uint64_t id) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.u64 = id;
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) throw io_error("epoll_ctl");
 }
 
 void TorchStoreServer::Impl::run() {
@@ -165,15 +152,14 @@ void TorchStoreServer::Impl::run() {
     }
     keep_limits();
     drop_strangers();
-    resume_accepting();
+    acceptor_.resume();
   }
 }
 
 /// Until the next deadline; an hour if there is none.
 int TorchStoreServer::Impl::sleep_ms() const {
   std::chrono::milliseconds least = std::chrono::hours(1);
-  if (const auto left = accept_pause_.left(std::chrono::steady_clock::now()))
-    least = std::min(least, *left);
+  if (const auto left = acceptor_.pause_left()) least = std::min(least, *left);
   if (pause_limit_) least = std::min(least, pause_limit_->left());
   if (const auto due = strangers_.due_in(std::chrono::steady_clock::now())) {
     least = std::min(least, *due);
@@ -182,41 +168,29 @@ int TorchStoreServer::Impl::sleep_ms() const {
 }
 
 void TorchStoreServer::Impl::accept_clients() {
-  constexpr int kPerTurn = 64;
-  for (int i = 0; i < kPerTurn; ++i) {
-    if (!may_accept()) return pause_accepting();
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
-    if (!fd && errno != EAGAIN) return pause_accepting();
-    accept_pause_.accepted();
-    if (!fd) return;
+  const auto take_in_or_warn = [&](UniqueFd fd) {
     try {
       take_in(std::move(fd));
     } catch (const std::exception& error) {
       const auto more = refusals_.note("no client", std::chrono::steady_clock::now());
-      if (!more) continue;
+      if (!more) return;
       log_warn(std::string("torch's store: a client could not be taken in: ") + error.what());
     }
-  }
-}
-
-bool TorchStoreServer::Impl::may_accept() {
-  return !strangers_.full() && has_descriptor_for_client(epoll_.get());
+  };
+  if (acceptor_.accept(listener_.get(), take_in_or_warn)) report_full();
 }
 
 void TorchStoreServer::Impl::take_in(UniqueFd fd) {
-  const int on = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  enable_keep_alive(fd.get());
+  set_client_options(fd.get());
   const auto origin = own_user_only_ ? client_origin(fd.get()) : ClientOrigin::kOwn;
   if (origin == ClientOrigin::kOther) refuse_user(fd.get());
   if (origin != ClientOrigin::kOwn) return;
-  add_to_epoll(fd.get(), next_id_);
+  add_to_epoll(epoll_.get(), fd.get(), next_id_, EPOLLIN);
   const uint64_t id = next_id_++;
   const auto [client, is_new] = clients_.try_emplace(id, std::move(fd), id);
   // Many ranks of this host may come at once.
   const bool own_host = is_of_this_host(client->second.fd.get());
-  strangers_.add(id, own_host ? "" : host_of_client(client->second.peer),
+  strangers_.add(id, own_host ? "" : host_of_peer(client->second.peer),
                  std::chrono::steady_clock::now());
 }
 
@@ -230,9 +204,7 @@ void TorchStoreServer::Impl::refuse_user(int fd) {
   }
 }
 
-void TorchStoreServer::Impl::pause_accepting() {
-  if (!accept_pause_.is_on()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
-  if (!accept_pause_.begin(std::chrono::steady_clock::now())) return;
+void TorchStoreServer::Impl::report_full() {
   const auto more = refusals_.note("others", std::chrono::steady_clock::now());
   if (!more) return;
   if (strangers_.full()) {
@@ -246,12 +218,6 @@ void TorchStoreServer::Impl::pause_accepting() {
         "the limit on this host (ulimit -n){}",
         clients_.size(), *more));
   }
-}
-
-void TorchStoreServer::Impl::resume_accepting() {
-  if (!accept_pause_.is_over(std::chrono::steady_clock::now())) return;
-  accept_pause_.end(has_waiting_client(listener_.get()));
-  add_to_epoll(listener_.get(), kTorchListenerId);
 }
 
 void TorchStoreServer::Impl::serve(Client& client, uint32_t events) {
@@ -310,17 +276,12 @@ void TorchStoreServer::Impl::send(const TorchReply& reply) {
 void TorchStoreServer::Impl::update_interest(Client& client) {
   const bool reads = client.may_read() && !pause_limit_;
   const uint32_t wanted = (client.output.size() > 0 ? EPOLLOUT : 0U) | (reads ? EPOLLIN : 0U);
-  if (wanted == client.interest) return;
-  client.interest = wanted;
-  epoll_event event{};
-  event.events = wanted;
-  event.data.u64 = client.id;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.fd.get(), &event);
+  change_interest(epoll_.get(), client.fd.get(), client.id, wanted, &client.interest);
 }
 
 /// One line for each host within ten minutes: repeated attempts must not fill a disk.
 void TorchStoreServer::Impl::refuse(const Client& client, const std::string& why) {
-  const std::string host = host_of_client(client.peer);
+  const std::string host = host_of_peer(client.peer);
   if (const auto more = refusals_.note(host, std::chrono::steady_clock::now())) {
     log_warn(fmt::format("torch's store: {} is disconnected: {}{}", client.peer, why, *more));
   }
