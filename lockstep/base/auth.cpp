@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "lockstep/base/socket.h"
+#include "lockstep/base/text.h"
 #include "lockstep/base/tls.h"
 #include "lockstep/error.h"
 #include "lockstep/version.h"
@@ -84,13 +85,7 @@ Nonce make_nonce() {
 }
 
 std::string make_job_secret() {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (const uint8_t byte : make_nonce()) {
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
-  }
-  return text;
+  return hex_digits(make_nonce());
 }
 
 Digest hmac_sha256(std::string_view key, std::string_view message) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -71,9 +72,7 @@ std::string Hash::hex() {
     EVP_DigestFinal_ex(state_.get(), bytes, &written);
     size = written;
   }
-  std::string text;
-  for (size_t i = 0; i < size; ++i) text += fmt::format("{:02x}", bytes[i]);
-  return text;
+  return hex_digits({bytes, size});
 }
 
 uint64_t first_64_bits(const std::string& hex) {

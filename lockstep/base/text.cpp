@@ -106,6 +106,16 @@ std::string format_bytes(int64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
+std::string hex_digits(std::span<const uint8_t> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
 std::string counted(int64_t number, std::string_view one, std::string_view many) {
   std::string text = std::to_string(number) + " ";
   if (number != 1 && !many.empty()) return text.append(many);

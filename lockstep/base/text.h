@@ -26,6 +26,9 @@ std::string rank_words(const std::vector<int>& ranks);
 /// "24.0 MiB".
 std::string format_bytes(int64_t bytes);
 
+/// Two hex digits a byte: "00ff".
+std::string hex_digits(std::span<const uint8_t> bytes);
+
 /// Replaces characters that control a terminal by '?': bytes below a space, DEL, and the controls
 /// of UTF-8 (U+0080 to U+009F).
 std::string without_controls(std::string text);

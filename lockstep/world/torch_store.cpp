@@ -12,6 +12,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/port_range.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/addresses.h"
@@ -211,9 +212,7 @@ std::vector<int> store_ports(const Identity& identity) {
 
 std::string store_secret(const Identity& identity) {
   const auto text = fmt::format("torch/{}/{}", job_text(identity), identity.size);
-  std::string hex;
-  for (const uint8_t byte : hmac_sha256(identity.secret, text)) hex += fmt::format("{:02x}", byte);
-  return hex;
+  return hex_digits(hmac_sha256(identity.secret, text));
 }
 
 std::shared_ptr<Store> meet_torch_store(const Identity& identity, Deadline deadline) {

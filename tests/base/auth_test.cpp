@@ -11,6 +11,7 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
@@ -27,16 +28,6 @@ struct Pair {
   UniqueFd client;
   UniqueFd server;
 };
-
-std::string hex(const Digest& digest) {
-  std::string text;
-  for (const uint8_t byte : digest) {
-    char two[3];
-    std::snprintf(two, sizeof two, "%02x", byte);
-    text += two;
-  }
-  return text;
-}
 
 /// Runs the server's half beside `client` and returns its error, if any.
 std::optional<Error> serve(Pair& pair, const std::string& secret, const std::string& purpose,
@@ -66,9 +57,9 @@ ErrorCode client_code(Pair& pair, const std::string& secret, const std::string& 
 
 // RFC 4231, test cases 1 and 2.
 TEST(Auth, HmacMatchesPublishedVectors) {
-  EXPECT_EQ(hex(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
+  EXPECT_EQ(hex_digits(hmac_sha256(std::string(20, '\x0b'), "Hi There")),
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-  EXPECT_EQ(hex(hmac_sha256("Jefe", "what do ya want for nothing?")),
+  EXPECT_EQ(hex_digits(hmac_sha256("Jefe", "what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "lockstep/base/counted.h"
 #include "lockstep/version.h"
 
@@ -27,6 +29,11 @@ TEST(Text, SwappedLettersAreOneSlipAndShortNamesForgiveOne) {
   EXPECT_EQ(nearest_name("sp", verbs), "ps");
   EXPECT_EQ(nearest_name("rnu", verbs), "run");
   EXPECT_EQ(nearest_name("rum", verbs), "run");
+}
+
+TEST(Text, HexDigitsAreTwoOfEachByte) {
+  EXPECT_EQ(hex_digits({}), "");
+  EXPECT_EQ(hex_digits(std::array<uint8_t, 3>{0x00, 0x0f, 0xa5}), "000fa5");
 }
 
 TEST(Text, DidYouMeanIsEmptyWithoutACandidate) {

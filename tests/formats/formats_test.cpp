@@ -15,6 +15,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/literals.h"
+#include "lockstep/base/text.h"
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/comm/element_types.h"
@@ -160,9 +161,7 @@ TEST(Formats, Journal) {
   ASSERT_EQ(header, 99U);
   expect_shown("journal.md", "header", written.substr(0, header));
   expect_shown("journal.md", "record", written.substr(header));
-  std::string proof;
-  for (const uint8_t byte : hmac_sha256(secret, "store in a folder"))
-    proof += fmt::format("{:02x}", byte);
+  const std::string proof = hex_digits(hmac_sha256(secret, "store in a folder"));
   EXPECT_EQ(written.substr(header - 65, 64), proof);
 }
 

@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <fstream>
 #include <limits>
+#include <span>
 #include <sstream>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "tests/support/error_of.h"
 
@@ -49,9 +51,7 @@ std::string digest(const Indices& indices) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> hash;
   SHA256(reinterpret_cast<const unsigned char*>(indices.data()), indices.size() * sizeof(int64_t),
          hash.data());
-  std::string text;
-  for (size_t i = 0; i < 8; ++i) text += fmt::format("{:02x}", hash[i]);
-  return text;
+  return hex_digits(std::span(hash).first(8));
 }
 
 TEST(TorchRandperm, GivesTorchsOrderOfLargeSets) {

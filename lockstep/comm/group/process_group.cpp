@@ -1,9 +1,11 @@
 #include "lockstep/process_group.h"
+#include "lockstep/base/text.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/descriptors.h"
@@ -39,7 +41,7 @@ std::string subgroup_suffix(const std::vector<int>& ranks, int number) {
   std::string text;
   for (const int rank : ranks) text += fmt::format("{}.", rank);
   const Digest digest = hmac_sha256("subgroup", text);
-  return fmt::format("/{:02x}.{}", fmt::join(digest.begin(), digest.begin() + 6, ""), number);
+  return fmt::format("/{}.{}", hex_digits(std::span(digest).first(6)), number);
 }
 
 const Backend& choose(const GroupSpec& spec, const std::string& name, Order order) {

@@ -200,12 +200,10 @@ void JobFile::open_first() {
 
 std::string own_file_base(const Environment& environment) {
   const std::string folder = folder_for_own_files(environment);
-  std::array<unsigned char, 8> random{};
+  std::array<uint8_t, 8> random{};
   // Other users may write to /tmp, so the name must be unpredictable.
   [[maybe_unused]] const ssize_t got = ::getrandom(random.data(), random.size(), 0);
-  std::string digits;
-  for (const unsigned char byte : random) digits += fmt::format("{:02x}", byte);
-  return fmt::format("{}/lockstep-{}-{}", folder, ::getpid(), digits);
+  return fmt::format("{}/lockstep-{}-{}", folder, ::getpid(), hex_digits(random));
 }
 
 std::vector<JobEntry> list_jobs(const std::vector<std::string>& registries,

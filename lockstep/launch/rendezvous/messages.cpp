@@ -1,12 +1,10 @@
 #include "lockstep/launch/rendezvous/messages.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <limits>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/text.h"
 #include "lockstep/launch/job/json_members.h"
 
 namespace lockstep::inline internal {
@@ -98,7 +96,7 @@ std::string secret_mark(std::string_view secret, Wire wire) {
 }
 
 std::string text_mark(std::string_view secret, std::string_view text) {
-  return fmt::format("{:02x}", fmt::join(hmac_sha256(secret, text), ""));
+  return hex_digits(hmac_sha256(secret, text));
 }
 
 std::string to_json(const JoinRequest& request) {

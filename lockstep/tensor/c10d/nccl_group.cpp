@@ -7,6 +7,7 @@
 #include <atomic>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#include "lockstep/base/text.h"
 #include "lockstep/comm/group/backends.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/tensor/c10d/adapters.h"
@@ -67,9 +68,8 @@ bool nccl_is_built_in(std::string*) {
 std::string name_cuda_device(const World& world) {
   if (world.device < 0 || world.device >= c10::cuda::device_count()) return "";
   const auto& bytes = at::cuda::getDeviceProperties(world.device)->uuid.bytes;
-  std::string uuid;
-  for (const char byte : bytes) uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return fmt::format("cuda:{} GPU-{}", world.device, uuid);
+  const auto* first = reinterpret_cast<const uint8_t*>(bytes);
+  return fmt::format("cuda:{} GPU-{}", world.device, hex_digits({first, sizeof bytes}));
 }
 
 std::unique_ptr<GroupImpl> make_nccl_group(const GroupSpec& spec, Deadline deadline) {

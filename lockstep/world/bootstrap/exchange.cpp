@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/torch_store.h"
 
@@ -29,8 +31,7 @@ std::string file_name(const Identity& id) {
       '_');
   if (name != exact) {
     const Digest digest = hmac_sha256("lockstep job name", exact);
-    name += '.';
-    for (size_t i = 0; i < 8; ++i) name += fmt::format("{:02x}", digest[i]);
+    name += '.' + hex_digits(std::span(digest).first(8));
   }
   return "lockstep-" + name;
 }

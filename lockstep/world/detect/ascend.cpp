@@ -5,8 +5,10 @@
 #include <cctype>
 #include <chrono>
 #include <optional>
+#include <span>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/detect/launcher_probe.h"
 #include "lockstep/world/rank_table/rank_table.h"
@@ -34,10 +36,8 @@ RankTable read_table(const Reader& read, const std::string& path) {
 
 /// Two jobs with one table could not share its devices, so its content names the job.
 std::string table_name(const Reader& read, const std::string& path) {
-  std::string hex;
-  for (const uint8_t byte : hmac_sha256("lockstep rank table", read.file(path)))
-    hex += fmt::format("{:02x}", byte);
-  return "ranktable-" + hex.substr(0, 16);
+  const Digest digest = hmac_sha256("lockstep rank table", read.file(path));
+  return "ranktable-" + hex_digits(std::span(digest).first(8));
 }
 
 void take_table(const Reader& read, const std::string& path, Identity* id) {

@@ -5,6 +5,7 @@
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/secret.h"
 
@@ -13,10 +14,7 @@ namespace {
 
 /// A secret that follows from the job's name: it distinguishes jobs, but excludes nobody.
 std::string secret_for_all(const Identity& id) {
-  std::string hex;
-  for (const uint8_t byte : hmac_sha256("lockstep insecure", id.job_id))
-    hex += fmt::format("{:02x}", byte);
-  return hex;
+  return hex_digits(hmac_sha256("lockstep insecure", id.job_id));
 }
 
 bool is_yes(const Reader& read, const char* name) {
