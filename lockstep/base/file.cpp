@@ -93,6 +93,20 @@ std::string read_if_there(const std::filesystem::path& path, int64_t max_bytes) 
   }
 }
 
+size_t read_at(int fd, uint64_t offset, void* to, size_t size, const std::string& what) {
+  size_t done = 0;
+  while (done < size) {
+    const uint64_t at = offset + done;
+    const ssize_t got =
+        ::pread(fd, static_cast<char*>(to) + done, size - done, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw io_error(fmt::format("read {} at byte {}", what, at));
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
 void write_all(int fd, const void* data, size_t size, const std::string& what) {
   const auto* next = static_cast<const char*>(data);
   while (size > 0) {

@@ -35,6 +35,10 @@ void sync_folder(const std::filesystem::path& folder);
 /// Opens the file for reading. Errors: kNotFound, kIo.
 UniqueFd open_to_read(const std::filesystem::path& path);
 
+/// Repeats pread(2) until `size` bytes from `offset` on are read, or the file ends; returns their
+/// number. Errors: kIo with `what` and the byte.
+size_t read_at(int fd, uint64_t offset, void* to, size_t size, const std::string& what);
+
 /// Repeats write(2) until all bytes are written. Errors: kIo with `what`.
 void write_all(int fd, const void* data, size_t size, const std::string& what);
 

@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "lockstep/base/file.h"
@@ -42,18 +40,10 @@ std::unique_ptr<FileBytes> FileBytes::open(const std::filesystem::path& path) {
 }
 
 void FileBytes::fetch(uint64_t offset, void* into, uint64_t count) const {
-  auto* next = static_cast<char*>(into);
-  while (count > 0) {
-    const ssize_t got = ::pread(fd_.get(), next, count, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw io_error(fmt::format("read {} at byte {}", name(), offset));
-    if (got == 0) {
-      throw Error(ErrorCode::kCorrupt,
-                  fmt::format("{}: ends at byte {} while being read", name(), offset));
-    }
-    next += got;
-    count -= static_cast<uint64_t>(got);
-    offset += static_cast<uint64_t>(got);
+  const size_t got = read_at(fd_.get(), offset, into, count, name());
+  if (got < count) {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{}: ends at byte {} while being read", name(), offset + got));
   }
 }
 

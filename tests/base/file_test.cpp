@@ -51,6 +51,17 @@ TEST_F(FileTest, ReadsWhatWasWritten) {
   EXPECT_EQ(num_files(), 1u);
 }
 
+TEST_F(FileTest, ReadsAtAnOffsetUpToTheEnd) {
+  write_file_atomically(folder_ / "a", "0123456789");
+  const UniqueFd fd = open_to_read(folder_ / "a");
+  char bytes[4];
+  EXPECT_EQ(read_at(fd.get(), 3, bytes, 4, "it"), 4U);
+  EXPECT_EQ(std::string(bytes, 4), "3456");
+  EXPECT_EQ(read_at(fd.get(), 8, bytes, 4, "it"), 2U);
+  EXPECT_EQ(read_at(fd.get(), 20, bytes, 4, "it"), 0U);
+  EXPECT_EQ(code_of([&] { read_at(-1, 0, bytes, 4, "it"); }), ErrorCode::kIo);
+}
+
 TEST_F(FileTest, NewFilesAreWrittenInTheirPlaces) {
   write_file_atomically(folder_ / "0", "longer than the next");
   NewFiles files;

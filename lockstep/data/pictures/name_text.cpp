@@ -80,16 +80,7 @@ std::shared_ptr<const NameText> NameText::put(const std::filesystem::path& folde
 
 size_t NameText::read_some(uint64_t begin, char* to, size_t bytes) const {
   if (!fd_) return begin < bytes_.size() ? bytes_.copy(to, bytes, begin) : 0;
-  size_t size = 0;
-  while (size < bytes) {
-    const ssize_t got =
-        ::pread(fd_.get(), to + size, bytes - size, static_cast<off_t>(begin + size));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw io_error("read " + name_);
-    if (got == 0) break;
-    size += static_cast<size_t>(got);
-  }
-  return size;
+  return read_at(fd_.get(), begin, to, bytes, name_);
 }
 
 void NameText::read(uint64_t begin, char* to, size_t bytes) const {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -231,17 +230,7 @@ ShardFile::ShardFile(std::filesystem::path path)
 }
 
 size_t ShardFile::read(uint64_t at, char* to, size_t count) const {
-  size_t done = 0;
-  while (done < count) {
-    const auto got = ::pread(fd_.get(), to + done, count - done, static_cast<off_t>(at + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      throw Error(ErrorCode::kIo, fmt::format("read {}: {}", path_.string(), std::strerror(errno)));
-    }
-    if (got == 0) break;
-    done += static_cast<size_t>(got);
-  }
-  return done;
+  return read_at(fd_.get(), at, to, count, path_.string());
 }
 
 TarBytes ShardFile::tar() const {

@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
 
+#include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
 #include "lockstep/error.h"
 
@@ -65,17 +65,9 @@ void LineFile::scan(const std::function<void(const std::string& line, FileLine)>
 std::string LineFile::read(FileLine place) const {
   const ReadingNote note(name_);
   std::string line(place.size, '\0');
-  size_t done = 0;
-  while (done < line.size()) {
-    const auto got = ::pread(fd_.get(), line.data() + done, line.size() - done,
-                             static_cast<off_t>(place.offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_to_read(name_, errno);
-    if (got == 0) {
-      throw Error(ErrorCode::kCorrupt,
-                  fmt::format("{}:{}: the file has become shorter", name_, place.number));
-    }
-    done += static_cast<size_t>(got);
+  if (read_at(fd_.get(), place.offset, line.data(), line.size(), name_) < line.size()) {
+    throw Error(ErrorCode::kCorrupt,
+                fmt::format("{}:{}: the file has become shorter", name_, place.number));
   }
   return line;
 }

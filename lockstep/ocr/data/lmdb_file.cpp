@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "lockstep/base/file.h"
@@ -167,13 +165,8 @@ std::string LmdbFile::read_bytes(uint64_t offset, uint64_t size) const {
   if (offset > end || end - offset < size) corrupt(fmt::format("no byte {}", offset + size));
   const ReadingNote note(name_);
   std::string bytes(size, '\0');
-  for (size_t done = 0; done < size;) {
-    const ssize_t got =
-        ::pread(fd_.get(), bytes.data() + done, size - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw io_error("read " + name_);
-    if (got == 0) corrupt("it became shorter while it was read");
-    done += static_cast<size_t>(got);
+  if (read_at(fd_.get(), offset, bytes.data(), size, name_) < size) {
+    corrupt("it became shorter while it was read");
   }
   return bytes;
 }
