@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lockstep/base/number.h"
 #include "lockstep/comm/flight/ring.h"
 
 namespace lockstep::app {
@@ -41,9 +42,7 @@ std::pair<std::string, std::string> attempt_of(const fs::path& folder) {
   std::string run = folder.parent_path().filename().string();
   const size_t node = run.rfind("_node");
   const size_t digits = node == std::string::npos ? node : node + std::string_view("_node").size();
-  if (digits < run.size() && run.find_first_not_of("0123456789", digits) == std::string::npos) {
-    run.resize(node);
-  }
+  if (digits < run.size() && all_digits(std::string_view(run).substr(digits))) run.resize(node);
   return {run, folder.filename().string()};
 }
 

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "lockstep/base/namespaces.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/flight/layout.h"
@@ -51,8 +52,7 @@ Folder open_folder(int parent, const char* name) {
 
 void for_each_number(DIR* folder, const std::function<void(const char* name)>& take) {
   while (const dirent* entry = ::readdir(folder)) {
-    const std::string_view name = entry->d_name;
-    if (name.find_first_not_of("0123456789") == std::string_view::npos) take(entry->d_name);
+    if (all_digits(entry->d_name)) take(entry->d_name);
   }
 }
 

@@ -21,6 +21,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/options.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
@@ -36,10 +37,6 @@ namespace lockstep::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_number(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-}
 
 /// The readable entries of `folder`: none if it is gone, and only a part if it vanishes meanwhile,
 /// as the folders of dying processes do.
@@ -78,7 +75,7 @@ std::map<int, int> parents() {
   std::map<int, int> parents;
   for (const auto& process : entries_of("/proc")) {
     const std::string name = process.filename().string();
-    if (!is_number(name)) continue;
+    if (!all_digits(name)) continue;
     const auto stat = stat_fields(std::stoi(name));
     if (stat.size() > 1) parents[std::stoi(name)] = std::stoi(stat[1]);
   }
@@ -202,7 +199,7 @@ bool add_records_of_run(const std::string& id, Found& found) {
 
 void add_records_for(const std::string& target, Found& found) {
   if (fs::is_directory(target)) return add_records_below(target, found);
-  if (!is_number(target)) {
+  if (!all_digits(target)) {
     if (add_records_of_run(target, found)) return;
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("'{}' is neither a folder with flight recorders (lockstep run "

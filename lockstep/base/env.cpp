@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 
+#include "lockstep/base/number.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -20,14 +20,12 @@ std::string env_or(const char* name, std::string_view fallback) {
 }
 
 int64_t parse_int(std::string_view text, int64_t lo, int64_t hi, std::string_view what) {
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
-  if (failure != std::errc() || stop != end || text.empty() || value < lo || value > hi) {
+  const auto value = as_number<int64_t>(text);
+  if (!value || *value < lo || *value > hi) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{}: '{}' is not a whole number from {} to {}", what, text, lo, hi));
   }
-  return value;
+  return *value;
 }
 
 double parse_real(std::string_view text, double lo, double hi, std::string_view what) {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/number.h"
 #include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"
@@ -23,12 +23,8 @@ constexpr std::string_view kPrefix = "step_";
 std::optional<int64_t> parse_step_folder(std::string_view name) {
   if (!name.starts_with(kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
-  int64_t step = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  if (name.empty() || error != std::errc() || end != name.data() + name.size() || step < 0) {
-    return std::nullopt;
-  }
-  return step;
+  const auto step = as_number<int64_t>(name);
+  return step && *step >= 0 ? step : std::nullopt;
 }
 
 std::optional<double> read_metric(const fs::path& folder, const std::string& name) {

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::inline internal {
@@ -50,9 +51,7 @@ std::optional<std::vector<int>> visible_numbers(const Environment& environment) 
   if (found == environment.end()) return std::nullopt;
   std::vector<int> numbers;
   for (const std::string& part : split(found->second, ',')) {
-    if (part.empty() || part.find_first_not_of("0123456789") != std::string::npos) {
-      return std::nullopt;
-    }
+    if (!all_digits(part)) return std::nullopt;
     numbers.push_back(std::atoi(part.c_str()));
   }
   return numbers;

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 
 #include "lockstep/base/hash.h"
 #include "lockstep/base/heap.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
@@ -39,11 +39,8 @@ int64_t ClassNumbers::of_name(const std::string& name) const {
 }
 
 int64_t ClassNumbers::of_number(std::string_view text) const {
-  int64_t number = -1;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  const bool is_whole = error == std::errc() && stop == end;
-  return is_whole && number >= 0 && number < classes_.count ? number : -1;
+  const int64_t number = as_number<int64_t>(text).value_or(-1);
+  return number >= 0 && number < classes_.count ? number : -1;
 }
 
 std::string ClassNumbers::no_class(const std::string& name) const {

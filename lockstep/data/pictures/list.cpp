@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/number.h"
 #include "lockstep/data/pictures/index.h"
 #include "lockstep/data/pictures/name_text.h"
 #include "lockstep/error.h"
@@ -118,8 +119,7 @@ class Labels {
 /// A negative one is a number too, but of no class.
 bool is_whole_number(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return all_digits(text);
 }
 
 PictureClasses classes_of(const Labels& labels, int64_t num_classes) {

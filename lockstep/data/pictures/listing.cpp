@@ -9,7 +9,6 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <limits>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/heap.h"
+#include "lockstep/base/number.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -61,11 +61,7 @@ class Parts {
 
   std::optional<int64_t> next_number() {
     const auto part = next();
-    int64_t number = 0;
-    if (!part) return std::nullopt;
-    const auto [stop, error] = std::from_chars(part->data(), part->data() + part->size(), number);
-    if (error != std::errc() || stop != part->data() + part->size()) return std::nullopt;
-    return number;
+    return part ? as_number<int64_t>(*part) : std::nullopt;
   }
 
   /// Calls `found` with each of them; false if there are not so many.

@@ -6,11 +6,11 @@
 #include <array>
 #include <atomic>
 #include <cctype>
-#include <charconv>
 #include <limits>
 #include <unordered_map>
 #include <utility>
 
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/pictures/listing.h"
 #include "lockstep/data/pictures/parallel.h"
@@ -43,13 +43,12 @@ std::vector<std::string> choices_of(const std::string& inside, const std::string
   }
   const std::string first = inside.substr(0, dots), last = inside.substr(dots + 2);
   const auto number = [&](const std::string& text) {
-    uint64_t value = 0;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || stop != text.data() + text.size() || value > kMaxNames * 1000) {
+    const auto value = as_number<uint64_t>(text);
+    if (!value || *value > kMaxNames * 1000) {
       bad_pattern(pattern,
                   fmt::format("{{{}}} is no range of numbers, as {{000..127}} is", inside));
     }
-    return value;
+    return *value;
   };
   const uint64_t low = number(first), high = number(last);
   if (low > high) bad_pattern(pattern, fmt::format("the range {{{}}} falls", inside));
@@ -114,10 +113,8 @@ class ShardReader {
     while (!digits.empty() && std::isspace(static_cast<unsigned char>(digits.back())) != 0) {
       digits.remove_suffix(1);
     }
-    int64_t label = -1;
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), label);
-    const bool whole = error == std::errc() && stop == digits.data() + digits.size();
-    if (whole && label >= 0 && label < classes_.count) return static_cast<int32_t>(label);
+    const int64_t label = as_number<int64_t>(digits).value_or(-1);
+    if (label >= 0 && label < classes_.count) return static_cast<int32_t>(label);
     refuse(fmt::format("{} holds '{}', which is no class; allowed: 0 to {}", member.name,
                        digits.substr(0, 20), classes_.count - 1),
            ErrorCode::kInvalidArgument);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/number.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -52,12 +53,8 @@ std::optional<uint64_t> number(std::string_view header, Field field) {
   digits = digits.substr(0, std::min(digits.find('\0'), digits.size()));
   while (digits.starts_with(' ')) digits.remove_prefix(1);
   while (digits.ends_with(' ')) digits.remove_suffix(1);
-  uint64_t value = 0;
-  const auto [stop, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), value, 8);
   if (digits.empty()) return 0;  // some archivers leave fields out
-  if (error != std::errc() || stop != digits.data() + digits.size()) return std::nullopt;
-  return value;
+  return as_number<uint64_t>(digits, 8);
 }
 
 /// The sum of all bytes, with blanks in the place of the sum. Some old archivers added signed ones.
@@ -171,12 +168,8 @@ class TarWalk {
     if (key == "path") long_name_ = std::string(value);
     if (key.starts_with("GNU.sparse.")) refuse(header_at_, "a sparse file, which is not supported");
     if (key != "size") return;
-    uint64_t size = 0;
-    const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), size);
-    if (error != std::errc() || stop != value.data() + value.size()) {
-      refuse(begin_, "a size that is no number");
-    }
-    long_size_ = size;
+    long_size_ = as_number<uint64_t>(value);
+    if (!long_size_) refuse(begin_, "a size that is no number");
   }
 
   void read_member(char type) {

@@ -10,6 +10,7 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/cores.h"
@@ -22,8 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_numbered(const std::string& name, const std::string& prefix) {
-  return name.size() > prefix.size() && name.starts_with(prefix) &&
-         name.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+  return name.starts_with(prefix) && all_digits(name.substr(prefix.size()));
 }
 
 int count_numbered(const std::string& folder, const std::string& prefix) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <chrono>
 #include <limits>
 
 #include "lockstep/base/namespaces.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -44,10 +44,6 @@ constexpr auto kEntryMembers = [](auto& m, auto& entry) {
   if (m.has("locked")) m.flag("locked", entry.locked);
 };
 
-bool is_number(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-}
-
 }  // namespace
 
 double seconds_since_1970() {
@@ -62,13 +58,11 @@ std::optional<ProcessKey> ProcessKey::parse(const std::string& text) {
   const auto parts = split(text, '.');
   if (parts.size() != 3) return std::nullopt;
   for (const auto& part : parts) {
-    if (!is_number(part)) return std::nullopt;
+    if (!all_digits(part)) return std::nullopt;
   }
-  ProcessKey key{0, parts[1], parts[2]};
-  const auto [end, failure] =
-      std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), key.pid);
-  if (failure != std::errc() || key.pid <= 0) return std::nullopt;
-  return key;
+  const auto pid = as_number<pid_t>(parts[0]);
+  if (!pid || *pid <= 0) return std::nullopt;
+  return ProcessKey{*pid, parts[1], parts[2]};
 }
 
 ProcessKey own_key() {

@@ -10,6 +10,7 @@
 
 #include "lockstep/base/addresses.h"
 #include "lockstep/base/log.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/rank_origin.h"
@@ -48,8 +49,7 @@ std::string made_up_id(const RankOrigin& origin, const OtherJob& job) {
   if (origin.launcher.starts_with("environment")) word = "env-";
   if (origin.launcher == "none") word = "";
   const std::string port = origin.endpoint.substr(origin.endpoint.rfind(':') + 1);
-  const bool is_port = !port.empty() && port.find_first_not_of("0123456789") == std::string::npos;
-  if (is_port) return word + port;
+  if (all_digits(port)) return word + port;
   const bool by_parent = job.parent > 0 && is_process_of_one_job(origin.launcher);
   return word + std::to_string(by_parent ? job.parent : job.ranks.front().pid);
 }

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <memory>
 
+#include "lockstep/base/number.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
@@ -109,25 +109,20 @@ int64_t whole_number(std::string_view text, const LinePlace& at) {
   std::string_view number = digits;
   if (number.starts_with('+')) number.remove_prefix(1);
   constexpr int64_t kMost = 9'999'999'999;
-  int64_t value = 0;
-  const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (fault != std::errc() || end != number.data() + number.size() || number.empty() ||
-      value < -kMost || value > kMost) {
+  const auto value = as_number<int64_t>(number);
+  if (!value || *value < -kMost || *value > kMost) {
     throw_bad_label(at, shown(text) + " is no whole number");
   }
-  return value;
+  return *value;
 }
 
 double real_number(std::string_view text, const LinePlace& at) {
   const std::string digits = strip(text);
   std::string_view number = digits;
   if (number.starts_with('+')) number.remove_prefix(1);
-  double value = 0;
-  const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (fault != std::errc() || end != number.data() + number.size() || !std::isfinite(value)) {
-    throw_bad_label(at, shown(text) + " is no number");
-  }
-  return value;
+  const auto value = as_number<double>(number);
+  if (!value || !std::isfinite(*value)) throw_bad_label(at, shown(text) + " is no number");
+  return *value;
 }
 
 }  // namespace lockstep::ocr

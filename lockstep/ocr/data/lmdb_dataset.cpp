@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <unordered_set>
 
 #include "lockstep/base/log.h"
+#include "lockstep/base/number.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/data/order.h"
 #include "lockstep/ocr/text/dictionary.h"
@@ -26,11 +26,9 @@ std::string key_of(const char* what, int64_t number) {
 
 int64_t count_records(const LmdbFile& file) {
   const auto text = file.get("num-samples");
-  int64_t count = -1;
-  const auto* begin = text ? text->data() : nullptr;
-  const auto* end = text ? begin + text->size() : nullptr;
+  const int64_t count = text ? as_number<int64_t>(*text).value_or(-1) : -1;
   const int64_t most = std::min(kMaxRecords, file.num_bytes() / kMinRecordBytes);
-  if (!text || std::from_chars(begin, end, count).ptr != end || count < 0 || count > most) {
+  if (count < 0 || count > most) {
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{}: key num-samples is {}; allowed: 0 to {} in a file of this size",
                             file.name(), text ? "'" + text->substr(0, 20) + "'" : "missing", most));

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/node.h"
@@ -19,11 +19,11 @@ namespace {
 template <typename T>
 bool read_plain(const Node& node, T* value) {
   if (node.kind != Node::Kind::kScalar || node.quoted) return false;
-  const char* begin = node.text.data();
-  const char* end = begin + node.text.size();
-  if (begin != end && *begin == '+') ++begin;
-  const auto [stop, error] = std::from_chars(begin, end, *value);
-  return error == std::errc() && stop == end;
+  std::string_view text = node.text;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto number = as_number<T>(text);
+  if (number) *value = *number;
+  return number.has_value();
 }
 
 std::string shown(const Node& node) {

@@ -7,9 +7,9 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -135,11 +135,9 @@ PmiWire::Introduction PmiWire::introduce(int id, Deadline deadline) {
   std::map<std::string, std::string> told;
   for (int line = 0; line < 3; ++line) told.merge(parse_pmi_line(read_line(deadline)));
   const auto number = [&](const char* name, int64_t lo, int64_t hi) {
-    int64_t value = -1;
     const std::string& text = told[name];
-    const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (end.ec == std::errc() && *end.ptr == '\0' && value >= lo && value <= hi)
-      return static_cast<int>(value);
+    const auto value = as_number<int64_t>(text);
+    if (value && *value >= lo && *value <= hi) return static_cast<int>(*value);
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("PMI: process {} was told {}='{}'", id, name, text));
   };

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <optional>
 #include <span>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/detect/launcher_probe.h"
@@ -94,11 +94,6 @@ std::optional<Identity> read_ascend(const Reader& read) {
 
 namespace {
 
-bool is_number(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(),
-                                      [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
 bool is_scheduler(const Reader& read) {
   const auto role = read.need("MS_ROLE", "MS_WORKER_NUM is");
   if (role != "MS_SCHED" && role != "MS_WORKER") {
@@ -137,8 +132,8 @@ std::optional<Identity> read_mindspore(const Reader& read) {
   const auto node_id = read.text("MS_NODE_ID").value_or("");
   const auto because_rank =
       fmt::format("MS_NODE_ID={} is no number, and no scheduler assigns ranks here", node_id);
-  id.rank = is_number(node_id) ? read.maybe_number("MS_NODE_ID", 0, kMaxRanks).value_or(0)
-                               : read.need_number("RANK_ID", because_rank, 0, kMaxRanks);
+  id.rank = all_digits(node_id) ? read.maybe_number("MS_NODE_ID", 0, kMaxRanks).value_or(0)
+                                : read.need_number("RANK_ID", because_rank, 0, kMaxRanks);
   check_less("MS_NODE_ID", id.rank, "MS_WORKER_NUM", id.size);
   id.device = read.maybe_number("DEVICE_ID", 0, 1 << 16);
   if (id.size > 1) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
@@ -28,12 +28,9 @@ bool is_separator(char c) {
 }
 
 uint64_t to_number(std::string_view text, std::string_view item) {
-  uint64_t number = 0;
-  const auto* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  if (text.empty() || result.ec != std::errc() || result.ptr != end)
-    refuse(item, fmt::format("'{}' is not a number; write [LO-HI,...]", text));
-  return number;
+  const auto number = as_number<uint64_t>(text);
+  if (!number) refuse(item, fmt::format("'{}' is not a number; write [LO-HI,...]", text));
+  return *number;
 }
 
 /// "LO", "LO-" and "LO-HI".

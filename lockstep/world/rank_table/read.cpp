@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/rank_table/document.h"
@@ -27,12 +27,9 @@ constexpr std::array kNames = {"version",   "server_count", "server_list", "stat
 
 /// A whole number in a rank table's notation: digits, no sign, no leading zeros.
 std::optional<int> plain_number(std::string_view text) {
-  int value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
-  const bool plain = failure == std::errc() && stop == end && text[0] != '-' &&
-                     (text.size() == 1 || text[0] != '0');
-  return plain && value <= kMaxNumber ? std::optional(value) : std::nullopt;
+  const auto value = as_number<int>(text);
+  const bool plain = value && text[0] != '-' && (text.size() == 1 || text[0] != '0');
+  return plain && *value <= kMaxNumber ? value : std::nullopt;
 }
 
 std::string in_quotes(std::string_view text) {
