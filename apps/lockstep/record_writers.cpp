@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 
+#include "lockstep/base/proc.h"
 #include "lockstep/comm/flight/process_state.h"
 
 namespace lockstep::app {
@@ -66,14 +67,10 @@ std::optional<int> RecordWriters::number_here(const FlightRecord& record, const 
 }
 
 void RecordWriters::read_numbers() {
-  std::error_code failure;
-  for (fs::directory_iterator it("/proc", failure), end; !failure && it != end;
-       it.increment(failure)) {
-    const std::string name = it->path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const OwnNumber own = own_number(std::stoi(name));
+  for (const pid_t pid : processes()) {
+    const OwnNumber own = own_number(pid);
     if (own.space == 0) continue;
-    numbers_[{own.space, own.pid}] = std::stoi(name);
+    numbers_[{own.space, own.pid}] = pid;
     spaces_.insert(own.space);
   }
 }

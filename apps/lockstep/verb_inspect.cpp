@@ -73,11 +73,9 @@ struct Found {
 /// The parent of each visible process.
 std::map<int, int> parents() {
   std::map<int, int> parents;
-  for (const auto& process : entries_of("/proc")) {
-    const std::string name = process.filename().string();
-    if (!all_digits(name)) continue;
-    const auto stat = stat_fields(std::stoi(name));
-    if (stat.size() > 1) parents[std::stoi(name)] = std::stoi(stat[1]);
+  for (const pid_t pid : processes()) {
+    const auto stat = stat_fields(pid);
+    if (stat.size() > 1) parents[pid] = std::stoi(stat[1]);
   }
   return parents;
 }

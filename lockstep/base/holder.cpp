@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "lockstep/base/proc.h"
+
 namespace lockstep::inline internal {
 namespace {
 
@@ -33,16 +35,12 @@ void look_for_port(const char* table, int port, PortUser* found) {
 /// 0: none that is visible to this user.
 int process_with(const std::string& link) {
   namespace fs = std::filesystem;
-  std::error_code failure;
-  for (fs::directory_iterator it("/proc", failure), end; !failure && it != end;
-       it.increment(failure)) {
-    const std::string name = it->path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+  for (const pid_t pid : processes()) {
     std::error_code unseen;
-    for (fs::directory_iterator fd(it->path() / "fd", unseen), none; !unseen && fd != none;
-         fd.increment(unseen)) {
+    for (fs::directory_iterator fd(fmt::format("/proc/{}/fd", pid), unseen), none;
+         !unseen && fd != none; fd.increment(unseen)) {
       std::error_code closed;
-      if (fs::read_symlink(fd->path(), closed) == link) return std::stoi(name);
+      if (fs::read_symlink(fd->path(), closed) == link) return pid;
     }
   }
   return 0;

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <string_view>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
@@ -36,6 +39,26 @@ std::string process_start(int64_t pid) {
   constexpr size_t kState = 0, kStart = 19;  // fields 3 and 22
   if (fields.size() <= kStart || fields[kState] == "Z" || fields[kState] == "X") return "";
   return fields[kStart];
+}
+
+std::vector<pid_t> processes(const std::string& root) {
+  std::vector<pid_t> pids;
+  for (const std::string& name : entry_names(root + "/proc")) {
+    if (const auto pid = as_number<pid_t>(name)) pids.push_back(*pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+std::vector<CgroupLine> own_cgroups(const std::string& root) {
+  std::vector<CgroupLine> lines;
+  for (const std::string& line : split(read_if_there(root + "/proc/self/cgroup"), '\n')) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    lines.push_back({line.substr(first + 1, second - first - 1), line.substr(second + 1)});
+  }
+  return lines;
 }
 
 int thread_count() {

@@ -1,6 +1,8 @@
 #pragma once
 // Information that only /proc has.
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +20,16 @@ std::vector<std::string> stat_fields(int64_t pid);
 /// Start time of a process, in clock ticks since boot: with its pid it identifies the process.
 /// Empty: the process does not exist, or has ended.
 std::string process_start(int64_t pid);
+
+/// Pids of the processes that /proc shows below `root`, in ascending order.
+std::vector<pid_t> processes(const std::string& root = "");
+
+/// A line "8:cpu,cpuacct:/a/b" of a process's cgroups; version 2's names no controllers.
+struct CgroupLine {
+  std::string controllers, path;
+};
+/// This process's; none without /proc.
+std::vector<CgroupLine> own_cgroups(const std::string& root = "");
 
 /// Threads of this process; 0 without /proc.
 int thread_count();

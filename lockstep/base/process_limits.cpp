@@ -11,6 +11,8 @@
 #include <optional>
 #include <vector>
 
+#include "lockstep/base/proc.h"
+
 namespace lockstep::inline internal {
 namespace {
 
@@ -31,16 +33,10 @@ std::optional<long> number_in(const fs::path& file) {
   return in >> number ? std::optional(number) : std::nullopt;
 }
 
-/// "/a/b" of "8:pids:/a/b" or "0::/a/b"; the one with its own controller first.
+/// Mount and path of the groups that may limit processes; the one with its own controller first.
 std::vector<std::pair<std::string, std::string>> pids_cgroups(const std::string& root) {
   std::vector<std::pair<std::string, std::string>> found;
-  std::ifstream in(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
+  for (const auto& [controllers, path] : own_cgroups(root)) {
     if (controllers == "pids") found.insert(found.begin(), {root + "/sys/fs/cgroup/pids", path});
     if (controllers.empty()) found.emplace_back(root + "/sys/fs/cgroup", path);
   }
@@ -72,13 +68,8 @@ std::optional<Limit> cgroup_limit(const std::string& root) {
 long count_threads(const std::string& root) {
   long threads = 0;
   const std::string user = fmt::format("Uid:\t{}\t", ::getuid());
-  std::error_code failure;
-  for (fs::directory_iterator it(root + "/proc", failure), end; !failure && it != end;
-       it.increment(failure)) {
-    // Skips "self", which is one of the others.
-    const std::string name = it->path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::ifstream in(it->path() / "status");
+  for (const pid_t pid : processes(root)) {
+    std::ifstream in(fmt::format("{}/proc/{}/status", root, pid));
     bool ours = false;
     for (std::string line; std::getline(in, line);) {
       ours = ours || line.rfind(user, 0) == 0;

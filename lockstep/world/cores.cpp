@@ -11,6 +11,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/world/cpu_topology.h"
 
@@ -84,13 +85,8 @@ bool are_part(const std::vector<int>& cpus) {
 double cpu_quota(const std::string& root) {
   const std::string mounted = root + "/sys/fs/cgroup";
   LeastQuota least;
-  // "HIERARCHY:CONTROLLERS:PATH"; version 2 is hierarchy 0 and names no controllers.
-  for (const std::string& line : split(read_if_there(root + "/proc/self/cgroup"), '\n')) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    for (const std::string& group : groups_around(line.substr(second + 1))) {
+  for (const auto& [controllers, path] : own_cgroups(root)) {
+    for (const std::string& group : groups_around(path)) {
       if (controllers.empty()) {
         least.take(limit_of_version_2(mounted + group));
         least.take(limit_of_version_2(mounted + "/unified" + group));
