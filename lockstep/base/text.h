@@ -37,6 +37,12 @@ std::string without_controls(std::string text);
 /// takes the place of each byte that is not UTF-8.
 std::string double_quoted(std::string_view text);
 
+/// Without the blanks at both ends.
+std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\n\r\v\f");
+
+/// Letters of ASCII in lower case.
+std::string ascii_lower(std::string text);
+
 std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace lockstep::inline internal

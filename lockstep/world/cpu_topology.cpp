@@ -60,10 +60,9 @@ std::optional<std::vector<int>> visible_numbers(const Environment& environment) 
 /// By PCI address, as CUDA numbers devices of one kind.
 std::vector<int> nodes_of_gpus(const std::string& root, const Environment& environment) {
   std::vector<int> nodes;
-  for (std::string address : nvidia_gpus(root)) {
-    std::transform(address.begin(), address.end(), address.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    const auto node = number_in(root + "/sys/bus/pci/devices/" + address + "/numa_node");
+  for (const std::string& address : nvidia_gpus(root)) {
+    const auto node =
+        number_in(root + "/sys/bus/pci/devices/" + ascii_lower(address) + "/numa_node");
     if (!node) break;
     nodes.push_back(*node);
   }

@@ -36,6 +36,17 @@ TEST(Text, HexDigitsAreTwoOfEachByte) {
   EXPECT_EQ(hex_digits(std::array<uint8_t, 3>{0x00, 0x0f, 0xa5}), "000fa5");
 }
 
+TEST(Text, TrimmedHasNoBlanksAtItsEnds) {
+  EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
+  EXPECT_EQ(trimmed(" \n"), "");
+  EXPECT_EQ(trimmed(""), "");
+  EXPECT_EQ(trimmed(" a\n", " "), "a\n");
+}
+
+TEST(Text, AsciiLowerLeavesOtherCharacters) {
+  EXPECT_EQ(ascii_lower("AbZ@[_\xc3\x84"), "abz@[_\xc3\x84");
+}
+
 TEST(Text, DidYouMeanIsEmptyWithoutACandidate) {
   const std::vector<std::string> names = {"epochs"};
   EXPECT_EQ(did_you_mean("epoch", names), ", did you mean 'epochs'?");

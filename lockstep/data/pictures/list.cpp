@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/number.h"
+#include "lockstep/base/text.h"
 #include "lockstep/data/pictures/index.h"
 #include "lockstep/data/pictures/name_text.h"
 #include "lockstep/error.h"
@@ -87,10 +87,8 @@ ListLine split_json(std::string_view line, const std::string& where) {
 }
 
 bool is_heading(const ListLine& line) {
-  const auto is_one_of = [](std::string text, std::initializer_list<const char*> words) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return std::find(words.begin(), words.end(), text) != words.end();
+  const auto is_one_of = [](const std::string& text, std::initializer_list<const char*> words) {
+    return std::find(words.begin(), words.end(), ascii_lower(text)) != words.end();
   };
   return is_one_of(line.picture, {"path", "image", "file", "filename"}) &&
          is_one_of(line.label, {"label", "class"});

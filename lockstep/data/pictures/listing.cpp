@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <limits>
@@ -20,6 +19,7 @@
 #include "lockstep/base/folder.h"
 #include "lockstep/base/heap.h"
 #include "lockstep/base/number.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -115,9 +115,7 @@ bool is_picture_name(std::string_view name) {
   const std::string_view last = slash == std::string_view::npos ? name : name.substr(slash + 1);
   const size_t dot = last.rfind('.');
   if (last.starts_with('.') || dot == std::string_view::npos) return false;
-  std::string end(last.substr(dot));
-  std::transform(end.begin(), end.end(), end.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string end = ascii_lower(std::string(last.substr(dot)));
   return std::find(kEnds.begin(), kEnds.end(), end) != kEnds.end();
 }
 

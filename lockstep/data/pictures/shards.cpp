@@ -174,10 +174,7 @@ MemberName split_member_name(const std::string& name) {
   const size_t base = slash == std::string::npos ? 0 : slash + 1;
   const size_t dot = name.find('.', base);
   if (dot == std::string::npos || dot == base) return {};
-  MemberName parts{name.substr(0, dot), name.substr(dot + 1)};
-  std::transform(parts.extension.begin(), parts.extension.end(), parts.extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return parts;
+  return {name.substr(0, dot), ascii_lower(name.substr(dot + 1))};
 }
 
 PictureIndex index_shards(const std::string& pattern, const PictureClasses& classes,

@@ -12,13 +12,6 @@ bool has_part(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
-std::string trimmed(const std::string& line) {
-  const size_t begin = line.find_first_not_of(" \t");
-  return begin == std::string::npos
-             ? ""
-             : line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
-}
-
 /// Absent, or unknown if the program failed; nothing if its output can be read.
 std::optional<Firewall> no_answer(const char* program, const ProgramOutput& output) {
   if (output.status == 127) return Firewall{program, FirewallState::kAbsent, "", ""};
@@ -42,9 +35,9 @@ Firewall read_nft(const ProgramOutput& output) {
   std::string chain;
   bool on_input = false;
   for (const std::string& raw : split(output.out, '\n')) {
-    const std::string line = trimmed(raw);
+    const std::string line(trimmed(raw));
     const auto name = [&](size_t skip) {
-      return trimmed(line.substr(skip, line.find('{') - skip));
+      return std::string(trimmed(line.substr(skip, line.find('{') - skip)));
     };
     if (line.starts_with("table ")) table = name(6);
     if (line.starts_with("chain ")) chain = name(6);

@@ -39,10 +39,7 @@ std::string facts(const Failure& failure, int num_nodes, const char* did) {
 /// `line` without surrounding white space, short enough for a summary.
 std::string short_form(std::string_view line) {
   constexpr size_t kMost = 300;
-  constexpr std::string_view kSpace = " \t\r";
-  const size_t first = line.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return "";
-  line = line.substr(first, line.find_last_not_of(kSpace) + 1 - first);
+  line = trimmed(line, " \t\r");
   if (line.size() <= kMost) return std::string(line);
   size_t end = kMost;
   while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0U) == 0x80U) --end;

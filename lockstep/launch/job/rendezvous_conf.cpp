@@ -118,12 +118,6 @@ void check_silence(const RendezvousConf& conf, const std::string& what) {
       std::chrono::duration<double>(most).count(), conf.heartbeat_attempts));
 }
 
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 }  // namespace
 
 std::string parse_rendezvous_backend(const std::string& name, const std::string& what) {
@@ -140,11 +134,12 @@ std::string parse_rendezvous_backend(const std::string& name, const std::string&
 RendezvousConf parse_rendezvous_conf(const std::string& text, const std::string& what) {
   RendezvousConf conf;
   std::set<std::string_view> given;
-  if (trimmed(text).empty()) return conf;
+  const auto inner = [](std::string_view part) { return std::string(trimmed(part, " \t")); };
+  if (inner(text).empty()) return conf;
   for (const std::string& item : split(text, ',')) {
     const size_t equals = item.find('=');
-    const std::string name = trimmed(item.substr(0, equals));
-    const std::string value = equals == std::string::npos ? "" : trimmed(item.substr(equals + 1));
+    const std::string name = inner(item.substr(0, equals));
+    const std::string value = equals == std::string::npos ? "" : inner(item.substr(equals + 1));
     if (name.empty() || value.empty()) {
       refuse_conf(fmt::format("{}: '{}' is not KEY=VALUE", what, item));
     }

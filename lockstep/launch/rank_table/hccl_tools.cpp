@@ -17,12 +17,6 @@ namespace {
 
 constexpr int kMaxDevices = 4096;
 
-std::string_view trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
-
 int digit_at(const std::string& text, size_t place) {
   if (place < text.size() && text[place] >= '0' && text[place] <= '9') return text[place] - '0';
   throw Error(ErrorCode::kInvalidArgument,
@@ -83,7 +77,7 @@ DeviceAddresses parse_hccn_conf(std::string_view text, const std::string& name) 
   DeviceAddresses addresses;
   const auto lines = split(text, '\n');
   for (size_t i = 0; i < lines.size(); ++i) {
-    const std::string_view line = trim(lines[i]);
+    const std::string_view line = trimmed(lines[i]);
     constexpr std::string_view kKey = "address_";
     if (!line.starts_with(kKey)) continue;
     const size_t equals = line.find('=');
@@ -91,8 +85,8 @@ DeviceAddresses parse_hccn_conf(std::string_view text, const std::string& name) 
       throw Error(ErrorCode::kCorrupt,
                   fmt::format("{}:{}: '{}' must be address_N=IP", name, i + 1, line.substr(0, 80)));
     }
-    const auto id = trim(line.substr(kKey.size(), equals - kKey.size()));
-    addresses[std::string(id)] = trim(line.substr(equals + 1));
+    const auto id = trimmed(line.substr(kKey.size(), equals - kKey.size()));
+    addresses[std::string(id)] = trimmed(line.substr(equals + 1));
   }
   return addresses;
 }
@@ -101,7 +95,7 @@ std::optional<std::string> parse_hccn_tool(std::string_view output) {
   const std::string_view line = output.substr(0, output.find('\n'));
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  return std::string(trim(line.substr(colon + 1)));
+  return std::string(trimmed(line.substr(colon + 1)));
 }
 
 RankTable host_table(const std::string& server_id, DeviceRange range,

@@ -10,13 +10,12 @@
 #include <memory>
 
 #include "lockstep/base/number.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
 namespace lockstep::ocr {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\n\r\v\f";
 
 // A broken piece of text, as shown in a message.
 std::string shown(std::string_view text) {
@@ -91,12 +90,6 @@ std::vector<std::string> split_text(std::string_view text, std::string_view sepa
   return pieces;
 }
 
-std::string strip(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1));
-}
-
 std::string without(std::string text, std::string_view piece) {
   for (size_t at = text.find(piece); at != std::string::npos; at = text.find(piece, at)) {
     text.erase(at, piece.size());
@@ -105,8 +98,7 @@ std::string without(std::string text, std::string_view piece) {
 }
 
 int64_t whole_number(std::string_view text, const LinePlace& at) {
-  const std::string digits = strip(text);
-  std::string_view number = digits;
+  std::string_view number = trimmed(text);
   if (number.starts_with('+')) number.remove_prefix(1);
   constexpr int64_t kMost = 9'999'999'999;
   const auto value = as_number<int64_t>(number);
@@ -117,8 +109,7 @@ int64_t whole_number(std::string_view text, const LinePlace& at) {
 }
 
 double real_number(std::string_view text, const LinePlace& at) {
-  const std::string digits = strip(text);
-  std::string_view number = digits;
+  std::string_view number = trimmed(text);
   if (number.starts_with('+')) number.remove_prefix(1);
   const auto value = as_number<double>(number);
   if (!value || !std::isfinite(*value)) throw_bad_label(at, shown(text) + " is no number");

@@ -28,8 +28,6 @@ std::string from_gbk(const std::string& text, bool pass_over, const std::string&
 std::vector<std::string> split_text(std::string_view text, std::string_view separator,
                                     size_t most = std::string::npos);
 
-/// Removes blanks, tabs and line ends on both sides.
-std::string strip(std::string_view text);
 std::string without(std::string text, std::string_view piece);
 
 /// A whole number with optional blanks around it, as for int(), up to 10 digits. Errors: kCorrupt.

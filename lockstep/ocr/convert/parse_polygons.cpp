@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/base/text.h"
 #include "lockstep/ocr/convert/lines.h"
 #include "lockstep/ocr/convert/parse_set.h"
 
@@ -48,7 +49,7 @@ LabelWord totaltext_word(const std::vector<std::string>& fields, const LinePlace
     word.points.push_back({static_cast<double>(whole_number(xs[i], at)),
                            static_cast<double>(whole_number(ys[i], at))});
   }
-  word.text = strip(value_of(fields[3], ":"));
+  word.text = trimmed(value_of(fields[3], ":"));
   if (word.text.find(' ') != std::string::npos) {
     throw_bad_label(at, "more than one text in the field 'transcriptions'");
   }

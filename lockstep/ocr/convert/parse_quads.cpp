@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "lockstep/base/text.h"
 #include "lockstep/ocr/convert/lines.h"
 #include "lockstep/ocr/convert/parse_set.h"
 #include "lockstep/ocr/text/unicode.h"
@@ -157,8 +158,7 @@ std::vector<LabelWord> parse_borndigital(const std::string& text, const std::str
     for (size_t i = 0; i < 4; ++i) box.at(i) = static_cast<double>(whole_number(pieces[i], at));
     LabelWord word;
     word.points = {{box[0], box[1]}, {box[2], box[1]}, {box[2], box[3]}, {box[0], box[3]}};
-    const std::string quoted = strip(pieces[4]);
-    const auto letters = characters(quoted);
+    const auto letters = characters(trimmed(pieces[4]));
     for (size_t i = 1; i + 1 < letters.size(); ++i) word.text += letters[i];
     if (keep(word, at, notes)) words.push_back(std::move(word));
   }
@@ -174,8 +174,8 @@ std::vector<std::pair<std::string, std::string>> parse_ic15_words(const std::str
     const size_t comma = line.find(',');
     if (comma == std::string::npos)
       throw_bad_label({file, number}, "no comma behind the picture's name");
-    words.emplace_back(without(strip(line.substr(0, comma)), "\xef\xbb\xbf"),
-                       without(strip(line.substr(comma + 1)), "\""));
+    words.emplace_back(without(std::string(trimmed(line.substr(0, comma))), "\xef\xbb\xbf"),
+                       without(std::string(trimmed(line.substr(comma + 1))), "\""));
   }
   return words;
 }

@@ -5,6 +5,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/convert/label_set.h"
 
@@ -19,7 +20,8 @@ using Words = std::vector<std::pair<std::string, std::string>>;
 std::pair<std::string, std::string> split_script(const std::string& text, const LinePlace& at) {
   const size_t comma = text.find(',');
   if (comma == std::string::npos) throw_bad_label(at, "no comma behind the script");
-  return {strip(text.substr(0, comma)), strip(text.substr(comma + 1))};
+  return {std::string(trimmed(text.substr(0, comma))),
+          std::string(trimmed(text.substr(comma + 1)))};
 }
 
 /// Label files of ICDAR 2015 use commas, MindOCR's own use tabs.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/data/order.h"
 #include "lockstep/ocr/text/unicode.h"
@@ -62,13 +63,6 @@ std::string fault_of(Body body) {
 }
 
 constexpr size_t kMaxLineBytes = 16 << 20;  // far above ten thousand regions
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
-
-std::string_view trimmed(std::string_view line) {
-  const size_t begin = line.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1);
-}
 
 }  // namespace
 

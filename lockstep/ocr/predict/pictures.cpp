@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::ocr {
@@ -12,9 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_picture(const fs::path& file) {
-  std::string extension = file.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(c < 0x80 ? std::tolower(c) : c); });
+  const std::string extension = ascii_lower(file.extension().string());
   constexpr std::array kKnown = {".jpg", ".jpeg", ".png", ".bmp", ".webp"};
   return std::find(kKnown.begin(), kKnown.end(), extension) != kKnown.end();
 }

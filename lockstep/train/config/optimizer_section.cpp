@@ -1,19 +1,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lockstep/base/text.h"
 #include "lockstep/train/config/optimizers.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
 
 namespace lockstep::inline internal {
 namespace {
-
-std::string lower(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
 
 /// A built-in one in upper case or lower; null: a registered one, with its settings. Sets the
 /// defaults of the name that differ from OptimizerConfig.
@@ -24,7 +18,7 @@ const OptimizerKind* read_opt(Section& section, OptimizerConfig& config) {
   section.record("opt", fmt::format("{}", fmt::join(known, ", ")), config.opt,
                  "momentum and nesterov mean the same: SGD, as sgd");
   // Of built-in ones the case does not count: neither may a registered one be "Adam".
-  if (find_optimizer(lower(given)) != nullptr) {
+  if (find_optimizer(ascii_lower(given)) != nullptr) {
     refuse_taken(section, "opt", given, joined_names({}, optimizers()), {given});
   }
   config.own = read_own_part(section, "opt", given, optimizers());
@@ -32,7 +26,7 @@ const OptimizerKind* read_opt(Section& section, OptimizerConfig& config) {
     config.opt = given;
     return nullptr;
   }
-  const OptimizerKind* kind = find_optimizer(lower(given));
+  const OptimizerKind* kind = find_optimizer(ascii_lower(given));
   if (kind == nullptr) section.choose("opt", config.opt, known, "");  // throws
   config.opt = kind->name;
   config.beta1 = kind->beta1;
