@@ -18,6 +18,7 @@
 #include "apps/lockstep/ranks_here.h"
 #include "apps/lockstep/record_writers.h"
 #include "apps/lockstep/verbs.h"
+#include "lockstep/base/clock.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/log.h"
@@ -256,8 +257,7 @@ int verb_inspect(const std::vector<std::string>& args) {
                 "lockstep inspect: which job? ID|DIR|PID is needed (lockstep ps lists jobs)");
   }
   Found found;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  const int64_t now_ns = ns_since_1970();
   for (const std::string& target : targets) add_records_for(target, found);
   for (const std::string& failure : found.failures) log_warn(failure);
   if (!found.unseen.empty()) {

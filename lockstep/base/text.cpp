@@ -106,6 +106,15 @@ std::string format_bytes(int64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
+std::string format_duration(std::chrono::seconds duration) {
+  const int64_t seconds = std::max<int64_t>(duration.count(), 0);
+  const int64_t minutes = seconds / 60;
+  const int64_t hours = minutes / 60;
+  if (hours >= 24) return fmt::format("{}d {:02}:{:02}", hours / 24, hours % 24, minutes % 60);
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes % 60, seconds % 60);
+  return fmt::format("{}:{:02}", minutes, seconds % 60);
+}
+
 std::string hex_digits(std::span<const uint8_t> bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

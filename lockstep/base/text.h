@@ -1,6 +1,7 @@
 #pragma once
 // Small helpers for messages.
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -28,6 +29,9 @@ std::string format_bytes(int64_t bytes);
 
 /// Two hex digits a byte: "00ff".
 std::string hex_digits(std::span<const uint8_t> bytes);
+
+/// "0:07", "12:34", "1:02:03", "2d 03:04".
+std::string format_duration(std::chrono::seconds duration);
 
 /// Replaces characters that control a terminal by '?': bytes below a space, DEL, and the controls
 /// of UTF-8 (U+0080 to U+009F).

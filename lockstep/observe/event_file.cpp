@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
@@ -80,7 +81,7 @@ std::string summary_value(const std::string& tag, double value) {
 
 /// Later than the times of all files in `folder`: readers take them in the order of their names.
 int64_t next_time(const std::filesystem::path& folder) {
-  auto time = static_cast<int64_t>(now_s());
+  auto time = static_cast<int64_t>(seconds_since_1970());
   constexpr int64_t kLatest = int64_t{1} << 40;  // of a file that somebody else named
   std::error_code failure;
   std::filesystem::directory_iterator entry(folder, failure), end;
@@ -137,7 +138,7 @@ EventFile::EventFile(const std::filesystem::path& folder, int64_t next_step,
   path_ = folder / fmt::format("{}{:010}.{}.{}", kEventPrefix, next_time(folder), host, ::getpid());
   fd_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd_) throw io_error("create " + path_.string());
-  const double now = now_s();
+  const double now = seconds_since_1970();
   waiting_ = event_record(version_event(now)) + event_record(start_event(now, next_step));
   thread_ = start_thread_with_signals_blocked([this] { run(); });
 }
@@ -152,7 +153,7 @@ EventFile::~EventFile() {
 }
 
 void EventFile::add(int64_t step, const Scalars& scalars) {
-  std::string record = event_record(scalars_event(now_s(), step, scalars));
+  std::string record = event_record(scalars_event(seconds_since_1970(), step, scalars));
   const MutexLock lock(mutex_);
   if (!failure_) {
     waiting_ += record;

@@ -106,9 +106,4 @@ void each_whole_line(const std::filesystem::path& path,
   }
 }
 
-double now_s() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
-
 }  // namespace lockstep::inline internal

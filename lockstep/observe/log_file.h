@@ -28,7 +28,4 @@ void each_whole_line(const std::filesystem::path& path,
 
 inline constexpr size_t kMaxLine = 1 << 20;
 
-/// The present time in seconds since 1970.
-double now_s();
-
 }  // namespace lockstep::inline internal

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
 #include "lockstep/observe/log_file.h"
@@ -187,7 +188,7 @@ void MetricsWriter::keep_records(int64_t resume_step, int fd) {
   kept.flush();
   if (!damage.empty()) set_aside(path_, damage);
   if (from_s && last_s) lost_.seconds = *last_s - *from_s;
-  if (last_s) lost_.idle_s = now_s() - *last_s;
+  if (last_s) lost_.idle_s = seconds_since_1970() - *last_s;
 }
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& path, int64_t resume_step,

@@ -11,6 +11,7 @@
 
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/env.h"
+#include "lockstep/base/text.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -100,17 +101,6 @@ std::string format_progress(const Progress& progress, int width) {
     line += one.text;
   }
   return line;
-}
-
-std::string format_duration(std::chrono::seconds duration) {
-  const int64_t seconds = std::max<int64_t>(duration.count(), 0);
-  const int64_t minutes = seconds / 60;
-  const int64_t hours = minutes / 60;
-  if (hours >= 24) {
-    return fmt::format("{}d {:02}:{:02}", hours / 24, hours % 24, minutes % 60);
-  }
-  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes % 60, seconds % 60);
-  return fmt::format("{}:{:02}", minutes, seconds % 60);
 }
 
 std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t steps_left,

@@ -25,9 +25,6 @@ struct Progress {
 /// columns. If it is too long, fields go in the order bar, steps, lr, rate, loss.
 std::string format_progress(const Progress& progress, int width);
 
-/// "0:07", "12:34", "1:02:03", "2d 03:04".
-std::string format_duration(std::chrono::seconds duration);
-
 /// Time for `steps_left` more steps at the pace of `steps_done` in `elapsed`; none before the
 /// first.
 std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t steps_left,

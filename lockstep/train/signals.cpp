@@ -1,30 +1,25 @@
 #include "lockstep/train/signals.h"
 
 #include <signal.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstdint>
 
+#include "lockstep/base/clock.h"
+
 namespace lockstep::inline internal {
 namespace {
 
-constexpr int64_t kSameSignal = 500;  // milliseconds
+constexpr int64_t kSameSignal = 500'000'000;  // nanoseconds
 
 volatile sig_atomic_t noted = 0;
 std::atomic<int64_t> noted_at{0};
 std::atomic<bool> save_asked{false};
 struct sigaction old_term, old_int, old_hup, old_usr1;
 
-int64_t milliseconds_now() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /// Calls only async-signal-safe functions.
 void note(int signal) {
-  const int64_t now = milliseconds_now();
+  const int64_t now = monotonic_ns();
   if (noted == 0) {
     noted_at = now;
     noted = signal;

@@ -6,16 +6,12 @@
 #include <string>
 #include <thread>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/deadline.h"
 #include "lockstep/world/step_memory.h"
 
 namespace lockstep {
 namespace {
-
-int64_t now_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 /// An exponential mean: the latest steps count most.
 double mean_step(double before, double seconds) {
@@ -63,13 +59,14 @@ bool try_end_work(StepSlot* slot, int64_t begun_ns) {
   slot->work[0] = 0;
   own_work_ns = 0;
   // A step that another thread reported meanwhile has taken its part of the time already.
-  if (slot->stepped_ns != 0) slot->stepped_ns += now_ns() - std::max(begun_ns, slot->stepped_ns);
+  if (slot->stepped_ns != 0)
+    slot->stepped_ns += monotonic_ns() - std::max(begun_ns, slot->stepped_ns);
   return true;
 }
 
 /// While the slot is marked.
 void fill(StepSlot* slot, const StepFigures& figures) {
-  const int64_t now = now_ns();
+  const int64_t now = monotonic_ns();
   if (slot->stepped_ns != 0 && figures.step > slot->step) {
     const double seconds = static_cast<double>(now - slot->stepped_ns) / 1e9;
     slot->step_seconds =
@@ -129,7 +126,7 @@ ReportedWork::ReportedWork(std::string_view what) {
   if (slot == nullptr || what.empty()) return;
   const Writing writing(slot);
   if (!writing || shows_own_work(*slot)) return;
-  begun_ns_ = slot->work_ns = now_ns();
+  begun_ns_ = slot->work_ns = monotonic_ns();
   own_work_ns = begun_ns_;
   slot->work[what.copy(slot->work, sizeof slot->work - 1)] = 0;
 }

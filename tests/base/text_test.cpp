@@ -36,6 +36,15 @@ TEST(Text, HexDigitsAreTwoOfEachByte) {
   EXPECT_EQ(hex_digits(std::array<uint8_t, 3>{0x00, 0x0f, 0xa5}), "000fa5");
 }
 
+TEST(Text, Durations) {
+  using std::chrono::seconds;
+  EXPECT_EQ(format_duration(seconds(-3)), "0:00");
+  EXPECT_EQ(format_duration(seconds(7)), "0:07");
+  EXPECT_EQ(format_duration(seconds(754)), "12:34");
+  EXPECT_EQ(format_duration(seconds(3723)), "1:02:03");
+  EXPECT_EQ(format_duration(seconds(2 * 86400 + 3 * 3600 + 4 * 60)), "2d 03:04");
+}
+
 TEST(Text, TrimmedHasNoBlanksAtItsEnds) {
   EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
   EXPECT_EQ(trimmed(" \n"), "");

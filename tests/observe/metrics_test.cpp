@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"
@@ -84,9 +85,7 @@ TEST(Metrics, RecordsSayWhenAndWhose) {
   EXPECT_EQ(record.text("host"), "vm");
   EXPECT_EQ(record.value("rank"), 2);
   EXPECT_EQ(record.values.front().first, "loss") << "labels do not come between";
-  const double now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  EXPECT_NEAR(*seconds_of(*record.text("time")), now, 30);
+  EXPECT_NEAR(*seconds_of(*record.text("time")), seconds_since_1970(), 30);
   const std::string line = read_file(dir / "m");
   EXPECT_EQ(encode_metrics(decode_metrics(line)) + "\n", line);
   EXPECT_NE(line.find(R"("rank":2})"), std::string::npos) << line;

@@ -75,14 +75,6 @@ TEST(Progress, HundredPercentMeansDone) {
   EXPECT_NE(format_progress(progress, 200).find(" 99%"), std::string::npos);
 }
 
-TEST(Progress, Durations) {
-  EXPECT_EQ(format_duration(seconds(-3)), "0:00");
-  EXPECT_EQ(format_duration(seconds(7)), "0:07");
-  EXPECT_EQ(format_duration(seconds(754)), "12:34");
-  EXPECT_EQ(format_duration(seconds(3723)), "1:02:03");
-  EXPECT_EQ(format_duration(seconds(2 * 86400 + 3 * 3600 + 4 * 60)), "2d 03:04");
-}
-
 TEST(Progress, Estimates) {
   EXPECT_FALSE(estimate_left(0, 10, seconds(1)));
   EXPECT_EQ(estimate_left(10, 30, seconds(20)), seconds(60));

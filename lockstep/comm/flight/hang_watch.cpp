@@ -1,13 +1,13 @@
 #include "lockstep/comm/flight/hang_watch.h"
 
 #include <fmt/format.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <functional>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
@@ -28,12 +28,6 @@ constexpr auto kWatchStoreLimit = 1s;
 constexpr auto kOtherHosts = 500ms;
 /// The same while explain() waits for them: the group error is due within a second.
 constexpr auto kOtherHostsAtEnd = 250ms;
-
-int64_t now_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 Deadline watch_limit() {
   return Deadline::after(kWatchStoreLimit);
@@ -92,7 +86,7 @@ HeldUp held_up_in(const GroupSpec& spec, const std::vector<RankCalls>& calls,
                   const std::vector<int>& ranks, int peer, int64_t waited_ns) {
   if (peer >= 0 && peer < spec.size) {
     const int awaited = spec.world_ranks[static_cast<size_t>(peer)];
-    return held_up_by(calls, ranks, awaited, since_epoch_ns() - waited_ns);
+    return held_up_by(calls, ranks, awaited, ns_since_1970() - waited_ns);
   }
   const int rank = spec.world_ranks[static_cast<size_t>(spec.rank)];
   return held_up(calls, ranks, rank, recorded_name(spec.name));
@@ -213,14 +207,14 @@ void HangWatch::run() {
 
 void HangWatch::look(const Groups& groups) {
   if (patience_.is_idle(ring_.memory().header.events_begun.load())) {
-    patience_.rest(now_ns());
+    patience_.rest(monotonic_ns());
     return take_back();
   }
   image_.resize(sizeof(FlightMemory));
   const ssize_t got = ::pread(ring_.fd(), image_.data(), image_.size(), 0);
   if (got != static_cast<ssize_t>(image_.size())) return;
   const auto& memory = *reinterpret_cast<const FlightMemory*>(image_.data());
-  const auto overdue = patience_.look(memory, now_ns());
+  const auto overdue = patience_.look(memory, monotonic_ns());
   take_back();
   for (const Overdue& call : overdue) {
     const auto group = groups.find(call.group);

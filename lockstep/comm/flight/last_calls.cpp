@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
@@ -88,7 +88,7 @@ std::vector<LastCall> calls_in(const std::vector<FlightRecord>& records, const G
   std::vector<LastCall> calls;
   size_t stacks = 0;
   for (const FlightRecord& record : records) {
-    LastCall call = last_call(record, spec.name, since_epoch_ns());
+    LastCall call = last_call(record, spec.name, ns_since_1970());
     const std::string state = process_state(record.pid, record.pid_space);
     const bool usual = call.inside && (state == "sleeping" || state == "running");
     if (!usual) call.process = state;
@@ -247,11 +247,6 @@ class Reporting {
 };
 
 }  // namespace
-
-int64_t since_epoch_ns() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-}
 
 LastCall last_call(const FlightRecord& record, const std::string& name, int64_t now_ns) {
   const std::string group = recorded_name(name);

@@ -23,11 +23,8 @@ struct LastCall {
   uint64_t reached = 0;  ///< The last collective of the group that the rank has begun.
 };
 
-/// The present time, to compare with those of a FlightEntry.
-int64_t since_epoch_ns();
-
 /// From `record`: the operation of `group` that it is in, else the last of any group (with the name
-/// of another group). `now_ns`: since_epoch_ns().
+/// of another group). `now_ns`: ns_since_1970().
 LastCall last_call(const FlightRecord& record, const std::string& group, int64_t now_ns);
 
 /// "ranks 0, 2: in barrier #3 for 4.0 s; rank 1 (stopped): done with all_reduce #2 (float32, 1.0

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/namespaces.h"
@@ -24,12 +24,6 @@
 
 namespace lockstep::inline internal {
 namespace {
-
-int64_t clock_ns(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 /// Cuts text that is too long; the rest of the field is zero already.
 template <size_t N>
@@ -162,7 +156,7 @@ void FlightRing::fill_header(int rank, int world_size) {
   header.pid_space = pid_space();
   header.rank = rank;
   header.size = world_size;
-  header.realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+  header.realtime_offset_ns = ns_since_1970() - monotonic_ns();
   ::gethostname(header.host, sizeof header.host - 1);
   header.magic = kFlightMagic;
 }
@@ -216,7 +210,7 @@ uint64_t FlightRing::enter(const Operation& operation) {
   event.sequence = operation.sequence;
   event.count = operation.count;
   event.bytes = operation.bytes;
-  event.entered_ns = operation.entered_ns != 0 ? operation.entered_ns : clock_ns(CLOCK_MONOTONIC);
+  event.entered_ns = operation.entered_ns != 0 ? operation.entered_ns : monotonic_ns();
   event.left_ns = 0;
   event.peer = operation.peer;
   event.waits = operation.waits ? 1 : 0;
@@ -239,7 +233,7 @@ void FlightRing::leave(uint64_t number, uint8_t failed) {
   FlightEvent& event = memory_->events[(number - 1) % kFlightEvents];
   if (event.number.load(std::memory_order_relaxed) != number) return;  // overwritten long ago
   event.failed = failed;
-  event.left_ns = clock_ns(CLOCK_MONOTONIC);
+  event.left_ns = monotonic_ns();
 }
 
 uint16_t SiteIndex::find_or_add(const CallSite& site) {

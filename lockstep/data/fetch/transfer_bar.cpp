@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "lockstep/base/text.h"
-#include "lockstep/observe/progress.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/launch/jobs/past_jobs.h"
 
 namespace lockstep::inline internal {

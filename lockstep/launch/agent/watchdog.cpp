@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <string_view>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/process_limits.h"
 #include "lockstep/base/raw_folder.h"
@@ -168,8 +168,7 @@ void Watchdog::send(pid_t message) {
 }
 
 std::string agent_mark() {
-  return fmt::format("{}-{}", ::getpid(),
-                     std::chrono::steady_clock::now().time_since_epoch().count());
+  return fmt::format("{}-{}", ::getpid(), monotonic_ns());
 }
 
 }  // namespace lockstep::inline internal

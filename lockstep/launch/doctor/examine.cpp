@@ -9,6 +9,7 @@
 #include <random>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/clock.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/proc.h"
@@ -114,7 +115,7 @@ class Examination {
     using std::chrono::duration;
     std::vector<double> best(size(), 1e9);
     for (int attempt = 0; attempt < kClockTries; ++attempt) {
-      const auto wall = std::chrono::system_clock::now().time_since_epoch();
+      const double wall = seconds_since_1970();
       const auto start = Deadline::Clock::now();
       const auto answers = ask_all(probes_, to_all({{"do", "clock"}}), deadline());
       for (size_t i = 0; i < size(); ++i) {
@@ -123,8 +124,7 @@ class Examination {
           if (way >= best[i]) return;
           best[i] = way;
           findings_.hosts[i].clock_error_s = way / 2;
-          findings_.hosts[i].clock_offset_s =
-              json.at("clock").get<double>() - (duration<double>(wall).count() + way / 2);
+          findings_.hosts[i].clock_offset_s = json.at("clock").get<double>() - (wall + way / 2);
         });
       }
     }

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <memory>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -35,10 +36,7 @@ class Prober {
   nlohmann::json answer(const nlohmann::json& request) {
     const auto what = request.at("do").get<std::string>();
     if (what == "facts") return facts(request);
-    if (what == "clock") {
-      const auto now = std::chrono::system_clock::now().time_since_epoch();
-      return {{"clock", std::chrono::duration<double>(now).count()}};
-    }
+    if (what == "clock") return {{"clock", seconds_since_1970()}};
     if (what == "links") return links(request);
     if (what == "measure") return measure(request);
     throw Error(ErrorCode::kInvalidArgument, "unknown request '" + what + "'");

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -184,8 +184,7 @@ std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int6
 }
 
 std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks) {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return progress_of(ranks, std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  return progress_of(ranks, monotonic_ns());
 }
 
 }  // namespace lockstep::inline internal

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/options.h"
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <limits>
 
 #include "lockstep/base/namespaces.h"
@@ -45,10 +44,6 @@ constexpr auto kEntryMembers = [](auto& m, auto& entry) {
 };
 
 }  // namespace
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::string ProcessKey::text() const {
   return fmt::format("{}.{}.{}", pid, started, namespace_id);

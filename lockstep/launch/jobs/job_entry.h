@@ -33,9 +33,6 @@ bool is_stopped(pid_t pid);
 enum class Liveness { kAlive, kDead, kElsewhere };
 Liveness liveness(const ProcessKey& key, const ProcessKey& own);
 
-/// The present time in the unit of entries.
-double seconds_since_1970();
-
 struct JobEntry {
   pid_t pid = 0;  ///< Of the agent.
   std::string run_id;

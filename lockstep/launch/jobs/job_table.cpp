@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -67,7 +68,10 @@ void put_progress(Row& row, const JobProgress& progress) {
   row[8] = step_of(progress);
   if (!std::isnan(progress.loss)) row[9] = fmt::format("{:.4g}", progress.loss);
   row[10] = speed_of(progress);
-  if (progress.seconds_left >= 0) row[11] = format_left(progress.seconds_left);
+  if (progress.seconds_left >= 0) {
+    const auto left = static_cast<int64_t>(std::min(progress.seconds_left, 1e12));
+    row[11] = format_duration(std::chrono::seconds(left));
+  }
 }
 
 Row row_of(const JobEntry& job, double now) {
@@ -179,15 +183,6 @@ std::string end_of_job(const JobEntry& job, double now) {
   if (job.ended == 0) return "was killed";
   const std::string cause = job.cause.empty() ? "" : fmt::format(" ({})", fitted(job.cause));
   return fmt::format("exit code {}, {} ago{}", job.exit_code, format_age(now - job.ended), cause);
-}
-
-std::string format_left(double seconds) {
-  const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e12));
-  const int64_t minutes = whole / 60;
-  const int64_t hours = minutes / 60;
-  if (hours >= 24) return fmt::format("{}d {:02}:{:02}", hours / 24, hours % 24, minutes % 60);
-  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes % 60, whole % 60);
-  return fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
 std::string job_table(const std::vector<JobEntry>& jobs, double now, size_t width,

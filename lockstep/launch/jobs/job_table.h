@@ -12,9 +12,6 @@ namespace lockstep::inline internal {
 /// An age: "42 s", "5 min", "3.2 h", "12 d".
 std::string format_age(double seconds);
 
-/// Time left of a run: "0:07", "1:02:03", "2d 03:04".
-std::string format_left(double seconds);
-
 /// "exit code 3, 5 min ago (rank 1: no such data)"; "was killed" if its agent was.
 std::string end_of_job(const JobEntry& job, double now);
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "lockstep/base/addresses.h"
+#include "lockstep/base/clock.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/number.h"
 #include "lockstep/base/text.h"

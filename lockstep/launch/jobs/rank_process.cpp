@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
