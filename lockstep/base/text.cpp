@@ -77,18 +77,23 @@ std::string did_you_mean(std::string_view name, std::span<const std::string> can
   return best.empty() ? "" : fmt::format(", did you mean '{}'?", best);
 }
 
-std::string rank_list(std::vector<int> ranks) {
-  std::sort(ranks.begin(), ranks.end());
+std::string runs_of(const std::vector<int>& numbers, std::string_view separator, size_t least) {
   std::string text;
-  for (size_t i = 0; i < ranks.size();) {
+  for (size_t i = 0; i < numbers.size();) {
     size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (!text.empty()) text += ", ";
-    text +=
-        end - i < 3 ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[end - 1]);
-    i = end - i < 3 ? i + 1 : end;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (end - i < least) end = i + 1;
+    if (!text.empty()) text += separator;
+    text += std::to_string(numbers[i]);
+    if (end - i > 1) text += fmt::format("-{}", numbers[end - 1]);
+    i = end;
   }
   return text;
+}
+
+std::string rank_list(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  return runs_of(ranks, ", ", 3);
 }
 
 std::string rank_words(const std::vector<int>& ranks) {

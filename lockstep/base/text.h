@@ -18,6 +18,9 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
 /// ", did you mean 'X'?" for the nearest candidate, or "".
 std::string did_you_mean(std::string_view name, std::span<const std::string> candidates);
 
+/// "0,3,5-8": the numbers, but of `least` or more that follow each other only the first and last.
+std::string runs_of(const std::vector<int>& numbers, std::string_view separator, size_t least);
+
 /// "0, 3, 5-8": a sorted list of ranks, runs joined.
 std::string rank_list(std::vector<int> ranks);
 

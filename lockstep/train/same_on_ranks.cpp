@@ -63,7 +63,7 @@ std::string ranks_like(const std::vector<uint64_t>& all, size_t like) {
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == all[like]) ranks.push_back(static_cast<int>(rank));
   }
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", rank_list(ranks));
+  return rank_words(ranks);
 }
 
 }  // namespace

@@ -97,16 +97,7 @@ std::vector<int> parse_cpu_list(const std::string& text) {
 }
 
 std::string cpu_list(const std::vector<int>& cpus) {
-  std::string text;
-  for (size_t i = 0; i < cpus.size();) {
-    size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    if (!text.empty()) text += ',';
-    text += std::to_string(cpus[i]);
-    if (last > i) text += '-' + std::to_string(cpus[last]);
-    i = last + 1;
-  }
-  return text;
+  return runs_of(cpus, ",", 2);
 }
 
 std::vector<int> usable_cpus() {

@@ -36,6 +36,12 @@ TEST(Text, HexDigitsAreTwoOfEachByte) {
   EXPECT_EQ(hex_digits(std::array<uint8_t, 3>{0x00, 0x0f, 0xa5}), "000fa5");
 }
 
+TEST(Text, RunsOfNumbersAreJoinedFromALeastLengthOn) {
+  EXPECT_EQ(runs_of({}, ",", 2), "");
+  EXPECT_EQ(runs_of({0, 1, 3, 4, 5, 9}, ",", 2), "0-1,3-5,9");
+  EXPECT_EQ(runs_of({0, 1, 3, 4, 5, 9}, "; ", 3), "0; 1; 3-5; 9");
+}
+
 TEST(Text, Durations) {
   using std::chrono::seconds;
   EXPECT_EQ(format_duration(seconds(-3)), "0:00");

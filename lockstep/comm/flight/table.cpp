@@ -204,10 +204,7 @@ std::string flight_table(std::vector<FlightRecord> records, int64_t now_ns) {
   for (int rank = 0; rank < std::min(size, 1 << 20); ++rank) {
     if (present.count(rank) == 0) missing.push_back(rank);
   }
-  if (!missing.empty()) {
-    text += fmt::format("no record of {} {}\n", missing.size() == 1 ? "rank" : "ranks",
-                        rank_list(missing));
-  }
+  if (!missing.empty()) text += fmt::format("no record of {}\n", rank_words(missing));
   return text;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "lockstep/base/text.h"
+
 namespace lockstep::inline internal {
 namespace {
 
@@ -31,17 +33,7 @@ std::string filled_pattern(const PrefixStyle& style, const std::vector<int>& loc
 }  // namespace
 
 std::string compact_list(const std::vector<int>& numbers) {
-  std::string text;
-  for (size_t i = 0; i < numbers.size();) {
-    size_t end = i + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    if (end - i < 3) end = i + 1;
-    if (!text.empty()) text += ',';
-    text += end - i == 1 ? fmt::format("{}", numbers[i])
-                         : fmt::format("{}-{}", numbers[i], numbers[end - 1]);
-    i = end;
-  }
-  return text;
+  return runs_of(numbers, ",", 3);
 }
 
 std::string line_prefix(const PrefixStyle& style, const std::vector<int>& local_ranks) {
