@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
@@ -20,6 +22,14 @@ std::filesystem::path without_slash(const std::filesystem::path& path) {
 std::filesystem::path absolute_folder(const std::filesystem::path& path, const std::string& what) {
   if (path.empty()) throw Error(ErrorCode::kInvalidArgument, what + " has an empty name");
   return without_slash(std::filesystem::absolute(path));
+}
+
+std::filesystem::path nearest_existing(std::filesystem::path path) {
+  std::error_code ignored;
+  while (!std::filesystem::exists(path, ignored) && path.has_relative_path()) {
+    path = path.parent_path();
+  }
+  return path;
 }
 
 void make_folder(const std::filesystem::path& path) {
@@ -58,6 +68,16 @@ std::optional<FolderLock> FolderLock::take(const std::filesystem::path& folder) 
   } while (result != 0 && errno == EINTR);
   if (result != 0 && errno == EWOULDBLOCK) return std::nullopt;
   return FolderLock(std::move(fd));
+}
+
+std::optional<FolderLock> FolderLock::await(const std::filesystem::path& folder, Deadline deadline,
+                                            const std::function<void()>& on_wait) {
+  for (bool told = false;; told = true) {
+    auto lock = take(folder);
+    if (lock || deadline.passed()) return lock;
+    if (!told) on_wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 namespace {

@@ -11,6 +11,7 @@
 
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/unique_fd.h"
+#include "lockstep/deadline.h"
 
 namespace lockstep::inline internal {
 
@@ -20,6 +21,10 @@ std::filesystem::path without_slash(const std::filesystem::path& path);
 /// `path` as an absolute path. Errors: kInvalidArgument if it is empty; `what` describes it in the
 /// message.
 std::filesystem::path absolute_folder(const std::filesystem::path& path, const std::string& what);
+
+/// `path` if there is such a file or folder, else its nearest parent that exists; empty if a
+/// relative path has none.
+std::filesystem::path nearest_existing(std::filesystem::path path);
 
 /// Creates the folder, and missing ones above it. Errors, which name it: kInvalidArgument (not
 /// allowed, a file is in the way, ..), kIo (full or broken disk).
@@ -40,6 +45,9 @@ class FolderLock {
   /// Nothing if another process (or another lock of this one) holds the folder. If the file system
   /// has no such locks (NFS), the folder counts as free. Errors: kIo.
   static std::optional<FolderLock> take(const std::filesystem::path& folder);
+  /// Takes it once it is free; nothing at the deadline. Calls `on_wait` once before it waits.
+  static std::optional<FolderLock> await(const std::filesystem::path& folder, Deadline deadline,
+                                         const std::function<void()>& on_wait);
   FolderLock(FolderLock&&) = default;
   FolderLock& operator=(FolderLock&& other) noexcept {
     not_in_child_.reset();  // before its descriptor's number is another file's

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
 #include <regex>
-#include <thread>
 
 #include "lockstep/base/log.h"
 #include "lockstep/checkpoint_folder.h"
@@ -17,11 +15,8 @@ namespace lockstep::inline internal {
 namespace fs = std::filesystem;
 
 void check_results_folder(const fs::path& dir) {
-  fs::path nearest = fs::absolute(dir);
+  const fs::path nearest = nearest_existing(fs::absolute(dir));
   std::error_code ignored;
-  while (!fs::exists(nearest, ignored) && nearest.has_relative_path()) {
-    nearest = nearest.parent_path();
-  }
   std::string why;
   if (!fs::is_directory(nearest, ignored)) {
     why = fmt::format("{} is no folder", nearest.string());
@@ -37,13 +32,10 @@ void check_results_folder(const fs::path& dir) {
 std::optional<FolderLock> hold_results_folder(const fs::path& dir, Deadline deadline) {
   std::error_code ignored;
   if (!fs::is_directory(dir, ignored)) return std::nullopt;
-  for (bool told = false;; told = true) {
-    auto lock = FolderLock::take(dir);
-    if (lock) return lock;
-    if (deadline.passed()) break;
-    if (!told) log_warn(fmt::format("another run writes into {}; is it ending?", dir.string()));
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+  auto lock = FolderLock::await(dir, deadline, [&] {
+    log_warn(fmt::format("another run writes into {}; is it ending?", dir.string()));
+  });
+  if (lock) return lock;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("train.ckpt_save_dir {}: another run writes into it (lockstep ps shows "
                           "those of this host); end that one, or choose another folder",

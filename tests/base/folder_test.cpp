@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/literals.h"
 #include "lockstep/error.h"
 #include "tests/support/broken_folders.h"
 #include "tests/support/error_of.h"
@@ -28,6 +29,15 @@ TEST(MakeFolder, MakesAllOfThemOrSaysWhyNot) {
     EXPECT_NE(std::string(error.what()).find("file/z: Not a directory"), std::string::npos)
         << error.what();
   }
+}
+
+TEST(NearestExisting, IsThePathOrAParent) {
+  const TempFolder dir;
+  EXPECT_EQ(nearest_existing(dir.path()), dir.path());
+  EXPECT_EQ(nearest_existing(dir / "x/y"), dir.path());
+  write_file_atomically(dir / "file", std::string_view());
+  EXPECT_EQ(nearest_existing(dir / "file/z"), dir / "file");
+  EXPECT_EQ(nearest_existing("no such name/x"), "");
 }
 
 TEST(FillFolder, GivesTheNameWhenAllIsThereAndLeavesNothingElse) {
@@ -66,6 +76,20 @@ TEST(FolderLock, HoldsUntilItsEndAndAcrossARename) {
   }
   EXPECT_TRUE(FolderLock::take(b));
   EXPECT_TRUE(std::filesystem::is_empty(b));
+}
+
+TEST(FolderLock, AwaitsItUntilTheDeadline) {
+  const TempFolder dir;
+  int waits = 0;
+  auto first = FolderLock::take(dir.path());
+  const auto on_wait = [&] {
+    if (++waits == 2) first.reset();
+  };
+  EXPECT_FALSE(FolderLock::await(dir.path(), Deadline::after(50ms), on_wait));
+  EXPECT_EQ(waits, 1) << "once for all of them";
+  EXPECT_TRUE(FolderLock::await(dir.path(), Deadline::after(60s), on_wait));
+  EXPECT_TRUE(FolderLock::await(dir.path(), Deadline::after(0s), on_wait));
+  EXPECT_EQ(waits, 2);
 }
 
 TEST(FolderLock, AForkedChildDoesNotKeepIt) {

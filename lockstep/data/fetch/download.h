@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "lockstep/base/folder.h"
 #include "lockstep/base/host_name.h"
-#include "lockstep/base/unique_fd.h"
 #include "lockstep/deadline.h"
 
 namespace lockstep::inline internal {
@@ -44,9 +44,8 @@ std::optional<std::string> download(const Download& what);
 std::string md5_of(const std::filesystem::path& path);
 std::string sha256_of(const std::filesystem::path& path);
 
-/// Takes turns with other processes that fill `folder`, until the result is destroyed. The lock is
-/// on the folder itself, so that it leaves no file behind and ends with its holder. A log line
+/// Takes turns with other processes that fill `folder`, until the result is destroyed. A log line
 /// reports a wait. Errors: kTimeout, kIo.
-UniqueFd take_turn(const std::filesystem::path& folder, Deadline deadline);
+FolderLock take_turn(const std::filesystem::path& folder, Deadline deadline);
 
 }  // namespace lockstep::inline internal

@@ -4,7 +4,6 @@
 
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
-#include "lockstep/base/unique_fd.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/fetch/archive.h"
 #include "lockstep/data/fetch/download.h"
@@ -83,7 +82,7 @@ DataSource make(const PrepareOptions& options, const fs::path& dir) {
 PreparedData find_or_make(const PrepareOptions& options, const fs::path& dir, Deadline deadline) {
   if (auto found = find_cifar10(dir); !found.empty()) return {found, DataSource::kFound, false};
   make_folder(dir.parent_path());
-  const UniqueFd lock = take_turn(dir.parent_path(), deadline);
+  const FolderLock lock = take_turn(dir.parent_path(), deadline);
   if (auto found = find_cifar10(dir); !found.empty()) return {found, DataSource::kFound, false};
   return {dir, make(options, dir), false};
 }

@@ -12,6 +12,7 @@
 #include "lockstep/base/addresses.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/proc.h"
@@ -63,10 +64,8 @@ namespace {
 DiskSpace disk_space(const std::string& folder, bool must_exist) {
   DiskSpace space;
   space.path = folder;
-  std::filesystem::path place = folder;
+  const auto place = must_exist ? std::filesystem::path(folder) : nearest_existing(folder);
   std::error_code ignored;
-  while (!must_exist && !std::filesystem::exists(place, ignored) && place.has_relative_path())
-    place = place.parent_path();
   struct statvfs info {};
   if (!std::filesystem::is_directory(place, ignored)) {
     space.error = must_exist ? "not there" : place.string() + " is no folder";

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/jobs/registry.h"
@@ -103,9 +104,7 @@ void remember_job(const std::string& folder, const JobEntry& entry) {
 std::string why_not_remembered(const std::string& folder) {
   if (folder.empty()) return "there is no home folder";
   // A missing folder would be made in its nearest existing parent.
-  fs::path there = folder;
-  std::error_code failure;
-  while (!fs::exists(there, failure) && there.has_relative_path()) there = there.parent_path();
+  const fs::path there = nearest_existing(folder);
   return ::access(there.c_str(), W_OK | X_OK) == 0 ? "" : folder + " cannot be written";
 }
 
