@@ -40,6 +40,15 @@ std::string format_duration(std::chrono::seconds duration);
 /// of UTF-8 (U+0080 to U+009F).
 std::string without_controls(std::string text);
 
+/// `text`, or of a longer one the first `most` bytes, without a part of a character, and "...".
+std::string shortened(std::string_view text, size_t most);
+
+/// `text` as a cell of a CSV file: in quotes if it needs them.
+std::string csv_cell(const std::string& text);
+
+/// `text` as XML's text, with references in the place of '&', '<' and '>'.
+std::string xml_text(std::string_view text);
+
 /// `text` in double quotes, as YAML reads it. Control characters of ASCII are escaped, and U+FFFD
 /// takes the place of each byte that is not UTF-8.
 std::string double_quoted(std::string_view text);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lockstep/base/text.h"
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/error.h"
 
@@ -18,9 +19,7 @@ using nlohmann::json;
 
 // Names come from the file: an error must stay one short line.
 std::string shown(const std::string& name) {
-  std::string text = json(name.substr(0, 100)).dump(-1, ' ', true, json::error_handler_t::replace);
-  if (name.size() > 100) text.replace(text.size() - 1, 1, "...\"");
-  return text;
+  return json(shortened(name, 100)).dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
 /// Receives the header's JSON token by token. Only the format's own shape is accepted. So no tree

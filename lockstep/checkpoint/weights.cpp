@@ -83,7 +83,7 @@ std::vector<std::string> names_in(const WeightTable& table) {
 /// A name of a file, which may hold anything.
 std::string shown_name(const std::string& name) {
   constexpr size_t kLongest = 120;
-  return without_controls(name.size() > kLongest ? name.substr(0, kLongest) + "..." : name);
+  return without_controls(shortened(name, kLongest));
 }
 
 /// "a; b; c; ...", of at most eight.

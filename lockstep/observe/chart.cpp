@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lockstep/base/text.h"
+
 namespace lockstep::inline internal {
 namespace {
 
@@ -49,22 +51,6 @@ Range range_of(const Chart& chart, const Coordinate& coordinate) {
     }
   }
   return range;
-}
-
-std::string escape(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
 }
 
 int exponent(double value) {
@@ -139,7 +125,7 @@ class Drawing {
 
   void text(double x, double y, const char* anchor, const char* style, const std::string& words) {
     out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" {}>{}</text>\n", x, y,
-                        anchor, style, escape(words));
+                        anchor, style, xml_text(words));
   }
 
   void line(double x1, double y1, double x2, double y2, const char* stroke) {
@@ -164,7 +150,7 @@ class Drawing {
     out_ += fmt::format(
         "<text transform=\"translate(14 {:.1f}) rotate(-90)\" text-anchor=\"middle\" "
         "{}>{}</text>\n",
-        top_ + plot_height() / 2, kSmall, escape(chart_.y_label));
+        top_ + plot_height() / 2, kSmall, xml_text(chart_.y_label));
   }
 
   void curve(const Series& series, const char* stroke) {
@@ -290,7 +276,7 @@ std::string render_charts(const std::string& title, const std::vector<Chart>& ch
       "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"Helvetica, Arial, sans-serif\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
       "<text x=\"{2:.0f}\" y=\"32\" font-size=\"19\" font-weight=\"700\">{3}</text>\n",
-      kWidth, height, kLeft, escape(title));
+      kWidth, height, kLeft, xml_text(title));
   Range x;  // one for all, so that x positions match between the charts
   for (const Chart& chart : charts) {
     const Range own = range_of(chart, [](const auto& point) { return point.first; });

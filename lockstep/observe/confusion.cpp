@@ -24,16 +24,6 @@ constexpr double kLetter = 6.4;        // mean width at a size of 11
 constexpr size_t kMostLetters = 24;    // of a name
 constexpr int64_t kMostSquares = 200;  // a side: more would make a file of megabytes
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text) {
-    if (c == '"') cell += '"';
-    cell += c;
-  }
-  return cell + '"';
-}
-
 /// Bytes of the UTF-8 character that begins there; 0: there is none.
 size_t character_at(std::string_view text, size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
@@ -61,11 +51,7 @@ ShownName shown_name(const std::string& name, size_t most_letters) {
   ShownName shown;
   for (size_t at = 0; at < text.size() && shown.letters < most_letters; ++shown.letters) {
     const size_t length = character_at(text, at);
-    const std::string character = length == 0 ? "?" : text.substr(at, length);
-    shown.text += character == "&"   ? "&amp;"
-                  : character == "<" ? "&lt;"
-                  : character == ">" ? "&gt;"
-                                     : character;
+    shown.text += length == 0 ? "?" : xml_text(text.substr(at, length));
     at += std::max<size_t>(length, 1);
   }
   return shown;

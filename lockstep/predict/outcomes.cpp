@@ -8,6 +8,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -42,13 +43,6 @@ Outcome unpacked(const std::string& value) {
 std::string text_of(const std::string& label) {
   using nlohmann::json;
   return json(label).dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-std::string cell_of(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return cell + "\"";
 }
 
 /// JSON has only finite numbers.
@@ -142,10 +136,10 @@ std::string class_table_head(size_t most) {
 }
 
 std::string class_table_row(const std::string& path, const std::string& class_line) {
-  std::string row = cell_of(path);
+  std::string row = csv_cell(path);
   for (const auto& one : nlohmann::json::parse(class_line.substr(class_line.rfind('\t') + 1))) {
     const auto& score = one.at("probability");
-    row += fmt::format(",{},{}", cell_of(one.at("label").get<std::string>()),
+    row += fmt::format(",{},{}", csv_cell(one.at("label").get<std::string>()),
                        score.is_null() ? "" : fmt::format("{:.6f}", score.get<double>()));
   }
   return row;

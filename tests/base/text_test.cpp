@@ -42,6 +42,21 @@ TEST(Text, RunsOfNumbersAreJoinedFromALeastLengthOn) {
   EXPECT_EQ(runs_of({0, 1, 3, 4, 5, 9}, "; ", 3), "0; 1; 3-5; 9");
 }
 
+TEST(Text, ShortenedCutsBetweenCharacters) {
+  EXPECT_EQ(shortened("abcd", 4), "abcd");
+  EXPECT_EQ(shortened("abcde", 4), "abcd...");
+  EXPECT_EQ(shortened("abc\xc3\xa4x", 4), "abc...");
+  EXPECT_EQ(shortened("abc\xc3\xa4x", 5), "abc\xc3\xa4...");
+  EXPECT_EQ(shortened("", 0), "");
+  EXPECT_EQ(shortened("a", 0), "...");
+}
+
+TEST(Text, CellsOfCsvAndTextOfXml) {
+  EXPECT_EQ(csv_cell("a b"), "a b");
+  EXPECT_EQ(csv_cell("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
+  EXPECT_EQ(xml_text("a<b>&\""), "a&lt;b&gt;&amp;\"");
+}
+
 TEST(Text, Durations) {
   using std::chrono::seconds;
   EXPECT_EQ(format_duration(seconds(-3)), "0:00");

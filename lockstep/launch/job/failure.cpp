@@ -39,11 +39,7 @@ std::string facts(const Failure& failure, int num_nodes, const char* did) {
 /// `line` without surrounding white space, short enough for a summary.
 std::string short_form(std::string_view line) {
   constexpr size_t kMost = 300;
-  line = trimmed(line, " \t\r");
-  if (line.size() <= kMost) return std::string(line);
-  size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xc0U) == 0x80U) --end;
-  return std::string(line.substr(0, end)) + "...";
+  return shortened(trimmed(line, " \t\r"), kMost);
 }
 
 /// ": WHY" in one line: the first line of the worker's error file, else its last on stderr.

@@ -19,13 +19,13 @@ namespace {
 
 // A broken piece of text, as shown in a message.
 std::string shown(std::string_view text) {
-  std::string piece(text.substr(0, 60));
+  std::string piece = shortened(text, 60);
   for (char& letter : piece) {
     if (static_cast<unsigned char>(letter) < ' ' || static_cast<unsigned char>(letter) > '~') {
       letter = '?';
     }
   }
-  return "'" + piece + (text.size() > 60 ? "...'" : "'");
+  return "'" + piece + "'";
 }
 
 }  // namespace

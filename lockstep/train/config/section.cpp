@@ -37,7 +37,7 @@ std::string shown(const Node& node) {
     case Node::Kind::kScalar:
       break;
   }
-  return fmt::format("'{}'", node.text.size() <= 80 ? node.text : node.text.substr(0, 80) + "...");
+  return fmt::format("'{}'", shortened(node.text, 80));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ class Bounds {
 /// The JSON library's message as one line of printable ASCII.
 std::string tidy(std::string text) {
   if (const size_t prefix = text.find("] "); prefix != std::string::npos) text.erase(0, prefix + 2);
-  if (text.size() > kMaxProblem) text = text.substr(0, kMaxProblem) + "...";
+  text = shortened(text, kMaxProblem);
   for (char& letter : text) {
     if (letter < ' ' || letter > '~') letter = '?';
   }

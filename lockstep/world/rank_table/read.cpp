@@ -34,8 +34,7 @@ std::optional<int> plain_number(std::string_view text) {
 
 std::string in_quotes(std::string_view text) {
   constexpr size_t kShown = 60;
-  return text.size() <= kShown ? fmt::format("\"{}\"", text)
-                               : fmt::format("\"{}...\"", text.substr(0, kShown));
+  return fmt::format("\"{}\"", shortened(text, kShown));
 }
 
 /// "an array", "a number".
