@@ -18,23 +18,35 @@
 // communicate. Cost: of indices() and torch_randperm() only, see there. Errors: kInvalidArgument.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "lockstep/world.h"
 
 namespace lockstep {
 
+/// Beyond this size, releases of PyTorch differ in their order.
+inline constexpr int64_t kMaxShuffled = 4294967295 / 20 - 1;
+
+/// torch.randperm(n, generator=torch.Generator().manual_seed(seed)), 0 <= n <= kMaxShuffled: a
+/// Fisher-Yates shuffle from the front by a Mersenne twister. Seeds equal modulo 2^32 are equal;
+/// negative ones wrap. Cost: time O(n), 8 n bytes. Errors: kInvalidArgument for another n.
+std::vector<int64_t> torch_randperm(int64_t n, int64_t seed);
+
 struct SamplerOptions {
   bool shuffle = true;
   int64_t seed = 0;        ///< Epoch e is shuffled with seed + e; the same on every rank.
   bool drop_last = false;  ///< Cut the list to a multiple of the ranks instead of padding it.
+  /// With `shuffle`, an epoch's list: each of 0 .. n-1 once, and the same on every rank. `seed`:
+  /// that of the epoch. Threads call it at once.
+  std::function<std::vector<int64_t>(int64_t n, int64_t seed)> order = torch_randperm;
 };
 
 /// Deals a list of all samples out to the ranks: rank r of P takes positions r, r + P, r + 2P, ...
 ///
-/// The list is 0 .. n-1, or torch_randperm(n, seed + epoch). To give every rank the same number,
-/// the list is repeated from its start up to a multiple of P (padding), or cut with drop_last.
-/// Padding is at the end of the ranks' lists. An evaluation that counts only the first
+/// The list is 0 .. n-1, or SamplerOptions::order of n and seed + epoch. To give every rank the
+/// same number, the list is repeated from its start up to a multiple of P (padding), or cut with
+/// drop_last. Padding is at the end of the ranks' lists. An evaluation that counts only the first
 /// num_unpadded() positions counts every sample of the data set once over all ranks.
 ///
 /// t entries of each of P ranks are exactly the first tP positions of the list. So the rest of an
@@ -43,7 +55,7 @@ struct SamplerOptions {
 class DistributedSampler {
  public:
   /// Errors: kInvalidArgument for a negative size, a rank outside [0, size), or, with shuffle, more
-  /// than kMaxShuffled samples.
+  /// than kMaxShuffled samples or no order.
   DistributedSampler(int64_t dataset_size, const World& world, SamplerOptions options = {});
   /// The same for part `rank` of `size` independent of the world, e.g. for a virtual rank.
   DistributedSampler(int64_t dataset_size, int rank, int size, SamplerOptions options = {});
@@ -69,8 +81,8 @@ class DistributedSampler {
   ///
   /// `taken`, in [0, n]: positions of the list already used, by any number of ranks. The positions
   /// after them are dealt as above: rank r takes taken + r, taken + r + P, and so on. If the same
-  /// number of ranks used them, this is the rest of indices(). `more`: additional entries of padding at
-  /// the end, 0 for an empty data set. Errors: kInvalidArgument.
+  /// number of ranks used them, this is the rest of indices(). `more`: additional entries of padding
+  /// at the end, 0 for an empty data set. Errors: kInvalidArgument; those of SamplerOptions::order.
   std::vector<int64_t> indices(int64_t taken = 0, int64_t more = 0) const;
 
  private:
@@ -81,13 +93,5 @@ class DistributedSampler {
   int64_t num_samples_;
   int64_t epoch_ = 0;
 };
-
-/// Beyond this size, releases of PyTorch differ in their order.
-inline constexpr int64_t kMaxShuffled = 4294967295 / 20 - 1;
-
-/// torch.randperm(n, generator=torch.Generator().manual_seed(seed)), 0 <= n <= kMaxShuffled: a
-/// Fisher-Yates shuffle from the front by a Mersenne twister. Seeds equal modulo 2^32 are equal;
-/// negative ones wrap. Cost: time O(n), 8 n bytes. Errors: kInvalidArgument for another n.
-std::vector<int64_t> torch_randperm(int64_t n, int64_t seed);
 
 }  // namespace lockstep

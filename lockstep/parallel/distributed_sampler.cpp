@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "lockstep/error.h"
 
@@ -20,16 +21,17 @@ void require(bool met, const std::string& what) {
 
 DistributedSampler::DistributedSampler(int64_t dataset_size, const World& world,
                                        SamplerOptions options)
-    : DistributedSampler(dataset_size, world.rank, world.size, options) {}
+    : DistributedSampler(dataset_size, world.rank, world.size, std::move(options)) {}
 
 DistributedSampler::DistributedSampler(int64_t dataset_size, int rank, int size,
                                        SamplerOptions options)
-    : dataset_size_(dataset_size), rank_(rank), size_(size), options_(options) {
+    : dataset_size_(dataset_size), rank_(rank), size_(size), options_(std::move(options)) {
   require(dataset_size >= 0, fmt::format("a data set of {} samples", dataset_size));
   require(size >= 1 && rank >= 0 && rank < size,
           fmt::format("rank {} is not in [0, {})", rank, size));
-  require(!options.shuffle || dataset_size <= kMaxShuffled,
+  require(!options_.shuffle || dataset_size <= kMaxShuffled,
           fmt::format("{} samples; at most {} can be shuffled", dataset_size, kMaxShuffled));
+  require(!options_.shuffle || options_.order, "no order to shuffle by");
   num_samples_ = num_samples(0);
 }
 
@@ -52,7 +54,11 @@ std::vector<int64_t> DistributedSampler::indices(int64_t taken, int64_t more) co
   // Unsigned, because seed + epoch may exceed int64_t; only the lower 32 bits count.
   const uint64_t seed = static_cast<uint64_t>(options_.seed) + static_cast<uint64_t>(epoch_);
   std::vector<int64_t> order;
-  if (options_.shuffle) order = torch_randperm(dataset_size_, static_cast<int64_t>(seed));
+  if (options_.shuffle) {
+    order = options_.order(dataset_size_, static_cast<int64_t>(seed));
+    require(std::ssize(order) == dataset_size_,
+            fmt::format("an order of {} entries for {} samples", order.size(), dataset_size_));
+  }
 
   const int64_t count = num_samples(taken) + more;
   std::vector<int64_t> own(static_cast<size_t>(count));

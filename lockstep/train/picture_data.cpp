@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <type_traits>
 #include <variant>
 
 #include "lockstep/base/hash.h"
 #include "lockstep/data/batches.h"
+#include "lockstep/data/pictures/buffer_order.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/list.h"
 #include "lockstep/data/pictures/shards.h"
@@ -204,6 +206,18 @@ std::shared_ptr<const PictureIndex> make_picture_index(const Config& config, boo
   });
 }
 
+/// Shards in buffer_order(). The digest has the buffer, because an epoch that goes on with another
+/// one is in another order.
+void set_buffer_order(std::shared_ptr<const PictureIndex> index, int64_t buffer, DataParts& parts) {
+  const std::array<uint64_t, 2> both = {parts.digest, static_cast<uint64_t>(buffer)};
+  Hash hash;
+  hash.update(both.data(), sizeof(both));
+  parts.digest = first_64_bits(hash.hex());
+  parts.order = [index = std::move(index), buffer](int64_t n, int64_t seed) {
+    return buffer_order(index->shard_firsts(), n, buffer, seed);
+  };
+}
+
 std::unique_ptr<const BatchMaker> make_picture_batches(const Config& config, bool training,
                                                        PixelForm form,
                                                        std::shared_ptr<const PictureIndex> index) {
@@ -318,6 +332,7 @@ std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool 
     parts.samples = index->size();
     parts.warnings = index->warnings();
     parts.digest = index->digest();
+    if (dataset.shuffle_buffer > 0) set_buffer_order(index, dataset.shuffle_buffer, parts);
     parts.classes = index->classes().names;
     maker = make_picture_batches(config, training, form, index);
   } else {

@@ -152,8 +152,9 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   }
   for (int virtual_rank = virtual_ranks.first;
        virtual_rank < virtual_ranks.first + virtual_ranks.count; ++virtual_rank) {
-    parts.samplers.emplace_back(parts.samples, virtual_rank, virtual_ranks.total,
-                                SamplerOptions{.shuffle = loader.shuffle, .seed = seed});
+    parts.samplers.emplace_back(
+        parts.samples, virtual_rank, virtual_ranks.total,
+        SamplerOptions{.shuffle = loader.shuffle, .seed = seed, .order = parts.order});
   }
   return parts;
 }

@@ -53,7 +53,9 @@ struct DataParts {
   std::vector<std::string> notes{};  ///< Remarks about the data for the log; see OcrSamples.
   std::vector<std::string> warnings{};
   std::vector<std::string> classes{};  ///< Names of a classifier's classes; none: they are numbers.
-  uint64_t digest = 0;                 ///< See PictureIndex::digest(); 0 of other data.
+  /// See PictureIndex::digest(), with that of an order of its own; 0 of other data.
+  uint64_t digest = 0;
+  decltype(SamplerOptions::order) order = torch_randperm;
 };
 /// The data of section `train` or `eval`, for a rank of `virtual_ranks`. In training a batch of the
 /// loader holds those of all the rank's virtual ranks, interleaved (see lay_in_turn()); otherwise

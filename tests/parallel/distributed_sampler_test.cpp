@@ -288,6 +288,52 @@ TEST(DistributedSampler, AnEpochThatIsDealtAnewUsesEverySampleOnce) {
   EXPECT_GT(changes, 500);
 }
 
+/// An order of one's own: backward, from a sample that depends on the seed.
+Indices backward(int64_t n, int64_t seed) {
+  Indices order(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) order[static_cast<size_t>(i)] = (n - 1 - i + seed) % n;
+  return order;
+}
+
+/// An epoch of an order of one's own behind `taken` positions, over all ranks, without padding.
+Indices rest_backward(int64_t size, int ranks, int64_t taken) {
+  std::vector<Indices> lists;
+  for (int rank = 0; rank < ranks; ++rank) {
+    DistributedSampler sampler(size, rank, ranks, {.seed = 3, .order = backward});
+    sampler.set_epoch(2);
+    lists.push_back(sampler.indices(taken));
+  }
+  Indices all;
+  for (size_t i = 0; std::ssize(all) < size - taken; ++i) {
+    for (const auto& list : lists) all.push_back(list.at(i));
+  }
+  all.resize(static_cast<size_t>(size - taken));
+  return all;
+}
+
+TEST(DistributedSampler, DealsAnOwnOrderToAnyNumberOfRanksAndGoesOnInIt) {
+  for (const int64_t size : {6, 23}) {
+    const Indices order = backward(size, 5);
+    for (const int ranks : {1, 2, 3}) {
+      for (const int64_t taken : {0, 1, 5}) {
+        EXPECT_EQ(rest_backward(size, ranks, taken), Indices(order.begin() + taken, order.end()))
+            << ranks << " ranks behind " << taken;
+      }
+    }
+  }
+  const DistributedSampler sequential(4, 0, 1, {.shuffle = false, .order = backward});
+  EXPECT_EQ(sequential.indices(), (Indices{0, 1, 2, 3}));
+}
+
+TEST(DistributedSampler, RefusesAnOrderOfOtherSizeAndNone) {
+  const DistributedSampler sampler(
+      5, 0, 1, {.order = [](int64_t n, int64_t seed) { return torch_randperm(n - 1, seed); }});
+  EXPECT_STREQ(error_of([&] { (void)sampler.indices(); }).what(),
+               "DistributedSampler: an order of 4 entries for 5 samples");
+  EXPECT_STREQ(error_of([] { DistributedSampler(5, 0, 1, {.order = nullptr}); }).what(),
+               "DistributedSampler: no order to shuffle by");
+}
+
 TEST(DistributedSampler, RefusesToTakeMoreThanThereIs) {
   EXPECT_THROW((void)DistributedSampler(5, 0, 1).indices(6), Error);
   EXPECT_THROW((void)DistributedSampler(5, 0, 1).indices(-1), Error);

@@ -147,6 +147,15 @@ std::optional<FilePart> PictureIndex::part(int64_t index) const {
   return FilePart{entry.begin, entry.bytes, part_with(shards_, index).state};
 }
 
+std::vector<int64_t> PictureIndex::shard_firsts() const {
+  std::vector<int64_t> firsts;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const int64_t end = i + 1 < shards_.size() ? std::min(shards_[i + 1].first, size()) : size();
+    if (shards_[i].first < end) firsts.push_back(shards_[i].first);
+  }
+  return firsts;
+}
+
 std::string PictureIndex::where(int64_t index) const {
   const auto member = part(index);
   std::string file = path(index).string();

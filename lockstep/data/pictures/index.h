@@ -90,6 +90,8 @@ class PictureIndex {
   std::filesystem::path path(int64_t index) const { return folder_ / name(index); }
   /// Of that file; none: all of it.
   std::optional<FilePart> part(int64_t index) const;
+  /// The first picture of each archive that has one, ascending.
+  std::vector<int64_t> shard_firsts() const;
   /// For messages: its path, or "SHARD: MEMBER".
   std::string where(int64_t index) const;
   int64_t label(int64_t index) const { return entries_[static_cast<size_t>(index)].label; }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <list>
+
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
 #include "lockstep/data/pictures/own_step.h"
@@ -21,6 +24,45 @@ cv::Mat decoded(const std::string& bytes, const ocr::ChoosePart& choose) {
   return ocr::decode_part({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, choose);
 }
 
+/// The shards that a thread read last, so that not each sample opens one.
+class OpenShards {
+ public:
+  /// The shard as it was indexed; valid until the next call. Errors: those of ShardFile;
+  /// DataChanged.
+  const ShardFile& at(const std::filesystem::path& path, const ShardState& state) {
+    const auto found = std::find_if(shards_.begin(), shards_.end(), [&](const ShardFile& one) {
+      return one.path().native() == path.native();
+    });
+    if (found != shards_.end() && found->is_still(state)) {
+      shards_.splice(shards_.begin(), shards_, found);
+      return *found;
+    }
+    if (found != shards_.end()) shards_.erase(found);
+    const ShardFile& shard = shards_.emplace_front(path);
+    if (shards_.size() > kMost) shards_.pop_back();
+    if (shard.state() == state) return shard;
+    throw DataChanged(ErrorCode::kInvalidArgument,
+                      fmt::format("{} has changed since this run read its index; the next run "
+                                  "reads it anew",
+                                  path.string()));
+  }
+
+  void close(const ShardFile& shard) {
+    shards_.remove_if([&](const ShardFile& one) { return &one == &shard; });
+  }
+
+ private:
+  static constexpr size_t kMost = 8;
+
+  std::list<ShardFile> shards_;  ///< The one that was read last comes first.
+};
+
+std::string bytes_of_part(const ShardFile& shard, const FilePart& part) {
+  std::string bytes(part.bytes, '\0');
+  if (shard.read(part.begin, bytes.data(), bytes.size()) == bytes.size()) return bytes;
+  throw Error(ErrorCode::kCorrupt, "the archive has become shorter");
+}
+
 }  // namespace
 
 cv::Mat read_picture(const std::filesystem::path& path) {
@@ -36,16 +78,14 @@ cv::Mat read_picture(const std::filesystem::path& path) {
 std::string read_bytes(const std::filesystem::path& path, const std::optional<FilePart>& part) {
   const ReadingNote note(path.string());
   if (!part) return read_file(path, kMaxPictureBytes);
-  const ShardFile shard(path);
-  if (shard.state() != part->shard) {
-    throw DataChanged(ErrorCode::kInvalidArgument,
-                      fmt::format("{} has changed since this run read its index; the next run "
-                                  "reads it anew",
-                                  path.string()));
+  thread_local OpenShards open_shards;
+  const ShardFile& shard = open_shards.at(path, part->shard);
+  try {
+    return bytes_of_part(shard, *part);
+  } catch (const Error&) {  // a file server may have dropped a file that was open
+    open_shards.close(shard);
+    return bytes_of_part(open_shards.at(path, part->shard), *part);
   }
-  std::string bytes(part->bytes, '\0');
-  if (shard.read(part->begin, bytes.data(), bytes.size()) == bytes.size()) return bytes;
-  throw Error(ErrorCode::kCorrupt, "the archive has become shorter");
 }
 
 PictureReader::PictureReader(std::shared_ptr<const PictureIndex> index, PicturePipeline pipeline,

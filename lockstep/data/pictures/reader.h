@@ -19,8 +19,8 @@ namespace lockstep::inline internal {
 /// about the format, not the name. Errors: kNotFound, kIo, kCorrupt, which name the file.
 cv::Mat read_picture(const std::filesystem::path& path);
 
-/// The bytes of a file, or of a part of a shard. Errors: kNotFound, kIo; DataChanged if the shard
-/// is no longer as it was indexed.
+/// The bytes of a file, or of a part of a shard. The thread keeps the eight shards open that it
+/// read last. Errors: kNotFound, kIo; DataChanged if the shard is no longer as it was indexed.
 std::string read_bytes(const std::filesystem::path& path, const std::optional<FilePart>& part);
 
 struct PictureSample {

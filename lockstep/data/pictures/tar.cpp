@@ -209,6 +209,19 @@ std::string tar_name_before(const TarBytes& archive, uint64_t begin) {
   return has_its_checksum(header) ? name_in(header) : "";
 }
 
+namespace {
+
+std::pair<uint64_t, uint64_t> file_id(const struct stat& status) {
+  return {static_cast<uint64_t>(status.st_dev), static_cast<uint64_t>(status.st_ino)};
+}
+
+ShardState shard_state(const struct stat& status) {
+  return {static_cast<uint64_t>(status.st_size),
+          int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+}  // namespace
+
 ShardFile::ShardFile(std::filesystem::path path)
     : path_(std::move(path)), fd_(open_to_read(path_)) {
   struct stat status {};
@@ -218,8 +231,14 @@ ShardFile::ShardFile(std::filesystem::path path)
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{} is no file", path_.string()));
   }
-  state_ = {static_cast<uint64_t>(status.st_size),
-            int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+  id_ = file_id(status);
+  state_ = shard_state(status);
+}
+
+bool ShardFile::is_still(const ShardState& state) const {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) != 0) return false;
+  return file_id(status) == id_ && shard_state(status) == state;
 }
 
 size_t ShardFile::read(uint64_t at, char* to, size_t count) const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/data/pictures/shard_samples.h"
@@ -51,6 +52,8 @@ class ShardFile {
 
   const std::filesystem::path& path() const { return path_; }
   const ShardState& state() const { return state_; }
+  /// Whether the path still names this file, in this state.
+  bool is_still(const ShardState& state) const;
   /// Up to `count` bytes from offset `at`. Errors: kIo.
   size_t read(uint64_t at, char* to, size_t count) const;
   /// Valid as long as this object.
@@ -59,6 +62,7 @@ class ShardFile {
  private:
   std::filesystem::path path_;
   UniqueFd fd_;
+  std::pair<uint64_t, uint64_t> id_;  ///< Device and inode, which no other has while it is open.
   ShardState state_;
 };
 

@@ -66,6 +66,7 @@ struct DatasetConfig {
   /// Small images, ImageFolderDataset: "train", "test" or "all"; default by section.
   std::string usage;
   int64_t held_out = 0;           ///< ImageFolderDataset: see FolderOptions.
+  int64_t shuffle_buffer = 0;     ///< WebDataset: see buffer_order(); 0: torch_randperm().
   bool reduced_decoding = false;  ///< Pictures in files: see PicturePipeline.
   bool coarse = false;            ///< Cifar100Dataset: the 20 groups are the classes.
   /// Of the network's input; 0: those of the data. MnistDataset, FashionMnistDataset: 3 or 1.

@@ -121,6 +121,10 @@ void read_shards(Section& section, DatasetConfig& config, bool training) {
   section.only("usage", {""}, "WebDataset uses every sample of its shards");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1},
                "the leading part of the samples");
+  section.read("shuffle_buffer", config.shuffle_buffer, {0, 1 << 30},
+               "*ours*: an epoch goes through the shards in turn and draws from a buffer of so "
+               "many samples, so that reads lie close together; 0: it is shuffled over all "
+               "shards; of no effect in `eval`");
   read_picture_steps(section, config, training);
 }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <thread>
 
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/data/pictures/shard_samples.h"
+#include "lockstep/data/pictures/tar.h"
 #include "tests/data/pictures/drawn.h"
 #include "tests/data/pictures/tar_file.h"
 #include "tests/support/error_of.h"
@@ -109,6 +111,20 @@ TEST_F(Shards, SamplesComeInTheOrderOfShardsAndMembers) {
     EXPECT_EQ(bytes_of(picture_at(index, i)), bytes_of(drawn_picture(9, 7, number)));
   }
   EXPECT_LE(index.memory_bytes(), 8U * 16 + 15);  // an empty text has room for 15
+}
+
+TEST_F(Shards, OfAnIndexBeginAtTheirFirstSamples) {
+  write_tar(dir_ / "s-0.tar", {{"README", "no sample"}});
+  write_shard("s-1.tar", 0, 5);
+  write_tar(dir_ / "s-2.tar", {{"README", "no sample"}});
+  write_shard("s-3.tar", 40, 3);
+  auto index = index_shards(pattern("s-{0..3}.tar"), {10});
+  using Firsts = std::vector<int64_t>;
+  EXPECT_EQ(index.shard_firsts(), (Firsts{0, 5}));
+  index.keep(6);
+  EXPECT_EQ(index.shard_firsts(), (Firsts{0, 5}));
+  index.keep(5);
+  EXPECT_EQ(index.shard_firsts(), Firsts{0});
 }
 
 TEST_F(Shards, ADigestIsOfTheSamplesNotOfTheFolder) {
@@ -245,6 +261,52 @@ TEST_F(Shards, OneThatChangesDuringARunEndsIt) {
   }
   const auto next = index_shards(pattern("s-{0,1}.tar"), {10});
   EXPECT_EQ(next.digest(), index->digest());
+}
+
+// A thread keeps some shards open.
+TEST_F(Shards, OneThatIsReplacedIsOpenedAnew) {
+  write_file_atomically(dir_ / "s.tar", std::string_view("one, two"));
+  const auto past = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(dir_ / "s.tar", past);
+  const FilePart part{5, 3, ShardFile(dir_ / "s.tar").state()};
+  EXPECT_EQ(read_bytes(dir_ / "s.tar", part), "two");
+  write_file_atomically(dir_ / "s.tar", std::string_view("six, ten"));
+  fs::last_write_time(dir_ / "s.tar", past);
+  EXPECT_EQ(read_bytes(dir_ / "s.tar", part), "ten") << "its size and time are the same";
+  fs::last_write_time(dir_ / "s.tar", past + std::chrono::seconds(1));
+  EXPECT_THROW(read_bytes(dir_ / "s.tar", part), DataChanged) << "its time is another";
+  fs::last_write_time(dir_ / "s.tar", past);
+  EXPECT_EQ(read_bytes(dir_ / "s.tar", part), "ten");
+  fs::resize_file(dir_ / "s.tar", 6);
+  EXPECT_THROW(read_bytes(dir_ / "s.tar", part), DataChanged) << "it is shorter";
+  fs::remove(dir_ / "s.tar");
+  EXPECT_EQ(error_of([&] { read_bytes(dir_ / "s.tar", part); }).code(), ErrorCode::kNotFound);
+}
+
+TEST_F(Shards, AFewAreOpenInAThread) {
+  const auto path = [&](int i) { return dir_ / fmt::format("{}.tar", i); };
+  const auto count_open = [&] {
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      const auto file = fs::read_symlink(entry.path(), gone).string();
+      count += file.starts_with(fs::canonical(dir_.path()).string()) ? 1 : 0;
+    }
+    return count;
+  };
+  std::thread reads([&] {
+    for (int i = 0; i < 12; ++i) {
+      write_file_atomically(path(i), std::string_view(fmt::format("{:03}", i)));
+    }
+    for (const int i : {0, 1, 0, 2, 3, 4, 0, 5, 6, 7, 8, 9, 10, 11, 0, 3, 11}) {
+      const FilePart part{0, 3, ShardFile(path(i)).state()};
+      EXPECT_EQ(read_bytes(path(i), part), fmt::format("{:03}", i));
+      EXPECT_LE(count_open(), 8);
+    }
+    EXPECT_EQ(count_open(), 8);
+  });
+  reads.join();
+  EXPECT_EQ(count_open(), 0) << "they end with the thread";
 }
 
 TEST_F(Shards, ADamagedPictureNamesItsMember) {

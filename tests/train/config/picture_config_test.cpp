@@ -69,6 +69,18 @@ TEST(PictureConfig, ShardsAreAPattern) {
   EXPECT_TRUE(train.has_picture_files());
   EXPECT_EQ(train.label_files, std::vector<std::filesystem::path>{"r/t-{0..3}.tar"});
   EXPECT_EQ(config.eval->dataset.label_files, std::vector<std::filesystem::path>{"/v.tar"});
+  EXPECT_EQ(train.shuffle_buffer, 0);
+  const auto buffered = [](const std::string& value) {
+    return std::vector<std::string>{
+        "train.dataset={type: WebDataset, shards: a.tar, shuffle_buffer: " + value + "}",
+        "eval.dataset={type: WebDataset, shards: b.tar}"};
+  };
+  EXPECT_EQ(read_pictures(buffered("5000")).train.dataset.shuffle_buffer, 5000);
+  EXPECT_NE(fault_with(buffered("-1")).find("shuffle_buffer must be a whole number from 0 to "),
+            std::string::npos);
+  EXPECT_NE(fault_with({"train.dataset.shuffle_buffer=5"}).find("'train.dataset.shuffle_buffer'"),
+            std::string::npos)
+      << "a folder has none";
   EXPECT_NE(fault_with({"train.dataset={type: WebDataset}"})
                 .find("shards is missing: tar archives, such as train-{000..127}.tar"),
             std::string::npos);

@@ -191,6 +191,47 @@ TEST_F(ShardsProgram, OfVirtualRanksTrainAndResumeOnAnyNumberOfRanks) {
   EXPECT_EQ(evaluation_of("parts"), evaluation_of("one"));
 }
 
+// An order of shards by a buffer is as exact.
+TEST_F(ShardsProgram, InTheOrderOfABufferTrainAndResumeOnAnyNumberOfRanks) {
+  write_shards();
+  configure_shards();
+  const std::string args =
+      "-o scheduler.num_epochs=2 parallel.virtual_ranks=2 train.loader.num_workers=2 ";
+  const std::string buffered = args + "train.dataset.shuffle_buffer=20 ";
+  const auto one = train(buffered + "train.ckpt_save_dir=one");
+  ASSERT_EQ(one.status, 0) << one.err;
+  const auto two = train(buffered + "train.ckpt_save_dir=two", 2);
+  ASSERT_EQ(two.status, 0) << two.err;
+  const auto steps = steps_of("one");
+  EXPECT_EQ(steps.size(), 12u);
+  EXPECT_EQ(steps_of("two"), steps);
+  EXPECT_EQ(evaluation_of("two"), evaluation_of("one"));
+  const auto whole = train(args + "train.ckpt_save_dir=whole");
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  EXPECT_NE(steps_of("whole"), steps) << "over all shards the order is another";
+
+  const auto begun = train(buffered + "train.ckpt_save_dir=parts train.max_steps=2", 2);
+  ASSERT_EQ(begun.status, 0) << begun.err;
+  const auto more =
+      train(buffered + "train.ckpt_save_dir=parts train.max_steps=9 model.resume=True");
+  ASSERT_EQ(more.status, 0) << more.err;
+  const std::string changed = "training samples have other names, labels or another order than in ";
+  EXPECT_EQ(more.out.find(changed), std::string::npos) << more.out;
+  const auto rest = train(buffered + "train.ckpt_save_dir=parts model.resume=True", 2);
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_EQ(steps_of("parts"), steps);
+  EXPECT_EQ(evaluation_of("parts"), evaluation_of("one"));
+
+  // Another buffer within an epoch.
+  const auto before = train(buffered + "train.ckpt_save_dir=other train.max_steps=2");
+  ASSERT_EQ(before.status, 0) << before.err;
+  const auto other = train(args +
+                           "train.dataset.shuffle_buffer=21 train.ckpt_save_dir=other "
+                           "train.max_steps=3 model.resume=True");
+  ASSERT_EQ(other.status, 0) << other.err;
+  EXPECT_NE(other.out.find(changed), std::string::npos) << other.out;
+}
+
 std::string big_endian(uint32_t value) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
