@@ -1,5 +1,6 @@
 // This program registers parts for text. A detector gets a data set, a backbone, a loss and a
-// metric, which examples/own_text_parts.yaml names. A recogniser gets all of these but a data set.
+// metric, which examples/own_text_parts.yaml names. A recogniser gets a backbone, a whole network, a
+// loss and a metric.
 //
 // The detector finds bright bars in noise. As a shared library, this file works with the ready
 // program, too: lockstep train --plugin libown_text_parts_plugin.so.
@@ -142,6 +143,33 @@ class SmallColumns final : public lockstep::Backbone {
 
 const lockstep::BackbonePart kSmallColumns("small_columns", "two convolutions", [](Section&) {
   return [] { return std::make_shared<SmallColumns>(); };
+});
+
+/// A whole recogniser of images of 32 rows: classes of each four columns.
+class ColumnReader final : public lockstep::Model {
+ public:
+  ColumnReader(int64_t width, int64_t classes)
+      : columns_(register_module(
+            "columns",
+            torch::nn::Sequential(
+                torch::nn::Conv2d(torch::nn::Conv2dOptions(3, width, {32, 4}).stride({32, 4})),
+                torch::nn::ReLU()))),
+        scores_(register_module("scores", torch::nn::Linear(width, classes))) {}
+  torch::Tensor forward(torch::Tensor image) override {
+    const auto columns = columns_->forward(image).squeeze(2).permute({2, 0, 1});  // (T, N, width)
+    const auto logits = scores_->forward(columns);
+    return is_training() ? logits : logits.softmax(2).transpose(0, 1);
+  }
+
+ private:
+  torch::nn::Sequential columns_;
+  torch::nn::Linear scores_;
+};
+
+const lockstep::NetworkPart kReader("column_reader", "reads by columns", [](Section& settings) {
+  int64_t width = 64;
+  settings.read("width", width, {1, 512}, "numbers for each column");
+  return [=](int64_t classes) { return std::make_shared<ColumnReader>(width, classes); };
 });
 
 /// Dice of the first map, with the mean error of the second one on borders.

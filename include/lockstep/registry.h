@@ -247,7 +247,11 @@ struct EvalResult;
 struct ParameterGroup;
 
 /// `model.network`: a whole network. Every rank calls it with the same state of libtorch's
-/// generator, so that all make the same weights. num_classes: model.head.num_classes, or 0.
+/// generator, so that all make the same weights. num_classes: model.head.num_classes, or 0; of det
+/// 0, of rec model.head.out_channels.
+///
+/// For text the input is one (N, 3, H, W), and the output one as well. In training it is that of
+/// LossFunction. In evaluation, where is_training() is false, it is outputs[0] of MetricMaker.
 using NetworkMaker = std::function<std::shared_ptr<Model>(int64_t num_classes)>;
 
 /// `model.backbone.name` of det and rec, for MindOCR's necks and heads. Every rank calls it as

@@ -18,6 +18,7 @@
 #include "lockstep/predict/outcomes.h"
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/setup.h"
+#include "lockstep/train/task/ocr_tasks.h"
 #include "lockstep/weights.h"
 
 namespace lockstep::inline internal {
@@ -202,6 +203,7 @@ ocr::Sample Detector::load(const std::filesystem::path& picture) const {
 
 std::vector<std::vector<ocr::DetectedRegion>> Detector::operator()(const Samples& pictures) {
   const at::Tensor output = network_(images_of(pictures));
+  check_maps(output, pictures.size());
   const auto of_one = static_cast<size_t>(output[0].numel());
   std::vector<std::vector<ocr::DetectedRegion>> regions;
   for (size_t i = 0; i < pictures.size(); ++i) {
@@ -271,6 +273,7 @@ cv::Mat Recogniser::input_of(const cv::Mat& crop, ocr::ImageMode mode,
 
 std::vector<ocr::RecognizedText> Recogniser::read(const std::vector<cv::Mat>& inputs) {
   const at::Tensor output = network_(inputs);
+  check_frames(output, inputs.size(), dictionary_.num_classes());
   const auto of_one = static_cast<size_t>(output.size(1) * output.size(2));
   std::vector<ocr::RecognizedText> texts;
   for (size_t i = 0; i < inputs.size(); ++i) {

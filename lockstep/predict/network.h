@@ -27,7 +27,7 @@ class Network {
   Network(const PredictStage& stage, c10::Device device);
 
   /// Output for images (C, H, W) float32, all of one shape: float32, contiguous, on the CPU.
-  /// Errors: kInvalidArgument if a registered network has several.
+  /// Errors: kInvalidArgument if a registered network has several, or none.
   at::Tensor operator()(const std::vector<cv::Mat>& images);
 
  private:

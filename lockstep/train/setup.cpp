@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 namespace {
 
 std::shared_ptr<Model> make_own_network(const ModelConfig& config) {
-  auto model = config.network->make(config.head.num_classes);
+  auto model = config.network->make(config.num_classes());
   if (model && !model->parameters().empty()) return model;
   throw Error(
       ErrorCode::kInvalidArgument,

@@ -96,10 +96,10 @@ MetricList make_text_metrics(const MetricConfig& config, int64_t classes,
 
 std::unique_ptr<Task> make_detection(const Config& config, bool) {
   const auto& metric = config.metric;
-  return std::make_unique<DetectionTask>(
-      make_text_loss(config.loss, make_db_loss),
-      std::get<ocr::DbPostprocessOptions>(config.postprocess),
-      make_text_metrics(metric, 0, [&] { return det_metric(metric.det); }));
+  return std::make_unique<DetectionTask>(make_text_loss(config.loss, make_db_loss),
+                                         std::get<ocr::DbPostprocessOptions>(config.postprocess),
+                                         make_text_metrics(metric, config.model.num_classes(),
+                                                           [&] { return det_metric(metric.det); }));
 }
 
 std::unique_ptr<Task> make_recognition(const Config& config, bool) {
@@ -107,7 +107,7 @@ std::unique_ptr<Task> make_recognition(const Config& config, bool) {
   return std::make_unique<RecognitionTask>(
       make_text_loss(config.loss, make_ctc_loss),
       std::get<ocr::CharacterOptions>(config.postprocess),
-      make_text_metrics(metric, config.model.head.out_channels,
+      make_text_metrics(metric, config.model.num_classes(),
                         [&] { return rec_metric(metric.rec); }));
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Parts of a program's own for text: of a detector a data set, a backbone, a loss and a metric; of a recogniser
-# all but the data set. In that program, and as a shared library in the ready one. usage: own_text_parts.sh BUILD SOURCE
+# all but the data set, and a whole network. In that program, and as a shared library in the ready one.
+# usage: own_text_parts.sh BUILD SOURCE
 set -euo pipefail
 bin=$1/bin
 config=$2/examples/own_text_parts.yaml
@@ -52,8 +53,10 @@ refused "metric.name must be one or some of DetMetric, counted, lengths, not 'co
 refused "train.dataset.type must be one of DetDataset, SynthTextDataset, bars, not 'bar', did you mean 'bars'\?$" \
   "$bin/own_text_parts" -c "$config" -o train.dataset.type=bar
 refused "unknown key 'model.backbone.wdith', did you mean 'width'" "$bin/own_text_parts" -c "$config" -o model.backbone.wdith=3
-refused 'model.network needs type: cls; det and rec take a backbone, as model.backbone.name' \
-  "$bin/own_text_parts" -c "$config" -o 'model.network={name: resnet18}'
+refused 'model.backbone cannot be .*: model.network takes its place$' \
+  "$bin/own_text_parts" -c "$config" -o 'model.network={name: column_reader}'
+refused 'model.head cannot be .*: model.network takes its place, and a detector has no classes$' \
+  "$bin/own_text_parts" -c "$config" -o 'model.network={name: column_reader}' model.backbone=null model.neck=null
 refused 'to predict, the configuration needs a section predict or eval whose dataset.transform_pipeline begins with DecodeImage' \
   "$bin/own_text_parts" --predict -c "$config" --input "$folder" -o predict=null train.ckpt_save_dir="$folder/one"
 refused "model.neck.name must be one of DBFPN, RSEFPN, not 'small_maps'" "$bin/own_text_parts" -c "$config" -o model.neck.name=small_maps
@@ -71,6 +74,20 @@ run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/lockstep" train --
 cmp rec{1,2}/latest/model.safetensors
 run "$bin/lockstep" predict --plugin "$plugin" -c "$recogniser" --input data/rec/train/images --output read -o "${own[@]}" train.ckpt_save_dir=rec1
 [ -s read/rec_results.txt ] || fail "predict has read nothing"
+
+# A whole network of one's own with MindOCR's loss and metric: it trains, evaluates and predicts.
+whole=(model.backbone=null model.neck=null "model.head={out_channels: 37}" "model.network={name: column_reader, width: 32}"
+  train.dataset.dataset_root=data eval.dataset.dataset_root=data train.loader.batch_size=2 train.max_steps=2 parallel.virtual_ranks=2)
+run "$bin/own_text_parts" -c "$recogniser" -o "${whole[@]}" train.ckpt_save_dir=net1
+has 'Model: column_reader'
+has "'acc': "
+run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/lockstep" train --plugin "$plugin" -c "$recogniser" -o "${whole[@]}" train.ckpt_save_dir=net2
+cmp net{1,2}/latest/model.safetensors
+run "$bin/lockstep" eval --plugin "$plugin" -c "$recogniser" -o "${whole[@]}" train.ckpt_save_dir=net1
+has "'acc': "
+run "$bin/lockstep" predict --plugin "$plugin" -c "$recogniser" --input data/rec/train/images --output read_whole -o "${whole[@]}" train.ckpt_save_dir=net1
+[ -s read_whole/rec_results.txt ] || fail "predict has read nothing with a whole network"
+refused "out_channels must be 37, not 36" "$bin/own_text_parts" -c "$recogniser" -o "${whole[@]}" "model.head={out_channels: 36}"
 
 # The detector finds the bar of a picture: a BMP file of 64 x 64 pixels, with 40 x 16 bright ones.
 {

@@ -259,6 +259,122 @@ TEST(TextParts, FaultsOfABackboneAreNamed) {
             "1, and DBFPN takes 4");
 }
 
+/// A detector of one convolution.
+class OneConvolution final : public Model {
+ public:
+  at::Tensor forward(at::Tensor images) override {
+    const auto maps = conv_->forward(images).sigmoid();
+    return is_training() ? maps : maps.narrow(1, 0, 1);
+  }
+
+ private:
+  torch::nn::Conv2d conv_ =
+      register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 3, 1)));
+};
+
+/// A recogniser of images of 32 rows.
+class ColumnClasses final : public Model {
+ public:
+  explicit ColumnClasses(int64_t classes)
+      : conv_(register_module(
+            "conv",
+            torch::nn::Conv2d(torch::nn::Conv2dOptions(3, classes, {32, 4}).stride({32, 4})))) {}
+  at::Tensor forward(at::Tensor images) override {
+    const auto logits = conv_->forward(images).squeeze(2).permute({2, 0, 1});
+    return is_training() ? logits : logits.softmax(2).transpose(0, 1);
+  }
+
+ private:
+  torch::nn::Conv2d conv_;
+};
+
+const NetworkPart kOneConvolution("one_convolution", "a detector", [](Section&) -> NetworkMaker {
+  return [](int64_t classes) {
+    EXPECT_EQ(classes, 0);
+    return std::make_shared<OneConvolution>();
+  };
+});
+const NetworkPart kColumnClasses("column_classes", "a recogniser", [](Section&) -> NetworkMaker {
+  return [](int64_t classes) { return std::make_shared<ColumnClasses>(classes); };
+});
+
+/// `text` with a whole network. `head`: of the section `model`.
+Config with_network(const char* text, const std::string& name, const std::string& head) {
+  return read_text(text, {"model.backbone=null", "model.neck=null", "model.head=" + head,
+                          "model.network={name: " + name + "}"});
+}
+
+/// Trains in a few steps, and expects the loss to fall.
+void expect_learning(Model& model, Task& task, const at::Tensor& images, const Tensors& targets) {
+  std::vector<double> losses;
+  model.train();
+  for (int step = 0; step < 20; ++step) {
+    model.zero_grad();
+    const auto loss = task.loss(model.compute({images}), targets);
+    loss.backward();
+    losses.push_back(loss.item<double>());
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : model.parameters()) parameter.sub_(0.01 * parameter.grad());
+  }
+  EXPECT_LT(losses.back(), losses.front());
+}
+
+TEST(TextParts, AWholeDetectorTrainsAndIsEvaluated) {
+  const auto config = with_network(kDetector, "one_convolution", "null");
+  const auto model = make_model(config.model, 1);
+  const auto task = make_task(config);
+  const auto images = torch::rand({2, 3, 16, 24});
+  const auto text = torch::zeros({2, 1, 16, 24}), ones = torch::ones({2, 16, 24});
+  text.narrow(2, 4, 8).fill_(1);
+  expect_learning(*model, *task, images, {text, ones, 0.5 * ones, ones});
+  model->eval();
+  const torch::NoGradGuard no_grad;
+  const auto output = model->forward(images);
+  EXPECT_EQ(output.sizes(), (std::vector<int64_t>{2, 1, 16, 24}));
+  Batch batch;
+  batch.valid = 2;
+  set_text_pictures(batch, std::vector<TextPicture>(2));
+  EXPECT_EQ(task->result(task->sums({output}, batch)).samples, 2);
+}
+
+TEST(TextParts, AWholeRecogniserTrainsAndIsEvaluated) {
+  const auto config = with_network(kRecogniser, "column_classes", "{out_channels: 37}");
+  const auto model = make_model(config.model, 1);
+  const auto task = make_task(config);
+  const auto images = torch::rand({2, 3, 32, 100});
+  const auto texts = torch::full({2, 23}, 36, torch::kInt);
+  texts.narrow(1, 0, 5).fill_(10);
+  expect_learning(*model, *task, images, {texts});
+  model->eval();
+  const torch::NoGradGuard no_grad;
+  const auto output = model->forward(images);
+  EXPECT_EQ(output.sizes(), (std::vector<int64_t>{2, 25, 37}));
+  Batch batch;
+  batch.valid = 2;
+  set_text_pictures(batch, std::vector<TextPicture>(2));
+  EXPECT_EQ(task->result(task->sums({output}, batch)).samples, 2);
+}
+
+TEST(TextParts, AnOutputOfAnotherShapeIsRefused) {
+  const auto fault = [](const char* text, const Tensors& outputs) {
+    const auto task = make_task(read_text(text));
+    return std::string(error_of([&] { task->sums(outputs, batch_of_one({})); }).what());
+  };
+  const auto map = torch::zeros({1, 1, 8, 8});
+  const std::string of_one = "the network's output for 1 pictures is ";
+  const std::string maps = "; an evaluation needs the map binary, (N, 1, H, W), in float32";
+  EXPECT_EQ(fault(kDetector, {torch::zeros({1, 3, 8, 8})}), of_one + "(1, 3, 8, 8) Float" + maps);
+  EXPECT_EQ(fault(kDetector, {map.to(torch::kDouble)}), of_one + "(1, 1, 8, 8) Double" + maps);
+  EXPECT_EQ(fault(kDetector, {torch::zeros({0, 1, 8, 8})}), of_one + "(0, 1, 8, 8) Float" + maps);
+  EXPECT_EQ(fault(kDetector, {at::Tensor()}), of_one + "undefined" + maps);
+  EXPECT_EQ(fault(kDetector, {map, map}), "the network has 2 outputs; of text it needs one");
+  EXPECT_EQ(fault(kDetector, {}), "the network has 0 outputs; of text it needs one");
+  EXPECT_EQ(fault(kRecogniser, {torch::zeros({1, 37})}),
+            of_one + "(1, 37) Float; an evaluation needs probabilities, (N, T, K), in float32");
+  EXPECT_STREQ(error_of([&] { make_task(read_text(kDetector))->loss({}, {}); }).what(),
+               "the network has 0 outputs; of text it needs one");
+}
+
 const LossPart kWeighed("weighed_mean", "the outputs' mean, where the first target is 1",
                         [](Section& settings) -> LossFunction {
                           int64_t weight = 1;

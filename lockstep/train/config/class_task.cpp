@@ -52,6 +52,13 @@ void read_neck_and_class_head(Section& model, ModelConfig& config) {
   config.head = read_all_of(model.section("head"), read_class_head);
 }
 
+void read_head_of_classifier(Section& model, ModelConfig& config) {
+  Section head = model.section("head");
+  config.head.num_classes = 0;
+  head.read("num_classes", config.head.num_classes, {0, 1 << 24}, "");
+  head.finish();
+}
+
 LossConfig read_cross_entropy(Section& section) {
   CrossEntropyConfig config;
   section.read("smoothing", config.smoothing, {0, 0.999},
@@ -247,11 +254,11 @@ TaskSettings class_task() {
                        {"ImageListDataset", "pictures in files, with labels in a list"},
                        {"WebDataset", "pictures and labels in tar archives"}},
           .default_dataset = "Cifar10Dataset",
-          .takes_networks = true,
           .exact_decay = true,
           .weights_format = "none",
           .read_backbone = read_class_backbone,
           .read_neck_and_head = read_neck_and_class_head,
+          .read_head_of_network = read_head_of_classifier,
           .read_loss = read_class_loss,
           .read_metric = read_class_metric,
           .read_postprocess = read_class_postprocess,

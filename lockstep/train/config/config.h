@@ -116,15 +116,16 @@ struct ModelConfig {
   ModelType type = ModelType::kCls;
   /// A registered task; `type` is kCls then, and `network` the recipe's.
   std::shared_ptr<const Recipe> task;
-  std::optional<OwnPart<NetworkMaker>> network;  ///< In the place of the parts, for kCls.
+  std::optional<OwnPart<NetworkMaker>> network;  ///< In the place of the parts.
   BackboneConfig backbone;
   NeckSpec neck;
   HeadSpec head;
   ModelSpec spec() const { return {backbone, neck, head}; }  ///< The network, whatever its weights.
-  std::string pretrained;   ///< Weights of the whole model, as BackboneConfig::pretrained.
-  bool resume = false;      ///< Resume from a checkpoint, if there is one.
-  std::string resume_path;  ///< Its path; empty: the latest in train.ckpt_save_dir.
-  std::string given_name;   ///< model.name; empty: none.
+  std::string pretrained;       ///< Weights of the whole model, as BackboneConfig::pretrained.
+  bool resume = false;          ///< Resume from a checkpoint, if there is one.
+  std::string resume_path;      ///< Its path; empty: the latest in train.ckpt_save_dir.
+  std::string given_name;       ///< model.name; empty: none.
+  int64_t num_classes() const;  ///< For NetworkMaker and MetricMaker, see there.
   /// given_name, or the network's, or MindOCR's "{backbone}-{neck}-{head}".
   std::string name() const;
 };

@@ -26,6 +26,11 @@ void read_resume(Section& section, ModelConfig& config) {
 
 }  // namespace
 
+int64_t ModelConfig::num_classes() const {
+  if (type == ModelType::kDet) return 0;
+  return type == ModelType::kRec ? head.out_channels : head.num_classes;
+}
+
 std::string ModelConfig::name() const {
   if (!given_name.empty()) return given_name;
   if (network) return network->name;
@@ -36,9 +41,6 @@ namespace {
 
 /// A registered network, which takes the place of backbone, neck and head.
 void read_network(Section& section, ModelConfig& config) {
-  if (!task_settings(config.type).takes_networks) {
-    section.fail("network", "needs type: cls; det and rec take a backbone, as model.backbone.name");
-  }
   section.only("backbone", {""}, "model.network takes its place");
   section.only("neck", {""}, "model.network takes its place");
   if (networks().parts().empty()) {
@@ -49,10 +51,7 @@ void read_network(Section& section, ModelConfig& config) {
   std::string name;
   config.network = read_part(own, "name", name, {}, networks(), "of the zoo, or registered");
   own.finish();
-  Section head = section.section("head");
-  config.head.num_classes = 0;
-  head.read("num_classes", config.head.num_classes, {0, 1 << 24}, "");
-  head.finish();
+  task_settings(config.type).read_head_of_network(section, config);
 }
 
 }  // namespace
@@ -78,7 +77,8 @@ namespace {
 /// The network of a built-in task, by its parts or by name.
 void read_built_in_network(Section& section, ModelConfig& config) {
   section.record("network", "a mapping", "",
-                 "*ours*: a network by name, in the place of backbone and head, with its settings");
+                 "*ours*: a network by name, in the place of backbone, neck and head, with its "
+                 "settings");
   if (section.has("network")) {
     read_network(section, config);
   } else {

@@ -154,13 +154,17 @@ HeadSpec read_db_head(Section& section) {
   return config;
 }
 
+/// `about`: for the manual.
+void read_text_classes(Section& section, HeadSpec& config, const std::string& about) {
+  section.require("out_channels", "is missing: the characters of the dictionary, and the blank");
+  section.read("out_channels", config.out_channels, {2, 1 << 24}, about);
+}
+
 HeadSpec read_ctc_head(Section& section) {
   HeadSpec config;
   config.name.clear();
   read_name(section, "name", config.name, {"CTCHead"}, kOtherHeads, "of `rec`");
-  section.require("out_channels", "is missing: the characters of the dictionary, and the blank");
-  section.read("out_channels", config.out_channels, {2, 1 << 24},
-               "the characters of the dictionary, and the blank");
+  read_text_classes(section, config, "the characters of the dictionary, and the blank");
   section.read("mid_channels", config.mid_channels, {1, 1 << 20},
                "two layers, with so many channels in between");
   section.read("dropout", config.dropout, {0, 0.999}, "between these two layers");
@@ -179,6 +183,16 @@ void read_det_neck_and_head(Section& model, ModelConfig& config) {
 void read_rec_neck_and_head(Section& model, ModelConfig& config) {
   config.neck = read_all_of(model.section("neck"), read_rec_neck);
   config.head = read_all_of(model.section("head"), read_ctc_head);
+}
+
+void read_head_of_detector(Section& model, ModelConfig&) {
+  model.only("head", {""}, "model.network takes its place, and a detector has no classes");
+}
+
+void read_head_of_recogniser(Section& model, ModelConfig& config) {
+  Section head = model.section("head");
+  read_text_classes(head, config.head, "");
+  head.finish();
 }
 
 LossConfig read_db_loss(Section& section, const TaskSettings&) {
@@ -302,6 +316,7 @@ TaskSettings detection_task() {
           .feature_maps = 4,
           .read_backbone = read_det_backbone,
           .read_neck_and_head = read_det_neck_and_head,
+          .read_head_of_network = read_head_of_detector,
           .read_loss = read_db_loss,
           .read_metric = read_det_metric,
           .read_postprocess = read_db_postprocess,
@@ -321,6 +336,7 @@ TaskSettings recognition_task() {
           .metric_columns = {"text_padded", "text_length"},
           .read_backbone = read_rec_backbone,
           .read_neck_and_head = read_rec_neck_and_head,
+          .read_head_of_network = read_head_of_recogniser,
           .read_loss = read_ctc_loss,
           .read_metric = read_rec_metric,
           .read_postprocess = read_rec_postprocess,

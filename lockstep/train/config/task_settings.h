@@ -34,12 +34,13 @@ struct TaskSettings {
   std::vector<std::string> loss_columns{};
   std::vector<std::string> metric_columns{};
   std::vector<std::string> evaluation_columns{};  ///< Beside those.
-  bool takes_networks = false;          ///< Registered ones, in the place of backbone and head.
   size_t feature_maps = 0;              ///< Of a backbone, for the neck; 0: it takes the last.
   bool exact_decay = false;             ///< Default of OptimizerConfig::exact_decay.
   const char* weights_format = "ckpt";  ///< Default of TrainSection::weights_format.
   BackboneConfig (*read_backbone)(Section& section);
   void (*read_neck_and_head)(Section& model, ModelConfig& config);
+  /// Beside model.network: the number of its classes alone.
+  void (*read_head_of_network)(Section& model, ModelConfig& config);
   LossConfig (*read_loss)(Section& section, const TaskSettings& task);
   MetricConfig (*read_metric)(Section& section, const TaskSettings& task);
   PostprocessConfig (*read_postprocess)(Section& section);

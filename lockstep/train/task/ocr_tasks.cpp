@@ -1,6 +1,7 @@
 #include "lockstep/train/task/ocr_tasks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 
@@ -44,10 +45,51 @@ std::vector<TextPicture> truths_of(const Batch& batch) {
   return pictures;
 }
 
+/// A registered network may have another number of outputs.
+const at::Tensor& only_one(const Tensors& outputs) {
+  if (outputs.size() == 1) return outputs.front();
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the network has {} outputs; of text it needs one", outputs.size()));
+}
+
+/// Whether `output` has `dim` dimensions, the first of at least `count`. Postprocessing reads
+/// floats.
+bool is_of_pictures(const at::Tensor& output, size_t count, int64_t dim) {
+  return output.defined() && output.scalar_type() == at::kFloat && output.dim() == dim &&
+         output.size(0) >= static_cast<int64_t>(count);
+}
+
+[[noreturn]] void refuse_output(const at::Tensor& output, size_t count, const char* wanted) {
+  const auto shown = [&] {
+    return fmt::format("({}) {}", fmt::join(output.sizes(), ", "),
+                       c10::toString(output.scalar_type()));
+  };
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the network's output for {} pictures is {}; an evaluation needs {}, in "
+                          "float32",
+                          count, output.defined() ? shown() : "undefined", wanted));
+}
+
 }  // namespace
 
+void check_maps(const at::Tensor& output, size_t count) {
+  if (is_of_pictures(output, count, 4) && output.size(1) == 1) return;
+  refuse_output(output, count, "the map binary, (N, 1, H, W)");
+}
+
+void check_frames(const at::Tensor& output, size_t count, int64_t classes) {
+  if (!is_of_pictures(output, count, 3)) {
+    refuse_output(output, count, "probabilities, (N, T, K)");
+  }
+  if (output.size(2) == classes) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the network has {} classes, the dictionary of postprocess has {}, the "
+                          "blank included",
+                          output.size(2), classes));
+}
+
 at::Tensor TextTask::loss(const Tensors& outputs, const Tensors& targets) {
-  const at::Tensor loss = (*loss_)(outputs[0], targets);
+  const at::Tensor loss = (*loss_)(only_one(outputs), targets);
   const auto names = loss_->term_names();
   for (size_t i = 0; i < loss_->terms().size(); ++i) log(names[i], loss_->terms()[i]);
   return loss;
@@ -55,7 +97,7 @@ at::Tensor TextTask::loss(const Tensors& outputs, const Tensors& targets) {
 
 std::vector<double> TextTask::sums(const Tensors& outputs, const Batch& batch) {
   auto pictures = truths_of(batch);
-  read(outputs, *batch.ground_truth, pictures);
+  read(only_one(outputs), *batch.ground_truth, pictures);
   Batch seen = batch;
   set_text_pictures(seen, std::move(pictures));
   std::vector<double> sums = {static_cast<double>(batch.valid)};
@@ -70,9 +112,10 @@ EvalResult TextTask::result(std::span<const double> sums) {
   return result;
 }
 
-void DetectionTask::read(const Tensors& outputs, const OcrGroundTruth& truth,
+void DetectionTask::read(const at::Tensor& output, const OcrGroundTruth& truth,
                          std::vector<TextPicture>& pictures) const {
-  const auto maps = outputs[0].select(1, 0).contiguous();
+  check_maps(output, pictures.size());
+  const auto maps = output.select(1, 0).contiguous();
   for (size_t i = 0; i < pictures.size(); ++i) {
     const at::Tensor map = maps[static_cast<int64_t>(i)];
     const cv::Mat probability(static_cast<int>(map.size(0)), static_cast<int>(map.size(1)), CV_32F,
@@ -90,15 +133,9 @@ RecognitionTask::RecognitionTask(std::unique_ptr<Loss> loss,
                                  const ocr::CharacterOptions& characters, MetricList metrics)
     : TextTask(std::move(loss), std::move(metrics)), dictionary_(characters) {}
 
-void RecognitionTask::read(const Tensors& outputs, const OcrGroundTruth&,
+void RecognitionTask::read(const at::Tensor& output, const OcrGroundTruth&,
                            std::vector<TextPicture>& pictures) const {
-  const at::Tensor& output = outputs[0];
-  if (output.dim() != 3 || output.size(2) != dictionary_.num_classes()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("the network has {} classes, the dictionary of postprocess has "
-                            "{}, the blank included",
-                            output.size(-1), dictionary_.num_classes()));
-  }
+  check_frames(output, pictures.size(), dictionary_.num_classes());
   const auto frames = output.contiguous();
   const auto of_image = static_cast<size_t>(output.size(1) * output.size(2));
   for (size_t i = 0; i < pictures.size(); ++i) {

@@ -18,6 +18,12 @@ namespace lockstep::inline internal {
 
 struct OcrGroundTruth;
 
+/// Checks the output of a detector that evaluates `count` pictures or more: (N, 1, H, W), float32.
+/// Errors: kInvalidArgument.
+void check_maps(const at::Tensor& output, size_t count);
+/// The same of a recogniser: (N, T, K) with K = `classes`, the blank included.
+void check_frames(const at::Tensor& output, size_t count, int64_t classes);
+
 /// An evaluation reads what the network's outputs mean, and its figures are those of all `metrics`,
 /// in their order: they get text_pictures().
 class TextTask : public Task {
@@ -25,18 +31,21 @@ class TextTask : public Task {
   TextTask(std::unique_ptr<Loss> loss, MetricList metrics)
       : loss_(std::move(loss)), metrics_(std::move(metrics)) {}
 
+  /// Errors: kInvalidArgument for several outputs; those of the loss.
   at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
   std::vector<std::string> log_names() const override { return loss_->term_names(); }
   std::vector<std::string> metric_names() const override { return figure_names(metrics_); }
   /// The first sum is the number of samples.
   size_t num_sums() const override { return 1 + lockstep::num_sums(metrics_); }
-  /// Errors: kInvalidArgument for a batch without ground truth; those of read().
+  /// Errors: kInvalidArgument for a batch without ground truth, or for several outputs; those of
+  /// read().
   std::vector<double> sums(const Tensors& outputs, const Batch& batch) override;
   EvalResult result(std::span<const double> sums) override;
 
  private:
-  /// Adds to the `pictures`, one for each sample that counts, what the outputs mean.
-  virtual void read(const Tensors& outputs, const OcrGroundTruth& truth,
+  /// Adds to the `pictures`, one for each sample that counts, what the output means. Errors:
+  /// kInvalidArgument for an output of another shape.
+  virtual void read(const at::Tensor& output, const OcrGroundTruth& truth,
                     std::vector<TextPicture>& pictures) const = 0;
 
   std::unique_ptr<Loss> loss_;
@@ -51,8 +60,8 @@ class DetectionTask final : public TextTask {
       : TextTask(std::move(loss), std::move(metrics)), postprocess_(postprocess) {}
 
  private:
-  /// outputs: one, (N, 1, H, W), probabilities.
-  void read(const Tensors& outputs, const OcrGroundTruth& truth,
+  /// output: (N, 1, H, W), probabilities.
+  void read(const at::Tensor& output, const OcrGroundTruth& truth,
             std::vector<TextPicture>& pictures) const override;
 
   ocr::DbPostprocessOptions postprocess_;
@@ -66,8 +75,8 @@ class RecognitionTask final : public TextTask {
                   MetricList metrics);
 
  private:
-  /// outputs: one, (N, W, K), probabilities.
-  void read(const Tensors& outputs, const OcrGroundTruth& truth,
+  /// output: (N, W, K), probabilities.
+  void read(const at::Tensor& output, const OcrGroundTruth& truth,
             std::vector<TextPicture>& pictures) const override;
 
   ocr::Dictionary dictionary_;

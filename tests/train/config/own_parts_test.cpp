@@ -284,8 +284,6 @@ TEST(OwnParts, ADefaultIsANameToo) {
 TEST(OwnParts, ANetworkTakesThePlaceOfTheParts) {
   const auto error = refusal_of("model.backbone.name=resnet18");
   EXPECT_NE(error.find("model.network takes its place"), std::string::npos) << error;
-  const auto text = refusal_of("model.type=det");
-  EXPECT_NE(text.find("model.network needs type: cls"), std::string::npos) << text;
 }
 
 TEST(OwnParts, AreListedWithTheirSettings) {
@@ -381,13 +379,39 @@ TEST(OwnPartsOfText, BackbonesAreForTextAlone) {
   EXPECT_EQ(fault_in(kPictures, {"model.backbone={name: slim_maps}"}),
             "-o model.backbone={name: slim_maps}: model.backbone.name is 'slim_maps', a backbone "
             "for det and rec: a classifier takes a whole network, as model.network");
-  EXPECT_EQ(fault_in(kDetector, {"model.network={name: small_net}"}),
-            "-o model.network={name: small_net}: model.network needs type: cls; det and rec take "
-            "a backbone, as model.backbone.name");
   EXPECT_NE(list_parts("backbones")
                 .find("\n  slim_maps: four maps\n"
                       "    width: of the first map; a whole number from 1 to 99; default 8\n"),
             std::string::npos);
+}
+
+TEST(OwnPartsOfText, ANetworkTakesThePlaceOfBackboneNeckAndHead) {
+  const std::vector<std::string> network = {"model.backbone=null", "model.neck=null",
+                                            "model.network={name: small_net, depth: 2}"};
+  const auto with_head = [&](const std::string& head) {
+    auto overrides = network;
+    overrides.push_back("model.head=" + head);
+    return overrides;
+  };
+  const auto detector = read_text(kDetector, with_head("null"));
+  ASSERT_TRUE(detector.model.network);
+  EXPECT_EQ(detector.model.name(), "small_net");
+  EXPECT_EQ(detector.model.num_classes(), 0);
+  EXPECT_EQ(detector.model.backbone.pretrained, "");
+  const auto recogniser = read_text(kRecogniser, with_head("{out_channels: 37}"));
+  ASSERT_TRUE(recogniser.model.network);
+  EXPECT_EQ(recogniser.model.num_classes(), 37);
+
+  const auto has = [](const char* text, const std::vector<std::string>& overrides,
+                      const std::string& words) {
+    const auto fault = fault_in(text, overrides);
+    EXPECT_NE(fault.find(words), std::string::npos) << fault;
+  };
+  has(kDetector, {"model.network={name: small_net, depth: 2}"}, "model.network takes its place");
+  has(kDetector, network, "model.network takes its place, and a detector has no classes");
+  has(kRecogniser, with_head("null"), "model.head.out_channels is missing: the characters of ");
+  has(kRecogniser, with_head("{out_channels: 36}"), "model.head.out_channels must be 37, not 36");
+  has(kRecogniser, network, "unknown key 'model.head.name'");
 }
 
 TEST(OwnPartsOfText, MetricsHaveNames) {
