@@ -52,16 +52,11 @@ class KeyValueStore {
   /// Cost: about one request per 16 MiB, independent of the number of keys.
   virtual void set_many(std::span<const KeyValue> items, Deadline deadline) = 0;
 
+  /// set() if the key does not exist; else it keeps its value.
+  virtual void set_if_missing(std::string_view key, std::string_view value, Deadline deadline) = 0;
+
   /// The value now, or nothing.
   virtual std::optional<std::string> try_get(std::string_view key, Deadline deadline) = 0;
-
-  struct Swap {
-    bool swapped = false;
-    std::optional<std::string> value;  ///< The key's value after the call; nothing: no such key.
-  };
-  /// Sets `desired` if the key holds `expected` (nothing: if the key does not exist).
-  virtual Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
-                           std::string_view desired, Deadline deadline) = 0;
 
   /// Sets a key with a lease, as in etcd: it exists as long as this client lives. Returns false,
   /// and changes nothing, if the key exists and this client does not hold its lease.
@@ -80,8 +75,8 @@ class KeyValueStore {
   /// set_with_lease() again, which renews in a store of any kind. A silent TCP client is
   /// disconnected: each later call throws kPeerLost, so that the caller learns of the loss of its
   /// keys. A store in memory never counts silence.
-  /// set(), set_many(), compare_set() and Store::add() of a leased key, by any client, make it a
-  /// plain key that stays.
+  /// set(), set_many(), Store::add() and Store::compare_set(), by any client, make a leased key a
+  /// plain one that stays.
   /// Errors: kInvalidArgument if `ttl` is below 1 ms or above kMaxLeaseTtl.
   virtual bool set_with_lease(std::string_view key, std::string_view value,
                               std::chrono::milliseconds ttl, Deadline deadline) = 0;
@@ -109,7 +104,7 @@ class KeyValueStore {
   virtual Changes watch(std::string_view prefix, uint64_t since, Deadline deadline) = 0;
 };
 
-/// A store in memory or over TCP, as World::store: waits for keys, and counters too.
+/// A store in memory or over TCP, as World::store: waits for keys, counters and swaps too.
 class Store : public KeyValueStore {
  public:
   /// Waits for the key, then returns its value.
@@ -118,6 +113,14 @@ class Store : public KeyValueStore {
   /// Adds to a counter (decimal text; a missing key counts as 0) and returns the new value.
   /// Errors: kInvalidArgument when the key holds something else; it is left as it was.
   virtual int64_t add(std::string_view key, int64_t delta, Deadline deadline) = 0;
+
+  struct Swap {
+    bool swapped = false;
+    std::optional<std::string> value;  ///< The key's value after the call; nothing: no such key.
+  };
+  /// Sets `desired` if the key holds `expected` (nothing: if the key does not exist).
+  virtual Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
+                           std::string_view desired, Deadline deadline) = 0;
 
   /// Waits until all keys exist at the same time. kTimeout lists the missing ones.
   virtual void wait(std::span<const std::string> keys, Deadline deadline) = 0;

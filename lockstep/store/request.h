@@ -18,7 +18,7 @@ enum class StoreOp : uint8_t {
   kGet,           ///< keys[0]; waits
   kTryGet,        ///< keys[0]
   kAdd,           ///< keys[0], number
-  kCompareSet,    ///< keys[0], expected, value
+  kCompareSet,    ///< keys[0], expected, value; set_if_missing: nothing is expected
   kSetWithLease,  ///< keys[0], value, number: time to live in ms
   kWait,          ///< keys; waits
   kCheck,         ///< keys

@@ -64,6 +64,14 @@ void BasicRequestStore<Interface>::set(std::string_view key, std::string_view va
   ask(std::move(request), deadline);
 }
 
+template <class Interface>
+void BasicRequestStore<Interface>::set_if_missing(std::string_view key, std::string_view value,
+                                                  Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kCompareSet, key);
+  request.value = value;
+  ask(std::move(request), deadline);
+}
+
 // Sends as many keys in a request as the limit allows. A key that exceeds a limit by itself goes
 // alone, and is refused by name.
 template <class Interface>
@@ -93,17 +101,6 @@ template <class Interface>
 std::optional<std::string> BasicRequestStore<Interface>::try_get(std::string_view key,
                                                                  Deadline deadline) {
   return ask(make_request(StoreOp::kTryGet, key), deadline).items.at(0).value;
-}
-
-template <class Interface>
-KeyValueStore::Swap BasicRequestStore<Interface>::compare_set(
-    std::string_view key, const std::optional<std::string>& expected, std::string_view desired,
-    Deadline deadline) {
-  StoreRequest request = make_request(StoreOp::kCompareSet, key);
-  request.expected = expected;
-  request.value = desired;
-  StoreReply reply = ask(std::move(request), deadline);
-  return {reply.yes, std::move(reply.items.at(0).value)};
 }
 
 template <class Interface>
@@ -150,6 +147,16 @@ int64_t RequestStore::add(std::string_view key, int64_t delta, Deadline deadline
   StoreRequest request = make_request(StoreOp::kAdd, key);
   request.number = delta;
   return ask(std::move(request), deadline).number;
+}
+
+Store::Swap RequestStore::compare_set(std::string_view key,
+                                      const std::optional<std::string>& expected,
+                                      std::string_view desired, Deadline deadline) {
+  StoreRequest request = make_request(StoreOp::kCompareSet, key);
+  request.expected = expected;
+  request.value = desired;
+  StoreReply reply = ask(std::move(request), deadline);
+  return {reply.yes, std::move(reply.items.at(0).value)};
 }
 
 void RequestStore::wait(std::span<const std::string> keys, Deadline deadline) {

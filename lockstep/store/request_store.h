@@ -15,9 +15,8 @@ class BasicRequestStore : public Interface {
  public:
   void set(std::string_view key, std::string_view value, Deadline deadline) override;
   void set_many(std::span<const KeyValueStore::KeyValue> items, Deadline deadline) override;
+  void set_if_missing(std::string_view key, std::string_view value, Deadline deadline) override;
   std::optional<std::string> try_get(std::string_view key, Deadline deadline) override;
-  KeyValueStore::Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
-                                  std::string_view desired, Deadline deadline) override;
   bool set_with_lease(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
                       Deadline deadline) override;
   bool erase(std::string_view key, Deadline deadline) override;
@@ -48,6 +47,8 @@ class RequestStore : public BasicRequestStore<Store> {
  public:
   std::string get(std::string_view key, Deadline deadline) override;
   int64_t add(std::string_view key, int64_t delta, Deadline deadline) override;
+  Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
+                   std::string_view desired, Deadline deadline) override;
   void wait(std::span<const std::string> keys, Deadline deadline) override;
   bool arrive(std::string_view own, std::string_view value, std::span<const std::string> awaited,
               Deadline deadline) override;

@@ -27,12 +27,11 @@ class BasicPrefixStore : public Interface {
     for (auto& item : prefixed) item.key.insert(0, prefix_);
     store_->set_many(prefixed, deadline);
   }
+  void set_if_missing(std::string_view key, std::string_view value, Deadline deadline) override {
+    store_->set_if_missing(full(key), value, deadline);
+  }
   std::optional<std::string> try_get(std::string_view key, Deadline deadline) override {
     return store_->try_get(full(key), deadline);
-  }
-  KeyValueStore::Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
-                                  std::string_view desired, Deadline deadline) override {
-    return store_->compare_set(full(key), expected, desired, deadline);
   }
   bool set_with_lease(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
                       Deadline deadline) override {
@@ -71,6 +70,10 @@ class PrefixStore final : public BasicPrefixStore<Store> {
   }
   int64_t add(std::string_view key, int64_t delta, Deadline deadline) override {
     return whole().add(full(key), delta, deadline);
+  }
+  Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
+                   std::string_view desired, Deadline deadline) override {
+    return whole().compare_set(full(key), expected, desired, deadline);
   }
   void wait(std::span<const std::string> keys, Deadline deadline) override {
     whole().wait(all_full(keys), deadline);

@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <array>
 #include <functional>
 #include <future>
+#include <optional>
 
 #include "lockstep/base/literals.h"
 #include "lockstep/store.h"
@@ -59,38 +60,26 @@ TEST_P(KeyValueStoreTest, TryGetNeverWaits) {
   EXPECT_EQ(other_.try_get("k", soon()), "v");
 }
 
-TEST_P(KeyValueStoreTest, CompareSetSwapsOnlyWhatWasExpected) {
-  auto swap = store_.compare_set("k", std::nullopt, "1", soon());
-  EXPECT_TRUE(swap.swapped);
-  EXPECT_EQ(swap.value, "1");
-  swap = other_.compare_set("k", std::nullopt, "2", soon());
-  EXPECT_FALSE(swap.swapped);
-  EXPECT_EQ(swap.value, "1");
-  swap = other_.compare_set("k", "0", "2", soon());
-  EXPECT_FALSE(swap.swapped);
-  EXPECT_EQ(swap.value, "1");
-  swap = other_.compare_set("k", "1", "2", soon());
-  EXPECT_TRUE(swap.swapped);
-  EXPECT_EQ(swap.value, "2");
-  EXPECT_EQ(store_.try_get("k", soon()), "2");
+TEST_P(KeyValueStoreTest, SetIfMissingKeepsAValue) {
+  store_.set_if_missing("k", "1", soon());
+  other_.set_if_missing("k", "2", soon());
+  EXPECT_EQ(store_.try_get("k", soon()), "1");
+  store_.set("empty", "", soon());
+  store_.set_if_missing("empty", "x", soon());
+  EXPECT_EQ(other_.try_get("empty", soon()), "");
+  store_.erase("k", soon());
+  other_.set_if_missing("k", "3", soon());
+  EXPECT_EQ(store_.try_get("k", soon()), "3");
 }
 
-TEST_P(KeyValueStoreTest, CompareSetTellsEmptyFromMissing) {
-  auto swap = store_.compare_set("k", "", "x", soon());
-  EXPECT_FALSE(swap.swapped);
-  EXPECT_EQ(swap.value, std::nullopt);
-  store_.set("k", "", soon());
-  EXPECT_FALSE(store_.compare_set("k", std::nullopt, "x", soon()).swapped);
-  EXPECT_TRUE(store_.compare_set("k", "", "x", soon()).swapped);
-}
-
-TEST_P(KeyValueStoreTest, OneOfManyWinsACompareSet) {
-  std::atomic<int> winners = 0;
+TEST_P(KeyValueStoreTest, OneOfManySetsAMissingKey) {
+  std::array<std::optional<std::string>, 8> seen;
   run_threads(8, [&](int t) {
     KeyValueStore& store = t % 2 == 0 ? store_ : other_;
-    winners += store.compare_set("leader", std::nullopt, std::to_string(t), soon()).swapped;
+    store.set_if_missing("leader", std::to_string(t), soon());
+    seen.at(static_cast<size_t>(t)) = store.try_get("leader", soon());
   });
-  EXPECT_EQ(winners, 1);
+  for (const auto& value : seen) EXPECT_EQ(value, store_.try_get("leader", soon()));
 }
 
 TEST_P(KeyValueStoreTest, WatchesOfManyThreadsShareAHandle) {
@@ -124,7 +113,6 @@ TEST_P(KeyValueStoreTest, EraseTellsWhetherTheKeyExisted) {
   EXPECT_TRUE(other_.erase("k", soon()));
   EXPECT_FALSE(store_.erase("k", soon()));
   EXPECT_EQ(store_.try_get("k", soon()), std::nullopt);
-  EXPECT_TRUE(store_.compare_set("k", std::nullopt, "1", soon()).swapped);
 }
 
 TEST_P(KeyValueStoreTest, ListIsSortedAndKeepsToThePrefix) {
@@ -179,8 +167,8 @@ TEST_P(KeyValueStoreTest, WatchWakesForEachKindOfChange) {
     version = result.version;
     return result.changes.at(0).value.value_or("erased");
   };
-  EXPECT_EQ(next([&] { store_.set("w", "a", soon()); }), "a");
-  EXPECT_EQ(next([&] { store_.compare_set("w", "a", "5", soon()); }), "5");
+  EXPECT_EQ(next([&] { store_.set_if_missing("w", "a", soon()); }), "a");
+  EXPECT_EQ(next([&] { store_.set("w", "5", soon()); }), "5");
   const std::vector<Store::KeyValue> items = {{"w", "7"}};
   EXPECT_EQ(next([&] { store_.set_many(items, soon()); }), "7");
   EXPECT_EQ(next([&] { store_.erase("w", soon()); }), "erased");
@@ -233,13 +221,10 @@ TEST_P(KeyValueStoreTest, ValuesHaveALimit) {
   std::string value(static_cast<size_t>(kMaxValueBytes), 'v');
   store_.set("largest", value, soon());
   EXPECT_EQ(other_.try_get("largest", soon()), value);
-  const std::string swapped(value.size(), 'w');
-  EXPECT_TRUE(other_.compare_set("largest", value, swapped, soon()).swapped);
   value += 'v';
-  for (const auto& attempt : std::vector<std::function<void()>>{
-           [&] { store_.set("k", value, soon()); },
-           [&] { store_.compare_set("k", value, "", soon()); },
-           [&] { store_.compare_set("k", std::nullopt, value, soon()); }}) {
+  for (const auto& attempt :
+       std::vector<std::function<void()>>{[&] { store_.set("k", value, soon()); },
+                                          [&] { store_.set_if_missing("k", value, soon()); }}) {
     const auto error = error_of(attempt);
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_TRUE(mentions(error, "'") && mentions(error, "8388608")) << error.what();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 
 #include "lockstep/base/literals.h"
@@ -93,19 +94,70 @@ TEST_P(WaitingStoreTest, AddIsAtomicAcrossThreads) {
   EXPECT_EQ(store_.add("n", 0, soon()), kThreads * kAdds);
 }
 
-TEST_P(WaitingStoreTest, AddWakesWatchers) {
+TEST_P(WaitingStoreTest, AddAndCompareSetWakeWatchers) {
   store_.set("n", "5", soon());
   const auto version = other_.watch("n", 0, soon()).version;
   auto seen = std::async(std::launch::async, [&] { return other_.watch("n", version, soon()); });
   EXPECT_EQ(seen.wait_for(10ms), std::future_status::timeout);
   store_.add("n", 2, soon());
   EXPECT_EQ(seen.get().changes.at(0).value, "7");
+  const auto next = other_.watch("n", 0, soon()).version;
+  store_.compare_set("n", "7", "8", soon());
+  EXPECT_EQ(other_.watch("n", next, soon()).changes.at(0).value, "8");
 }
 
-TEST_P(WaitingStoreTest, AddMakesALeasedKeyAPlainOne) {
+TEST_P(WaitingStoreTest, AddAndCompareSetMakeALeasedKeyAPlainOne) {
   EXPECT_TRUE(other_.set_with_lease("n", "1", 10min, soon()));
   EXPECT_EQ(store_.add("n", 4, soon()), 5);
   EXPECT_FALSE(other_.set_with_lease("n", "5", 10min, soon()));
+  EXPECT_TRUE(other_.set_with_lease("k", "1", 10min, soon()));
+  EXPECT_TRUE(store_.compare_set("k", "1", "5", soon()).swapped);
+  EXPECT_FALSE(other_.set_with_lease("k", "5", 10min, soon()));
+}
+
+TEST_P(WaitingStoreTest, CompareSetSwapsOnlyWhatWasExpected) {
+  auto swap = store_.compare_set("k", std::nullopt, "1", soon());
+  EXPECT_TRUE(swap.swapped);
+  EXPECT_EQ(swap.value, "1");
+  swap = other_.compare_set("k", std::nullopt, "2", soon());
+  EXPECT_FALSE(swap.swapped);
+  EXPECT_EQ(swap.value, "1");
+  swap = other_.compare_set("k", "0", "2", soon());
+  EXPECT_FALSE(swap.swapped);
+  EXPECT_EQ(swap.value, "1");
+  swap = other_.compare_set("k", "1", "2", soon());
+  EXPECT_TRUE(swap.swapped);
+  EXPECT_EQ(swap.value, "2");
+  EXPECT_EQ(store_.get("k", soon()), "2");
+}
+
+TEST_P(WaitingStoreTest, CompareSetTellsEmptyFromMissing) {
+  auto swap = store_.compare_set("k", "", "x", soon());
+  EXPECT_FALSE(swap.swapped);
+  EXPECT_EQ(swap.value, std::nullopt);
+  store_.set("k", "", soon());
+  EXPECT_FALSE(store_.compare_set("k", std::nullopt, "x", soon()).swapped);
+  EXPECT_TRUE(store_.compare_set("k", "", "x", soon()).swapped);
+}
+
+TEST_P(WaitingStoreTest, OneOfManyWinsACompareSet) {
+  std::atomic<int> winners = 0;
+  run_threads(8, [&](int t) {
+    Store& store = t % 2 == 0 ? store_ : other_;
+    winners += store.compare_set("leader", std::nullopt, std::to_string(t), soon()).swapped;
+  });
+  EXPECT_EQ(winners, 1);
+}
+
+TEST_P(WaitingStoreTest, CompareSetTakesTheLargestValues) {
+  std::string value(static_cast<size_t>(kMaxValueBytes), 'v');
+  store_.set("largest", value, soon());
+  const std::string swapped(value.size(), 'w');
+  EXPECT_TRUE(other_.compare_set("largest", value, swapped, soon()).swapped);
+  value += 'v';
+  EXPECT_THROW(store_.compare_set("k", value, "", soon()), Error);
+  EXPECT_THROW(store_.compare_set("k", std::nullopt, value, soon()), Error);
+  EXPECT_EQ(store_.try_get("k", soon()), std::nullopt);
 }
 
 TEST_P(WaitingStoreTest, CompareSetWakesWaiters) {

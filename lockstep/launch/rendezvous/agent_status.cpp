@@ -83,7 +83,7 @@ void AgentStatus::publish_failure(Deadline deadline) {
     store = store_;
     pending = *pending_failure_;
   }
-  store->compare_set(keys::failure(pending.generation), std::nullopt, pending.text, deadline);
+  store->set_if_missing(keys::failure(pending.generation), pending.text, deadline);
   MutexLock lock(mutex_);
   if (pending_failure_ && pending_failure_->generation == pending.generation)
     pending_failure_.reset();

@@ -137,9 +137,6 @@ Json erase(std::string_view key) {
 Json if_missing(std::string_view key) {
   return condition(key, "VERSION", "version", "0");
 }
-Json if_value(std::string_view key, std::string_view value) {
-  return condition(key, "VALUE", "value", encode_base64(value));
-}
 Json if_revision(std::string_view key, int64_t mod_revision) {
   return condition(key, "MOD", "mod_revision", std::to_string(mod_revision));
 }

@@ -31,7 +31,6 @@ Json erase(std::string_view key);
 
 // Conditions of a transaction.
 Json if_missing(std::string_view key);
-Json if_value(std::string_view key, std::string_view value);
 Json if_revision(std::string_view key, int64_t mod_revision);
 
 /// A transaction: `puts` if all conditions hold, else `else_ranges`.

@@ -1,4 +1,4 @@
-// The part of EtcdStore that uses leases: leased keys, and notes about calls.
+// The part of EtcdStore that uses leases.
 
 #include <fmt/format.h>
 
@@ -16,8 +16,6 @@ namespace {
 constexpr int64_t kLeastTtl = 2;
 /// Of each second of a lease: within this time another renewal is not worth a call.
 constexpr auto kFreshPart = 20ms;
-/// How long notes of a killed client stay.
-constexpr int64_t kNoteTtl = 3600;
 
 int64_t random_lease() {
   std::random_device random;
@@ -33,10 +31,6 @@ EtcdStore::~EtcdStore() {
   {
     const MutexLock lock(lease_mutex_);
     for (const auto& [ttl, lease] : leases_) leases.push_back(lease);
-  }
-  {
-    const MutexLock lock(mutex_);
-    if (note_lease_ != 0) leases.push_back(note_lease_);
   }
   for (const int64_t lease : leases) {
     try {
@@ -172,63 +166,6 @@ StoreReply EtcdStore::put_with_lease(const StoreRequest& request, Deadline deadl
       leased_[name] = {found[0].lease, request.value};
     if (!reply.yes || found[0].value == request.value) return reply;
     write.conditions = {etcd::if_revision(key, found[0].mod_revision)};
-  }
-}
-
-int64_t EtcdStore::note_lease(Deadline deadline) {
-  {
-    const MutexLock lock(mutex_);
-    if (note_lease_ != 0) return note_lease_;
-  }
-  const int64_t lease = grant(kNoteTtl, deadline);
-  const MutexLock lock(mutex_);
-  if (note_lease_ == 0)
-    note_lease_ = lease;  // otherwise another thread was faster; this lease expires
-  return note_lease_;
-}
-
-/// A transaction whose conditions fail once it has been carried out. It writes a note, so that a
-/// failed second attempt can tell whether the first one succeeded.
-etcd::TransactionAnswer EtcdStore::transact_once(etcd::Transaction transaction, Deadline deadline) {
-  std::string note;
-  int slot = 0;
-  {
-    const MutexLock lock(mutex_);
-    note = std::to_string(++last_note_);
-    if (free_slots_.empty()) free_slots_.push_back(num_slots_++);
-    slot = free_slots_.back();
-    free_slots_.pop_back();
-  }
-  struct GiveBack {
-    ~GiveBack() {
-      const MutexLock lock(store->mutex_);
-      store->free_slots_.push_back(slot);
-    }
-    EtcdStore* store;
-    int slot;
-  };
-  const GiveBack give_back{this, slot};
-  const std::string key = fmt::format("{}c/{}/{}", root_, client_id_, slot);
-  transaction.puts.emplace_back();
-  while (true) {
-    const int64_t lease = note_lease(deadline);
-    transaction.puts.back() = etcd::put(key, note, lease);
-    const auto answer = client_.call("/v3/kv/txn", transaction.body(), deadline);
-    if (answer.refusal && answer.refusal->code == etcd::kNotFound) {
-      const MutexLock lock(mutex_);
-      if (note_lease_ == lease) note_lease_ = 0;
-      continue;
-    }
-    if (answer.refusal)
-      throw Error(ErrorCode::kInvalidArgument, name() + " refuses: " + answer.refusal->message);
-    auto result = etcd::parse_transaction(answer.body);
-    if (!result.succeeded && answer.in_doubt) {
-      const auto noted = range({key, ""}, deadline).items;
-      result.succeeded = !noted.empty() && noted[0].value == note;
-    }
-    if (!result.succeeded && result.ranges.empty())
-      throw Error(ErrorCode::kCorrupt, "a transaction's answer has not all its parts");
-    return result;
   }
 }
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <random>
-
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_store_impl.h"
@@ -16,11 +14,6 @@ constexpr size_t kMaxOperations = 100;
 /// and 1.5 MiB.
 constexpr size_t kMaxTransaction = 1 << 20;
 
-std::string random_id() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
-}
-
 StoreReply value_reply(std::optional<std::string> value) {
   StoreReply reply;
   reply.items.push_back({{}, std::move(value)});
@@ -29,8 +22,7 @@ StoreReply value_reply(std::optional<std::string> value) {
 
 }  // namespace
 
-EtcdStore::EtcdStore(const EtcdOptions& options)
-    : root_(options.root), client_id_(random_id()), client_(options) {}
+EtcdStore::EtcdStore(const EtcdOptions& options) : root_(options.root), client_(options) {}
 
 void EtcdStore::try_out(Deadline deadline) {
   try {
@@ -59,8 +51,14 @@ StoreReply EtcdStore::call(StoreRequest request, Deadline deadline) {
         auto found = range({full(request.keys[0]), ""}, deadline).items;
         return value_reply(found.empty() ? std::nullopt : std::optional(found[0].value));
       }
-      case StoreOp::kCompareSet:
-        return swap_value(request, deadline);
+      case StoreOp::kCompareSet: {
+        const std::string key = full(request.keys[0]);
+        etcd::Transaction set;
+        set.conditions.push_back(etcd::if_missing(key));
+        set.puts.push_back(etcd::put(key, request.value));
+        transact(set, deadline);
+        return {};
+      }
       case StoreOp::kSetWithLease:
         return put_with_lease(request, deadline);
       case StoreOp::kErase:
@@ -97,13 +95,18 @@ etcd::RangeAnswer EtcdStore::range(const etcd::KeyRange& keys, Deadline deadline
   return etcd::parse_range(ask("/v3/kv/range", etcd::range(keys, keys_only).dump(), deadline));
 }
 
+/// For transactions that may be carried out twice.
+void EtcdStore::transact(const etcd::Transaction& transaction, Deadline deadline) {
+  etcd::parse_transaction(ask("/v3/kv/txn", transaction.body(), deadline));
+}
+
 // A key may appear once in a transaction.
 StoreReply EtcdStore::set_all(const StoreRequest& request, Deadline deadline) {
   etcd::Transaction batch;
   std::set<std::string_view> keys;
   size_t bytes = 0;
   const auto flush = [&] {
-    if (!keys.empty()) etcd::parse_transaction(ask("/v3/kv/txn", batch.body(), deadline));
+    if (!keys.empty()) transact(batch, deadline);
     batch.puts.clear();
     keys.clear();
     bytes = 0;
@@ -120,23 +123,6 @@ StoreReply EtcdStore::set_all(const StoreRequest& request, Deadline deadline) {
   }
   flush();
   return {};
-}
-
-StoreReply EtcdStore::swap_value(const StoreRequest& request, Deadline deadline) {
-  const std::string key = full(request.keys[0]);
-  etcd::Transaction swap;
-  swap.conditions.push_back(request.expected ? etcd::if_value(key, *request.expected)
-                                             : etcd::if_missing(key));
-  swap.puts.push_back(etcd::put(key, request.value));
-  swap.else_ranges.push_back(etcd::range({key, ""}));
-  auto answer = transact_once(std::move(swap), deadline);
-  StoreReply reply = value_reply(request.value);
-  reply.yes = answer.succeeded;
-  if (!answer.succeeded) {
-    auto& found = answer.found();
-    reply.items[0].value = found.empty() ? std::nullopt : std::optional(std::move(found[0].value));
-  }
-  return reply;
 }
 
 StoreReply EtcdStore::remove(const std::string& key, Deadline deadline) {

@@ -37,8 +37,6 @@ struct EtcdOptions {
 ///    keeps those of the last watch only, and refuses any other watch from a compacted version.
 ///  * set_many writes 100 keys at a time.
 ///  * A value may have as many bytes as etcd's --max-request-bytes allows (default 1.5 MiB).
-///  * compare_set writes a second key with each call. After a lost connection it shows whether the
-///    call was carried out. It ends with the client.
 /// Errors: kUnavailable (libcurl.so.4 is missing; a TLS file is unusable, or no member's
 /// certificate is trusted), kTimeout, kMismatch (not etcd's v3 API).
 std::shared_ptr<KeyValueStore> connect_etcd_store(const EtcdOptions& options, Deadline deadline);

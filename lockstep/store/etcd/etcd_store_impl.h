@@ -32,7 +32,7 @@ class DeliveredKeys {
   std::set<std::string> keys_;
 };
 
-/// Below the root, "k/" begins the keys, "c/CLIENT/" a client's notes about its calls.
+/// Below the root, "k/" begins the keys.
 class EtcdStore final : public BasicRequestStore<KeyValueStore> {
  public:
   explicit EtcdStore(const EtcdOptions& options);
@@ -48,7 +48,6 @@ class EtcdStore final : public BasicRequestStore<KeyValueStore> {
   std::string name() const override { return "store " + client_.name(); }
 
   StoreReply set_all(const StoreRequest& request, Deadline deadline);
-  StoreReply swap_value(const StoreRequest& request, Deadline deadline);
   StoreReply remove(const std::string& key, Deadline deadline);
   StoreReply keys_below_prefix(const StoreRequest& request, Deadline deadline);
   StoreReply changes_below(const StoreRequest& request, Deadline deadline);
@@ -68,13 +67,11 @@ class EtcdStore final : public BasicRequestStore<KeyValueStore> {
   std::string full(std::string_view key) const { return root_ + "k/" + std::string(key); }
   std::string ask(const char* path, const std::string& body, Deadline deadline);
   etcd::RangeAnswer range(const etcd::KeyRange& keys, Deadline deadline, bool keys_only = false);
-  etcd::TransactionAnswer transact_once(etcd::Transaction transaction, Deadline deadline);
-  int64_t note_lease(Deadline deadline);
+  void transact(const etcd::Transaction& transaction, Deadline deadline);
   [[noreturn]] void rethrow_by_name(const Error& error) const;
   void check_lost();
 
   const std::string root_;
-  const std::string client_id_;
   EtcdClient client_;
 
   Mutex lease_mutex_;  ///< One set_with_lease() at a time.
@@ -90,10 +87,6 @@ class EtcdStore final : public BasicRequestStore<KeyValueStore> {
   std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Why this client was disconnected; empty: it
                                                   ///< was not.
   DeliveredKeys delivered_ LOCKSTEP_GUARDED_BY(mutex_);
-  int64_t note_lease_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  uint64_t last_note_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
-  std::vector<int> free_slots_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Notes not in use by a thread.
-  int num_slots_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   bool lease_call_runs_ LOCKSTEP_GUARDED_BY(mutex_) = false;  ///< Of a thread.
   CondVar lease_call_ended_;
 };

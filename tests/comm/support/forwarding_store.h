@@ -40,6 +40,9 @@ class ForwardingStore : public Store {
   int64_t add(std::string_view key, int64_t delta, Deadline deadline) override {
     return pass_on([&](Store& to) { return to.add(key, delta, deadline); });
   }
+  void set_if_missing(std::string_view key, std::string_view value, Deadline deadline) override {
+    pass_on([&](Store& to) { return to.set_if_missing(key, value, deadline), 0; });
+  }
   Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
                    std::string_view desired, Deadline deadline) override {
     return pass_on([&](Store& to) { return to.compare_set(key, expected, desired, deadline); });

@@ -221,9 +221,8 @@ class LosingStore final : public KeyValueStore {
   std::optional<std::string> try_get(std::string_view key, Deadline by) override {
     return there().try_get(key, by);
   }
-  Swap compare_set(std::string_view key, const std::optional<std::string>& expected,
-                   std::string_view desired, Deadline by) override {
-    return there().compare_set(key, expected, desired, by);
+  void set_if_missing(std::string_view key, std::string_view value, Deadline by) override {
+    there().set_if_missing(key, value, by);
   }
   bool set_with_lease(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
                       Deadline by) override {

@@ -40,12 +40,11 @@ TEST(EtcdApi, WritesWhatEtcdReads) {
             R"({"key":"YQ==","keys_only":true,"range_end":"Yg=="})");
   EXPECT_EQ(watch_body({"a", ""}, 9), R"({"create_request":{"key":"YQ==","start_revision":"9"}})");
   Transaction transaction;
-  transaction.conditions = {if_missing("a"), if_value("a", ""), if_revision("a", 3)};
+  transaction.conditions = {if_missing("a"), if_revision("a", 3)};
   transaction.puts = {put("a", "1")};
   transaction.else_ranges = {range({"b", ""})};
   EXPECT_EQ(transaction.body(),
             R"({"compare":[{"key":"YQ==","result":"EQUAL","target":"VERSION","version":"0"},)"
-            R"({"key":"YQ==","result":"EQUAL","target":"VALUE","value":""},)"
             R"({"key":"YQ==","mod_revision":"3","result":"EQUAL","target":"MOD"}],)"
             R"("failure":[{"request_range":{"key":"Yg=="}}],)"
             R"("success":[{"request_put":{"key":"YQ==","value":"MQ=="}}]})");

@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <future>
+#include <optional>
+#include <vector>
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
@@ -75,20 +76,20 @@ TEST(EtcdFaults, OneThatBeganAnewIsNotWatchedForEver) {
   EXPECT_TRUE(mentions(error, "lost its data")) << error.what();
 }
 
-TEST(EtcdFaults, SwapsAreCarriedOutOnceThroughRestarts) {
+TEST(EtcdFaults, AMissingKeyIsSetOnceThroughRestarts) {
   EtcdServer server;
   const auto options = server.new_root();
   constexpr int kThreads = 4;
   std::atomic<bool> enough = false;
-  std::array<int, kThreads> rounds{};
-  std::atomic<int> swaps = 0;
+  std::array<std::vector<std::optional<std::string>>, kThreads> seen;
   auto work = std::async(std::launch::async, [&] {
     run_threads(kThreads, [&](int t) {
       const auto store = connect_etcd_store(options, late());
-      int& i = rounds.at(static_cast<size_t>(t));
-      for (; !enough; ++i) {
-        // All threads write the same value, so only the store can tell whose call succeeded.
-        swaps += store->compare_set("swap" + std::to_string(i), std::nullopt, "v", late()).swapped;
+      auto& values = seen.at(static_cast<size_t>(t));
+      while (!enough) {
+        const std::string key = std::to_string(values.size());
+        store->set_if_missing(key, std::to_string(t), late());
+        values.push_back(store->try_get(key, late()));
       }
     });
   });
@@ -100,8 +101,12 @@ TEST(EtcdFaults, SwapsAreCarriedOutOnceThroughRestarts) {
   }
   enough = true;
   work.get();
-  EXPECT_GT(*std::min_element(rounds.begin(), rounds.end()), 0);
-  EXPECT_EQ(swaps, *std::max_element(rounds.begin(), rounds.end()));
+  const auto store = connect_etcd_store(options, soon());
+  for (const auto& values : seen) {
+    EXPECT_FALSE(values.empty());
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_EQ(values[i], store->try_get(std::to_string(i), soon())) << i;
+  }
 }
 
 TEST(EtcdFaults, AStoppedServerIsATimeoutThatNamesIt) {

@@ -11,9 +11,7 @@
 #include <array>
 #include <fstream>
 #include <functional>
-#include <optional>
 #include <thread>
-#include <utility>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/unique_fd.h"
@@ -149,27 +147,29 @@ TEST_F(FileStoreTest, ASilentHolderLearnsThatItLostItsKeys) {
   }
 }
 
-/// Raises the number in a key by compare_set(), `times` times.
-void count_up(KeyValueStore& store, const std::string& key, int times) {
-  const auto limit = Deadline::after(120s);
-  std::optional<std::string> held = store.try_get(key, limit);
-  while (times > 0) {
-    const int next = held ? std::stoi(*held) + 1 : 1;
-    auto swap = store.compare_set(key, held, std::to_string(next), limit);
-    held = std::move(swap.value);
-    times -= swap.swapped ? 1 : 0;
+/// Sets a hundred keys that are missing, as others do, and publishes the values that they have
+/// then.
+void set_missing_keys(KeyValueStore& store, const std::string& own) {
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = std::to_string(i);
+    store.set_if_missing("key/" + key, own, soon());
+    store.set(own + "/" + key, store.try_get("key/" + key, soon()).value(), soon());
   }
 }
 
-TEST_F(FileStoreTest, ProcessesCountTogether) {
+TEST_F(FileStoreTest, OneOfManyProcessesSetsAMissingKey) {
   const auto store = join();
-  const auto part = [](KeyValueStore& own) { count_up(own, "n", 200); };
-  ClientProcess first(folder_, part);
-  ClientProcess second(folder_, part);
-  part(*store);
+  ClientProcess first(folder_, [](KeyValueStore& own) { set_missing_keys(own, "first"); });
+  ClientProcess second(folder_, [](KeyValueStore& own) { set_missing_keys(own, "second"); });
+  set_missing_keys(*store, "third");
   first.end();
   second.end();
-  EXPECT_EQ(store->try_get("n", soon()), "600");
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = std::to_string(i);
+    const auto value = store->try_get("key/" + key, soon());
+    for (const std::string own : {"first/", "second/", "third/"})
+      EXPECT_EQ(store->try_get(own + key, soon()), value) << own << key;
+  }
 }
 
 TEST_F(FileStoreTest, KilledWritersLeaveAWholeStore) {
