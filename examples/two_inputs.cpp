@@ -1,5 +1,5 @@
-// Training from C++ with a network of two inputs and two outputs: where is a point, and how far
-// from the middle? Both answers have a loss of their own.
+// Training from C++ with a network of two inputs and two outputs, each with a name: where is a
+// point, and how far from the middle? Both answers have a loss of their own.
 
 #include <lockstep/error.h>
 #include <lockstep/train.h>
@@ -24,8 +24,9 @@ class Points final : public lockstep::BatchMaker {
     const auto indices = lockstep::indices_of(rows);
     const auto x = x_.index_select(0, indices), y = y_.index_select(0, indices);
     const auto quarter = (x.gt(0) + 2 * y.gt(0).to(torch::kLong)).squeeze(1);
-    lockstep::Batch batch{x, {quarter, (x * x + y * y).sqrt()}, rows.num_counted};
-    batch.more_inputs = {y};
+    lockstep::Batch batch{.valid = rows.num_counted};
+    batch.set_inputs({{"x", x}, {"y", y}});
+    batch.targets = {{"quarter", quarter}, {"distance", (x * x + y * y).sqrt()}};
     return batch;
   }
 
@@ -43,8 +44,8 @@ class Net final : public lockstep::Model {
   }
   /// x and y, (N, 1) each -> logits of the quarter (N, 4), distance (N, 1).
   Tensors compute(const Tensors& inputs) override {
-    const auto inner = torch::tanh(x_(inputs[0]) + y_(inputs[1]));
-    return {quarter_(inner), distance_(inner)};
+    const auto inner = torch::tanh(x_(inputs["x"]) + y_(inputs["y"]));
+    return {{"quarter", quarter_(inner)}, {"distance", distance_(inner)}};
   }
 
  private:
@@ -59,8 +60,8 @@ int run(int argc, char** argv) {
     return std::make_unique<const Points>(use.training ? 32 : 18);
   };
   recipe.loss = [](const Tensors& outputs, const Tensors& targets) {
-    return torch::cross_entropy_loss(outputs[0], targets[0]) +
-           torch::mse_loss(outputs[1], targets[1]);
+    return torch::cross_entropy_loss(outputs["quarter"], targets["quarter"]) +
+           torch::mse_loss(outputs["distance"], targets["distance"]);
   };
   recipe.num_classes = 4;  // accuracy is that of the first output and the first target
   recipe.events.on_evaluation = [](const lockstep::EvalResult& result) {

@@ -17,6 +17,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <concepts>
 #include <vector>
 
 #include "lockstep/amp_policy.h"
@@ -48,16 +49,17 @@ class AutocastGuard {
 /// Returns net(inputs), computed as `level` prescribes, on the device of the first input, as
 /// float32. `inputs`: at least one. Whole numbers, such as indices, are not cast. For O2 and O3 the
 /// caller must have cast the net's weights, as `lockstep train` does; programs use O0 and O1.
-template <class Net>
-std::vector<at::Tensor> forward_at(AmpLevel level, std::vector<at::Tensor> inputs, Net&& net) {
+/// `List`: a std::vector, or Tensors, which keeps names.
+template <std::derived_from<std::vector<at::Tensor>> List = std::vector<at::Tensor>, class Net>
+List forward_at(AmpLevel level, List inputs, Net&& net) {
   if (level == AmpLevel::kO0) return net(inputs);
   const auto device = inputs.front().device().type();
-  const auto cast = [](std::vector<at::Tensor>& tensors, at::ScalarType type) {
+  const auto cast = [](List& tensors, at::ScalarType type) {
     for (auto& tensor : tensors) {
       if (tensor.is_floating_point()) tensor = tensor.to(type);
     }
   };
-  std::vector<at::Tensor> outputs;
+  List outputs;
   if (level == AmpLevel::kO1) {
     const AutocastGuard autocast(device, low_precision(device));
     outputs = net(inputs);

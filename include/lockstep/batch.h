@@ -25,19 +25,19 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/named_tensors.h"
+
 namespace lockstep::inline internal {
 struct OcrGroundTruth;  // See text_pictures().
 }
 
 namespace lockstep {
 
-using Tensors = std::vector<at::Tensor>;
-
 struct Batch {
   /// The network's first input: N rows, contiguous, on the CPU. Images are float32, or bytes: see
   /// byte_values.
-  at::Tensor images;
-  Tensors targets;  ///< Targets of the loss: columns of N rows each.
+  at::Tensor images{};
+  Tensors targets{};  ///< Targets of the loss: columns of N rows each.
   /// Leading rows that count; the others are padding, so that all ranks have equally many batches.
   int64_t valid = 0;
   std::shared_ptr<const OcrGroundTruth> ground_truth{};  ///< For text, in evaluation: N samples.
@@ -51,14 +51,15 @@ struct Batch {
   /// are (N, H, W, C) uint8, and inputs_on() makes floats of them. A quarter of the bytes travels
   /// to a device. The trainer asks for it to train; networks, losses and metrics get floats.
   at::Tensor byte_values{};
+  /// Of `images`, for a network that takes its inputs by name. A data set gives the same names, of
+  /// inputs and targets, in every batch.
+  std::string images_name{};
 
-  /// images, then more_inputs.
-  Tensors inputs() const {
-    Tensors all = {images};
-    all.insert(all.end(), more_inputs.begin(), more_inputs.end());
-    return all;
-  }
-  /// The same on `device`; tensors already there stay. From page-locked memory the copy goes on
+  /// images, then more_inputs, with their names.
+  Tensors inputs() const;
+  /// Replaces images and more_inputs: `set_inputs({{"left", left}, {"right", right}})`.
+  void set_inputs(const Tensors& inputs);
+  /// As inputs(), on `device`; tensors already there stay. From page-locked memory the copy goes on
   /// beside the caller, in the device's current stream.
   Tensors inputs_on(at::Device device) const;
   /// Moves inputs and targets to `device`, likewise.

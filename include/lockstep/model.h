@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/named_tensors.h"
+
 namespace lockstep {
 
 class Model : public torch::nn::Module {
@@ -27,9 +29,10 @@ class Model : public torch::nn::Module {
   /// (N, ...) -> (N, ...): `input` is Batch::images. A network with several inputs or outputs
   /// overrides compute() instead. Errors: kInvalidArgument if it is not overridden.
   virtual at::Tensor forward(at::Tensor input);
-  /// `inputs`: Batch::images, then Batch::more_inputs. The result, one tensor or several, goes to
-  /// loss and metric. Errors: kInvalidArgument for several inputs if it is not overridden.
-  virtual std::vector<at::Tensor> compute(const std::vector<at::Tensor>& inputs);
+  /// `inputs`: Batch::images, then Batch::more_inputs, with their names. The result, one tensor or
+  /// several, goes to loss and metric. It may have names: `return {{"class", k}, {"box", b}};`.
+  /// Errors: kInvalidArgument for several inputs if it is not overridden.
+  virtual Tensors compute(const Tensors& inputs);
   /// The device of its parameters; it has at least one.
   at::Device device() const { return parameters().front().device(); }
 };
@@ -41,13 +44,13 @@ class Model : public torch::nn::Module {
 ///   struct Coarse final : lockstep::Backbone {
 ///     torch::nn::Conv2d conv =
 ///         register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 4).stride(4)));
-///     std::vector<at::Tensor> features(at::Tensor input) override { return {conv(input)}; }
+///     lockstep::Tensors features(at::Tensor input) override { return {conv(input)}; }
 ///     std::vector<int64_t> feature_channels() const override { return {8}; }
 ///   };
 class Backbone : public Model {
  public:
   /// (N, 3, H, W) -> one (N, feature_channels()[i], H_i, W_i) for each i.
-  virtual std::vector<at::Tensor> features(at::Tensor input) = 0;
+  virtual Tensors features(at::Tensor input) = 0;
   /// The same after each call; all at least 1.
   virtual std::vector<int64_t> feature_channels() const = 0;
 

@@ -243,6 +243,7 @@ class Backbone;
 class BatchMaker;
 class Metric;
 class Model;
+class Tensors;  // named_tensors.h
 struct EvalResult;
 struct ParameterGroup;
 
@@ -262,7 +263,8 @@ using NetworkMaker = std::function<std::shared_ptr<Model>(int64_t num_classes)>;
 using BackboneMaker = std::function<std::shared_ptr<Backbone>()>;
 
 /// `loss.name`: a scalar, the mean over the batch, with its graph. outputs: the network's, often
-/// one. targets: those of the batch. An evaluation with ClsMetric computes it, too.
+/// one. targets: those of the batch. Both have the names that network and data set give them:
+/// `outputs["box"]`. An evaluation with ClsMetric computes it, too.
 ///
 /// For text an evaluation has no loss. In training there is one output, in float32 (legend: N
 /// images, H rows, W columns, T frames, K classes):
@@ -271,8 +273,7 @@ using BackboneMaker = std::function<std::shared_ptr<Backbone>()>;
 ///        mask, thresh_map and thresh_mask, (N, H, W) each, float32.
 ///   rec  output (T, N, K): logits, the blank is class K - 1. targets: text_seq (N, L) int32, the
 ///        classes of a text, then blanks.
-using LossFunction = std::function<at::Tensor(const std::vector<at::Tensor>& outputs,
-                                              const std::vector<at::Tensor>& targets)>;
+using LossFunction = std::function<at::Tensor(const Tensors& outputs, const Tensors& targets)>;
 
 /// `metric.name`. num_classes: as NetworkMaker's; of det 0, of rec model.head.out_channels.
 ///
@@ -372,7 +373,7 @@ struct RecipeEvents {
 using CallbackMaker = std::function<RecipeEvents()>;
 
 /// Rises when these types or those of picture.h change. A shared library keeps that of its headers.
-constexpr int kPartVersion = 3;
+constexpr int kPartVersion = 4;
 
 /// A part by name. `read` must read every key that the part has, whatever their values.
 template <typename Made>

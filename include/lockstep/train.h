@@ -94,7 +94,7 @@ class Metric {
 
 /// Parameters with one rate and one weight decay.
 struct ParameterGroup {
-  Tensors parameters;
+  std::vector<at::Tensor> parameters;
   double lr = 0;  ///< At the peak of the schedule; 0: the schedule's.
   double weight_decay = 0;
 };

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -29,6 +30,23 @@ at::Tensor looked_up(const at::Tensor& bytes, const at::Tensor& values) {
 
 }  // namespace
 
+Tensors Batch::inputs() const {
+  const auto names = more_inputs.names();
+  Tensors all;
+  all.add(images_name, images);
+  for (size_t i = 0; i < more_inputs.size(); ++i) all.add(names[i], more_inputs[i]);
+  return all;
+}
+
+void Batch::set_inputs(const Tensors& inputs) {
+  const auto names = inputs.names();
+  Tensors more;
+  for (size_t i = 1; i < inputs.size(); ++i) more.add(names[i], inputs[i]);
+  images = inputs.empty() ? at::Tensor() : inputs.front();
+  images_name = inputs.empty() ? "" : names.front();
+  more_inputs = std::move(more);
+}
+
 Tensors Batch::inputs_on(at::Device device) const {
   Tensors all = inputs();
   for (auto& input : all) input = moved(input, device);
@@ -37,10 +55,8 @@ Tensors Batch::inputs_on(at::Device device) const {
 }
 
 void Batch::move_to(at::Device device) {
-  auto all = inputs_on(device);
+  set_inputs(inputs_on(device));
   byte_values = at::Tensor();
-  images = all.front();
-  more_inputs.assign(all.begin() + 1, all.end());
   for (auto& column : targets) column = moved(column, device);
 }
 

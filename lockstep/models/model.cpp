@@ -8,7 +8,7 @@ at::Tensor Model::forward(at::Tensor) {
   throw Error(ErrorCode::kInvalidArgument, "the network overrides neither forward() nor compute()");
 }
 
-std::vector<at::Tensor> Model::compute(const std::vector<at::Tensor>& inputs) {
+Tensors Model::compute(const Tensors& inputs) {
   if (inputs.size() == 1) return {forward(inputs.front())};
   throw Error(ErrorCode::kInvalidArgument,
               "a batch has " + std::to_string(inputs.size()) +

@@ -1,6 +1,7 @@
 #include "lockstep/train/picture_data.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <variant>
 
 #include "lockstep/base/hash.h"
+#include "lockstep/base/mutex.h"
 #include "lockstep/data/batches.h"
 #include "lockstep/data/pictures/buffer_order.h"
 #include "lockstep/data/pictures/folder.h"
@@ -64,7 +66,8 @@ PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed
 
 namespace {
 
-/// A registered data set, whose batches are checked: the trainer relies on their rows.
+/// A registered data set, whose batches are checked: the trainer relies on their rows, networks and
+/// losses on their names.
 class OwnBatches final : public BatchMaker {
  public:
   OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name)
@@ -81,6 +84,7 @@ class OwnBatches final : public BatchMaker {
     check("images", batch.images, count);
     for (const auto& column : batch.targets) check("targets", column, count);
     for (const auto& column : batch.more_inputs) check("more_inputs", column, count);
+    check_names(batch);
     if (batch.valid == rows.num_counted) return batch;
     refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
                        rows.num_counted));
@@ -93,12 +97,30 @@ class OwnBatches final : public BatchMaker {
     refuse(fmt::format("made Batch::{} of {} rows for {} samples", what,
                        column.dim() > 0 ? column.size(0) : 0, rows));
   }
+  void check_names(const Batch& batch) const {
+    if (batch.more_inputs.has(batch.images_name)) {
+      refuse(fmt::format("named two inputs '{}'", batch.images_name));
+    }
+    const auto names = fmt::format("inputs [{}] and targets [{}]", shown_names(batch.inputs()),
+                                   shown_names(batch.targets));
+    const MutexLock lock(mutex_);
+    if (names_.empty()) names_ = names;
+    if (names != names_) refuse(fmt::format("has batches of {} and of {}", names_, names));
+  }
+  /// Columns without a name may come and go.
+  static std::string shown_names(const Tensors& columns) {
+    auto names = columns.names();
+    std::erase(names, "");
+    return fmt::format("{}", fmt::join(names, ", "));
+  }
   [[noreturn]] void refuse(const std::string& what) const {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{} {}", name_, what));
   }
 
   std::unique_ptr<const BatchMaker> maker_;
   std::string name_;  ///< For errors.
+  mutable Mutex mutex_;
+  mutable std::string names_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Of the first batch.
 };
 
 }  // namespace

@@ -150,7 +150,7 @@ class Teacher {
   uint64_t digest() const { return digest_; }
 
   /// Its first output for a batch's inputs, on their device; it moves there with the first batch.
-  at::Tensor operator()(const std::vector<at::Tensor>& inputs);
+  at::Tensor operator()(const Tensors& inputs);
 
  private:
   std::shared_ptr<Model> model_;
@@ -164,7 +164,7 @@ Teacher::Teacher(const ModelConfig& config) : model_(make_model(without_pretrain
   digest_ = digest_with_buffers(*model_);
 }
 
-at::Tensor Teacher::operator()(const std::vector<at::Tensor>& inputs) {
+at::Tensor Teacher::operator()(const Tensors& inputs) {
   const at::NoGradGuard no_grad;
   const at::Device device = inputs.front().device();
   if (model_->device() != device) model_->to(device);

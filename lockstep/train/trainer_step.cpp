@@ -31,9 +31,12 @@ Batch part_of(const Batch& batch, int index, int count) {
   if (count == 1) return batch;
   const int64_t rows = batch.images.size(0) / count;
   const auto own = [&](const at::Tensor& all) { return all.narrow(0, index * rows, rows).clone(); };
-  Batch part{own(batch.images), {}, rows};
-  for (const auto& column : batch.targets) part.targets.push_back(own(column));
-  for (const auto& column : batch.more_inputs) part.more_inputs.push_back(own(column));
+  Batch part{own(batch.images), batch.targets, rows};
+  part.images_name = batch.images_name;
+  part.more_inputs = batch.more_inputs;
+  for (auto* columns : {&part.targets, &part.more_inputs}) {
+    for (auto& column : *columns) column = own(column);
+  }
   part.byte_values = batch.byte_values;
   return part;
 }

@@ -14,9 +14,9 @@ class MeanColour final : public lockstep::Model {
   MeanColour(int64_t classes, int64_t outputs) : outputs_(outputs) {
     layer_ = register_module("layer", torch::nn::Linear(3, classes));
   }
-  std::vector<torch::Tensor> compute(const std::vector<torch::Tensor>& inputs) override {
+  lockstep::Tensors compute(const lockstep::Tensors& inputs) override {
     const auto mean = torch::adaptive_avg_pool2d(inputs[0], {1, 1}).flatten(1);
-    return std::vector<torch::Tensor>(static_cast<size_t>(outputs_), layer_->forward(mean));
+    return lockstep::Tensors(static_cast<size_t>(outputs_), layer_->forward(mean));
   }
 
  private:

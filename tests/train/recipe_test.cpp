@@ -7,15 +7,18 @@
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <stdexcept>
 
 #include "lockstep/base/file.h"
 #include "lockstep/model.h"
+#include "lockstep/train/task/classification.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
+#include "tests/train/tiny.h"
 
 namespace lockstep {
 namespace {
@@ -40,10 +43,11 @@ struct Net final : Model {
 
 class MeanError final : public Metric {
  public:
+  explicit MeanError(std::string column = "") : column_(std::move(column)) {}
   std::vector<std::string> metric_names() const override { return {"closeness"}; }
   size_t num_sums() const override { return 2; }
   std::vector<double> sums(const Tensors& outputs, const Batch& batch) override {
-    const auto error = (outputs[0] - batch.targets[0]).abs().narrow(0, 0, batch.valid);
+    const auto error = (of(outputs) - of(batch.targets)).abs().narrow(0, 0, batch.valid);
     return {static_cast<double>(batch.valid), error.sum().item<double>()};
   }
   EvalResult result(std::span<const double> sums) override {
@@ -52,6 +56,11 @@ class MeanError final : public Metric {
     result.metrics = {{"closeness", 1 - sums[1] / sums[0]}};
     return result;
   }
+
+ private:
+  at::Tensor of(const Tensors& all) const { return column_.empty() ? all[0] : all[column_]; }
+
+  std::string column_;  ///< Empty: the first.
 };
 
 class RecipeTest : public ::testing::Test {
@@ -395,6 +404,174 @@ TEST_F(RecipeTest, MistakesInPartsAreTold) {
   given = recipe();
   given.optimizer = [](torch::nn::Module&) { return nullptr; };
   EXPECT_EQ(refusal(given), "the recipe's optimizer: no optimizer was made");
+}
+
+/// The names of two inputs and two targets.
+using ColumnNames = std::array<std::string, 4>;
+
+/// Two functions of x, which is given with its square.
+class Columns final : public BatchMaker {
+ public:
+  explicit Columns(ColumnNames names) : names_(std::move(names)) {}
+  int64_t size() const override { return 32; }
+  Batch make(const BatchRows& rows) const override {
+    const auto x = indices_of(rows).to(at::kFloat).unsqueeze(1) / 32;
+    const bool changes = names_[3] == "changes";
+    Batch batch{x, {}, rows.num_counted};
+    batch.images_name = names_[0];
+    batch.more_inputs = {{names_[1], x.square()}};
+    batch.targets = {{names_[2], x * 3 - 1},
+                     {changes ? std::to_string(rows.samples.front()) : names_[3], x.square() + x}};
+    return batch;
+  }
+
+ private:
+  ColumnNames names_;
+};
+
+/// Finds its inputs by name if they have names.
+struct ColumnNet final : Model {
+  torch::nn::Linear of_x = register_module("of_x", torch::nn::Linear(1, 4));
+  torch::nn::Linear of_square = register_module("of_square", torch::nn::Linear(1, 4));
+  torch::nn::Linear line = register_module("line", torch::nn::Linear(4, 1));
+  torch::nn::Linear bow = register_module("bow", torch::nn::Linear(4, 1));
+  Tensors compute(const Tensors& inputs) override {
+    if (!inputs.has("x")) {
+      const auto inner = of_x(inputs[0]) + of_square(inputs[1]);
+      return {line(inner), bow(inner)};
+    }
+    const auto inner = of_x(inputs["x"]) + of_square(inputs["square"]);
+    return {{"line", line(inner)}, {"bow", bow(inner)}};
+  }
+};
+
+class NamesTest : public RecipeTest {
+ protected:
+  Recipe named_recipe(const ColumnNames& names = {"x", "square", "line", "bow"}) const {
+    auto given = recipe();
+    given.network = [](int64_t) { return std::make_shared<ColumnNet>(); };
+    given.data = [names](const DatasetUse&) { return std::make_unique<const Columns>(names); };
+    given.loss = [](const Tensors& outputs, const Tensors& targets) {
+      const bool named = outputs.has("bow") && targets.has("bow");
+      const auto line = named ? outputs["line"] - targets["line"] : outputs[0] - targets[0];
+      const auto bow = named ? outputs["bow"] - targets["bow"] : outputs[1] - targets[1];
+      return line.square().mean() + 2 * bow.square().mean();
+    };
+    given.settings.insert(given.settings.end(),
+                          {"parallel.virtual_ranks=2", "train.gradient_accumulation_steps=2"});
+    return given;
+  }
+  std::string refusal(const Recipe& given) const {
+    return error_of([&] { train(given, World::join()); }).what();
+  }
+};
+
+// Names reach network, loss and metric, and numbers do not depend on them.
+TEST_F(NamesTest, ArriveInTrainingAndEvaluation) {
+  for (const std::string level : {"O0", "O1"}) {
+    std::vector<double> closeness;
+    std::vector<TensorMap> ends;
+    for (const bool named : {false, true}) {
+      auto given = named ? named_recipe() : named_recipe({});
+      int64_t with_names = 0, without = 0;
+      given.loss = [&, loss = given.loss](const Tensors& outputs, const Tensors& targets) {
+        ++(outputs.has("line") && targets.has("line") ? with_names : without);
+        return loss(outputs, targets);
+      };
+      given.metric = [named](int64_t) { return std::make_unique<MeanError>(named ? "line" : ""); };
+      given.main_indicator = "closeness";
+      given.settings.insert(given.settings.end(),
+                            {"system.val_while_train=True", "system.amp_level=" + level});
+      given.events.on_evaluation = [&](const EvalResult& result) {
+        closeness.push_back(result.metric("closeness"));
+      };
+      EXPECT_EQ(train(given, World::join()), 0);
+      EXPECT_EQ(named ? without : with_names, 0);
+      EXPECT_EQ(with_names + without, 12);  // virtual ranks, micro-steps, epochs
+      ends.push_back(weights());
+    }
+    ASSERT_EQ(closeness.size(), 6U);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(closeness[i], closeness[i + 3]);
+    for (const auto& [name, tensor] : ends[0]) EXPECT_TRUE(tensor.equal(ends[1].at(name))) << name;
+  }
+}
+
+TEST_F(NamesTest, ArriveInAStepOfSeveralOptimizers) {
+  auto given = named_recipe();
+  given.loss = {};
+  given.optimizers = {{"line", [](torch::nn::Module& part) {
+                         return std::make_unique<torch::optim::SGD>(part.parameters(),
+                                                                    torch::optim::SGDOptions(0.1));
+                       }}};
+  given.network = [](int64_t) {
+    auto net = std::make_shared<ColumnNet>();
+    for (auto& parameter : net->parameters()) parameter.requires_grad_(false);
+    for (auto& parameter : net->line->parameters()) parameter.requires_grad_(true);
+    return net;
+  };
+  std::vector<std::string> names;
+  given.training_step = [&](TrainingStep& step) {
+    step.optimize("line", [&](const Batch& batch) {
+      names = batch.inputs().names();
+      const auto outputs = step.model().compute(batch.inputs());
+      return (outputs["line"] - batch.targets["line"]).square().mean();
+    });
+  };
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(names, (std::vector<std::string>{"x", "square"}));
+}
+
+TEST_F(NamesTest, MistakesAreOneLine) {
+  auto given = named_recipe();
+  given.loss = [](const Tensors& outputs, const Tensors&) { return outputs["lime"].mean(); };
+  EXPECT_EQ(refusal(given), "no tensor is named 'lime': there are line, bow, did you mean 'line'?");
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(refusal(named_recipe({"x", "x", "line", "bow"})), "'line' named two inputs 'x'");
+  has(refusal(named_recipe({"x", "square", "line", "line"})), "two tensors are named 'line'");
+  has(refusal(named_recipe({"x", "square", "line", "changes"})),
+      "'line' has batches of inputs [x, square] and targets [line, ");
+}
+
+/// Tiny pictures with a second input.
+class NamedPictures final : public BatchMaker {
+ public:
+  explicit NamedPictures(std::unique_ptr<const BatchMaker> pictures)
+      : pictures_(std::move(pictures)) {}
+  int64_t size() const override { return pictures_->size(); }
+  Batch make(const BatchRows& rows) const override {
+    Batch batch = pictures_->make(rows);
+    batch.set_inputs({{"picture", batch.images}, {"shift", batch.images.flatten(1).mean(1, true)}});
+    batch.targets = {{"class", batch.targets[0]}};
+    return batch;
+  }
+
+ private:
+  std::unique_ptr<const BatchMaker> pictures_;
+};
+
+TEST(NamesOnRanks, GiveTheSameBitsOnOneAndTwo) {
+  auto config = tiny_config();
+  config.parallel.virtual_ranks = 2;
+  config.train.gradient_accumulation_steps = 2;
+  TinyHooks hooks;
+  hooks.model = [](int, TinyModel& model) { model.by_name = true; };
+  hooks.batches = [plain = hooks.batches](const std::shared_ptr<const ImageDataset>& images) {
+    return std::make_unique<const NamedPictures>(plain(images));
+  };
+  hooks.task = [](const Config&) {
+    const auto loss = [](const Tensors& outputs, const Tensors& targets) {
+      return classification_loss(outputs["scores"], targets["class"], {});
+    };
+    return std::make_unique<ClassificationTask>(loss, kTinyClasses);
+  };
+  const auto one = run_tiny(1, config, hooks)[0];
+  ASSERT_EQ(one.losses.size(), 12U);
+  for (const auto& run : run_tiny(2, config, hooks)) {
+    EXPECT_TRUE(same_weights(run, one));
+    EXPECT_EQ(run.losses, one.losses);
+  }
 }
 
 }  // namespace

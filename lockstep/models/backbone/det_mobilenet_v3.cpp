@@ -155,8 +155,8 @@ class DetMobileNetV3 final : public Backbone {
     take(spec.out_stages);
   }
 
-  std::vector<at::Tensor> features(at::Tensor x) override {
-    std::vector<at::Tensor> taken;
+  Tensors features(at::Tensor x) override {
+    Tensors taken;
     int64_t place = 0;
     for (auto& layer : *features_) {
       if (taken.size() == stages_.size()) break;

@@ -115,9 +115,9 @@ class DetMobileNetV3Enhance final : public Backbone {
     register_module("stages", stages_);
   }
 
-  std::vector<at::Tensor> features(at::Tensor x) override {
+  Tensors features(at::Tensor x) override {
     x = conv_->forward(std::move(x));
-    std::vector<at::Tensor> maps;
+    Tensors maps;
     for (const auto& stage : *stages_) {
       x = stage->as<nn::SequentialImpl>()->forward(x);
       maps.push_back(x);

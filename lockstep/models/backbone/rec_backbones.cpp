@@ -79,7 +79,7 @@ class RecResNet final : public Backbone {
     }
   }
 
-  std::vector<at::Tensor> features(at::Tensor x) override {
+  Tensors features(at::Tensor x) override {
     for (const auto& layer : {conv1_1_, conv1_2_, conv1_3_}) x = layer->forward(x).relu_();
     x = blocks_->forward(max_pool_same(x, {3, 3}, {2, 2}));
     return {max_pool_same(x, {2, 2}, {2, 2})};
@@ -146,7 +146,7 @@ class RecVgg final : public Backbone {
     }
   }
 
-  std::vector<at::Tensor> features(at::Tensor x) override {
+  Tensors features(at::Tensor x) override {
     for (size_t i = 0; i < layers_.size(); ++i) {
       x = layers_[i]->forward(x);
       const Pair pool = kVggLayers[i].pool;

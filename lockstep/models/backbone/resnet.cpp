@@ -163,9 +163,9 @@ class ResNet final : public Backbone {
     return {channels_ / 8, channels_ / 4, channels_ / 2, channels_};
   }
 
-  std::vector<at::Tensor> features(at::Tensor x) override {
+  Tensors features(at::Tensor x) override {
     x = pooled(bn1_->forward(first_conv(x)).relu_());
-    std::vector<at::Tensor> maps;
+    Tensors maps;
     for (auto& stage : stages_) maps.push_back(x = stage->forward(x));
     return maps;
   }

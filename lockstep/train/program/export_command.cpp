@@ -90,6 +90,11 @@ std::vector<int64_t> sample_sizes(const Config& config) {
     refuse_export(
         fmt::format("a sample has {} inputs: an .onnx file here has one", batch.inputs().size()));
   }
+  if (!batch.images_name.empty()) {
+    refuse_export(
+        fmt::format("a sample's input has the name '{}': that of an .onnx file here has none",
+                    batch.images_name));
+  }
   if (!batch.images.is_floating_point()) {
     refuse_export("a sample holds whole numbers: the input of an .onnx file here is float32");
   }

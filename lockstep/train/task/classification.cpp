@@ -17,10 +17,9 @@ namespace {
 /// The entries of sums() before those of the metrics: samples, loss.
 constexpr size_t kFirstSums = 2;
 
-Tensors leading(const Tensors& columns, int64_t rows) {
-  Tensors some;
-  for (const auto& column : columns) some.push_back(column.narrow(0, 0, rows));
-  return some;
+Tensors leading(Tensors columns, int64_t rows) {
+  for (auto& column : columns) column = column.narrow(0, 0, rows);
+  return columns;
 }
 
 /// Adds samples with one label each; others are left out, and labels that are no class.
