@@ -31,7 +31,7 @@ const at::Tensor& Tensors::operator[](std::string_view name) const {
   std::erase(known, "");
   throw Error(ErrorCode::kInvalidArgument,
               known.empty()
-                  ? fmt::format("no tensor is named '{}': the {} given have no names", name, size())
+                  ? fmt::format("no tensor is named '{}': the given ones have no names", name)
                   : fmt::format("no tensor is named '{}': there are {}{}", name,
                                 fmt::join(known, ", "), did_you_mean(name, known)));
 }

@@ -70,6 +70,11 @@ TEST_F(ExportProgram, KnowsANetworkOfAPlugin) {
   // Of its own data set only a sample tells the sizes.
   ASSERT_EQ(run(args + "own_data.onnx", "own_data.yaml"), 0) << text_of("stderr.txt");
   EXPECT_NE(text_of("own_data.onnx").find("layer.weight"), std::string::npos);
+  EXPECT_EQ(run(args + "named.onnx -o eval.dataset.named=True", "own_data.yaml"), 2);
+  EXPECT_NE(
+      text_of("stderr.txt").find("a sample's input has the name 'picture': that of an .onnx "),
+      std::string::npos)
+      << text_of("stderr.txt");
   EXPECT_EQ(run("--weights own.safetensors --output x.onnx", "own.yaml"), 2);
   EXPECT_NE(text_of("stderr.txt").find("not 'mean_colour'; --plugin FILE adds networks"),
             std::string::npos)

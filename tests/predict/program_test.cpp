@@ -381,6 +381,9 @@ TEST_F(PredictProgram, SaysWhatAnOwnNetworkLacks) {
       << unknown;
   EXPECT_EQ(refusal(plugin() + args + "-o model.network.outputs=2"),
             "lockstep predict: error: the network has 2 outputs; to predict, it needs one\n");
+  EXPECT_EQ(
+      refusal(plugin() + args + "-o model.network.by_name=True"),
+      "lockstep predict: error: no tensor is named 'picture': the given ones have no names\n");
   EXPECT_EQ(refusal(plugin() + args + "-o model.head.num_classes=0"),
             "lockstep predict: error: model.head.num_classes is missing: to predict, it is "
             "needed\n");

@@ -73,7 +73,7 @@ TEST(NamedTensors, ErrorsHaveTheNames) {
   EXPECT_EQ(refusal([] {
               Tensors({one(1), one(2)})["box"];
             }),
-            "no tensor is named 'box': the 2 given have no names");
+            "no tensor is named 'box': the given ones have no names");
   EXPECT_EQ(refusal([] {
               Tensors{{"box", one(1)}, {"box", one(2)}};
             }),
