@@ -61,7 +61,7 @@ MasterWeights::MasterWeights(Module& net, AmpLevel level, at::ScalarType dtype) 
   std::map<const c10::TensorImpl*, at::Tensor> masters;  // a tensor may have several names
   const auto pair_up = [&](const at::Tensor& tensor, std::vector<Pair>& pairs) {
     const at::Tensor& before = values.at(key_of(tensor));
-    if (tensor.scalar_type() == before.scalar_type()) return;
+    if (tensor.scalar_type() == before.scalar_type() || masters.contains(key_of(tensor))) return;
     pairs.push_back({tensor, before.to(at::kFloat)});
     masters[key_of(tensor)] = pairs.back().master;
   };

@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
+#include <set>
+#include <unordered_map>
 
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/error.h"
@@ -37,9 +38,14 @@ void check_fits(const at::Tensor& tensor, const at::Tensor& like, const std::str
 }  // namespace
 
 Ema::Ema(const torch::nn::Module& module, double decay) : decay_(decay) {
+  std::unordered_map<const c10::TensorImpl*, size_t> known;
   for (const auto& [name, tensor] : module_tensors(module)) {
     if (!tensor.is_floating_point()) continue;
-    pairs_.push_back({name, tensor.detach(), tensor.detach().clone(), tensor.requires_grad()});
+    const auto [at, is_new] = known.emplace(tensor.unsafeGetTensorImpl(), pairs_.size());
+    if (is_new) {
+      pairs_.push_back({{}, tensor.detach(), tensor.detach().clone(), tensor.requires_grad()});
+    }
+    pairs_[at->second].names.push_back(name);
   }
 }
 
@@ -77,7 +83,9 @@ TensorMap Ema::state() const {
 TensorMap Ema::tensors() const {
   TensorMap tensors;
   for (const auto& pair : pairs_) {
-    tensors.emplace(pair.name, swapped_ ? pair.weight : pair.average);
+    for (const auto& name : pair.names) {
+      tensors.emplace(name, swapped_ ? pair.weight : pair.average);
+    }
   }
   tensors.emplace(kUpdates, at::scalar_tensor(updates_, at::kLong));
   return tensors;
@@ -87,19 +95,18 @@ void Ema::load(const TensorMap& state, const std::string& file) {
   if (swapped_) throw Error(ErrorCode::kInternal, "Ema::load() while the average is swapped in");
   const at::Tensor& updates = require(state, kUpdates, file);
   check_fits(updates, at::scalar_tensor(0, at::kLong), kUpdates, file);
+  std::set<std::string> known = {kUpdates};
   for (const auto& pair : pairs_) {
-    check_fits(require(state, pair.name, file), pair.weight, pair.name, file);
-  }
-  if (state.size() != pairs_.size() + 1) {
-    for (const auto& [name, tensor] : state) {
-      const bool known =
-          name == kUpdates ||
-          std::any_of(pairs_.begin(), pairs_.end(), [&](auto& pair) { return pair.name == name; });
-      if (!known) throw_corrupt_tensor(file, name, "is no weight of this network");
+    for (const auto& name : pair.names) {
+      check_fits(require(state, name, file), pair.weight, name, file);
+      known.insert(name);
     }
   }
+  for (const auto& [name, tensor] : state) {
+    if (!known.contains(name)) throw_corrupt_tensor(file, name, "is no weight of this network");
+  }
   const at::NoGradGuard no_grad;
-  for (auto& pair : pairs_) pair.average.copy_(state.at(pair.name));
+  for (auto& pair : pairs_) pair.average.copy_(state.at(pair.names.front()));
   updates_ = updates.item<int64_t>();
 }
 

@@ -5,6 +5,7 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "lockstep/weights.h"
@@ -52,10 +53,10 @@ class Ema {
 
  private:
   struct Pair {
-    std::string name;
-    at::Tensor weight;   ///< The module's own.
-    at::Tensor average;  ///< While swapped in: the module's values.
-    bool learns;         ///< A parameter that gets gradients.
+    std::vector<std::string> names;  ///< Several of a tied weight, whose average is one.
+    at::Tensor weight;               ///< The module's own.
+    at::Tensor average;              ///< While swapped in: the module's values.
+    bool learns;                     ///< A parameter that gets gradients.
   };
   static void average(Pair& pair, double kept);
 

@@ -50,8 +50,8 @@ OptimizedPart make_part(const Model& model, const RecipeOptimizer& recipe) {
 void check_shares(const Model& model, const std::vector<OptimizedPart>& parts) {
   std::unordered_map<const c10::TensorImpl*, int> owners;
   for (const auto& part : parts) {
-    for (const auto& parameter : part.module->parameters()) {
-      ++owners[parameter.unsafeGetTensorImpl()];
+    for (const auto& parameter : parameters_of(*part.module)) {
+      ++owners[parameter.tensor.unsafeGetTensorImpl()];
     }
   }
   for (const auto& item : model.named_parameters()) {

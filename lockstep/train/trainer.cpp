@@ -48,6 +48,17 @@ void synchronise_batch_norm(Model& model, const ProcessGroup& group,
               "parallel.sync_bn is True, but the network has no batch norm layer");
 }
 
+/// What the optimizer changes, each tensor once: the masters of O2 and O3, or the network's own.
+std::vector<at::Tensor> stepped_parameters(const TrainerParts& parts,
+                                           const DistributedDataParallel<CalledModule>& ddp) {
+  if (!parts.masters) return ddp.parameters();
+  std::vector<at::Tensor> tensors;
+  for (const auto& master : parameters_of(parts.masters->module())) {
+    tensors.push_back(master.tensor);
+  }
+  return tensors;
+}
+
 void add_step(EpochReport& epoch, const StepReport& step) {
   epoch.steps += step.micro_steps;
   epoch.data_wait_s += step.data_wait_s;
@@ -64,7 +75,7 @@ Trainer::TrainedPart::TrainedPart(std::string name_of_part,
     : name(std::move(name_of_part)),
       ddp(CalledModule(std::move(module)), parts.group, ddp_options(parts.config.parallel)),
       optimizer(its_optimizer),
-      parameters(parts.masters ? parts.masters->module().parameters() : ddp.parameters()),
+      parameters(stepped_parameters(parts, ddp)),
       rates(its_optimizer, parts.config.scheduler.lr) {}
 
 std::vector<std::unique_ptr<Trainer::TrainedPart>> Trainer::make_trained(

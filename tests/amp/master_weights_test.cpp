@@ -160,6 +160,12 @@ TEST(MasterWeights, OneTensorOfTwoNamesIsOneMaster) {
   const auto parameters = masters.module().named_parameters();
   EXPECT_TRUE(parameters["first.weight"].is_same(parameters["second.tied"]));
   EXPECT_FALSE(parameters["first.weight"].is_same(parameters["second.weight"]));
+  {
+    const at::NoGradGuard no_grad;
+    parameters["first.weight"].fill_(3);
+  }
+  masters.publish();
+  EXPECT_EQ(net.first->weight.mean().item<float>(), 3);
 }
 
 }  // namespace

@@ -150,6 +150,22 @@ TEST(TrainAmp, AScaleLeavesTheBits) {
   EXPECT_FALSE(same_weights(clipped_run, plain[0]));
 }
 
+TEST(TrainAmp, AGradientOfTwoNamesIsUnscaledAndCountedOnce) {
+  auto config = scaled({.loss_scale = 1024});
+  config.system.amp_level = AmpLevel::kO2;
+  config.train.clip_grad = true;
+  config.train.clip_norm = 0.1;
+  TinyHooks tied;
+  tied.model = [](int, TinyModel& model) {
+    model.last->register_parameter("tied", model.first->weight);
+  };
+  const auto plain = run_tiny(1, config)[0], twice = run_tiny(1, config, tied)[0];
+  ASSERT_GT(twice.weights.size(), plain.weights.size());
+  for (size_t i = 0; i < kTinyParameters; ++i) {
+    EXPECT_TRUE(twice.weights[i].equal(plain.weights[i])) << i;
+  }
+}
+
 TEST(TrainAmp, AnOverflowLeavesTheStepOut) {
   auto config = scaled({.dynamic = true, .loss_scale = 512, .scale_window = 4});
   const TinyHooks hooks{.model = overflow_at({3, 4, 10})};

@@ -61,6 +61,24 @@ TEST(Ema, FollowsItsFormulaAndStatisticsToo) {
   EXPECT_NEAR(ema.state().at("norm.running_mean").item<double>(), -average, 1e-6);
 }
 
+TEST(Ema, AWeightOfTwoNamesHasOneAverage) {
+  AveragedNet net;
+  net.register_parameter("tied", net.norm->weight);
+  net.set(1);
+  Ema ema(net, 0.9);
+  net.set(2);
+  ema.swap();
+  EXPECT_EQ(net.weight(), 1);
+  ema.swap();
+  EXPECT_EQ(net.weight(), 2);
+  const auto state = ema.state();
+  EXPECT_EQ(state.at("norm.weight").item<double>(), 1);
+  EXPECT_EQ(state.at("tied").item<double>(), 1);
+  Ema other(net, 0.9);
+  other.load(state, "state");
+  EXPECT_EQ(other.state().at("tied").item<double>(), 1);
+}
+
 TEST(Ema, WhatNeverChangesKeepsItsBits) {
   AveragedNet net;
   net.register_parameter("frozen", at::linspace(0.01, 1, 100), /*requires_grad=*/false);

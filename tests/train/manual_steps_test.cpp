@@ -662,6 +662,23 @@ TEST_F(ManualRecipe, APartBeforeABadLossKeepsItsUpdateInMemoryAlone) {
   EXPECT_TRUE(kept.at("right.weight").equal(after_epoch[2]));
 }
 
+TEST_F(ManualRecipe, AWeightOfTwoNamesInOnePartHasOneOptimizer) {
+  auto given = recipe();
+  given.network = [](int64_t) {
+    auto two = std::make_shared<Two>();
+    two->left->register_parameter("tied", two->left->weight);
+    return two;
+  };
+  given.optimizers[0].make = [](torch::nn::Module& left) {
+    const auto all = left.named_parameters();
+    return std::make_unique<torch::optim::SGD>(std::vector<at::Tensor>{all["weight"], all["bias"]},
+                                               torch::optim::SGDOptions(0.05));
+  };
+  given.settings.emplace_back("train.max_steps=1");
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_TRUE(saved("model").at("left.tied").equal(saved("model").at("left.weight")));
+}
+
 TEST_F(ManualRecipe, MistakesAreOneLine) {
   auto given = recipe();
   given.optimizers.clear();

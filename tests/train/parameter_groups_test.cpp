@@ -72,6 +72,26 @@ TEST(ParameterGroups, ARateOfAGroupCountsInThePlaceOfItsLayers) {
   EXPECT_EQ(rates, (std::set<double>{0.25, 3, 0}));  // first, norm; last has the schedule's
 }
 
+TEST(ParameterGroups, HoldATensorOfTwoNamesOnceByItsFirstName) {
+  TinyModel model(true);
+  const int64_t numbers = count_trainable(model);
+  model.last->register_parameter("tied", model.first->weight);
+  OptimizerConfig config;
+  config.groups = {group_of_params({"last.tied"}), group_of_params({"first.weight"})};
+  config.groups[0].lr_scale = 5;
+  config.groups[1].lr_scale = 3;
+  std::vector<double> rates;
+  for (const auto& group : parameter_groups(config, model, 1)) {
+    for (const auto& parameter : group.parameters) {
+      if (parameter.is_same(model.first->weight)) rates.push_back(group.lr);
+    }
+  }
+  EXPECT_EQ(rates, std::vector<double>{3});
+  EXPECT_EQ(count_trainable(model), numbers);
+  EXPECT_EQ(groups_line(config, model),
+            "Parameters: 6 of 6 are trained, 0 are frozen; rates of 1 to 3 times the schedule's");
+}
+
 TEST(ParameterGroups, NothingLeftToTrainIsAnError) {
   TinyModel model(true);
   OptimizerConfig config;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lockstep/error.h"
+#include "lockstep/parallel/module_state.h"
 #include "lockstep/train/config/optimizers.h"
 #include "lockstep/train/config/parameter_names.h"
 
@@ -51,6 +52,12 @@ bool decays_exactly(const OptimizerConfig& config, const ParameterFacts& paramet
          !(config.filter_bias_and_bn && small);
 }
 
+std::vector<std::string> names_of_parameters(const std::vector<NamedTensor>& parameters) {
+  std::vector<std::string> names;
+  for (const auto& parameter : parameters) names.push_back(parameter.name);
+  return names;
+}
+
 /// The group of `name`; null: none.
 const GroupConfig* find_group(const OptimizerConfig& config, const std::string& name) {
   const int index = group_of(config.groups, name);
@@ -81,11 +88,12 @@ bool decays(const OptimizerConfig& config, const ParameterFacts& parameter) {
 std::vector<ParameterGroup> parameter_groups(const OptimizerConfig& config,
                                              const torch::nn::Module& model, double peak) {
   const auto all = model.named_parameters();
-  const auto scales = rate_scales(config, all.keys());
+  const auto distinct = parameters_of(model);
+  const auto scales = rate_scales(config, names_of_parameters(distinct));
   using DecayAndRate = std::pair<double, double>;
   std::map<DecayAndRate, std::vector<at::Tensor>, std::greater<>> sorted;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto& [name, parameter] = all[i].pair();
+  for (size_t i = 0; i < distinct.size(); ++i) {
+    const auto& [name, parameter] = distinct[i];
     if (!parameter.requires_grad()) continue;
     const GroupConfig* group = find_group(config, name);
     const double decay =
@@ -117,7 +125,7 @@ void freeze_parameters(const OptimizerConfig& config, torch::nn::Module& model) 
 
 int64_t count_trainable(const torch::nn::Module& model) {
   int64_t count = 0;
-  for (const auto& parameter : model.parameters()) {
+  for (const auto& [name, parameter] : parameters_of(model)) {
     if (parameter.requires_grad()) count += parameter.numel();
   }
   return count;
@@ -125,11 +133,11 @@ int64_t count_trainable(const torch::nn::Module& model) {
 
 std::string groups_line(const OptimizerConfig& config, const torch::nn::Module& model) {
   if (config.groups.empty() && config.layer_decay == 1) return "";
-  const auto all = model.named_parameters();
-  const auto scales = rate_scales(config, all.keys());
+  const auto all = parameters_of(model);
+  const auto scales = rate_scales(config, names_of_parameters(all));
   std::vector<double> trained;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].value().requires_grad()) trained.push_back(scales[i]);
+    if (all[i].tensor.requires_grad()) trained.push_back(scales[i]);
   }
   if (trained.empty()) return "";
   const auto [least, most] = std::minmax_element(trained.begin(), trained.end());

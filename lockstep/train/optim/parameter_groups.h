@@ -32,8 +32,8 @@ struct ParameterFacts {
 bool decays(const OptimizerConfig& config, const ParameterFacts& parameter);
 
 /// Over all parameters of `model` that need a gradient, by weight decay and rate, the highest
-/// first; each in the model's order. `peak`: scheduler.lr. Errors: kInvalidArgument (nothing to
-/// train).
+/// first; each in the model's order. A parameter of two names is in one group, by its first name.
+/// `peak`: scheduler.lr. Errors: kInvalidArgument (nothing to train).
 std::vector<ParameterGroup> parameter_groups(const OptimizerConfig& config,
                                              const torch::nn::Module& model, double peak);
 
