@@ -4,7 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
+#include "lockstep/base/folder.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/reader.h"
@@ -20,6 +23,18 @@ constexpr int64_t kMeasured = 60;  // two seconds for photographs
 bool is_folder(const fs::path& path) {
   std::error_code ignored;
   return fs::is_directory(path, ignored);
+}
+
+/// Whether `folder` is divided into training and evaluation. A class may be called "train" too.
+bool holds_splits(const fs::path& folder) {
+  constexpr std::array<std::string_view, 5> kSplits = {"train", "val", "valid", "validation",
+                                                       "test"};
+  if (!is_folder(folder / "train")) return false;
+  const auto entries = list_folder(folder);
+  return std::all_of(entries.begin(), entries.end(), [&](const std::string& entry) {
+    return entry.starts_with('.') || !is_folder(folder / entry) ||
+           std::find(kSplits.begin(), kSplits.end(), entry) != kSplits.end();
+  });
 }
 
 /// The median of some pictures' shorter sides.
@@ -92,7 +107,7 @@ std::string dataset_of(const fs::path& folder, bool holds_out) {
 FolderFacts look_at_folder(const fs::path& folder) {
   FolderFacts facts;
   facts.train = folder;
-  if (is_folder(folder / "train")) {
+  if (holds_splits(folder)) {
     facts.train = folder / "train";
     for (const char* name : {"val", "valid", "validation", "test"}) {
       if (facts.eval.empty() && is_folder(folder / name)) facts.eval = folder / name;

@@ -65,6 +65,26 @@ TEST(Recipe, TakesTheFoldersOfTrainingAndEvaluation) {
   EXPECT_EQ(config.model.backbone.stem, Stem::kCifar);
 }
 
+TEST(Recipe, AClassMayBeCalledTrain) {
+  const TempFolder dir;
+  for (const char* name : {"bus", "car", "train"}) draw_class(dir / name, 12, {32, 32});
+  const auto facts = look_at_folder(dir.path());
+  EXPECT_EQ(facts.train, dir.path());
+  EXPECT_TRUE(facts.eval.empty());
+  EXPECT_EQ(facts.classes.names, (std::vector<std::string>{"bus", "car", "train"}));
+}
+
+TEST(Recipe, OtherFilesAndHiddenFoldersBesideTheSplitsDoNotCount) {
+  const TempFolder dir;
+  draw_class(dir / "train/a", 3, {32, 32});
+  draw_class(dir / "test/a", 2, {32, 32});
+  std::filesystem::create_directory(dir / ".cache");
+  std::ofstream(dir / "README.md") << "pictures";
+  const auto facts = look_at_folder(dir.path());
+  EXPECT_EQ(facts.train, dir / "train");
+  EXPECT_EQ(facts.eval, dir / "test");
+}
+
 TEST(Recipe, AFolderOfTrainingAloneHoldsATenthOut) {
   const TempFolder dir;
   draw_class(dir / "train/a", 4, {8, 8});
