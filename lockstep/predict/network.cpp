@@ -286,7 +286,7 @@ Classifier::Classifier(const PredictStage& stage, c10::Device device)
     : network_(stage, device),
       transform_(transform_of(stage.config)),
       decode_(decode_to_rgb(transform_), 0, false),
-      names_(class_names(stage.config)),
+      names_(class_names(stage.config, stage.weights)),
       by_itself_(std::holds_alternative<BceConfig>(stage.config.loss)),
       batch_(batch_of(stage.config)),
       top_k_(shown_classes(stage.config)) {}

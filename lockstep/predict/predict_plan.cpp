@@ -87,12 +87,14 @@ PredictStage make_stage(Config config, const StageFiles& files) {
   // Checks that pictures can be processed.
   if (std::holds_alternative<ClassNames>(config.postprocess)) {
     picture_dataset(config);
-    class_names(config);
   } else {
     picture_pipeline(config);
   }
   PredictStage stage{std::move(config), {}};
   stage.weights = weights_of(stage.config, files.weights);
+  if (std::holds_alternative<ClassNames>(stage.config.postprocess)) {
+    class_names(stage.config, stage.weights);
+  }
   return stage;
 }
 
@@ -160,9 +162,9 @@ std::vector<std::string> names_of_pictures(const Config& config) {
   const fs::path& folder = train.data_dirs.front();
   try {
     if (train.type == "ImageFolderDataset") return folder_classes(folder).names;
-    return read_list(train.label_files.front(), {folder, config.model.head.num_classes, {}})
-        .classes()
-        .names;
+    ListOptions options{folder, config.model.head.num_classes, {}};
+    options.looks = false;
+    return read_list(train.label_files.front(), options).classes().names;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
     return {};  // weights may be used where the data are not
@@ -232,7 +234,7 @@ const DatasetConfig& picture_dataset(const Config& config) {
       "dataset.transform_pipeline");
 }
 
-std::vector<std::string> class_names(const Config& config) {
+std::vector<std::string> class_names(const Config& config, const fs::path& weights) {
   const auto count = static_cast<size_t>(config.model.head.num_classes);
   if (count == 0) throw wrong("model.head.num_classes is missing: to predict, it is needed");
   auto names = std::get<ClassNames>(config.postprocess).label_list;
@@ -241,11 +243,18 @@ std::vector<std::string> class_names(const Config& config) {
                             names.size(), count));
   }
   if (!names.empty()) return names;
+  if (!weights.empty()) names = trained_class_names(weights);
+  const std::string from = names.empty() ? "the data of training have" : "classes.txt has";
   const DatasetConfig& train = config.train.dataset;
-  if (!train.own) {
+  if (names.empty() && !train.own) {
     names = train.has_picture_files() ? names_of_pictures(config) : names_of_small_images(train);
   }
-  names.resize(std::min(names.size(), count));
+  if (names.size() > count) {
+    throw wrong(
+        fmt::format("{} {} names of classes, model.head.num_classes is {}: name those of the "
+                    "weights by postprocess.label_list",
+                    from, names.size(), count));
+  }
   while (names.size() < count) names.push_back(std::to_string(names.size()));
   return names;
 }

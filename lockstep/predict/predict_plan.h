@@ -63,11 +63,14 @@ PredictPlan plan_prediction(const PredictOptions& options);
 /// images and training had others, or the reverse.
 const DatasetConfig& picture_dataset(const Config& config);
 
-/// Class names of a classifier: postprocess.label_list, else those of the training data if these
-/// are there, else "0", "1", ... The training data's are the first names in batches.meta.txt, or
-/// those of a data set of pictures in files. Errors: kInvalidArgument if the list's length differs
-/// from model.head.num_classes, or if that is missing; those of read_list().
-std::vector<std::string> class_names(const Config& config);
+/// Class names of a classifier: postprocess.label_list, else those that training left beside the
+/// weights (see trained_class_names()), else those of the training data if these are there. Where
+/// names are missing they are "0", "1", ... The training data's are the names in batches.meta.txt,
+/// or those of a data set of pictures in files. Errors: kInvalidArgument if the list's length
+/// differs from model.head.num_classes, if there are more names than that, or if it is missing;
+/// those of read_list().
+std::vector<std::string> class_names(const Config& config,
+                                     const std::filesystem::path& weights = {});
 
 /// Transforms from a picture's file to the network's input: the pipeline of `predict`, or of `eval`
 /// without the encoding of labels. The decoded picture is kept beside its resized form. Errors:

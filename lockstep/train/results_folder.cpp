@@ -58,7 +58,7 @@ fs::path free_name(const fs::path& stem) {
 bool is_result(const std::string& name) {
   static const std::regex kNames(
       R"(\.?step_\d+.*|\.?(latest|best)(\..*)?|e\d+\.(ckpt|safetensors).*|log_(eval_)?\d+\.txt|)"
-      R"(((metrics|events)\.jsonl|result\.log|result\.svg)(\..*)?|(args|train_config)\.yaml|)"
+      R"(((metrics|events)\.jsonl|result\.log|result\.svg)(\..*)?|(args|train_config)\.yaml|classes\.txt|)"
       R"(confusion(_eval)?\.(csv|svg)|tensorboard|\.(job|writer.*))");
   return std::regex_match(name, kNames);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lockstep/predict/outcomes.h"
+#include "lockstep/train/config/weights.h"
 #include "tests/data/errors.h"
 #include "tests/data/temp_dir.h"
 #include "tests/predict/configs.h"
@@ -191,8 +192,10 @@ TEST(ClassNames, AreThoseOfTheListOrOfTheDataOrNumbers) {
   write_text(dir / "batches.meta.txt", "airplane\nautomobile\n\n");
   EXPECT_EQ(names("train.dataset.data_dir=" + dir.path().string()),
             (Names{"airplane", "automobile", "2"}));
-  EXPECT_EQ(names("train.dataset={type: FashionMnistDataset, data_dir: d}"),
-            (Names{"T-shirt/top", "Trouser", "Pullover"}));
+  EXPECT_EQ(error_of(ErrorCode::kInvalidArgument,
+                     [&] { names("train.dataset={type: FashionMnistDataset, data_dir: d}"); }),
+            "the data of training have 10 names of classes, model.head.num_classes is 3: name "
+            "those of the weights by postprocess.label_list");
   const auto of_shards = [&](const std::string& eval) {
     const std::vector<std::string> overrides = {"postprocess.label_list=null", eval,
                                                 "train.dataset={type: WebDataset, shards: s.tar}"};
@@ -221,11 +224,47 @@ TEST(ClassNames, OfPicturesInFilesAreThoseOfTraining) {
     std::filesystem::create_directories(dir / name);
   }
   EXPECT_EQ(names(folder), (Names{"cat", "dog", "2"}));
+  for (const char* name : {"data/ant", "data/bee"}) {
+    std::filesystem::create_directories(dir / name);
+  }
+  EXPECT_EQ(error_of(ErrorCode::kInvalidArgument, [&] { names(folder); }),
+            "the data of training have 4 names of classes, model.head.num_classes is 3: name "
+            "those of the weights by postprocess.label_list");
   write_text(dir / "data/x.png", "x");
   write_text(dir / "l.csv", "x.png,ring\ny.png,arc\n");
   EXPECT_EQ(names("type: ImageListDataset, data_dir: " + (dir / "data").string() +
                   ", label_file: " + (dir / "l.csv").string()),
             (Names{"arc", "ring", "2"}));
+  EXPECT_EQ(names("type: ImageListDataset, data_dir: " + (dir / "none").string() +
+                  ", label_file: " + (dir / "l.csv").string()),
+            (Names{"arc", "ring", "2"}))
+      << "the pictures are elsewhere";
+}
+
+TEST(ClassNames, ThatTrainingLeftComeBeforeThoseOfTheData) {
+  const TempDir dir;
+  const std::string file = (dir / "cls.yaml").string();
+  write_text(file, testing::cls_yaml());
+  for (const char* name : {"data/ant", "data/cat", "data/dog"}) {
+    std::filesystem::create_directories(dir / name);
+  }
+  const std::vector<std::string> overrides = {
+      "postprocess.label_list=null",
+      "train.dataset={type: ImageFolderDataset, data_dir: " + (dir / "data").string() + "}"};
+  const Config config = load_config(file, overrides);
+  using Names = std::vector<std::string>;
+  std::filesystem::create_directories(dir / "run/best");
+  EXPECT_EQ(class_names(config, dir / "run/best"), (Names{"ant", "cat", "dog"}));
+  write_class_names(dir / "run", {"cat", "dog"});
+  for (const char* weights :
+       {"run/best", "run/best/", "run/best.ckpt", "run/best/model.safetensors"}) {
+    EXPECT_EQ(class_names(config, dir / weights), (Names{"cat", "dog", "2"})) << weights;
+  }
+  EXPECT_EQ(class_names(config, dir / "other/best"), (Names{"ant", "cat", "dog"}));
+  write_class_names(dir / "run", {"a", "b", "c", "d"});
+  EXPECT_EQ(error_of(ErrorCode::kInvalidArgument, [&] { class_names(config, dir / "run/best"); }),
+            "classes.txt has 4 names of classes, model.head.num_classes is 3: name those of the "
+            "weights by postprocess.label_list");
 }
 
 TEST(ClassLine, HasTheMostProbableFirst) {

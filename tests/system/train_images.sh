@@ -38,6 +38,7 @@ has 'Weights: [0-9a-f]{16} on all 2 ranks$'
 for file in train_config.yaml result.log metrics.jsonl confusion.svg latest/model.safetensors; do
   [ -s "runs/photos/$file" ] || fail "runs/photos has no $file: $(ls runs/photos)"
 done
+[ "$(tr '\n' ' ' <runs/photos/classes.txt)" = 'cat dog ship ' ] || fail "$(cat runs/photos/classes.txt)"
 trained=$(grep -o "Performance: {'acc': [0-9.]*" <<<"$output" | tail -n 1)
 
 run "$bin/lockstep" eval -c runs/photos.yaml -o eval.ckpt_load_path=runs/photos/latest

@@ -314,7 +314,7 @@ PictureIndex read_list(const fs::path& file, const ListOptions& options) {
   lines.classify(classes, classes_of_texts(labels, classes, name));
   lines.shrink();
   look_for_repeats(lines, name, text, headings);
-  look_for_pictures(lines, name);
+  if (options.looks) look_for_pictures(lines, name);
   if (lines.size() >= kManyNames && !options.names.empty()) lines.move_names(options.names);
   return lines;
 }

@@ -31,6 +31,7 @@ struct ListOptions {
   int64_t num_classes = 0;                  ///< Of the model: limit of labels that are numbers.
   std::optional<PictureClasses> classes{};  ///< Those of training, for evaluation.
   std::filesystem::path names{};            ///< Where kManyNames and more are put; empty: nowhere.
+  bool looks = true;                        ///< For some of the pictures; false: names alone count.
 };
 
 /// The pictures of `file` in its order. Empty lines, and a heading in the first one (`path,label`;
@@ -46,7 +47,8 @@ struct ListOptions {
 ///
 /// Memory: 16 bytes a picture, and its path unless `names` takes the paths out of memory.
 ///
-/// Up to 100 pictures, spread evenly, are looked for; missing ones are a warning.
+/// Up to 100 pictures, spread evenly, are looked for, unless `looks` is false; missing ones are a
+/// warning.
 /// Errors: kNotFound (no such file); kInvalidArgument naming the line of a label that is no class;
 /// kCorrupt (a line with a fault, a picture with two labels, no picture at all, none of those
 /// looked for exists); kIo.

@@ -157,8 +157,8 @@ PostprocessConfig read_class_postprocess(Section& section) {
   section.choose("name", name, {name}, "");
   ClassNames classes;
   section.read("label_list", classes.label_list,
-               "a name for each class, for `predict`; else the names in `batches.meta.txt` beside "
-               "the data, else numbers");
+               "a name for each class, for `predict`; else the names in `classes.txt` beside the "
+               "weights, else those of the data, else numbers");
   return classes;
 }
 

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -121,6 +124,32 @@ std::vector<std::string> missing_weights(const Config& config) {
 fs::path require_weights(const std::string& given) {
   if (!is_here(given)) throw Error(ErrorCode::kNotFound, not_here(given, ""));
   return weights_path(given);
+}
+
+namespace {
+
+constexpr const char* kClassesFile = "classes.txt";
+
+}  // namespace
+
+void write_class_names(const fs::path& dir, const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) {
+    if (name.find('\n') != std::string::npos) return;
+    (text += name) += '\n';
+  }
+  if (!text.empty()) write_file_atomically(dir / kClassesFile, text);
+}
+
+std::vector<std::string> trained_class_names(const fs::path& weights) {
+  fs::path folder = without_slash(weights).parent_path();
+  const fs::path name = weights.filename();
+  const bool in_checkpoint = name == "model.safetensors" || name == "ema.safetensors";
+  if (in_checkpoint && !fs::exists(folder / kClassesFile)) folder = folder.parent_path();
+  if (!fs::is_regular_file(folder / kClassesFile)) return {};
+  auto names = split(read_file(folder / kClassesFile, int64_t{1} << 28), '\n');
+  if (!names.empty() && names.back().empty()) names.pop_back();  // behind the last line
+  return names;
 }
 
 fs::path best_weights(const TrainSection& train) {

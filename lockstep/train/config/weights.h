@@ -42,6 +42,14 @@ std::vector<std::string> missing_weights(const Config& config);
 /// one (an earlier run's), else the checkpoint `best`. Empty if there is none.
 std::filesystem::path best_weights(const TrainSection& train);
 
+/// Writes DIR/classes.txt: the names of a run's classes, one a line. Nothing if there are none, or
+/// one has a line's end in it. Errors: kIo.
+void write_class_names(const std::filesystem::path& dir, const std::vector<std::string>& names);
+
+/// The names that write_class_names() left beside `weights`: a file or checkpoint in the folder of
+/// results, or a file of such a checkpoint. Empty if there are none. Errors: kIo, kCorrupt.
+std::vector<std::string> trained_class_names(const std::filesystem::path& weights);
+
 /// Checks that the file is there. Errors: kNotFound, with the address and the place for it.
 std::filesystem::path require_weights(const std::string& given);
 

@@ -36,10 +36,11 @@ int train_as_configured(const Config& config, World world);
 /// parts; kMismatch if the final weights are not the same, bit by bit, on all ranks. The saved
 /// files then stay.
 ///
-/// Files: args.yaml (effective configuration), train_config.yaml (the file as given),
-/// log_{rank}.txt, metrics.jsonl, events.jsonl, result.log, result.svg, checkpoints (see
-/// training_checkpoint.h). Nothing is written before model and data are checked. result.svg is
-/// drawn at every end, after a failure too.
+/// Files: args.yaml (effective configuration), train_config.yaml (the file as given), classes.txt
+/// (the names of a classifier's classes, if they have any), log_{rank}.txt, metrics.jsonl,
+/// events.jsonl, result.log, result.svg, checkpoints (see training_checkpoint.h). Nothing is
+/// written before model and data are checked. result.svg is drawn at every end, after a failure
+/// too.
 int run_training(const Config& config, World world, const RunExtras& extras = {});
 
 /// Collective. Evaluates eval.ckpt_load_path, or the best checkpoint of train.ckpt_save_dir.

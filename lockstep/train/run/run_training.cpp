@@ -18,6 +18,7 @@
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/callbacks/step_log.h"
 #include "lockstep/train/compute_device.h"
+#include "lockstep/train/config/weights.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/disk_work.h"
 #include "lockstep/train/fetch/weights.h"
@@ -76,6 +77,7 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
   prepared.fence = mark_results(config, world);
   write_file_atomically(dir / "train_config.yaml", config.source);
   write_file_atomically(dir / "args.yaml", write_yaml(config.effective));
+  write_class_names(dir, parts.train.classes);
   return prepared;
 }
 
