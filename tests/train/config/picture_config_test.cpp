@@ -61,6 +61,20 @@ TEST(PictureConfig, SomethingIsLeftForTraining) {
             std::string::npos);
 }
 
+TEST(PictureConfig, OneFolderIsDividedAlikeForTrainingAndEvaluation) {
+  EXPECT_NE(fault_with({"eval.dataset.held_out=5"})
+                .find("eval.dataset.held_out is 5, train.dataset.held_out is 10: they must be "
+                      "equal for one folder, or pictures of training are evaluated"),
+            std::string::npos);
+  const std::string same = "eval.dataset.data_dir=root/x/../photos";
+  EXPECT_NE(fault_with({same, "eval.dataset.held_out=0"}).find("must be equal for one folder"),
+            std::string::npos);
+  EXPECT_NO_THROW(read_pictures({same}));
+  EXPECT_NO_THROW(read_pictures({same, "eval.dataset.held_out=0", "eval.dataset.usage=all"}));
+  EXPECT_NO_THROW(read_pictures({same, "eval.dataset.held_out=0", "train.dataset.held_out=0"}));
+  EXPECT_NO_THROW(read_pictures({"eval.dataset.data_dir=val", "eval.dataset.held_out=0"}));
+}
+
 TEST(PictureConfig, ShardsAreAPattern) {
   const Config config =
       read_pictures({"train.dataset={type: WebDataset, dataset_root: r, shards: 't-{0..3}.tar'}",
