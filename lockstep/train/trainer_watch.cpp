@@ -67,6 +67,8 @@ void Trainer::watch_plateau(const EvalResult& result) {
   const auto& scheduler = config().scheduler;
   auto& state = *state_.plateau;
   const double value = watched_value(kPlateauKey, state.metric, result);
+  // In warm-up the rate rises, whatever the metric does.
+  if (static_cast<double>(state_.epoch) < scheduler.warmup_epochs) return;
   if (!note_value(state, scheduler.plateau, value)) return;
   const auto rate = [&] {
     return rate_factor_ * learning_rate(scheduler, static_cast<double>(state_.schedule_step),

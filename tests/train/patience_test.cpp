@@ -111,6 +111,16 @@ TEST(Plateau, TheRateFallsWhenTheMetricNoLongerImproves) {
   EXPECT_EQ(runs[0].state.plateau, (PatienceState{"acc", 0.2, 1, 2}));
 }
 
+TEST(Plateau, EvaluationsBeforeTheEndOfWarmUpDoNotCount) {
+  auto config = plateau_config();
+  config.scheduler.warmup_epochs = 3;
+  config.scheduler.num_epochs = 6;
+  const auto run = run_tiny(1, config, with_figures({0.5, 0.4, 0.1, 0.1, 0.1}))[0];
+  EXPECT_EQ(run.state.plateau, (PatienceState{"acc", 0.1, 1, 1}));
+  EXPECT_EQ(run.lrs.at(24), 0.04) << "the fifth epoch";
+  EXPECT_EQ(run.lrs.back(), 0.02) << "the sixth";
+}
+
 TEST(Plateau, AResumedRunHasTheSameRates) {
   for (const int64_t first : {18, 20, 24}) {  // at the end of an epoch, and within one
     const TempFolder dir;
