@@ -95,6 +95,24 @@ Evaluated evaluate_on(int ranks, const Samples& samples, int64_t batch_size) {
   return found;
 }
 
+TEST(ClassificationTask, OutputsWithoutRowsStayAsTheyAre) {
+  std::vector<std::vector<int64_t>> shapes;
+  ClassificationParts parts;
+  parts.loss = [&](const Tensors& outputs, const Tensors& targets) {
+    for (const auto& output : outputs) shapes.push_back(output.sizes().vec());
+    shapes.push_back(targets.front().sizes().vec());
+    return outputs[1];
+  };
+  ClassificationTask task(std::move(parts));
+  Batch batch;
+  batch.images = at::zeros({4, 2});
+  batch.targets = {at::zeros({4}, at::kLong)};
+  batch.valid = 3;
+  const Tensors outputs = {at::zeros({4, 5}), at::full({}, 0.5), at::zeros({8, 2})};
+  EXPECT_EQ(task.sums(outputs, batch), (std::vector<double>{3, 1.5}));
+  EXPECT_EQ(shapes, (std::vector<std::vector<int64_t>>{{3, 5}, {}, {8, 2}, {3}}));
+}
+
 void expect_figure(const EvalResult& result, const std::string& name, const nlohmann::json& value) {
   EXPECT_NEAR(result.metric(name), value.get<double>(), 1e-12) << name;
 }

@@ -17,15 +17,25 @@ namespace {
 /// The entries of sums() before those of the metrics: samples, loss.
 constexpr size_t kFirstSums = 2;
 
-Tensors leading(Tensors columns, int64_t rows) {
-  for (auto& column : columns) column = column.narrow(0, 0, rows);
+/// `column` without the batch's padding. An output may have no rows, as a loss of the network's
+/// own, and stays as it is.
+at::Tensor without_padding(const at::Tensor& column, const Batch& batch) {
+  const at::Tensor& like = batch.images.defined() ? batch.images : batch.targets.front();
+  const bool padded = batch.valid < like.size(0) && column.defined() && column.dim() > 0 &&
+                      column.size(0) == like.size(0);
+  return padded ? column.narrow(0, 0, batch.valid) : column;
+}
+
+Tensors without_padding(Tensors columns, const Batch& batch) {
+  for (auto& column : columns) column = without_padding(column, batch);
   return columns;
 }
 
 /// Adds samples with one label each; others are left out, and labels that are no class.
 void count_pairs(const at::Tensor& logits, const at::Tensor& labels, Confusion& confusion) {
   const bool fits = logits.dim() == 2 && logits.size(1) == confusion.classes &&
-                    has_one_class(labels) && !labels.is_floating_point();
+                    has_one_class(labels) && logits.size(0) == labels.size(0) &&
+                    !labels.is_floating_point();
   if (!fits) return;
   const auto predicted = at::argmax(logits, 1).contiguous();
   const auto truth = labels.to(at::kLong).contiguous();
@@ -85,7 +95,7 @@ std::vector<double> ClassificationTask::sums(const Tensors& outputs, const Batch
   const auto samples = static_cast<double>(batch.valid);
   double loss = 0;
   if (parts_.evaluates_loss && batch.valid > 0) {
-    loss = parts_.loss(leading(outputs, batch.valid), leading(batch.targets, batch.valid))
+    loss = parts_.loss(without_padding(outputs, batch), without_padding(batch.targets, batch))
                .item()
                .toDouble();
   }
@@ -98,8 +108,8 @@ std::vector<double> ClassificationTask::sums(const Tensors& outputs, const Batch
 /// What sums cannot hold.
 void ClassificationTask::keep(const Tensors& outputs, const Batch& batch) {
   if (!parts_.scores && confusion_.counts.empty()) return;
-  const auto logits = outputs.front().narrow(0, 0, batch.valid);
-  const auto targets = batch.targets.front().narrow(0, 0, batch.valid);
+  const auto logits = without_padding(outputs.front(), batch);
+  const auto targets = without_padding(batch.targets.front(), batch);
   if (parts_.scores) parts_.scores->add(logits, targets);
   if (!confusion_.counts.empty()) count_pairs(logits, targets, confusion_);
 }
