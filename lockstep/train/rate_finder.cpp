@@ -37,6 +37,15 @@ bool SmoothedLoss::has_diverged() const {
   return !std::isfinite(mean_) || (lowest_ > 0 && mean_ > kMostRise * lowest_);
 }
 
+std::optional<double> StepLoss::add(double loss, StepEnd end) {
+  sum_ += loss;
+  ++micro_steps_;
+  if (end == StepEnd::kGoesOn) return std::nullopt;
+  const double mean = sum_ / static_cast<double>(micro_steps_);
+  *this = {};
+  return end == StepEnd::kUpdated ? std::optional(mean) : std::nullopt;
+}
+
 std::vector<double> smoothed_losses(const std::vector<RatePoint>& points) {
   std::vector<double> losses;
   SmoothedLoss smoothed;

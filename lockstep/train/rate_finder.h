@@ -40,6 +40,20 @@ class SmoothedLoss {
   double lowest_ = std::numeric_limits<double>::infinity();
 };
 
+/// How an optimizer step, or a micro-step before it, ended.
+enum class StepEnd : uint8_t { kGoesOn, kUpdated, kDropped };
+
+/// The mean loss over the micro-steps of each optimizer step.
+class StepLoss {
+ public:
+  /// Returns the mean after an update. A dropped step has none, and its losses count nowhere.
+  std::optional<double> add(double loss, StepEnd end);
+
+ private:
+  double sum_ = 0;
+  int64_t micro_steps_ = 0;
+};
+
 /// The mean at each point.
 std::vector<double> smoothed_losses(const std::vector<RatePoint>& points);
 

@@ -51,6 +51,16 @@ TEST(RateFinder, SuggestsNothingIfTheLossNeverFalls) {
   EXPECT_FALSE(suggested_rate({}));
 }
 
+TEST(RateFinder, ADroppedStepLeavesNoLossToTheNext) {
+  StepLoss loss;
+  EXPECT_FALSE(loss.add(1, StepEnd::kGoesOn));
+  EXPECT_EQ(loss.add(2, StepEnd::kUpdated), 1.5);
+  EXPECT_FALSE(loss.add(std::numeric_limits<double>::infinity(), StepEnd::kGoesOn));
+  EXPECT_FALSE(loss.add(100, StepEnd::kDropped));
+  EXPECT_FALSE(loss.add(3, StepEnd::kGoesOn));
+  EXPECT_EQ(loss.add(5, StepEnd::kUpdated), 4);
+}
+
 TEST(RateFinder, EndsOnceTheLossHasDiverged) {
   const auto diverges = [](const std::vector<double>& losses) {
     SmoothedLoss smoothed;

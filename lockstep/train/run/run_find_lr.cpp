@@ -31,14 +31,12 @@ namespace {
 class RateSearch final : public Callback {
  public:
   void on_step(Trainer& trainer, const StepReport& report) override {
-    loss_ += report.loss;
-    ++micro_steps_;
-    if (!report.updated) return;
-    const double loss = loss_ / static_cast<double>(micro_steps_);
-    points_.push_back({report.lr, loss});
-    smoothed_.add(loss);
-    loss_ = 0;
-    micro_steps_ = 0;
+    const auto loss = loss_.add(report.loss, report.updated   ? StepEnd::kUpdated
+                                             : report.dropped ? StepEnd::kDropped
+                                                              : StepEnd::kGoesOn);
+    if (!loss) return;
+    points_.push_back({report.lr, *loss});
+    smoothed_.add(*loss);
     if (smoothed_.has_diverged()) trainer.stop(StopReason::kMaxSteps);
   }
   const std::vector<RatePoint>& points() const { return points_; }
@@ -46,9 +44,19 @@ class RateSearch final : public Callback {
  private:
   std::vector<RatePoint> points_;
   SmoothedLoss smoothed_;
-  double loss_ = 0;  ///< Sum over the micro-steps since the last update.
-  int64_t micro_steps_ = 0;
+  StepLoss loss_;
 };
+
+/// They may write files, for a run that has a folder of results.
+void warn_of_events(const Config& config) {
+  const auto& task = config.model.task;
+  const bool any = !config.callbacks.empty() ||
+                   (task && (task->events.before_step || task->events.before_update));
+  if (!any) return;
+  log_warn(
+      "the search calls no callbacks and no events of a recipe: if they change a step, the rates "
+      "of the run may be others");
+}
 
 /// The run without evaluation and checkpoints, from its first weights, with a rate that rises.
 Config config_of_search(Config config, int64_t steps) {
@@ -137,6 +145,7 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
   trainer.add(rates);
   if (world.rank == 0) {
     log_info(fmt::format("searching for a learning rate, in up to {} steps", steps));
+    warn_of_events(config);
   }
   const StopReason reason = search(trainer);
   const int64_t batch = global_batch(config.train, trainer.virtual_ranks().total);
