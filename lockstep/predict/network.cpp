@@ -318,7 +318,8 @@ void Classifier::to_input(const PicturePipeline& pipeline, ocr::Sample& sample) 
   pipeline.write(made, sample.image.ptr<float>());
 }
 
-std::vector<Classifier::Found> Classifier::operator()(const Samples& pictures) {
+std::vector<Classifier::Found> Classifier::operator()(const Samples& pictures,
+                                                      const std::vector<std::string>& files) {
   const at::Tensor logits = network_(images_of(pictures));
   check_scores(logits, pictures.size(), names_.size());
   const at::Tensor probabilities =
@@ -326,10 +327,9 @@ std::vector<Classifier::Found> Classifier::operator()(const Samples& pictures) {
   const auto classes = static_cast<size_t>(probabilities.size(1));
   std::vector<Found> all;
   for (size_t i = 0; i < pictures.size(); ++i) {
-    const std::filesystem::path source(pictures[i].source);
     const std::span<const float> own(probabilities.data_ptr<float>() + i * classes, classes);
     const auto best = static_cast<size_t>(std::max_element(own.begin(), own.end()) - own.begin());
-    all.push_back({class_line(source.filename().string(), own, names_, top_k_),
+    all.push_back({class_line(files[i], own, names_, top_k_),
                    fmt::format("{} {:.1f} %", names_.at(best), own[best] * 100)});
   }
   return all;

@@ -125,7 +125,8 @@ class Classifier {
     std::string line;     ///< See class_line().
     std::string caption;  ///< The most probable class: "cat 91.2 %".
   };
-  std::vector<Found> operator()(const Samples& pictures);
+  /// `files`: their names in the results.
+  std::vector<Found> operator()(const Samples& pictures, const std::vector<std::string>& files);
 
   size_t batch() const { return batch_; }  ///< loader.batch_size
   size_t top_k() const { return top_k_; }  ///< Classes of a picture in its line.

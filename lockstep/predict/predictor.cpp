@@ -10,6 +10,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/draw/crop.h"
+#include "lockstep/ocr/predict/pictures.h"
 #include "lockstep/ocr/predict/result_lines.h"
 
 namespace lockstep::inline internal {
@@ -114,7 +115,11 @@ std::vector<Outcome> Predictor::operator()(const Samples& pictures,
 
 std::vector<Outcome> Predictor::classify(const Samples& pictures,
                                          const std::vector<std::string>& names) {
-  const auto found = (*classifier_)(pictures);
+  std::vector<std::string> files;
+  for (const auto& picture : pictures) {
+    files.push_back(ocr::name_below(picture.source, plan_.input));
+  }
+  const auto found = (*classifier_)(pictures, files);
   std::vector<Outcome> outcomes;
   for (size_t i = 0; i < found.size(); ++i) {
     outcomes.push_back({true, found[i].line});

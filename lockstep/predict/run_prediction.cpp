@@ -133,7 +133,7 @@ class ResultFiles {
     lines_.add(outcome.text);
     if (!table_) return;
     if (!table_->is_open()) table_->add(class_table_head(columns_));
-    table_->add(class_table_row(below_input(picture), outcome.text));
+    table_->add(class_table_row(ocr::name_below(picture, input_), outcome.text));
   }
 
   void finish() {
@@ -162,11 +162,6 @@ class ResultFiles {
   }
 
   /// "sub/a.png"; of an input that is one picture its name.
-  std::string below_input(const fs::path& picture) const {
-    if (picture == input_) return picture.filename().string();
-    return picture.lexically_relative(input_).string();
-  }
-
   const fs::path& input_;
   const std::vector<fs::path>& pictures_;
   LineFile lines_;

@@ -170,7 +170,7 @@ TEST_F(PredictProgram, ClassifiesPicturesOfAnySize) {
       "{\"label\": \"square\", \"class\": 2, \"probability\": 0.244728}, "
       "{\"label\": \"circle\", \"class\": 0, \"probability\": 0.090031}]\n";
   EXPECT_EQ(text_of("classes/cls_results.txt"),
-            "a.png" + classes + "b.jpg" + classes + "a.png" + classes);
+            "a.png" + classes + "b.jpg" + classes + "sub/a.png" + classes);
   EXPECT_EQ(count_in(text_of("stderr.txt"), "1 could not be used"), 1U) << text_of("stderr.txt");
   ASSERT_EQ(predict(args + "by_two", 2), 0) << text_of("stderr.txt");
   EXPECT_EQ(text_of("by_two/cls_results.txt"), text_of("classes/cls_results.txt"));

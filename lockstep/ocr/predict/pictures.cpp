@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
@@ -77,14 +79,25 @@ std::vector<fs::path> find_pictures(const fs::path& input, const fs::path& resul
   return found;
 }
 
+std::string name_below(const fs::path& picture, const fs::path& input) {
+  if (picture == input) return picture.filename().string();
+  return picture.lexically_relative(input).string();
+}
+
 std::vector<std::string> result_names(const std::vector<fs::path>& pictures,
                                       const fs::path& input) {
   std::map<std::string, int> uses;
   for (const fs::path& one : pictures) ++uses[one.stem().string()];
   std::vector<std::string> names;
+  std::set<std::string> taken;
   for (const fs::path& one : pictures) {
     const std::string stem = one.stem().string();
-    names.push_back(uses[stem] == 1 ? stem : whole_name(one, input));
+    const std::string name = uses[stem] == 1 ? stem : whole_name(one, input);
+    std::string free = name;
+    for (int number = 2; !taken.insert(free).second; ++number) {
+      free = name + "_" + std::to_string(number);
+    }
+    names.push_back(std::move(free));
   }
   return names;
 }

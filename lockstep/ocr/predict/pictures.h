@@ -14,8 +14,12 @@ namespace lockstep::ocr {
 std::vector<std::filesystem::path> find_pictures(const std::filesystem::path& input,
                                                  const std::filesystem::path& results = {});
 
+/// The picture's path below `input`, or its file name if it is `input` itself.
+std::string name_below(const std::filesystem::path& picture, const std::filesystem::path& input);
+
 /// For each picture the name without its extension, as in MindOCR. For equal names it is the path
-/// below `input` with "_" for "/" and "." instead.
+/// below `input` with "_" for "/" and "." instead. All are different: a second one of a name ends
+/// in "_2", a third in "_3".
 std::vector<std::string> result_names(const std::vector<std::filesystem::path>& pictures,
                                       const std::filesystem::path& input);
 

@@ -68,5 +68,15 @@ TEST(ResultNames, AreTheFileNamesUnlessTwoAreEqual) {
             (std::vector<std::string>{"a_jpg", "a_png", "sub_a_jpg", "z"}));
 }
 
+TEST(ResultNames, AreDifferentWhereFoldersAndDotsMeet) {
+  EXPECT_EQ(result_names({"in/a.b/c.jpg", "in/a/b/c.jpg", "in/a_b_c_jpg.png"}, "in"),
+            (std::vector<std::string>{"a_b_c_jpg", "a_b_c_jpg_2", "a_b_c_jpg_3"}));
+}
+
+TEST(NameBelow, IsThePathInTheFolderOrTheFilesName) {
+  EXPECT_EQ(name_below("in/sub/a.jpg", "in"), "sub/a.jpg");
+  EXPECT_EQ(name_below("in/a.jpg", "in/a.jpg"), "a.jpg");
+}
+
 }  // namespace
 }  // namespace lockstep::ocr
