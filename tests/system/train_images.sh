@@ -26,13 +26,13 @@ draw photos/cat 1 8
 draw photos/dog 11 8
 draw photos/dog/by_alice 21 1
 draw photos/ship 31 8
-run make train-images FOLDER=photos STEPS=2 NPROC=2
+run make train-images FOLDER=photos STEPS=4 NPROC=2
 has '^Pictures: 22 in photos, 3 classes, shorter side 8 pixels$'
 has '^Evaluation: 3 pictures held out, one of 10 of each class$'
-has '^Training: ResNet-18 on 32 x 32 pixels, 30 epochs, batches of 8 a rank$'
+has '^Training: ResNet-18 on 32 x 32 pixels, 30 epochs, batches of 5 a rank$'
 has '^Configuration: runs/photos\.yaml$'
 has 'Model: resnet18-None-ClsHead$'
-has 'Global batch size: 8x2x1=16$'
+has 'Global batch size: 5x2x1=10$'
 has 'epoch: \[2/30\]'
 has 'Weights: [0-9a-f]{16} on all 2 ranks$'
 for file in train_config.yaml result.log metrics.jsonl confusion.svg latest/model.safetensors; do
@@ -64,7 +64,7 @@ draw odd/train/dog 11 7
 draw odd/val/cat 21 1
 mkdir -p odd/{train/empty,train/frog,val/frog}
 for part in train val; do picture 51 | head -c 100 >odd/$part/frog/51.bmp; done
-run make train-images FOLDER=odd STEPS=1 NPROC=2 NETWORK=mobilenet_v3_small
+run make train-images FOLDER=odd STEPS=2 NPROC=2 NETWORK=mobilenet_v3_small
 has '^Pictures: 16 in odd/train, 4 classes, shorter side 8 pixels$'
 has '^Evaluation: 2 pictures in odd/val$'
 has '^Training: mobilenet_v3_small on 32 x 32 pixels, '

@@ -134,7 +134,8 @@ RecipeChoice choose_recipe(const FolderFacts& facts, const std::string& network)
                 : facts.shorter_side < 176 ? 128
                                            : 224;
   if (facts.train_pictures < 640) {  // twenty steps of one rank
-    choice.batch_size = 8;
+    // A batch for each of four ranks; batch norm needs two pictures.
+    choice.batch_size = std::clamp<int64_t>(facts.train_pictures / 4, 2, 8);
     choice.lr = 0.02;
   }
   if (choice.as_transformer) choice.lr /= 100;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/config/yaml_reader.h"
@@ -63,6 +64,7 @@ TEST(Recipe, TakesTheFoldersOfTrainingAndEvaluation) {
   EXPECT_EQ(config.eval->dataset.data_dirs.front(), dir / "val");
   EXPECT_EQ(config.eval->dataset.held_out, 0);
   EXPECT_EQ(config.model.backbone.stem, Stem::kCifar);
+  EXPECT_EQ(config.train.loader.batch_size, 2) << "each of two ranks has three pictures";
 }
 
 TEST(Recipe, AClassMayBeCalledTrain) {
@@ -108,6 +110,11 @@ TEST(Recipe, ChoosesByTheFacts) {
   EXPECT_EQ(side_of(4000), 224);
   EXPECT_EQ(choose_recipe(facts).batch_size, 8);
   EXPECT_EQ(choose_recipe(facts).epochs, 30);
+  for (const auto& [pictures, batch] :
+       std::map<int64_t, int64_t>{{1, 2}, {6, 2}, {12, 3}, {31, 7}, {32, 8}, {639, 8}}) {
+    facts.train_pictures = pictures;
+    EXPECT_EQ(choose_recipe(facts).batch_size, batch) << pictures;
+  }
   facts.train_pictures = 10'000;
   EXPECT_EQ(choose_recipe(facts).batch_size, 32);
   EXPECT_EQ(choose_recipe(facts).epochs, 15);
