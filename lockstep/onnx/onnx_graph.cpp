@@ -22,7 +22,7 @@ std::vector<int64_t> sizes_of(const jit::Value* value) {
 
 }  // namespace
 
-OnnxGraph::OnnxGraph(const TensorMap& weights) {
+OnnxGraph::OnnxGraph(const TensorMap& weights, int64_t traced_rows) : traced_rows_(traced_rows) {
   for (const auto& [name, tensor] : weights) {
     if (tensor.numel() > 0) weights_.emplace(tensor.data_ptr(), name);
   }
@@ -171,9 +171,17 @@ void TracedStep::result(const std::string& name) {
   graph_.set_name(node_->output(), name);
 }
 
+std::string TracedStep::refusal(const std::string& why) const {
+  return fmt::format("ONNX: the network's operation '{}' {}", op(), why);
+}
+
 void TracedStep::refuse(const std::string& why) const {
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("ONNX: the network's operation '{}' {}", op(), why));
+  throw Error(ErrorCode::kInvalidArgument, refusal(why));
+}
+
+void TracedStep::check_no_rows(int64_t size) const {
+  if (size != graph_.traced_rows()) return;
+  throw FixesRows(ErrorCode::kInvalidArgument, refusal("would fix the size of the batch"));
 }
 
 }  // namespace lockstep::inline internal

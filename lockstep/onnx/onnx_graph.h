@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lockstep/error.h"
 #include "lockstep/onnx/onnx_file.h"
 #include "lockstep/weights.h"
 
@@ -21,16 +22,20 @@ struct Value;
 
 namespace lockstep::inline internal {
 
-/// The rows of the batch that is traced. A reshape to this size behind the first dimension is
-/// refused: it would fix the batch. So it is a number that networks hardly have: no number of
-/// heads, and no number of patches of a square, with or without a token.
-inline constexpr int64_t kTracedRows = 7;
+/// The trace of so many rows has a size equal to it behind the first dimension. That is the
+/// batch's, which would be fixed, or one of the network's: then a trace of other rows has none.
+class FixesRows : public Error {
+ public:
+  using Error::Error;
+};
 
 /// Collects the nodes and initializers.
 class OnnxGraph {
  public:
-  /// `weights`: tensors with names of their own.
-  explicit OnnxGraph(const TensorMap& weights);
+  /// `weights`: tensors with names of their own. `traced_rows`: of the batch that is traced.
+  OnnxGraph(const TensorMap& weights, int64_t traced_rows);
+
+  int64_t traced_rows() const { return traced_rows_; }
 
   void name_input(const torch::jit::Value* value, const std::string& name);
   /// The name of a value: of an input, of an operation's result, or of a constant, which becomes an
@@ -55,6 +60,7 @@ class OnnxGraph {
   std::string add_constant(std::string name, at::Tensor value);
   std::string next_name(const std::string& kind);
 
+  const int64_t traced_rows_;
   OnnxModel model_;
   std::unordered_map<const torch::jit::Value*, std::string> names_;
   std::unordered_map<const void*, std::string> weights_;  ///< By the address of their data.
@@ -94,8 +100,11 @@ class TracedStep {
   }
   /// Errors: always, kInvalidArgument naming the operation.
   [[noreturn]] void refuse(const std::string& why) const;
+  /// Errors: FixesRows if `size` is the number of rows that are traced.
+  void check_no_rows(int64_t size) const;
 
  private:
+  std::string refusal(const std::string& why) const;
   c10::IValue constant(size_t i) const;
 
   OnnxGraph& graph_;

@@ -48,6 +48,7 @@ void dropout_rule(TracedStep& step) {
 
 void conv_rule(TracedStep& step, size_t groups) {
   const auto kernel = step.sizes(1);
+  if (kernel.size() != 4) step.refuse("has a kernel that is not two-dimensional");
   Names inputs = {step.tensor(0), step.tensor(1)};
   if (!step.is_none(2)) inputs.push_back(step.tensor(2));
   step.result("Conv", inputs,
@@ -182,9 +183,7 @@ void cat_rule(TracedStep& step) {
 void reshape_rule(TracedStep& step) {
   auto sizes = step.result_sizes();
   if (sizes.empty()) step.refuse("has a single number as result");
-  for (size_t i = 1; i < sizes.size(); ++i) {
-    if (sizes[i] == kTracedRows) step.refuse("would fix the size of the batch");
-  }
+  for (size_t i = 1; i < sizes.size(); ++i) step.check_no_rows(sizes[i]);
   sizes[0] = -1;
   step.result("Reshape", {step.tensor(0), step.graph().int_list(sizes)});
 }
@@ -198,10 +197,8 @@ void expand_rule(TracedStep& step) {
   for (size_t i = more; i < sizes.size(); ++i) {
     if (sizes[i] == own[i - more]) sizes[i] = 1;
   }
-  for (size_t i = 1; i < sizes.size(); ++i) {
-    if (sizes[i] == kTracedRows) step.refuse("would fix the size of the batch");
-  }
-  if (sizes[0] != kTracedRows)
+  for (size_t i = 1; i < sizes.size(); ++i) step.check_no_rows(sizes[i]);
+  if (sizes[0] != graph.traced_rows())
     return step.result("Expand", {step.tensor(0), graph.int_list(sizes)});
   const auto rest = graph.int_list({sizes.begin() + 1, sizes.end()});
   const auto shape = graph.emit("Concat", {graph.rows(), rest}, {{"axis", int64_t{0}}});

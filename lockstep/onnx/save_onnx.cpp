@@ -57,16 +57,12 @@ bool is_structure(const jit::Node* node) {
   return node->kind() == c10::prim::Constant || node->kind() == c10::prim::ListConstruct;
 }
 
-}  // namespace
-
-void save_onnx(const std::filesystem::path& path, Model& network,
-               const std::vector<int64_t>& sizes) {
-  const at::NoGradGuard no_grad;
-  const AsConstants as_constants(network);
-  std::vector<int64_t> batch = {kTracedRows};
+/// The file's bytes, of a trace of `rows` rows. Errors: FixesRows; kInvalidArgument.
+std::string encoded_trace(Model& network, const std::vector<int64_t>& sizes, int64_t rows) {
+  std::vector<int64_t> batch = {rows};
   batch.insert(batch.end(), sizes.begin(), sizes.end());
   const auto trace = trace_of(network, at::zeros(batch));
-  OnnxGraph graph(module_tensors(network));
+  OnnxGraph graph(module_tensors(network), rows);
   graph.name_input(trace->inputs().at(0), "input");
   for (const jit::Node* node : trace->nodes()) {
     if (is_structure(node)) continue;
@@ -82,7 +78,27 @@ void save_onnx(const std::filesystem::path& path, Model& network,
   const at::Tensor output = network.compute({at::zeros(batch).narrow(0, 0, 1)}).front();
   model.output = {"output", output.sizes().slice(1).vec()};
   model.nodes.push_back({"Identity", {graph.name_of(trace->outputs()[0])}, "output", {}});
-  write_file_atomically(path, encode_onnx(model));
+  return encode_onnx(model);
+}
+
+/// A network may have the first number among its sizes, as of windows. They are no usual numbers of
+/// heads, nor of patches of a square, with or without a token.
+constexpr int64_t kTracedRows = 7;
+constexpr int64_t kOtherRows = 11;
+
+}  // namespace
+
+void save_onnx(const std::filesystem::path& path, Model& network,
+               const std::vector<int64_t>& sizes) {
+  const at::NoGradGuard no_grad;
+  const AsConstants as_constants(network);
+  std::string bytes;
+  try {
+    bytes = encoded_trace(network, sizes, kTracedRows);
+  } catch (const FixesRows&) {
+    bytes = encoded_trace(network, sizes, kOtherRows);
+  }
+  write_file_atomically(path, bytes);
 }
 
 }  // namespace lockstep::inline internal

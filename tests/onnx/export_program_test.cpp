@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <regex>
 
 #include "lockstep/base/file.h"
 #include "lockstep/train/setup.h"
@@ -78,6 +79,20 @@ TEST_F(ExportProgram, KnowsANetworkOfAPlugin) {
   EXPECT_EQ(run("--weights own.safetensors --output x.onnx", "own.yaml"), 2);
   EXPECT_NE(text_of("stderr.txt").find("not 'mean_colour'; --plugin FILE adds networks"),
             std::string::npos)
+      << text_of("stderr.txt");
+}
+
+TEST_F(ExportProgram, ASizeLeavesTheChannelsAsTheyWereTrained) {
+  const std::string grey =
+      std::regex_replace(testing::own_network_yaml(), std::regex("Cifar10Dataset"), "MnistDataset");
+  write_file_atomically(folder_ / "grey.yaml", std::string_view(grey));
+  const TensorMap weights = {{"layer.weight", at::ones({3, 3})}, {"layer.bias", at::zeros({3})}};
+  save_tensors(folder_ / "own.safetensors", weights);
+  const std::string args = plugin() + "--weights own.safetensors --output grey.onnx --size 28 ";
+  ASSERT_EQ(run(args, "grey.yaml"), 0) << text_of("stderr.txt");
+  // The network takes three channels alone.
+  EXPECT_NE(run(args + "-o train.dataset.channels=1", "grey.yaml"), 0);
+  EXPECT_NE(text_of("stderr.txt").find("(7x1 and 3x3)"), std::string::npos)
       << text_of("stderr.txt");
 }
 

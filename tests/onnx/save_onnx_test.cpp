@@ -1,8 +1,10 @@
 // Traces of networks. compare.py of bench/peers/torchvision computes the files with onnxruntime.
 #include "lockstep/onnx/save_onnx.h"
 
+#include <ATen/ops/conv1d.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
@@ -74,6 +76,19 @@ TEST(SaveOnnx, RefusesWhatWouldBeWrong) {
             "ONNX: the network's operation 'reshape' would fix the size of the batch");
   EXPECT_EQ(refusal_of([](const at::Tensor& x) { return x.mul(2).add(x, 3); }),
             "ONNX: the network's operation 'add' has a factor, or a way of rounding");
+  const at::Tensor kernel = at::ones({2, 4, 3});
+  Function one_dimensional([=](const at::Tensor& x) { return at::conv1d(x, kernel); });
+  EXPECT_STREQ(error_of([&] { exported(one_dimensional, {4, 6}); }).what(),
+               "ONNX: the network's operation '_convolution' has a kernel that is not "
+               "two-dimensional");
+}
+
+TEST(SaveOnnx, ASizeOfTheNetworkMayEqualTheRowsThatAreTraced) {
+  for (const int64_t size : {7, 11}) {
+    Function windows([=](const at::Tensor& x) { return x.reshape({-1, size, 2}).mul(2); });
+    const auto ops = ops_of(exported(windows, {2, size}));
+    EXPECT_EQ(ops, (std::vector<std::string>{"Reshape", "Mul", "Identity"})) << size;
+  }
 }
 
 TEST(SaveOnnx, TakesEveryNetworkOfTheZoo) {

@@ -101,11 +101,19 @@ std::vector<int64_t> sample_sizes(const Config& config) {
   return batch.images.sizes().slice(1).vec();
 }
 
+/// Of the pictures that a network was trained on.
+int64_t input_channels(const DatasetConfig& train) {
+  if (train.channels > 0) return train.channels;
+  const bool small = train.pipeline.empty() && !train.has_picture_files();
+  return small ? small_images_of(train).shape.channels : 3;
+}
+
 /// Of an input without the batch: channels, rows and columns of pictures.
 std::vector<int64_t> input_sizes(const Config& config, int64_t size) {
-  if (size > 0) return {3, size, size};
   const DatasetConfig& dataset = config.eval ? config.eval->dataset : config.train.dataset;
-  if (dataset.own || config.train.dataset.own) return sample_sizes(config);
+  const bool own = dataset.own || config.train.dataset.own;
+  if (size > 0) return {own ? 3 : input_channels(config.train.dataset), size, size};
+  if (own) return sample_sizes(config);
   if (!dataset.pipeline.empty()) {  // a network for text takes any size
     refuse_export("--size is needed: the transforms do not fix the size of the pictures");
   }
