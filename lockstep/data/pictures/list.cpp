@@ -27,16 +27,26 @@ constexpr size_t kLookedFor = 100;  // a second on a slow file server
   throw Error(ErrorCode::kCorrupt, fmt::format("{}: {}", where, why));
 }
 
-/// One CSV field from `at`, which moves behind the comma that ends it, or past the end.
+constexpr std::string_view kBlanks = " \t";
+
+std::string without_blanks(std::string_view text) {
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return "";
+  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin));
+}
+
+/// One CSV field from `at`, which moves behind the comma that ends it, or past the end. Blanks
+/// around it count only within quotes.
 std::string csv_field(std::string_view line, size_t& at, const std::string& where) {
-  if (at >= line.size() || line[at] != '"') {
+  const size_t begin = line.find_first_not_of(kBlanks, at);
+  if (begin == std::string_view::npos || line[begin] != '"') {
     const size_t end = std::min(line.find(',', at), line.size());
-    std::string field(line.substr(at, end - at));
+    std::string field = without_blanks(line.substr(at, end - at));
     at = end + 1;
     return field;
   }
   std::string field;
-  for (++at;; ++at) {
+  for (at = begin + 1;; ++at) {
     if (at >= line.size()) bad_line(where, "a quote that does not end");
     if (line[at] == '"') {
       ++at;
@@ -44,6 +54,7 @@ std::string csv_field(std::string_view line, size_t& at, const std::string& wher
     }
     field += line[at];
   }
+  at = std::min(line.find_first_not_of(kBlanks, at), line.size());
   if (at < line.size() && line[at] != ',') bad_line(where, "text behind a field in quotes");
   ++at;
   return field;
@@ -67,7 +78,7 @@ ListLine split_tsv(std::string_view line, const std::string& where) {
   std::vector<std::string> fields;
   for (size_t at = 0; at <= line.size();) {
     const size_t end = std::min(line.find('\t', at), line.size());
-    fields.emplace_back(line.substr(at, end - at));
+    fields.push_back(without_blanks(line.substr(at, end - at)));
     at = end + 1;
   }
   return two_fields(fields, where, "PATH<TAB>LABEL");
@@ -105,11 +116,15 @@ class Labels {
   int64_t number_of(const std::string& text, int64_t line) {
     const auto [found, is_new] = numbers_.emplace(text, std::ssize(texts_));
     if (is_new) texts_.push_back({text, line});
+    if (!is_new && found->second == 0) first_repeats_ = true;
     return found->second;
   }
   const std::vector<Text>& texts() const { return texts_; }
+  /// Whether several lines have the label of the first one.
+  bool first_repeats() const { return first_repeats_; }
 
  private:
+  bool first_repeats_ = false;
   std::vector<Text> texts_;
   std::unordered_map<std::string, int64_t> numbers_;
 };
@@ -118,6 +133,21 @@ class Labels {
 bool is_whole_number(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return all_digits(text);
+}
+
+/// Errors: kCorrupt if the first label, of one line, is a text that is none of `classes`, and all
+/// others are numbers: it is of a heading.
+void refuse_unknown_heading(const Labels& labels, const std::optional<PictureClasses>& classes,
+                            const std::string& file) {
+  const auto& texts = labels.texts();
+  const bool others_are_numbers =
+      texts.size() > 1 && std::all_of(texts.begin() + 1, texts.end(),
+                                      [](const auto& one) { return is_whole_number(one.text); });
+  if (!others_are_numbers || labels.first_repeats() || is_whole_number(texts[0].text)) return;
+  if (classes && ClassNumbers(*classes).of_name(texts[0].text) >= 0) return;
+  bad_line(fmt::format("{}:{}", file, texts[0].line),
+           fmt::format("the label '{}', where all others are numbers: a heading is path,label",
+                       texts[0].text));
 }
 
 PictureClasses classes_of(const Labels& labels, int64_t num_classes) {
@@ -162,7 +192,7 @@ void for_each_list_line(std::string_view text, const Found& found) {
     std::string_view line = text.substr(at, end - at);
     if (line.ends_with('\r')) line.remove_suffix(1);
     ++number;
-    if (line.find_first_not_of(" \t") != std::string_view::npos) found(line, number);
+    if (line.find_first_not_of(kBlanks) != std::string_view::npos) found(line, number);
     at = end + 1;
   }
 }
@@ -310,6 +340,7 @@ PictureIndex read_list(const fs::path& file, const ListOptions& options) {
     lines.add(split.picture, labels.number_of(split.label, number));
   });
   if (lines.size() == 0) throw Error(ErrorCode::kCorrupt, fmt::format("{}: no picture", name));
+  if (format != ListFormat::kJsonLines) refuse_unknown_heading(labels, options.classes, name);
   const PictureClasses classes = options.classes.value_or(classes_of(labels, options.num_classes));
   lines.classify(classes, classes_of_texts(labels, classes, name));
   lines.shrink();

@@ -22,8 +22,9 @@ struct ListLine {
 };
 
 /// Splits one line. CSV: two fields, of which each may be in double quotes (RFC 4180). TSV: two
-/// fields around a tab. JSON: an object with the keys `path` and `label`, a text or a whole number;
-/// others are ignored. `where` ("FILE:LINE") begins every error: kCorrupt.
+/// fields around a tab. Blanks around a field are no part of it. JSON: an object with the keys
+/// `path` and `label`, a text or a whole number; others are ignored. `where` ("FILE:LINE") begins
+/// every error: kCorrupt.
 ListLine split_list_line(std::string_view line, ListFormat format, const std::string& where);
 
 struct ListOptions {
@@ -35,7 +36,8 @@ struct ListOptions {
 };
 
 /// The pictures of `file` in its order. Empty lines, and a heading in the first one (`path,label`;
-/// also image, file or filename, and class) are left out.
+/// also image, file or filename, and class) are left out. Another heading is an error where the
+/// labels are numbers.
 ///
 /// Labels of training: if all are whole numbers, they are the classes' numbers, below num_classes.
 /// Otherwise they are names, and classes are numbered in the order of names. Labels of evaluation:

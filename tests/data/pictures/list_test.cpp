@@ -65,6 +65,28 @@ TEST_F(PictureList, ReadsTsvAndJsonLines) {
   EXPECT_EQ(lines_of(read("l.jsonl", "{\"path\": \"x.png\", \"label\": 7}")), Names{"7 x.png"});
 }
 
+TEST_F(PictureList, BlanksAroundAFieldDoNotCount) {
+  const auto numbers = read("l.csv", "path, label\nx.png, 3\n y.png ,0 \n \"a, b.png\" , 3\n");
+  EXPECT_EQ(lines_of(numbers), (Names{"3 x.png", "0 y.png", "3 a, b.png"}));
+  EXPECT_EQ(numbers.classes(), PictureClasses{10});
+  EXPECT_EQ(read("l.csv", "x.png, big cat\ny.png,\" cat\"\n").classes().names,
+            (Names{" cat", "big cat"}));
+  EXPECT_EQ(lines_of(read("l.tsv", "x.png \t 3\n")), Names{"3 x.png"});
+}
+
+TEST_F(PictureList, AnUnknownHeadingIsNoPicture) {
+  const std::string text = "filepath,label_id\nx.png,3\ny.png,0\n";
+  EXPECT_EQ(fault("l.csv", text, ErrorCode::kCorrupt),
+            "l.csv:1: the label 'label_id', where all others are numbers: a heading is path,label");
+  EXPECT_EQ(fault("l.csv", text, ErrorCode::kCorrupt, PictureClasses::named({"ape", "cat"})),
+            "l.csv:1: the label 'label_id', where all others are numbers: a heading is path,label");
+  const auto classes = PictureClasses::named({"7", "cat"});
+  EXPECT_EQ(lines_of(read("l.csv", "x.png,cat\ny.png,7\n", 10, classes)),
+            (Names{"1 x.png", "0 y.png"}));
+  EXPECT_EQ(lines_of(read("l.csv", "x.png,cat\ny.png,7\n\"a, b.png\",cat\n")),
+            (Names{"1 x.png", "0 y.png", "1 a, b.png"}));
+}
+
 TEST_F(PictureList, NamesAreNumberedInTheirOrder) {
   const auto index = read("l.csv", "x.png,b\ny.png,10\n\"a, b.png\",a\n");
   EXPECT_EQ(index.classes().names, (Names{"10", "a", "b"}));
