@@ -160,19 +160,21 @@ FolderListing::Known FolderListing::read_entries(const fs::path& folder) {
   if (entries == nullptr) cannot_list(folder, std::error_code(errno, std::generic_category()));
   Known known;
   std::string pictures;
-  const auto is_folder = [&](const dirent& entry) {
-    if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
-    struct stat status {};  // a broken link has none
-    return ::fstatat(::dirfd(entries.get()), entry.d_name, &status, 0) == 0 &&
-           S_ISDIR(status.st_mode);
+  // Of a link it is that of its target. A broken one has none, and is a fault of the picture.
+  const auto type_of = [&](const dirent& entry) -> unsigned {
+    if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return entry.d_type;
+    struct stat status {};
+    const bool found = ::fstatat(::dirfd(entries.get()), entry.d_name, &status, 0) == 0;
+    return found ? IFTODT(status.st_mode) : unsigned{DT_REG};
   };
   errno = 0;
   while (const dirent* entry = ::readdir(entries.get())) {
     const std::string_view name = entry->d_name;
     if (name.starts_with('.')) continue;
-    if (is_folder(*entry)) {
+    const unsigned type = type_of(*entry);
+    if (type == DT_DIR) {
       known.folders.emplace_back(name);
-    } else if (is_picture_name(name)) {
+    } else if (type == DT_REG && is_picture_name(name)) {
       (pictures += name) += '\0';
       ++known.names.count;
     }

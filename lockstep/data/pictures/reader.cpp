@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <list>
+#include <system_error>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
@@ -18,6 +19,15 @@ constexpr int64_t kMaxPictureBytes = int64_t{1} << 30;
 
 std::string starting_with(const std::string& path, const std::string& what) {
   return what.find(path) == std::string::npos ? path + ": " + what : what;
+}
+
+/// Opening a named pipe would wait for its writer.
+void refuse_pipe(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const auto type = std::filesystem::status(path, ignored).type();
+  if (type == std::filesystem::file_type::fifo) {
+    throw Error(ErrorCode::kCorrupt, path.string() + " is a named pipe, and no picture");
+  }
 }
 
 cv::Mat decoded(const std::string& bytes, const ocr::ChoosePart& choose) {
@@ -77,7 +87,10 @@ cv::Mat read_picture(const std::filesystem::path& path) {
 
 std::string read_bytes(const std::filesystem::path& path, const std::optional<FilePart>& part) {
   const ReadingNote note(path.string());
-  if (!part) return read_file(path, kMaxPictureBytes);
+  if (!part) {
+    refuse_pipe(path);
+    return read_file(path, kMaxPictureBytes);
+  }
   thread_local OpenShards open_shards;
   const ShardFile& shard = open_shards.at(path, part->shard);
   try {

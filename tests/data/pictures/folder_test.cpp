@@ -1,6 +1,7 @@
 #include "lockstep/data/pictures/folder.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <fstream>
@@ -54,6 +55,14 @@ TEST(PictureFolder, LeavesOutWhatIsNoPicture) {
   const auto index = index_folder(dir.path());
   EXPECT_EQ(names_of(index), Names{"0 a/1.png"});
   EXPECT_EQ(index.classes().names, Names{"a"});
+}
+
+TEST(PictureFolder, LeavesOutPipesAndLinksToThem) {
+  const TempFolder dir;
+  make_file(dir / "a/1.jpg");
+  ASSERT_EQ(::mkfifo((dir / "a/2.jpg").c_str(), 0600), 0);
+  fs::create_symlink(dir / "a/2.jpg", dir / "a/3.jpg");
+  EXPECT_EQ(names_of(index_folder(dir.path())), Names{"0 a/1.jpg"});
 }
 
 TEST(PictureFolder, KeepsFilesOfOneNameWithOtherExtensions) {

@@ -1,6 +1,7 @@
 #include "lockstep/data/pictures/reader.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <iterator>
@@ -113,6 +114,10 @@ TEST(ReadPicture, FaultsNameTheFile) {
   EXPECT_EQ(fault("n.png", "no picture"),
             (dir / "n.png").string() + ": no image, or a damaged one");
   EXPECT_EQ(error_of([&] { read_picture(dir / "gone.png"); }).code(), ErrorCode::kNotFound);
+  const std::string pipe = (dir / "pipe.png").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_STREQ(error_of([&] { read_picture(pipe); }).what(),
+               (pipe + " is a named pipe, and no picture").c_str());
 }
 
 /// Twelve pictures 6 x 4 of two classes, of which the third and the eighth are damaged.
