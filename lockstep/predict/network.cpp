@@ -14,6 +14,7 @@
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/data/pictures/own_step.h"
+#include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
 #include "lockstep/predict/outcomes.h"
 #include "lockstep/train/picture_data.h"
@@ -125,6 +126,16 @@ std::vector<uint8_t> planes_of(const cv::Mat& picture, const ImageShape& shape) 
     cv::split(picture, planes);
   }
   return bytes;
+}
+
+/// As evaluation makes it. The whole picture, to draw on, may be there already.
+MadePicture made_of(const PicturePipeline& pipeline, const ocr::Sample& sample) {
+  if (!pipeline.reduces()) return pipeline.apply(sample.image, 0, 0);
+  const std::string bytes = read_bytes(sample.source, std::nullopt);
+  const auto undecoded = [&](const ocr::ChoosePart& choose) {
+    return ocr::decode_part({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, choose);
+  };
+  return pipeline.apply(undecoded, 0, 0);
 }
 
 /// The output of a registered network may have any shape.
@@ -313,7 +324,7 @@ void Classifier::to_input(const ImageTransform& transform, ocr::Sample& sample) 
 }
 
 void Classifier::to_input(const PicturePipeline& pipeline, ocr::Sample& sample) const {
-  const MadePicture made = pipeline.apply(sample.image, 0, 0);
+  const MadePicture made = made_of(pipeline, sample);
   sample.image = planes_for(3, made.pixels.rows, made.pixels.cols);
   pipeline.write(made, sample.image.ptr<float>());
 }

@@ -16,6 +16,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "lockstep/predict/predictor.h"
+#include "lockstep/train/picture_data.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/weights.h"
 #include "tests/predict/configs.h"
@@ -229,6 +230,41 @@ TEST_F(PredictProgram, APictureIsKeptWhereItIsDrawnOrCut) {
             "a.png\t[[[0, 0], [79, 0], [79, 47], [0, 47]]]\n"
             "b.jpg\t[[[0, 0], [59, 0], [59, 99], [0, 99]]]\n"
             "a.png\t[[[0, 0], [95, 0], [95, 63], [0, 63]]]\n");
+}
+
+TEST_F(PredictProgram, AClassifierDecodesAtTheSizeThatEvaluationDoes) {
+  cv::Mat noise(256, 256, CV_8UC3);
+  cv::RNG(3).fill(noise, cv::RNG::UNIFORM, 0, 256);
+  const std::string path = (*folder_ / "large.jpg").string();
+  cv::imwrite(path, noise);
+  const auto overrides = [](const std::string& reduced) {
+    const std::string folder =
+        "{type: ImageFolderDataset, data_dir: d, reduced_decoding: " + reduced +
+        ", transform_pipeline: [{Resize: {size: [32, 32]}}, "
+        "{NormalizeImage: }]}";
+    return std::vector<std::string>{"train.dataset=" + folder, "eval.dataset=" + folder};
+  };
+  const auto input_of = [&](const std::string& reduced) {
+    PredictOptions options;
+    options.input = path;
+    options.cls = {(*folder_ / "cls.yaml").string(), (*folder_ / "cls.ckpt").string()};
+    options.overrides = overrides(reduced);
+    return Predictor(plan_prediction(options), at::kCPU).load(path).image;
+  };
+  const Config config = load_config(*folder_ / "cls.yaml", overrides("True"));
+  const auto pipeline = make_picture_pipeline(config.eval->dataset, 0);
+  const std::string bytes = read_file(path);
+  const auto made = pipeline.apply(
+      [&](const ocr::ChoosePart& choose) {
+        return ocr::decode_part({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
+                                choose);
+      },
+      0, 0);
+  const int extents[] = {3, 32, 32};
+  cv::Mat evaluated(3, extents, CV_32F);
+  pipeline.write(made, evaluated.ptr<float>());
+  EXPECT_EQ(cv::norm(input_of("True"), evaluated, cv::NORM_INF), 0);
+  EXPECT_GT(cv::norm(input_of("False"), evaluated, cv::NORM_INF), 0);
 }
 
 // Weights that depend on the input: a picture of a data set's size gives the result of evaluation.

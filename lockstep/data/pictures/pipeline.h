@@ -49,6 +49,8 @@ class PicturePipeline {
   /// The same of a picture that is not decoded yet.
   MadePicture apply(const Undecoded& picture, int64_t epoch, int64_t index) const;
 
+  /// Whether pictures are decoded at a smaller size: see Undecoded.
+  bool reduces() const { return reduced_; }
   /// Whether a result's pixels are all of it: no step erases a part of the floats.
   bool ends_with_bytes() const { return !erasing_; }
   /// The float that each byte of a channel stands for.
