@@ -77,7 +77,7 @@ class Metric {
   /// samples, entry by entry, gives those of both. `outputs`: of the network in evaluation,
   /// float32, on the CPU.
   virtual std::vector<double> sums(const Tensors& outputs, const Batch& batch) = 0;
-  /// The result, without the time.
+  /// The result, without the time. The sums are equal on all ranks; rank 0's figures are the run's.
   virtual EvalResult result(std::span<const double> sums) = 0;
 };
 

@@ -99,6 +99,25 @@ std::optional<Sums> sum_over_all(const Part& part, size_t size, const VirtualRan
   return values;
 }
 
+/// Collective: gives all ranks rank 0's figures. A program's own metric may have other ones on each
+/// rank, and what they decide must be the same. Errors: kMismatch, on every rank.
+void share_figures(EvalResult& result, ProcessGroup& group) {
+  if (group.size() == 1) return;
+  std::vector<double> figures = {result.loss ? 1.0 : 0.0, result.loss.value_or(0)};
+  for (const auto& [name, value] : result.metrics) figures.push_back(value);
+  std::array<int64_t, 2> counts = {std::ssize(figures), -std::ssize(figures)};
+  group.all_reduce(counts.data(), std::ssize(counts), DType::kInt64, ReduceOp::kMin).wait();
+  if (counts[0] != -counts[1]) {
+    throw Error(ErrorCode::kMismatch,
+                fmt::format("the ranks differ: a metric gives {} figures on one rank, and {} on "
+                            "another",
+                            counts[0] - 2, -counts[1] - 2));
+  }
+  group.broadcast(figures.data(), std::ssize(figures), DType::kFloat64, 0).wait();
+  if (result.loss && figures[0] != 0) result.loss = figures[1];
+  for (size_t i = 0; i < result.metrics.size(); ++i) result.metrics[i].second = figures[i + 2];
+}
+
 /// An exception of `work` ends only this rank's part.
 void attempt(const std::function<void()>& work, Failure* failure) {
   try {
@@ -161,6 +180,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   if (!sums) return std::nullopt;
   task.join_ranks(group);
   EvalResult result = task.result({sums->data(), task.num_sums()});
+  share_figures(result, group);
   result.faults = static_cast<int64_t>(sums->back());
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;

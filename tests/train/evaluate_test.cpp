@@ -48,6 +48,48 @@ TEST(Evaluate, CountsEverySampleOnceForAnyNumberOfRanks) {
             std::string("metric.main_indicator is 'top5', evaluation gives acc, top_5"));
 }
 
+/// A metric that looks at its rank; with `counts` it has as many figures.
+struct OfItsRank final : Metric {
+  OfItsRank(int own, bool has_as_many) : rank(own), counts(has_as_many) {}
+  std::vector<std::string> metric_names() const override { return {"rank"}; }
+  size_t num_sums() const override { return 1; }
+  std::vector<double> sums(const Tensors&, const Batch&) override { return {0}; }
+  EvalResult result(std::span<const double>) override {
+    EvalResult all;
+    const auto figures = static_cast<size_t>(counts ? rank : 1);
+    all.metrics.assign(figures, {"rank", static_cast<double>(rank)});
+    return all;
+  }
+  int rank;
+  bool counts;
+};
+
+TEST(Evaluate, GivesAllRanksTheFiguresOfTheFirst) {
+  for (const bool counts : {false, true}) {
+    testing::run_rank_threads(3, [&](const World& world) {
+      auto group = ProcessGroup::create(world);
+      TinyModel model(true);
+      auto data = std::make_shared<const TinyData>(6);
+      DistributedSampler sampler(data->size(), world, {.shuffle = false});
+      Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+                    {.batch_size = 4});
+      ClassificationParts parts;
+      parts.evaluates_loss = false;
+      parts.metrics.push_back(std::make_unique<OfItsRank>(world.rank, counts));
+      ClassificationTask task(std::move(parts));
+      const auto figure = [&] {
+        return evaluate(model, loader, {&sampler, 1}, group, task).value().metric("rank");
+      };
+      if (!counts) {
+        EXPECT_EQ(figure(), 0) << world.rank;
+      } else {
+        EXPECT_STREQ(error_of([&] { (void)figure(); }).what(),
+                     "the ranks differ: a metric gives 0 figures on one rank, and 2 on another");
+      }
+    });
+  }
+}
+
 TEST(Evaluate, SaysHowFarItIsAfterEachBatch) {
   testing::run_rank_threads(2, [&](const World& world) {
     auto group = ProcessGroup::create(world);
