@@ -354,6 +354,11 @@ TEST_F(RecipeTest, MistakesAreOneLine) {
   given.name = "my net";
   EXPECT_NE(refusal(given).find("the name 'my net' must be"), std::string::npos);
   given = recipe();
+  given.name = "resnet50";
+  EXPECT_EQ(refusal(given),
+            "train(recipe): the name 'resnet50' is that of a network of the zoo: give the recipe "
+            "another");
+  given = recipe();
   given.settings.push_back("train.loader.batchsize=3");
   EXPECT_EQ(refusal(given),
             "-o train.loader.batchsize=3: unknown key 'train.loader.batchsize', did you mean "

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "lockstep/error.h"
+#include "lockstep/models/zoo/zoo.h"
 #include "lockstep/train/callbacks/recipe_events.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/registered_task.h"
@@ -45,9 +47,19 @@ std::string file_of(const Recipe& recipe) {
   return text;
 }
 
+/// Registering the recipe's network would replace that of the zoo.
+bool is_of_zoo(const std::string& name) {
+  const auto& all = zoo();
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
+}
+
 void check(const Recipe& recipe) {
   std::string fault = fault_of(recipe);
   if (fault.empty() && !recipe.data) fault = "the recipe has no data";
+  if (fault.empty() && is_of_zoo(recipe.name)) {
+    fault = fmt::format("the name '{}' is that of a network of the zoo: give the recipe another",
+                        recipe.name);
+  }
   if (!fault.empty()) throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + fault);
 }
 
