@@ -8,6 +8,7 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/rounding.h"
 #include "lockstep/error.h"
+#include "lockstep/train/rank_change.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep::inline internal {
@@ -116,11 +117,10 @@ std::string share_global_batch(Config& config, const World& world) {
 
 std::string batch_line(const Config& config, int parts) {
   if (config.parallel.global_batch == 0) return "";
-  const int64_t batch_size = config.train.loader.batch_size;
-  const int64_t accumulation = config.train.gradient_accumulation_steps;
+  const auto& train = config.train;
   return fmt::format("Global batch: {} = {} x {} x {} accumulated (parallel.global_batch)",
-                     batch_size * parts * accumulation, batch_size,
-                     counted(parts, kind_of_parts(config)), accumulation);
+                     global_batch(train, parts), train.loader.batch_size,
+                     counted(parts, kind_of_parts(config)), train.gradient_accumulation_steps);
 }
 
 }  // namespace lockstep::inline internal

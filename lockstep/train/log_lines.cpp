@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "lockstep/parallel/module_state.h"
+#include "lockstep/recipe.h"
+#include "lockstep/train/rank_change.h"
 #include "lockstep/train/task_parts.h"
 
 namespace lockstep::inline internal {
@@ -127,18 +129,19 @@ std::string python_dict(const std::vector<std::pair<std::string, double>>& value
   return text + "}";
 }
 
-std::string training_banner(const Config& config, const BannerFacts& facts) {
+std::string training_banner(const Config& config, const RunSummary& summary) {
   const auto& train = config.train;
   const int64_t batch = train.loader.batch_size;
   const int64_t accumulation = train.gradient_accumulation_steps;
+  const int parts = summary.num_virtual_ranks;
   std::string text = "\n" + kRule + "\n";
   const auto line = [&](const char* label, const auto& value) {
     text += fmt::format("{}: {}\n", label, value);
   };
-  line("Distribute", python_bool(facts.num_ranks > 1));
+  line("Distribute", python_bool(summary.num_ranks > 1));
   line("Model", config.model.name());
-  line("Total number of parameters", facts.total_parameters);
-  line("Total number of trainable parameters", facts.trainable_parameters);
+  line("Total number of parameters", summary.parameters);
+  line("Total number of trainable parameters", summary.trainable);
   line("Data root", task_parts(config).data_root(config));
   const auto* task = config.model.task.get();
   if (task != nullptr && (task->optimizer || task->training_step)) {
@@ -148,14 +151,14 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
     line("Weight decay", python_float(config.optimizer.weight_decay) + " ");
   }
   line("Batch size", batch);
-  line("Num devices", facts.num_ranks);
+  line("Num devices", summary.num_ranks);
   line("Gradient accumulation steps", accumulation);
-  if (config.parallel.virtual_ranks > 0) line("Num virtual ranks", facts.num_virtual_ranks);
-  line("Global batch size", fmt::format("{}x{}x{}={}", batch, facts.num_virtual_ranks, accumulation,
-                                        batch * facts.num_virtual_ranks * accumulation));
+  if (config.parallel.virtual_ranks > 0) line("Num virtual ranks", parts);
+  line("Global batch size",
+       fmt::format("{}x{}x{}={}", batch, parts, accumulation, global_batch(train, parts)));
   line("LR", python_float(config.scheduler.lr) + " ");
   line("Scheduler", config.scheduler.scheduler);
-  line("Steps per epoch", facts.steps_per_epoch);
+  line("Steps per epoch", summary.steps_per_epoch);
   line("Num epochs", config.scheduler.num_epochs);
   line("Clip gradient", python_bool(train.clip_grad));
   line("EMA", python_bool(train.ema));
@@ -165,22 +168,22 @@ std::string training_banner(const Config& config, const BannerFacts& facts) {
   return text + kRule + "\n\nStart training... (The first epoch takes longer, please wait...)\n";
 }
 
-std::string restart_line(const Config& config, const BannerFacts& facts, int generation) {
-  const int64_t batch = config.train.loader.batch_size;
-  const int64_t accumulation = config.train.gradient_accumulation_steps;
+std::string restart_line(const Config& config, const RunSummary& summary, int generation) {
   return fmt::format(
       "Started again (start {}). Num devices: {}, global batch size: {}x{}x{}={}, steps per epoch: "
       "{}; all else is as before",
-      generation, facts.num_ranks, batch, facts.num_virtual_ranks, accumulation,
-      batch * facts.num_virtual_ranks * accumulation, facts.steps_per_epoch);
+      generation, summary.num_ranks, config.train.loader.batch_size, summary.num_virtual_ranks,
+      config.train.gradient_accumulation_steps,
+      global_batch(config.train, summary.num_virtual_ranks), summary.steps_per_epoch);
 }
 
-std::string evaluation_banner(const Config& config, const BannerFacts& facts) {
+std::string evaluation_banner(const Config& config, const RunSummary& summary,
+                              int64_t num_batches) {
   return fmt::format(
       "\n{}\nModel: {}\nTotal number of parameters: {}\nTotal number of trainable parameters: {}\n"
       "AMP level: {}\nNum batches: {}\nBatch size: {}\n{}{}\n\nStart evaluating...\n",
-      kRule, config.model.name(), facts.total_parameters, facts.trainable_parameters,
-      to_string(config.system.amp_level_infer), facts.num_batches, config.eval->loader.batch_size,
+      kRule, config.model.name(), summary.parameters, summary.trainable,
+      to_string(config.system.amp_level_infer), num_batches, config.eval->loader.batch_size,
       task_parts(config).evaluation_lines(config), kRule);
 }
 

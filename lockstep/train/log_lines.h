@@ -10,6 +10,7 @@
 #include "lockstep/ddp_options.h"
 #include "lockstep/observe/rank_waits.h"
 #include "lockstep/train/config/config.h"
+#include "lockstep/train/run_summary.h"
 
 namespace lockstep::inline internal {
 
@@ -95,20 +96,13 @@ const char* python_bool(bool value);  ///< "True" or "False".
 /// "0.6535", "1.0", "1e-06", "nan".
 std::string python_float(double value);
 
-/// The banner's values beyond the configuration.
-struct BannerFacts {
-  int64_t total_parameters = 0;  ///< With batch norm's statistics.
-  int64_t trainable_parameters = 0;
-  int num_ranks = 1;
-  int num_virtual_ranks = 1;  ///< Equals the ranks without parallel.virtual_ranks.
-  int64_t steps_per_epoch = 0;
-  int64_t num_batches = 0;  ///< Of evaluation.
-};
-/// One record of several lines, starting with a new line.
-std::string training_banner(const Config& config, const BannerFacts& facts);
+/// One record of several lines, starting with a new line. Of `summary` it needs parameters (with
+/// batch norm's statistics), ranks, virtual ranks and steps per epoch.
+std::string training_banner(const Config& config, const RunSummary& summary);
 /// For restarted workers: the numbers that may have changed. The rest is in the banner of the first
 /// start.
-std::string restart_line(const Config& config, const BannerFacts& facts, int generation);
-std::string evaluation_banner(const Config& config, const BannerFacts& facts);
+std::string restart_line(const Config& config, const RunSummary& summary, int generation);
+/// Of `summary` it needs only the parameters.
+std::string evaluation_banner(const Config& config, const RunSummary& summary, int64_t num_batches);
 
 }  // namespace lockstep::inline internal

@@ -143,8 +143,6 @@ std::string precision_line(const Config& config, c10::DeviceType device) {
 std::string describe(const RunSummary& summary, const Config& config, c10::Device device) {
   const int64_t sum = summary.weights_bytes + summary.gradient_bytes + summary.optimizer_bytes +
                       summary.batches_bytes;
-  const int64_t batch = config.train.loader.batch_size;
-  const int64_t accumulation = config.train.gradient_accumulation_steps;
   const std::string precision = precision_line(config, device.type());
   return fmt::format(
       "Model: {}\n"
@@ -161,9 +159,10 @@ std::string describe(const RunSummary& summary, const Config& config, c10::Devic
       precision.empty() ? "" : "Precision: " + precision + "\n", summary.num_ranks,
       device.is_cpu() ? "" : fmt::format(", this one on {}", device.str()), summary.train_samples,
       summary.num_virtual_ranks % summary.num_ranks == 0 ? "" : "at most ", summary.samples_a_rank,
-      summary.samples_note, batch, summary.num_virtual_ranks,
-      config.parallel.virtual_ranks > 0 ? "virtual ranks" : "ranks", accumulation,
-      batch * summary.num_virtual_ranks * accumulation, summary.steps_per_epoch,
+      summary.samples_note, config.train.loader.batch_size, summary.num_virtual_ranks,
+      config.parallel.virtual_ranks > 0 ? "virtual ranks" : "ranks",
+      config.train.gradient_accumulation_steps,
+      global_batch(config.train, summary.num_virtual_ranks), summary.steps_per_epoch,
       counted(config.scheduler.num_epochs, "epoch"),
       counted(summary.optimizer_steps, "optimizer step"), format_bytes(sum),
       format_bytes(summary.weights_bytes), format_bytes(summary.gradient_bytes),

@@ -16,7 +16,7 @@ struct RunSummary {
   int num_virtual_ranks = 1;  ///< Equals the ranks without parallel.virtual_ranks.
   int data_threads = 1;       ///< Threads that make batches.
   int64_t train_samples = 0;
-  std::string samples_note;    ///< Source of the number of samples, if the data are missing.
+  std::string samples_note{};  ///< Source of the number of samples, if the data are missing.
   int64_t samples_a_rank = 0;  ///< Of the rank with the most samples; so are the bytes below.
   int64_t samples_a_virtual_rank = 0;
   int64_t steps_per_epoch = 0;  ///< Micro-steps.

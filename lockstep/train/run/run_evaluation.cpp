@@ -54,16 +54,15 @@ void write_confused(const Config& config, const Task& task, const DataParts& dat
 /// Evaluates, with its lines in the log.
 void evaluate_logged(const Config& config, const World& world, const fs::path& path, Model& model,
                      DataParts& data, ProcessGroup& group, TrainingLog& log) {
-  BannerFacts facts;
-  facts.total_parameters = count_parameters(model, true);
-  facts.trainable_parameters = count_parameters(model);
-  facts.num_ranks = world.size;
-  facts.num_batches =
+  RunSummary summary;
+  summary.parameters = count_parameters(model, true);
+  summary.trainable = count_parameters(model);
+  const int64_t num_batches =
       data.loader->num_batches(data.samplers.front().num_samples()) * std::ssize(data.samplers);
   log.info(kEvalLogger, fmt::format("Weights: {}", path.string()));
   for (const auto& note : data.notes) log.info(kDataLogger, note);
   for (const auto& line : data.warnings) log.write(Severity::kWarning, kDataLogger, line);
-  log.info(kEvalLogger, evaluation_banner(config, facts));
+  log.info(kEvalLogger, evaluation_banner(config, summary, num_batches));
   const auto task = make_task(config, /*trains=*/false);
   EvalHooks hooks;
   hooks.disk_limit = std::chrono::seconds(config.train.disk_timeout_s);

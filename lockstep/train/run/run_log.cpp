@@ -147,14 +147,14 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
   }
   if (world.rank == 0) log.info(kTrainLogger, results_line(config));
   if (!trainer.has_steps_left()) return;  // no banner without training to come
-  BannerFacts facts;
-  facts.total_parameters = count_parameters(*parts.model, true);
-  facts.trainable_parameters = count_trainable(*parts.model);
-  facts.num_ranks = world.size;
-  facts.num_virtual_ranks = trainer.virtual_ranks().total;
-  facts.steps_per_epoch = trainer.steps_per_epoch();
-  log.info(kTrainLogger,
-           again ? restart_line(config, facts, world.generation) : training_banner(config, facts));
+  RunSummary summary;
+  summary.parameters = count_parameters(*parts.model, true);
+  summary.trainable = count_trainable(*parts.model);
+  summary.num_ranks = world.size;
+  summary.num_virtual_ranks = trainer.virtual_ranks().total;
+  summary.steps_per_epoch = trainer.steps_per_epoch();
+  log.info(kTrainLogger, again ? restart_line(config, summary, world.generation)
+                               : training_banner(config, summary));
 }
 
 void log_end(TrainingLog& log, const Trainer& trainer, bool by_command) {
