@@ -118,25 +118,26 @@ std::vector<InterfaceAddress> interface_addresses() {
   return all;
 }
 
+bool is_interface_address(const std::string& address) {
+  try {
+    const auto own = interface_addresses();
+    return std::any_of(own.begin(), own.end(),
+                       [&](const InterfaceAddress& one) { return one.address == address; });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 bool is_own_address(const std::string& host) {
   if (host.empty()) return false;
   if (is_loopback(host)) return true;
   std::string problem;
   const AddressList list = look_up(host, 0, &problem);
   if (!list) return false;
-  std::vector<InterfaceAddress> own;
-  try {
-    own = interface_addresses();
-  } catch (const Error&) {
-    return false;
-  }
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
     const std::string address = in_figures(each->ai_addr);
     // Debian's installer gives 127.0.1.1 to a host's own name. No interface has that address.
-    if (is_loopback(address)) return true;
-    if (std::any_of(own.begin(), own.end(),
-                    [&](const InterfaceAddress& one) { return one.address == address; }))
-      return true;
+    if (is_loopback(address) || is_interface_address(address)) return true;
   }
   return false;
 }

@@ -47,6 +47,9 @@ struct InterfaceAddress {
 /// All addresses of this host. Errors: kIo.
 std::vector<InterfaceAddress> interface_addresses();
 
+/// Whether an interface of this host has `address`, in figures. False if they cannot be listed.
+bool is_interface_address(const std::string& address);
+
 /// True if `host` (name or address) means this host, by any of its addresses or any of 127/8. A
 /// name that cannot be resolved counts as another host's. Cost: one look-up.
 bool is_own_address(const std::string& host);

@@ -15,7 +15,6 @@
 #include "lockstep/base/proc.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/doctor/facts_json.h"
-#include "lockstep/launch/doctor/gather.h"
 #include "lockstep/launch/doctor/links.h"
 #include "lockstep/launch/doctor/probe.h"
 #include "lockstep/launch/start/host_slots.h"
@@ -27,10 +26,7 @@ using ExamineJson = nlohmann::json;
 
 /// The command that starts a host's probe; this host needs no rsh.
 std::vector<std::string> probe_command(const ExamineOptions& options, const std::string& host) {
-  const auto own = all_addresses();
-  if (host == "localhost" || host == host_name() ||
-      std::find(own.begin(), own.end(), host) != own.end())
-    return {own_program(), "doctor", "--probe"};
+  if (is_this_host(host)) return {own_program(), "doctor", "--probe"};
   return remote_words(options.rsh, host, shell_quoted(options.lockstep) + " doctor --probe");
 }
 

@@ -46,8 +46,7 @@ int64_t number_setting(const std::string& path) {
   return text.empty() ? -1 : std::strtoll(text.c_str(), nullptr, 10);
 }
 
-}  // namespace
-
+/// Addresses of this host's interfaces.
 std::vector<std::string> all_addresses() {
   std::vector<std::string> addresses;
   try {
@@ -57,8 +56,6 @@ std::vector<std::string> all_addresses() {
   }
   return addresses;
 }
-
-namespace {
 
 /// Space of the folder, or of the nearest parent in which it would be made.
 DiskSpace disk_space(const std::string& folder, bool must_exist) {
@@ -122,7 +119,7 @@ std::vector<NameLookup> look_up_all(const std::vector<std::string>& names) {
   for (size_t begin = 0; begin < names.size(); begin += kAtOnce) {
     std::vector<std::thread> threads;
     for (size_t i = begin; i < std::min(names.size(), begin + kAtOnce); ++i)
-      threads.emplace_back([&names, &lookups, i] { lookups[i] = look_up(names[i]); });
+      threads.emplace_back([&names, &lookups, i] { lookups[i] = timed_look_up(names[i]); });
     for (auto& thread : threads) thread.join();
   }
   return lookups;
@@ -152,11 +149,11 @@ void read_limits(HostFacts* facts) {
 
 }  // namespace
 
-NameLookup look_up(const std::string& name) {
+NameLookup timed_look_up(const std::string& name) {
   NameLookup lookup;
   lookup.name = name;
   const auto start = std::chrono::steady_clock::now();
-  const AddressList list = lockstep::look_up(name, 0, &lookup.error);
+  const AddressList list = look_up(name, 0, &lookup.error);
   lookup.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next)
     lookup.addresses.push_back(in_figures(each->ai_addr));

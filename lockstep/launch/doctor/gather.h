@@ -19,10 +19,7 @@ struct GatherRequest {
 /// each at most.
 HostFacts gather_facts(const GatherRequest& request);
 
-/// Addresses of this host's interfaces.
-std::vector<std::string> all_addresses();
-
-/// How this host resolves `name`.
-NameLookup look_up(const std::string& name);
+/// How this host resolves `name`, and how long that takes.
+NameLookup timed_look_up(const std::string& name);
 
 }  // namespace lockstep::doctor

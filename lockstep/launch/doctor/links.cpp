@@ -29,19 +29,15 @@ bool is_literal(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
-/// Listens on `host` if that is an address here, else on all addresses, including IPv6 if
-/// available.
+/// Listens on `host` if that is an address here, else on all addresses.
 UniqueFd listen_anywhere(const std::string& host, int port) {
-  std::vector<std::string> places = {"::", "0.0.0.0"};
-  if (is_literal(host)) places.insert(places.begin(), host);
-  for (const std::string& place : places) {
-    try {
-      return tcp_listen(place, port);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kUnavailable || place == places.back()) throw;
-    }
+  if (!is_literal(host)) return tcp_listen(kAllAddresses, port);
+  try {
+    return tcp_listen(host, port);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnavailable) throw;
+    return tcp_listen(kAllAddresses, port);
   }
-  return {};
 }
 
 using Clock = Deadline::Clock;
@@ -54,7 +50,7 @@ std::string meaning(int failure) {
 /// One attempt at the first address of a name, as programs do. Errors: kUnavailable, kTimeout.
 UniqueFd connect_once(const LinkTarget& target, Deadline deadline) {
   std::string problem;
-  const AddressList list = lockstep::look_up(target.name, target.port, &problem);
+  const AddressList list = look_up(target.name, target.port, &problem);
   if (!list) throw Error(ErrorCode::kUnavailable, problem);
   ConnectAttempt attempt = attempt_connect(*list, deadline);
   errno = attempt.failure;

@@ -23,6 +23,11 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, text);
 }
 
+bool is_own_name(const std::string& host) {
+  const std::string own = host_name();
+  return is_loopback(host) || host == own || host == own.substr(0, own.find('.'));
+}
+
 int slots_of(const std::string& text, const std::string& what) {
   return static_cast<int>(parse_int(text, 1, 1 << 16, what));
 }
@@ -216,8 +221,7 @@ std::vector<std::string> remote_words(const std::string& rsh, const std::string&
 }
 
 bool is_this_host(const std::string& host) {
-  const std::string own = host_name();
-  return is_loopback(host) || host == own || host == own.substr(0, own.find('.'));
+  return is_own_name(host) || is_interface_address(host);
 }
 
 std::vector<HostSlots> planned_hosts(const RunOptions& options) {
@@ -255,7 +259,7 @@ std::map<std::string, std::string> exported_variables(const RunOptions& options,
 std::string rendezvous_address(const StartHello& hello, const std::vector<std::string>& hosts) {
   if (!hello.address.empty() && !is_loopback(hello.address)) return hello.address;
   std::string first = without_user(hosts.front());
-  if (!is_this_host(first)) return first;
+  if (!is_own_name(first)) return first;
   bool all_here = true;
   for (const std::string& host : hosts) {
     if (is_this_host(host)) continue;

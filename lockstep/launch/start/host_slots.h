@@ -56,7 +56,8 @@ std::vector<HostSlots> planned_hosts(const RunOptions& options);
 std::map<std::string, std::string> exported_variables(const RunOptions& options,
                                                       const Environment& environment);
 
-/// Whether no --rsh is needed: loopback, or this host's name with or without its domain.
+/// Whether no --rsh is needed: loopback, this host's name with or without its domain, or an address
+/// of one of its interfaces, in figures.
 bool is_this_host(const std::string& host);
 
 /// The address at which all others reach the first of `hosts`, which sent `hello`.

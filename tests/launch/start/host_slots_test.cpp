@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/addresses.h"
+#include "lockstep/base/host_name.h"
 #include "tests/support/error_of.h"
 
 namespace lockstep {
@@ -83,6 +85,19 @@ TEST(RemoteWords, TheHostStandsWhereItIsNamed) {
   EXPECT_EQ(remote_words("env H={host} sh -c", "a", "x y"),
             (Words{"env", "H=a", "sh", "-c", "x y"}));
   EXPECT_NE(said([] { remote_words(" ", "a", "x"); }).find("--rsh is empty"), Text::npos);
+}
+
+TEST(ThisHost, IsItsNamesAndAddresses) {
+  EXPECT_TRUE(is_this_host("localhost"));
+  EXPECT_TRUE(is_this_host(host_name()));
+  for (const InterfaceAddress& each : interface_addresses()) {
+    EXPECT_TRUE(is_this_host(each.address)) << each.address;
+    if (is_loopback(each.address)) continue;
+    EXPECT_EQ(rendezvous_address({}, {each.address, "other"}), each.address)
+        << "the address by which the user names it";
+  }
+  EXPECT_FALSE(is_this_host("192.0.2.1")) << "an address for documentation";
+  EXPECT_FALSE(is_this_host("other"));
 }
 
 TEST(RemoteWords, QuotingLeavesNothingToTheShell) {
