@@ -77,7 +77,7 @@ std::string key_of_cpus(const World& world, const std::vector<int>& cpus) {
 }
 
 bool are_part(const std::vector<int>& cpus) {
-  return static_cast<long>(cpus.size()) < ::sysconf(_SC_NPROCESSORS_ONLN);
+  return std::ssize(cpus) < online_cpus();
 }
 
 }  // namespace
@@ -116,6 +116,14 @@ int cores_within(int cpus, double quota) {
 int usable_cores() {
   static const double kQuota = cpu_quota();  // read once: this is called at every start
   return cores_within(static_cast<int>(usable_cpus().size()), kQuota);
+}
+
+int online_cpus() {
+  return static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+int cores_of_host(const std::string& root) {
+  return cores_within(online_cpus(), cpu_quota(root));
 }
 
 int cores_for(int ranks) {

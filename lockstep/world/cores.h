@@ -27,6 +27,12 @@ int cores_for(int ranks);
 /// The same as usable_cores() for `cpus` CPUs and a quota as from cpu_quota().
 int cores_within(int cpus, double quota);
 
+/// CPUs of this host that are on.
+int online_cpus();
+/// Cores of this host for processes that are bound to different ones of its CPUs: those that are
+/// on, limited by the quota. At least 1. `root`: as above.
+int cores_of_host(const std::string& root = "");
+
 /// One rank's share of them. `sharers` ranks, including this one, share its CPUs (1 if a launcher
 /// has bound each to others). All `local_size` ranks of the host share the quota.
 int cores_of_rank(int cpus, int sharers, double quota, int local_size);

@@ -1,7 +1,6 @@
 #include "lockstep/world/host_load.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 
@@ -9,6 +8,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
+#include "lockstep/world/cores.h"
 
 namespace lockstep::inline internal {
 
@@ -35,7 +35,7 @@ HostLoad read_load(const std::string& pressure, const std::string& loadavg, int 
 
 HostLoad load_of_host() {
   return read_load(read_if_there("/proc/pressure/cpu"), read_if_there("/proc/loadavg"),
-                   static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+                   online_cpus());
 }
 
 void warn_if_busy() {

@@ -74,20 +74,15 @@ std::string secret_source() {
   if (env("LOCKSTEP_SECRET")) return "the variable LOCKSTEP_SECRET";
   if (const auto path = env("LOCKSTEP_SECRET_FILE"))
     return fmt::format("the file {} (LOCKSTEP_SECRET_FILE)", *path);
-  return env("LOCKSTEP_INSECURE")
+  return env_or("LOCKSTEP_INSECURE", "0") != "0"
              ? "nowhere (LOCKSTEP_INSECURE)"
              : "nowhere: neither LOCKSTEP_SECRET nor LOCKSTEP_SECRET_FILE is set";
 }
 
 std::string secret_of_agents(Wire wire) {
   auto secret = secret_of_environment();
-  const auto insecure = env("LOCKSTEP_INSECURE").value_or("0");
-  if (insecure != "0" && insecure != "1") {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("environment variable LOCKSTEP_INSECURE: '{}' is not 0 or 1", insecure));
-  }
-  if (!secret.empty() || insecure == "0") return secret;
+  const bool insecure = parse_yes(env_or("LOCKSTEP_INSECURE", "0"), "LOCKSTEP_INSECURE");
+  if (!secret.empty() || !insecure) return secret;
   check_wire("", wire);
   return kKnownToAll;
 }
@@ -110,15 +105,16 @@ std::string weak_secret_warning(const std::string& secret, const std::string& me
       secret.size(), members, kStrongSecret);
 }
 
+std::string without_secret_warning(const std::string& members, const std::string& place) {
+  return fmt::format(
+      "LOCKSTEP_INSECURE=1: {} meet without a secret; any program that reaches {} can take part",
+      members, place);
+}
+
 void check_secret_of_agents(const std::string& secret, const std::string& address,
                             const std::string& what) {
   if (is_loopback(address)) return;
-  if (secret == kKnownToAll) {
-    log_warn(fmt::format(
-        "LOCKSTEP_INSECURE=1: the hosts meet without a secret; any program that reaches {} "
-        "can take part",
-        address));
-  }
+  if (secret == kKnownToAll) log_warn(without_secret_warning("the hosts", address));
   const std::string weak = secret == kKnownToAll ? "" : weak_secret_warning(secret, "hosts");
   if (!weak.empty()) log_warn(weak);
   if (!secret.empty()) return;

@@ -31,6 +31,10 @@ void check_host_of_agents(const std::string& secret, const std::string& host,
 /// A warning if a secret between hosts can be guessed; else empty. `members`: "hosts".
 std::string weak_secret_warning(const std::string& secret, const std::string& members);
 
+/// The warning of LOCKSTEP_INSECURE=1 where `members` meet: any program that reaches `place` can
+/// take part.
+std::string without_secret_warning(const std::string& members, const std::string& place);
+
 /// For an agent that others reach at `address`: warns if the secret is publicly known or can be
 /// guessed. `what`: the source of the address. Errors: kInvalidArgument (no secret), with advice.
 void check_secret_of_agents(const std::string& secret, const std::string& address,

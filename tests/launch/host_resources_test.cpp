@@ -59,6 +59,14 @@ TEST(HostResources, OfAmdWhatComputesIsCounted) {
             1);
 }
 
+TEST(CpuQuota, LimitsTheCoresOfAHost) {
+  EXPECT_EQ(cores_of_host(FakeRoot({{"proc/self/cgroup", "0::/\n"}}).path()), online_cpus());
+  EXPECT_EQ(cores_of_host(FakeRoot({{"proc/self/cgroup", "0::/\n"},
+                                    {"sys/fs/cgroup/cpu.max", "100000 100000\n"}})
+                              .path()),
+            1);
+}
+
 TEST(CpuQuota, IsTheLeastOfTheGroupsAround) {
   EXPECT_EQ(cpu_quota(FakeRoot({{"proc/self/cgroup", "0::/\n"}}).path()), 0);
   EXPECT_EQ(cpu_quota(FakeRoot({{"proc/self/cgroup", "0::/\n"},

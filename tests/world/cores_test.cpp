@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "lockstep/base/literals.h"
 #include "lockstep/store/memory/memory_store.h"
@@ -32,7 +31,7 @@ TEST(RanksOnMyCpus, AreAllUnlessALauncherHasBoundThem) {
   other.local_rank = 1;
   publish_cpus(other, mine, Deadline::after(60s));
   // The only core of a host is no part of it, so a rank there shares it with all.
-  const bool one_core = ::sysconf(_SC_NPROCESSORS_ONLN) == 1;
+  const bool one_core = online_cpus() == 1;
   EXPECT_EQ(ranks_on_my_cpus(world, mine), one_core ? 4 : 1) << "one has told that it has them";
   publish_cpus(world, mine, Deadline::after(60s));
   EXPECT_EQ(ranks_on_my_cpus(world, mine), one_core ? 4 : 2);

@@ -118,6 +118,15 @@ TEST(SecretFile, VariableWinsOverFile) {
   EXPECT_EQ(secret_of_environment(), "");
 }
 
+TEST(SecretSource, IsNoVariableThatForbidsToDoWithoutOne) {
+  ::unsetenv("LOCKSTEP_SECRET");
+  ::setenv("LOCKSTEP_INSECURE", "0", 1);
+  EXPECT_EQ(secret_source(), "nowhere: neither LOCKSTEP_SECRET nor LOCKSTEP_SECRET_FILE is set");
+  ::setenv("LOCKSTEP_INSECURE", "1", 1);
+  EXPECT_EQ(secret_source(), "nowhere (LOCKSTEP_INSECURE)");
+  ::unsetenv("LOCKSTEP_INSECURE");
+}
+
 TEST(SecretOfAgents, IsKnownToAllWhereTheyAreToDoWithoutOne) {
   ::unsetenv("LOCKSTEP_SECRET");
   EXPECT_EQ(secret_of_agents(Wire::kPlain), "");

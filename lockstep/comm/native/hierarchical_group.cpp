@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
-#include <thread>
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
@@ -14,6 +13,7 @@
 #include "lockstep/comm/creation/rank_groups.h"
 #include "lockstep/comm/group_error.h"
 #include "lockstep/comm/native/tcp/reception.h"
+#include "lockstep/world/cores.h"
 #include "lockstep/world/lives.h"
 
 namespace lockstep::inline internal {
@@ -132,8 +132,7 @@ HierarchicalGroup::HierarchicalGroup(const GroupSpec& spec, const HierarchicalPl
           *for_pipes_, spec.size, [this](int rank) { return spec_.rank_name(rank); },
           spec.world_ranks[static_cast<size_t>(spec.rank)]) {
   local_.shm().set_alarm(detection_.alarm());
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  if (cores >= plan_.num_local()) spin_ = kSpin;
+  if (cores_of_host() >= plan_.num_local()) spin_ = kSpin;
 }
 
 HierarchicalGroup::~HierarchicalGroup() = default;

@@ -139,7 +139,7 @@ void read_limits(HostFacts* facts) {
   struct statvfs shm {};
   if (::statvfs("/dev/shm", &shm) == 0)
     facts->shm_bytes = static_cast<int64_t>(shm.f_blocks) * static_cast<int64_t>(shm.f_frsize);
-  facts->cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  facts->cores = online_cpus();
   facts->usable_cores = static_cast<int>(usable_cpus().size());
   facts->cpu_quota = cpu_quota();
   const HostLoad load = load_of_host();

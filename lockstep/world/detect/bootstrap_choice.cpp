@@ -85,9 +85,7 @@ void go_without_secret(Identity* id, std::vector<std::string>* warnings) {
   check_wire("", id->wire);
   id->insecure = true;
   id->secret = secret_for_all(*id);
-  warnings->push_back(
-      "LOCKSTEP_INSECURE=1: ranks of several hosts meet without a secret; any program that reaches "
-      "their ports can take part");
+  warnings->push_back(without_secret_warning("ranks of several hosts", "their ports"));
 }
 
 /// The ranks' hosts are unknown, and rank 0's host is this one. Ranks of other hosts, if there are
