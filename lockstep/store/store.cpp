@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/store/missing_ranks.h"
 #include "lockstep/store/request.h"
 
 namespace lockstep {
@@ -100,7 +99,7 @@ std::string ranks_prefix(std::string_view name) {
   return fmt::format("barrier/{}/rank/", name);
 }
 std::string rank_key(std::string_view name, int rank) {
-  return fmt::format("barrier/{}/rank/{}", name, rank);
+  return ranks_prefix(name) + std::to_string(rank);
 }
 std::string done_key(std::string_view name) {
   return fmt::format("barrier/{}/done", name);
@@ -113,17 +112,6 @@ std::vector<std::string> awaited_keys(std::string_view name, int own, int size) 
   keys.reserve(static_cast<size_t>(size));
   for (int rank = 1; rank < size; ++rank) keys.push_back(rank_key(name, rank));
   return keys;
-}
-
-/// The deadline has passed; the search for missing ranks gets a little extra time.
-std::vector<int> absent_ranks(Store& store, std::string_view name, int size) {
-  const auto list = store.list(ranks_prefix(name), Deadline::after(2s));
-  const std::set<std::string> present(list.begin(), list.end());
-  std::vector<int> absent;
-  for (int rank = 0; rank < size; ++rank) {
-    if (!present.contains(rank_key(name, rank))) absent.push_back(rank);
-  }
-  return absent;
 }
 
 }  // namespace
@@ -152,7 +140,8 @@ void store_barrier(Store& store, std::string_view name, int rank, int size, Dead
     if (rank == 0) store.set(done_key(name), "", deadline);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
-    const auto absent = absent_ranks(store, name, size);
+    // The deadline has passed: the search for missing ranks gets a little extra time.
+    const auto absent = missing_ranks(store, ranks_prefix(name), size, Deadline::after(2s));
     if (absent.empty()) return;  // the last one came just now
     throw Error(ErrorCode::kTimeout,
                 fmt::format("barrier {} on rank {}: ranks {} of {} did not come in time",

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <set>
 
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
+#include "lockstep/store/missing_ranks.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -32,12 +32,7 @@ std::string left_key(int rank) {
 /// The ranks of `ranks` without a key at `prefix`; all of them if none is without.
 std::vector<int> without(Store& store, const std::string& prefix, const std::vector<int>& ranks,
                          Deadline deadline) {
-  const auto keys = store.list(prefix, deadline);
-  std::vector<int> rest;
-  for (const int rank : ranks) {
-    if (std::find(keys.begin(), keys.end(), prefix + std::to_string(rank)) == keys.end())
-      rest.push_back(rank);
-  }
+  const auto rest = missing_ranks(store, prefix, ranks, deadline);
   return rest.empty() ? ranks : rest;
 }
 

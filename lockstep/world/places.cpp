@@ -4,12 +4,13 @@
 
 #include <chrono>
 #include <map>
-#include <set>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
+#include "lockstep/store/missing_ranks.h"
+#include "lockstep/world/reported_wait.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -61,13 +62,7 @@ RankPlace parse_place(const std::string& text) {
 /// None also if the store does not answer: a caller that has another error keeps that.
 std::vector<int> ranks_without_report(Store& store, int size) {
   try {
-    const auto list = store.list(kReports, Deadline::after(std::chrono::seconds(2)));
-    const std::set<std::string> present(list.begin(), list.end());
-    std::vector<int> absent;
-    for (int rank = 0; rank < size; ++rank) {
-      if (!present.contains(report_of(rank))) absent.push_back(rank);
-    }
-    return absent;
+    return missing_ranks(store, kReports, size, Deadline::after(std::chrono::seconds(2)));
   } catch (const Error&) {
     return {};
   }
@@ -76,15 +71,12 @@ std::vector<int> ranks_without_report(Store& store, int size) {
 void await_reports(Store& store, int size, Deadline deadline) {
   std::vector<std::string> keys;
   for (int rank = 0; rank < size; ++rank) keys.push_back(report_of(rank));
-  const auto patience = deadline.at_most(kLogsWaitAfter);
-  try {
-    return store.wait(keys, patience);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kTimeout || !patience.passed() || deadline.passed()) throw;
-  }
-  const auto absent = ranks_without_report(store, size);
-  if (!absent.empty()) log_info(fmt::format("waits for {} to come", rank_words(absent)));
-  store.wait(keys, deadline);
+  wait_and_report(
+      deadline, kLogsWaitAfter, [&](Deadline until) { store.wait(keys, until); },
+      [&](const Error& /*late*/) {
+        const auto absent = ranks_without_report(store, size);
+        if (!absent.empty()) log_info(fmt::format("waits for {} to come", rank_words(absent)));
+      });
 }
 
 /// Rank 0 reads all reports, and writes each rank's place.

@@ -22,6 +22,7 @@
 #include "lockstep/comm/native/shm/fd_server.h"
 #include "lockstep/comm/rank_answers.h"
 #include "lockstep/error.h"
+#include "lockstep/store/missing_ranks.h"
 #include "lockstep/version.h"
 
 namespace lockstep::inline internal {
@@ -32,6 +33,8 @@ using nlohmann::json;
 /// After this time the missing ranks are logged, and then ever less often.
 constexpr std::chrono::seconds kSayAfter = 5s;
 constexpr std::chrono::seconds kSayAtLeast = 60s;
+/// For the search for missing ranks, also after the deadline.
+constexpr std::chrono::seconds kSearchTime = 5s;
 
 /// With a rank: its key; with "": the prefix of all ranks' keys.
 template <class Rank>
@@ -44,18 +47,6 @@ std::string apart_key(const GroupSpec& spec) {
   return spec.name + "/apart";
 }
 
-/// Ranks whose key (`prefix` and the rank) is missing.
-std::vector<int> missing_ranks(Store& store, const std::string& prefix, int size) {
-  // One request, because all ranks send it at the same time.
-  const auto there = store.list(prefix, Deadline::after(5s));
-  std::vector<int> missing;
-  for (int rank = 0; rank < size; ++rank) {
-    const bool came = std::binary_search(there.begin(), there.end(), prefix + std::to_string(rank));
-    if (!came) missing.push_back(rank);
-  }
-  return missing;
-}
-
 /// True on the last of `size` ranks that call it equally often with the same `name`.
 bool comes_last(Store& store, const std::string& name, int size, Deadline deadline) {
   const std::string counter = name + "/through";
@@ -66,10 +57,10 @@ bool comes_last(Store& store, const std::string& name, int size, Deadline deadli
 
 Error nobody_came(Store& store, const std::string& name, int size) {
   const auto members = name + "/members";
-  if (store.check(std::span(&members, 1), Deadline::after(5s))) {  // and no card remains
+  if (store.check(std::span(&members, 1), Deadline::after(kSearchTime))) {  // and no card remains
     return Error(ErrorCode::kTimeout, "creating the process group: not all ranks answered");
   }
-  const auto missing = missing_ranks(store, card_key(name, ""), size);
+  const auto missing = missing_ranks(store, card_key(name, ""), size, Deadline::after(kSearchTime));
   if (missing.empty()) {
     return Error(ErrorCode::kTimeout, "creating the process group: rank 0 did not answer");
   }
@@ -104,7 +95,8 @@ bool come_within(Making& making, const std::vector<std::string>& keys,
 
 void say_missing(const GroupSpec& spec, const std::string& prefix) {
   try {
-    const auto missing = missing_ranks(*spec.store, prefix, spec.size);
+    const auto missing =
+        missing_ranks(*spec.store, prefix, spec.size, Deadline::after(kSearchTime));
     if (!missing.empty()) log_info("waits for " + spec.rank_names(missing) + " to come");
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;  // a stalled store may answer later
@@ -330,7 +322,7 @@ std::vector<std::string> tell(const GroupSpec& spec, const std::string& what,
     return told;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTimeout) throw;
-    auto missing = missing_ranks(store, prefix, spec.size);
+    auto missing = missing_ranks(store, prefix, spec.size, Deadline::after(kSearchTime));
     if (missing.empty()) missing = {0};
     throw Error(ErrorCode::kTimeout, fmt::format("creating the process group: {} did not come",
                                                  spec.rank_names(missing)));
