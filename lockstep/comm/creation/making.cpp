@@ -11,14 +11,12 @@
 #include "lockstep/base/log.h"
 #include "lockstep/comm/creation/rank_groups.h"
 #include "lockstep/comm/group_error.h"
+#include "lockstep/comm/look_pause.h"
 #include "lockstep/world/lives.h"
 
 namespace lockstep::inline internal {
 namespace {
 
-constexpr auto kPause = 100ms;
-/// Keeps the requests of all ranks together to some 4,000 per second.
-constexpr auto kPausePerRank = std::chrono::microseconds(250);
 constexpr auto kStoreLimit = 1s;
 /// A connection may end some moments before the store has the rank that died, or before the first
 /// rank that gave up has written the reason.
@@ -26,12 +24,6 @@ constexpr auto kKnownLate = 300ms;
 constexpr auto kKnownPause = 10ms;
 /// A member that is late in a split may wait in the old group, which times out a little later.
 constexpr auto kOldKnownLate = 3s;
-
-std::chrono::milliseconds pause_of(int size) {
-  using std::chrono::milliseconds;
-  return std::max<milliseconds>(kPause,
-                                std::chrono::duration_cast<milliseconds>(size * kPausePerRank));
-}
 
 bool is_watched(const GroupSpec& spec) {
   return spec.rank_groups != nullptr && spec.size > 1;
@@ -118,7 +110,7 @@ Error agreed_cause(const GroupSpec& spec, const Error& error) {
 
 Making::Making(const GroupSpec& spec)
     : spec_(spec),
-      pause_(pause_of(spec.size)),
+      pause_(look_pause(static_cast<size_t>(spec.size))),
       next_look_(std::chrono::steady_clock::now() + pause_) {}
 
 template <class Ask>

@@ -14,16 +14,9 @@
 namespace lockstep::inline internal {
 namespace {
 
-constexpr auto kLookPerRank = std::chrono::microseconds(250);
 /// Length of an error's text in the store.
 constexpr size_t kMostText = 512;
 constexpr char kBeforeText = '\n';
-
-std::chrono::milliseconds look_of(int size) {
-  using std::chrono::milliseconds;
-  return std::max(StragglerDetection::kLook,
-                  std::chrono::duration_cast<milliseconds>(size * kLookPerRank));
-}
 
 using Awaited = std::vector<std::optional<std::vector<int>>>;
 
@@ -46,7 +39,7 @@ StragglerDetection::StragglerDetection(const GroupSpec& spec)
     : spec_(spec),
       begun_key_(alarm_key(spec)),
       waited_(spec.name + "/waited/"),
-      look_(look_of(spec.size)) {}
+      look_(look_pause(static_cast<size_t>(spec.size))) {}
 
 void StragglerDetection::start_waiting() {
   next_look_ = std::chrono::steady_clock::now() + look_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lockstep/comm/group_impl.h"
+#include "lockstep/comm/look_pause.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -38,7 +39,7 @@ class StragglerDetection {
   const std::function<bool()>& alarm() const { return alarm_; }
 
   /// How often a waiting rank should call alarm().
-  static constexpr std::chrono::milliseconds kLook{100};
+  static constexpr std::chrono::milliseconds kLook = kLookPause;
 
   /// This rank timed out with `error` while it waited for `awaited`, as far as it knows. Returns
   /// the error that names the culprit. Returns `error` if the culprit cannot be identified, or

@@ -1,5 +1,6 @@
 #pragma once
-// Colours of 8-bit RGB pictures, in Pillow's arithmetic.
+// Colours of 8-bit RGB pictures, in Pillow's arithmetic, as torchvision has it for classifiers. The
+// steps of ocr/transforms/colour.h round otherwise, as MindOCR does by OpenCV: they share no code.
 
 #include <cstdint>
 #include <opencv2/core.hpp>

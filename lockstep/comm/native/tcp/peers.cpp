@@ -21,17 +21,14 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/look_pause.h"
 #include "lockstep/error.h"
 
 namespace lockstep::tcp {
 namespace {
 
-constexpr auto kLookPause = 100ms;
 /// A name that is unknown for longer is a wrong one (LOCKSTEP_ADDRESS, --local_addr).
 constexpr auto kDnsLimit = 30s;
-/// Keeps these questions of all ranks together to some 4,000 per second; in a collective the
-/// alarm adds as many.
-constexpr auto kLookPausePerRank = std::chrono::microseconds(250);
 
 void set_option(int fd, int level, int option, int value) {
   ::setsockopt(fd, level, option, &value, sizeof value);
@@ -122,8 +119,8 @@ ErrorCode code_of(const Error& error) {
 
 /// `look`, and whether the peer will answer at all.
 Look Peers::watching(int peer, const Look& look) const {
-  const std::chrono::nanoseconds pause =
-      std::max<std::chrono::nanoseconds>(kLookPause, group_.world_ranks.size() * kLookPausePerRank);
+  // In a collective the alarm adds as many questions.
+  const std::chrono::nanoseconds pause = look_pause(group_.world_ranks.size());
   return [this, peer, &look, pause, next = Deadline::after(pause)]() mutable {
     if (look) look();
     if (!group_.why_silent || !next.passed()) return;
