@@ -11,7 +11,6 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/hash.h"
-#include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"

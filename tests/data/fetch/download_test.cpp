@@ -11,6 +11,7 @@
 #include "tests/data/errors.h"
 #include "tests/data/fetch/http_server.h"
 #include "tests/data/temp_dir.h"
+#include "tests/support/killed_parent.h"
 
 namespace lockstep {
 namespace {
@@ -208,6 +209,17 @@ TEST_F(Fetch, FullDiskIsNamed) {
   EXPECT_EXIT(with_little_room(), ::testing::ExitedWithCode(1),
               "kIo .*file\\..*\\.part: File too large");
   EXPECT_FALSE(fs::exists(dir_ / "file"));
+}
+
+TEST(TakeTurn, EndsWithItsProcessAlsoIfAChildLivesOn) {
+  const testing::TempDir dir;
+  const testing::KilledParent parent([&](const auto& end) {
+    const auto turn = take_turn(dir.path(), Deadline::after(std::chrono::seconds(10)));
+    end();
+  });
+  const auto turn = take_turn(dir.path(), Deadline::after(std::chrono::milliseconds(0)));
+  error_of(ErrorCode::kTimeout,
+           [&] { take_turn(dir.path(), Deadline::after(std::chrono::milliseconds(0))); });
 }
 
 TEST(Md5, OfAFile) {
