@@ -20,35 +20,10 @@
 namespace lockstep::inline internal {
 namespace {
 
-void set_option(int fd, int level, int option, int value) {
-  ::setsockopt(fd, level, option, &value, sizeof value);
-}
-
-/// True if `fd` is ready for `events` before the deadline.
-bool poll_fd(int fd, short events, Deadline deadline) {
-  while (true) {
-    pollfd item{fd, events, 0};
-    const int ready = ::poll(&item, 1, deadline.left_poll_ms());
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) throw io_error("poll");
-    if (ready == 0 && deadline.passed()) return false;
-  }
-}
-
 /// 127.0.0.0/8. Not ::1, which a host with 127.0.0.1 may lack.
 bool is_ipv4_loopback(const sockaddr* address) {
   if (address->sa_family != AF_INET) return false;
   return (ntohl(reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr) >> 24) == 127;
-}
-
-/// Waits until `fd` is writable, and calls `look` now and then meanwhile.
-bool await_writable(int fd, Deadline deadline, const std::function<void()>& look) {
-  constexpr auto kPause = 100ms;
-  while (!poll_fd(fd, POLLOUT, look ? deadline.at_most(kPause) : deadline)) {
-    if (deadline.passed()) return false;
-    look();
-  }
-  return true;
 }
 
 /// One attempt at one address; empty with errno if refused or timed out. Errors: kUnavailable if it
@@ -149,6 +124,24 @@ UniqueFd connect_to_any(const addrinfo* list, Deadline deadline, int* unreachabl
 
 }  // namespace
 
+void set_option(int fd, int level, int option, int value) {
+  ::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+bool await_ready(int fd, short events, Deadline deadline, const std::function<void()>& look) {
+  constexpr auto kPause = 100ms;
+  while (true) {
+    pollfd item{fd, events, 0};
+    const Deadline pause = look ? deadline.at_most(kPause) : deadline;
+    const int ready = ::poll(&item, 1, pause.left_poll_ms());
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) throw io_error("poll");
+    if (ready < 0) continue;
+    if (deadline.passed()) return false;
+    if (look) look();
+  }
+}
+
 UniqueFd tcp_listen(const std::string& host, int port) {
   const bool all = host == kAllAddresses;
   int failure = 0;
@@ -211,7 +204,7 @@ ConnectAttempt attempt_connect(const addrinfo& address, Deadline deadline,
   if (!fd) return {{}, errno, true};
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return {std::move(fd)};
   if (errno != EINPROGRESS) return {{}, errno};
-  if (!await_writable(fd.get(), deadline, look)) return {{}, EINPROGRESS};
+  if (!await_ready(fd.get(), POLLOUT, deadline, look)) return {{}, EINPROGRESS};
   int failure = 0;
   socklen_t size = sizeof failure;
   ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &size);
@@ -285,7 +278,7 @@ UniqueFd tcp_accept(int listener, Deadline deadline) {
       return fd;
     }
     if (errno == EAGAIN) {
-      if (!poll_fd(listener, POLLIN, deadline))
+      if (!await_ready(listener, POLLIN, deadline))
         throw Error(ErrorCode::kTimeout, "no client connected in time");
     } else if (errno != EINTR && errno != ECONNABORTED) {
       throw io_error("accept");
@@ -326,7 +319,7 @@ void send_all(int fd, const void* data, size_t size, Deadline deadline, const st
       next += put;
       size -= static_cast<size_t>(put);
     } else if (errno == EAGAIN) {
-      if (!poll_fd(fd, POLLOUT, deadline)) {
+      if (!await_ready(fd, POLLOUT, deadline)) {
         throw Error(ErrorCode::kTimeout,
                     fmt::format("{} does not read: {} bytes left to send", peer, size));
       }
@@ -351,7 +344,7 @@ size_t recv_of(int fd, void* data, size_t left, std::optional<size_t> wanted, De
                  wanted ? fmt::format(" after {} of {} bytes", *wanted - left, *wanted) : "");
     }
     if (errno == EAGAIN) {
-      if (!poll_fd(fd, POLLIN, deadline)) {
+      if (!await_ready(fd, POLLIN, deadline)) {
         throw Error(ErrorCode::kTimeout, wanted ? fmt::format("{} sent {} of {} bytes in time",
                                                               peer, *wanted - left, *wanted)
                                                 : peer + " does not answer");

@@ -15,6 +15,13 @@ namespace lockstep::inline internal {
 /// no IPv6.
 inline constexpr char kAllAddresses[] = "*";
 
+/// setsockopt(2) of a number; a failure does not matter.
+void set_option(int fd, int level, int option, int value);
+
+/// Waits until `fd` is ready for `events`, as of poll(2). False: not before the deadline. `look`,
+/// if set, is called some ten times per second meanwhile and may throw. Errors: kIo.
+bool await_ready(int fd, short events, Deadline deadline, const std::function<void()>& look = {});
+
 /// A listening socket, non-blocking and close-on-exec. Port 0: as in bind_port() of port_range.h;
 /// see local_port(). Errors: kUnavailable if the port is taken (names it), kIo.
 UniqueFd tcp_listen(const std::string& host, int port);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -244,6 +245,17 @@ TEST(Socket, AcceptTimesOut) {
   const UniqueFd listener = tcp_listen("127.0.0.1", 0);
   EXPECT_EQ(error_of([&] { tcp_accept(listener.get(), Deadline::after(20ms)); }).code(),
             ErrorCode::kTimeout);
+}
+
+TEST(Socket, IsAwaitedWithALookNowAndThen) {
+  Connection c;
+  EXPECT_TRUE(await_ready(c.client.get(), POLLOUT, Deadline::after(20s)));
+  EXPECT_FALSE(await_ready(c.client.get(), POLLIN, Deadline::after(20ms)));
+  int looks = 0;
+  EXPECT_TRUE(await_ready(c.client.get(), POLLIN, Deadline::after(20s), [&] {
+    if (++looks == 2) send_all(c.server.get(), "x", 1, Deadline::after(20s), "client");
+  }));
+  EXPECT_EQ(looks, 2);
 }
 
 TEST(Socket, LoopbackIsToldFromTheWorld) {

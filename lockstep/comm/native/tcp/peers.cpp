@@ -30,10 +30,6 @@ namespace {
 /// A name that is unknown for longer is a wrong one (LOCKSTEP_ADDRESS, --local_addr).
 constexpr auto kDnsLimit = 30s;
 
-void set_option(int fd, int level, int option, int value) {
-  ::setsockopt(fd, level, option, &value, sizeof value);
-}
-
 void choose_congestion_control(int fd) {
   for (const char* name : {"cubic", "reno"}) {
     if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
@@ -44,15 +40,6 @@ void choose_congestion_control(int fd) {
 }
 
 }  // namespace
-
-bool await_readable(int fd, Deadline deadline, const Look& look) {
-  while (true) {
-    pollfd item{fd, POLLIN, 0};
-    if (::poll(&item, 1, deadline.at_most(kLookPause).left_poll_ms()) > 0) return true;
-    if (deadline.passed()) return false;
-    if (look) look();
-  }
-}
 
 void tune_socket(int fd) {
   constexpr auto kDay = std::chrono::milliseconds(24h);
@@ -142,7 +129,7 @@ UniqueFd Peers::connect(int peer, Deadline deadline, const Look& given) const {
     // The server speaks first. With its whole hello it is no stranger and not frozen, and the rest
     // takes no time.
     set_option(fd.get(), SOL_SOCKET, SO_RCVLOWAT, sizeof(Hello));
-    if (!await_readable(fd.get(), deadline, look)) {
+    if (!await_ready(fd.get(), POLLIN, deadline, look)) {
       throw Error(ErrorCode::kTimeout, name + " does not answer");
     }
     set_option(fd.get(), SOL_SOCKET, SO_RCVLOWAT, 1);

@@ -96,9 +96,6 @@ class Peers {
   const Digest digest_;
 };
 
-/// Returns true if `fd` is readable, false if the deadline passes first.
-bool await_readable(int fd, Deadline deadline, const Look& look);
-
 /// Makes it non-blocking and sets these options. TCP_NODELAY: a step's last message must not wait
 /// for more data. Keep-alive: no firewall forgets the connection. TCP_USER_TIMEOUT of a day: calls
 /// have their own timeouts, and the kernel's clock runs on while a job with its readers is frozen.

@@ -32,15 +32,6 @@ size_t pack(const MessageHeader& header, const void* data, Packet& packet) {
   return kMessageFrameBytes + bytes;
 }
 
-/// False: the deadline passed.
-bool await_socket(int fd, short events, Deadline deadline) {
-  pollfd ready{fd, events, 0};
-  while (::poll(&ready, 1, deadline.left_poll_ms()) != 1) {
-    if (deadline.passed()) return false;
-  }
-  return true;
-}
-
 /// Runs `body`; adds the call to its errors.
 template <class Body>
 bool in_call(const char* call, const std::string& message, const std::string& peer, Body body) {
@@ -141,7 +132,7 @@ bool Pipes::send(int peer, const MessageHeader& message, const void* data, Deadl
     reach(FaultPoint::kExchanging);
     if (!open_out(peer, deadline)) return false;
     const int fd = pipe.out;
-    if (begun == 0 && !await_socket(fd, POLLOUT, deadline)) return false;
+    if (begun == 0 && !await_ready(fd, POLLOUT, deadline)) return false;
     if (message.bytes() <= kOnePacketBytes) {
       Packet packet;
       const size_t size = pack(message, data, packet);
@@ -185,7 +176,7 @@ bool Pipes::read_head(Pipe& pipe, const std::string& peer, Deadline deadline,
   while (pipe.head_bytes < kMessageFrameBytes) {
     pollfd ready{pipe.in, POLLIN, 0};
     const bool there =
-        spin_end.passed() ? await_socket(pipe.in, POLLIN, deadline) : ::poll(&ready, 1, 0) == 1;
+        spin_end.passed() ? await_ready(pipe.in, POLLIN, deadline) : ::poll(&ready, 1, 0) == 1;
     if (there) {
       pipe.head_bytes += recv_some(pipe.in, pipe.head.data() + pipe.head_bytes,
                                    kMessageFrameBytes - pipe.head_bytes, deadline, peer);

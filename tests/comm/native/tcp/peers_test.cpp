@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -362,7 +363,7 @@ TEST(Peers, ConnectionsWaitForTheirGroup) {
   group.rank = 1;
   group.reception = early.receptions[1];
   auto one = std::make_unique<Peers>(group);
-  EXPECT_TRUE(await_readable(one->expect(0), Deadline::after(20s), {}));
+  EXPECT_TRUE(await_ready(one->expect(0), POLLIN, Deadline::after(20s), {}));
   EXPECT_TRUE(one->take(0));
   EXPECT_FALSE(one->take(0)) << "it was taken";
   one.reset();
@@ -375,7 +376,7 @@ TEST(Peers, WhatToldOfAConnectionIsClosedWithoutIt) {
   const int told = ranks[1].expect(0);
   EXPECT_EQ(num_descriptors(), before + 1);
   UniqueFd sent = ranks[0].connect(1, Deadline::after(20s));
-  EXPECT_TRUE(await_readable(told, Deadline::after(20s), {}));
+  EXPECT_TRUE(await_ready(told, POLLIN, Deadline::after(20s), {}));
   UniqueFd taken = ranks[1].take(0);
   EXPECT_EQ(num_descriptors(), before + 2) << "the two ends";
   sent.reset();
