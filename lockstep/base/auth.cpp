@@ -35,15 +35,6 @@ void fill_random(void* data, size_t size) {
   if (::getrandom(data, size, 0) != static_cast<ssize_t>(size)) throw io_error("getrandom");
 }
 
-void say_refusal(int fd, Deadline deadline, const std::string& peer) {
-  const std::string_view refusal = ServerHandshake::refusal();
-  try {
-    send_all(fd, refusal.data(), refusal.size(), deadline, peer);
-  } catch (const Error&) {
-    // The client does not read it.
-  }
-}
-
 std::string label(std::string_view purpose, std::string_view role) {
   return std::string(purpose) + "/" + std::string(role);
 }
@@ -243,25 +234,6 @@ std::unique_ptr<TlsSession> authenticate_client(int fd, std::string_view secret,
 void authenticate_client(int fd, std::string_view secret, std::string_view purpose,
                          Deadline deadline) {
   authenticate_client(fd, secret, purpose, Wire::kPlain, deadline);
-}
-
-void authenticate_server(int fd, std::string_view secret, std::string_view purpose,
-                         Deadline deadline) {
-  const std::string peer = peer_name(fd);
-  ServerHandshake handshake(secret, purpose);
-  send_all(fd, handshake.greeting().data(), handshake.greeting().size(), deadline, peer);
-  while (!handshake.done()) {
-    std::array<char, sizeof(Hello)> bytes;
-    const size_t size = handshake.wanted();
-    recv_all(fd, bytes.data(), size, deadline, peer);
-    try {
-      handshake.feed({bytes.data(), size}, peer);
-    } catch (const WrongSecret&) {
-      say_refusal(fd, deadline, peer);
-      throw;
-    }
-  }
-  send_all(fd, handshake.answer().data(), handshake.answer().size(), deadline, peer);
 }
 
 }  // namespace lockstep::inline internal

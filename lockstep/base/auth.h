@@ -118,13 +118,11 @@ class ServerHandshake {
   Step step_ = Step::kHello;
 };
 
-/// Both halves over a blocking or non-blocking socket. `purpose` ("store", "comm") prevents the use
-/// of a proof for another service. Errors: WrongSecret, kMismatch (other build, other protocol),
-/// kTimeout, kPeerLost. For the client kUnavailable if a server sent its hello and closes the
+/// The client's half over a blocking or non-blocking socket. `purpose` ("store", "comm") prevents
+/// the use of a proof for another service. Errors: WrongSecret, kMismatch (other build, other
+/// protocol), kTimeout, kPeerLost; kUnavailable if the server sent its hello and closes the
 /// connection without an answer: it is ending.
 void authenticate_client(int fd, std::string_view secret, std::string_view purpose,
-                         Deadline deadline);
-void authenticate_server(int fd, std::string_view secret, std::string_view purpose,
                          Deadline deadline);
 
 /// The client's half for a job whose wire is `wire`. Returns the session for all further bytes;

@@ -114,20 +114,6 @@ MetricsRecord decode_metrics(std::string_view line) {
   return record;
 }
 
-std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path) {
-  std::vector<MetricsRecord> records;
-  int64_t number = 0;
-  each_whole_line(path, [&](std::string_view line) {
-    ++number;
-    try {
-      records.push_back(decode_metrics(line));
-    } catch (const Error& error) {
-      corrupt(fmt::format("{}:{}: {}", path.string(), number, error.what()));
-    }
-  });
-  return records;
-}
-
 namespace {
 
 /// Writes lines to a file, many at a time.

@@ -41,12 +41,8 @@ std::optional<double> seconds_of(const std::string& utc_time);
 
 /// Without end of line. Finite doubles round-trip; others are null, as JSON has none.
 std::string encode_metrics(const MetricsRecord& record);
-/// Errors: kCorrupt with the fault of the line.
+/// Null reads as NaN. Errors: kCorrupt with the fault of the line.
 MetricsRecord decode_metrics(std::string_view line);
-
-/// A whole file; null reads as NaN. A last line without end (the writer was killed) is left out.
-/// Errors: kNotFound, kCorrupt naming file and line.
-std::vector<MetricsRecord> read_metrics(const std::filesystem::path& path);
 
 /// Appends records, each with one write(2), so that readers see whole lines and a crash loses no
 /// written record. One thread.

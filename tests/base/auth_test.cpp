@@ -14,6 +14,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
+#include "tests/support/auth_server.h"
 
 namespace lockstep {
 namespace {
@@ -34,7 +35,7 @@ std::optional<Error> serve(Pair& pair, const std::string& secret, const std::str
                            const std::function<void()>& client) {
   auto server = std::async(std::launch::async, [&]() -> std::optional<Error> {
     try {
-      authenticate_server(pair.server.get(), secret, purpose, Deadline::after(10s));
+      testing::authenticate_server(pair.server.get(), secret, purpose, Deadline::after(10s));
       return std::nullopt;
     } catch (const Error& error) {
       pair.server.reset();

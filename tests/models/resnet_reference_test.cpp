@@ -9,7 +9,6 @@
 
 #include <sstream>
 
-#include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build/build_model.h"
 #include "tests/support/torch_script.h"
 
@@ -52,11 +51,11 @@ Lines describe(Model& model) {
   return lines;
 }
 
-void expect_same(int depth, const std::string& stem) {
-  const auto theirs = ask_torch(depth, stem, 7);
+void expect_same(int depth, Stem stem, const std::string& name) {
+  const auto theirs = ask_torch(depth, name, 7);
   torch::manual_seed(7);
   const auto model =
-      build_model({.backbone = {.name = fmt::format("resnet{}", depth), .stem = parse_stem(stem)},
+      build_model({.backbone = {.name = fmt::format("resnet{}", depth), .stem = stem},
                    .head = {.num_classes = 10}});
   const auto ours = describe(*model);
   ASSERT_EQ(ours.size(), theirs.size());
@@ -64,11 +63,11 @@ void expect_same(int depth, const std::string& stem) {
 }
 
 TEST(ResNetAgainstPyTorch, BasicBlocks) {
-  expect_same(18, "imagenet");
+  expect_same(18, Stem::kImageNet, "imagenet");
 }
 
 TEST(ResNetAgainstPyTorch, Bottlenecks) {
-  expect_same(50, "cifar");
+  expect_same(50, Stem::kCifar, "cifar");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "lockstep/base/file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep {

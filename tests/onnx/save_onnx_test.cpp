@@ -14,10 +14,10 @@
 #include <functional>
 
 #include "lockstep/base/file.h"
-#include "lockstep/models/zoo/zoo.h"
 #include "tests/onnx/wire.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/zoo_network.h"
 
 namespace lockstep {
 namespace {

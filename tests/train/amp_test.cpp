@@ -4,11 +4,11 @@
 #include <numeric>
 
 #include "lockstep/error.h"
-#include "lockstep/observe/metrics.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 

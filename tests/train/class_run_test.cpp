@@ -12,7 +12,6 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/text.h"
-#include "lockstep/observe/metrics.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
@@ -22,6 +21,7 @@
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
 #include "tests/support/event_reader.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 

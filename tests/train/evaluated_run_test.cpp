@@ -18,6 +18,7 @@
 #include "lockstep/train/resume.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/training_checkpoint.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 

@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <limits>
 
-#include "lockstep/observe/metrics.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/events.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 

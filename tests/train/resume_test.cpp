@@ -9,12 +9,12 @@
 #include <tuple>
 #include <vector>
 
-#include "lockstep/observe/metrics.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/training_checkpoint.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "lockstep/error.h"
-#include "lockstep/observe/metrics.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/task_parts.h"
 #include "tests/support/error_of.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 

@@ -7,7 +7,6 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/optimizer_state.h"
-#include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build/build_model.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/task_parts.h"
@@ -85,7 +84,7 @@ std::shared_ptr<Model> make_net(const Job& job, int virtual_ranks) {
     return std::make_shared<WithDropout>(net);
   }
   ModelSpec spec{.backbone = {.name = "resnet18"}, .head = {.num_classes = 10}};
-  if (job.config.system.amp_level != AmpLevel::kO0) spec.backbone.stem = parse_stem("cifar");
+  if (job.config.system.amp_level != AmpLevel::kO0) spec.backbone.stem = Stem::kCifar;
   return std::make_shared<WithDropout>(build_model(spec));
 }
 

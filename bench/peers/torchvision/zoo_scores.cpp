@@ -24,8 +24,15 @@ namespace {
 using namespace lockstep;
 using Words = std::vector<std::string>;
 
+const ZooNetwork& find_network(const std::string& name) {
+  for (const ZooNetwork& network : zoo()) {
+    if (network.name == name) return network;
+  }
+  throw Error(ErrorCode::kInvalidArgument, "no network " + name);
+}
+
 std::shared_ptr<Model> make_named(const Words& words) {
-  const ZooNetwork& network = zoo_network(words[1]);
+  const ZooNetwork& network = find_network(words[1]);
   ZooSettings settings = network.settings;
   if (settings.image_size) settings.image_size = std::stoll(words[3]);
   if (settings.norm_eps && words.size() > 7) settings.norm_eps = std::stod(words[7]);

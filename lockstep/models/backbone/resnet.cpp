@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 
-#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/models/deform/deform_conv.h"
 #include "lockstep/models/layers.h"
@@ -229,17 +228,6 @@ std::shared_ptr<Backbone> make_network(int depth, Stem stem, StemPool pool,
 }
 
 }  // namespace
-
-Stem parse_stem(const std::string& name) {
-  if (name == "imagenet") return Stem::kImageNet;
-  if (name == "cifar") return Stem::kCifar;
-  if (name == "mindcv") return Stem::kMindCv;
-  if (name == "mindspore") return Stem::kMindSpore;
-  const std::array<std::string, 4> names = {"imagenet", "cifar", "mindcv", "mindspore"};
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("unknown stem '{}' ({}){}", name, fmt::join(names, ", "),
-                          did_you_mean(name, names)));
-}
 
 const std::vector<int>& resnet_depths() {
   static const std::vector<int> depths = {18, 34, 50, 101, 152};

@@ -13,9 +13,6 @@
 
 namespace lockstep::inline internal {
 
-/// "imagenet", "cifar", "mindcv" or "mindspore". Errors: kInvalidArgument with the nearest name.
-Stem parse_stem(const std::string& name);
-
 /// Known depths: 18 and 34 (basic blocks, 512 output channels), 50, 101 and 152 (bottlenecks, 2048
 /// output channels).
 const std::vector<int>& resnet_depths();

@@ -18,9 +18,9 @@ namespace lockstep::inline internal {
 /// (O), or undefined. Returns (N, O, H', W'). Differentiable once in all of them.
 /// Computes in float32 or float64 (reduced precision as float32, then rounded). On the CPU it uses
 /// our own loops. Their sums have one order for any number of threads, except for those of the
-/// matrix products. Other devices use deform_conv2d_composite(). Memory on the CPU: C K H' W'
-/// numbers for one image at a time; backward computes them again. Errors: kInvalidArgument for
-/// shapes that do not fit.
+/// matrix products. Other devices use the way of deform_conv2d_composite(). Memory on the CPU:
+/// C K H' W' numbers for one image at a time; backward computes them again. Errors:
+/// kInvalidArgument for shapes that do not fit.
 at::Tensor deform_conv2d(const at::Tensor& x, const at::Tensor& offset, const at::Tensor& mask,
                          const at::Tensor& weight, const at::Tensor& bias, Pair stride,
                          Pair padding);
@@ -28,10 +28,10 @@ at::Tensor deform_conv2d(const at::Tensor& x, const at::Tensor& offset, const at
 /// Numbers per call: 256 MiB of float32, of which backward needs about five times as much.
 inline constexpr int64_t kDeformColumns = int64_t{1} << 26;
 
-/// The same from libtorch's own operations, for any device. Each call takes as many images as have
-/// `numbers` columns (C K H' W' each) together, but at least one. Memory beyond arguments and
-/// result: three times those columns forward and five times backward, none of it in between. On
-/// CUDA, sums of x's gradient have no fixed order.
+/// The same from libtorch's own operations, on any device: tests compare it with the CPU's loops.
+/// Each call takes as many images as have `numbers` columns (C K H' W' each) together, but at least
+/// one. Memory beyond arguments and result: three times those columns forward and five times
+/// backward, none of it in between. On CUDA, sums of x's gradient have no fixed order.
 at::Tensor deform_conv2d_composite(const at::Tensor& x, const at::Tensor& offset,
                                    const at::Tensor& mask, const at::Tensor& weight,
                                    const at::Tensor& bias, Pair stride, Pair padding,

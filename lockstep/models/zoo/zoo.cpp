@@ -1,11 +1,9 @@
 #include "lockstep/models/zoo/zoo.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build/build_model.h"
@@ -50,17 +48,6 @@ const std::vector<ZooNetwork>& zoo() {
     return all;
   }();
   return networks;
-}
-
-const ZooNetwork& zoo_network(const std::string& name) {
-  std::vector<std::string> names;
-  for (const ZooNetwork& network : zoo()) {
-    if (network.name == name) return network;
-    names.push_back(network.name);
-  }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("no network '{}'{} (there are: {})", name, did_you_mean(name, names),
-                          fmt::join(names, ", ")));
 }
 
 std::shared_ptr<Model> make_network(const ZooNetwork& network, const ZooSettings& settings,

@@ -37,9 +37,6 @@ struct ZooNetwork {
 /// All networks, by family.
 const std::vector<ZooNetwork>& zoo();
 
-/// The network `name`. Errors: kInvalidArgument with the nearest name.
-const ZooNetwork& zoo_network(const std::string& name);
-
 /// Errors: kInvalidArgument for fewer than one class, and for unusable settings.
 std::shared_ptr<Model> make_network(const ZooNetwork& network, const ZooSettings& settings,
                                     int64_t num_classes);

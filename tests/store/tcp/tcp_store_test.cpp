@@ -20,6 +20,7 @@
 #include "lockstep/store/tcp/server_connection.h"
 #include "lockstep/store/tcp/shortcut.h"
 #include "tests/store/helpers.h"
+#include "tests/support/auth_server.h"
 #include "tests/support/held_port.h"
 
 namespace lockstep {
@@ -388,7 +389,7 @@ TEST(TcpStoreClient, NonsenseFromTheServerLosesIt) {
   const UniqueFd listener = tcp_listen("127.0.0.1", 0);
   auto foreign = std::async(std::launch::async, [&] {
     UniqueFd fd = tcp_accept(listener.get(), soon());
-    authenticate_server(fd.get(), "secret", "store", soon());
+    testing::authenticate_server(fd.get(), "secret", "store", soon());
     put(fd, "\xff\xff\xff\xff");
     return fd;
   });

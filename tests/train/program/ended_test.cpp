@@ -18,8 +18,8 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/deadline.h"
-#include "lockstep/observe/metrics.h"
 #include "tests/support/held_port.h"
+#include "tests/support/read_metrics.h"
 #include "tests/train/program/program.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "lockstep/base/file.h"
-#include "lockstep/observe/metrics.h"
+#include "tests/support/read_metrics.h"
 #include "tests/train/program/program.h"
 
 namespace lockstep {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/data/cifar10.h"
+#include "tests/support/read_metrics.h"
 #include "tests/train/program/program.h"
 
 namespace lockstep::inline internal {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lockstep/base/file.h"
-#include "lockstep/observe/metrics.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 
 namespace lockstep::inline internal {

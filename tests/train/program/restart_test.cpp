@@ -10,6 +10,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/observe/metrics.h"
+#include "tests/support/read_metrics.h"
 #include "tests/train/program/program.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <string>
 #include <tuple>
 
-#include "lockstep/observe/metrics.h"
+#include "tests/support/read_metrics.h"
 #include "tests/train/program/program.h"
 
 namespace lockstep {
