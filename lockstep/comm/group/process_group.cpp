@@ -11,7 +11,7 @@
 #include "lockstep/base/descriptors.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/comm/arguments.h"
-#include "lockstep/comm/bootstrap/rendezvous.h"
+#include "lockstep/comm/bootstrap/members.h"
 #include "lockstep/comm/creation/making.h"
 #include "lockstep/comm/flight/recorded_group.h"
 #include "lockstep/comm/group/backend_autotuning.h"

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "lockstep/comm/bootstrap/rendezvous.h"
+#include "lockstep/comm/bootstrap/members.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/element_types.h"

@@ -8,7 +8,7 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
-#include "lockstep/comm/bootstrap/rendezvous.h"
+#include "lockstep/comm/bootstrap/members.h"
 #include "lockstep/comm/creation/making.h"
 #include "lockstep/comm/creation/rank_groups.h"
 #include "lockstep/comm/group_error.h"

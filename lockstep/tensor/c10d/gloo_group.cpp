@@ -12,7 +12,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <type_traits>
 
-#include "lockstep/comm/bootstrap/rendezvous.h"
+#include "lockstep/comm/bootstrap/members.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/element_types.h"

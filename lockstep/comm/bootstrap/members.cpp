@@ -1,4 +1,4 @@
-#include "lockstep/comm/bootstrap/rendezvous.h"
+#include "lockstep/comm/bootstrap/members.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
