@@ -10,7 +10,8 @@
 #include <torch/optim/sgd.h>
 
 #include <array>
-#include <deque>
+#include <functional>
+#include <memory>
 #include <unordered_map>
 
 #include "lockstep/checkpoint/lbfgs_format.h"
@@ -95,12 +96,6 @@ const std::array<Kind, 5> kKinds = {{
      view_rmsprop},
 }};
 
-/// Their addresses do not change.
-std::deque<OptimizerFormat>& formats() {
-  static auto* const list = new std::deque<OptimizerFormat>{lbfgs_format()};
-  return *list;
-}
-
 /// For one of Lockstep's own optimizers, which must outlive the result.
 Kind kind_of_named(const NamedStateOptimizer& optimizer) {
   const auto& slots = optimizer.slots();
@@ -124,15 +119,14 @@ Kind kind_of(const Optimizer& optimizer) {
   if (const auto* named = dynamic_cast<const NamedStateOptimizer*>(&optimizer)) {
     return kind_of_named(*named);
   }
-  for (const OptimizerFormat& format : formats()) {
-    if (format.fits(optimizer)) return {format.kind, nullptr, nullptr, nullptr, &format};
-  }
+  static const auto& lbfgs = *new OptimizerFormat(lbfgs_format());
+  if (lbfgs.fits(optimizer)) return {lbfgs.kind, nullptr, nullptr, nullptr, &lbfgs};
   for (const Kind& kind : kKinds) {
     if (kind.is(optimizer)) return kind;
   }
   throw Error(ErrorCode::kInvalidArgument,
-              "the state of this optimizer cannot be saved: it is none of libtorch's; derive it "
-              "from NamedStateOptimizer, or see register_optimizer_format()");
+              "the state of this optimizer cannot be saved: checkpoints hold that of SGD, Adam, "
+              "AdamW, Adagrad, RMSprop and LBFGS, and of Lockstep's own optimizers");
 }
 
 struct NamedParameter {
@@ -257,10 +251,6 @@ StatePtr take_state(Source& source, const Kind& kind, const NamedParameter& para
 }
 
 }  // namespace
-
-void register_optimizer_format(OptimizerFormat format) {
-  formats().push_front(std::move(format));  // before a format of its base class
-}
 
 std::string optimizer_kind(const Optimizer& optimizer) {
   return kind_of(optimizer).name;

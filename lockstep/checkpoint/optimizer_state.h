@@ -5,29 +5,14 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
-#include <functional>
-#include <memory>
 #include <string>
 
 #include "lockstep/weights.h"
 
 namespace lockstep::inline internal {
 
-/// The format of another optimizer's state: neither libtorch's own nor a NamedStateOptimizer
-/// (named_state.h), which is simpler for a new optimizer.
-struct OptimizerFormat {
-  std::string kind;  ///< Its name in a checkpoint.
-  std::function<bool(const torch::optim::Optimizer&)> fits;
-  /// Converts a parameter's state to tensors with names of its own choice; numbers become scalars.
-  std::function<TensorMap(const torch::optim::OptimizerParamState&)> save;
-  /// The inverse. Throws Error(kCorrupt) with the defect; the caller adds the place.
-  std::function<std::unique_ptr<torch::optim::OptimizerParamState>(const TensorMap&)> load;
-};
-/// Makes checkpoints accept such optimizers. Call it before threads use checkpoints.
-void register_optimizer_format(OptimizerFormat format);
-
-/// "SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "LBFGS", or the name of a NamedStateOptimizer or
-/// an OptimizerFormat. Errors: kInvalidArgument for any other optimizer.
+/// "SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "LBFGS", or the name of a NamedStateOptimizer
+/// (named_state.h). Errors: kInvalidArgument for any other optimizer.
 std::string optimizer_kind(const torch::optim::Optimizer& optimizer);
 
 /// Tensors per parameter: momentum_buffer (SGD); step, exp_avg, exp_avg_sq and, with amsgrad,
@@ -39,7 +24,7 @@ std::string optimizer_kind(const torch::optim::Optimizer& optimizer);
 TensorMap optimizer_tensors(const torch::nn::Module& module,
                             const torch::optim::Optimizer& optimizer);
 
-/// Those of them that load_optimizer() can leave in place: neither steps nor an OptimizerFormat's.
+/// Those of them that load_optimizer() can leave in place: neither steps nor LBFGS's.
 TensorMap optimizer_slots(const torch::nn::Module& module,
                           const torch::optim::Optimizer& optimizer);
 

@@ -9,7 +9,6 @@
 #include <torch/optim/sgd.h>
 
 #include "lockstep/checkpoint/named_state.h"
-#include "lockstep/torch/optimizer_state_key.h"
 #include "lockstep/weights.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
@@ -215,49 +214,19 @@ TEST(OptimizerState, LbfgsGoesOnToo) {
             ErrorCode::kCorrupt);
 }
 
-/// Adds a number to its state, which it learned.
-struct Counting : optim::Optimizer {
-  struct State : optim::OptimizerCloneableParamState<State> {
-    double seen = 0;
-  };
-  explicit Counting(std::vector<at::Tensor> parameters)
+struct OfAUser : optim::Optimizer {
+  explicit OfAUser(std::vector<at::Tensor> parameters)
       : Optimizer({optim::OptimizerParamGroup(std::move(parameters))},
                   std::make_unique<optim::SGDOptions>(0.1)) {}
-  at::Tensor step(LossClosure) override {
-    for (const auto& parameter : param_groups()[0].params()) {
-      auto& slot = state()[optimizer_state_key(parameter)];
-      if (!slot) slot = std::make_unique<State>();
-      static_cast<State&>(*slot).seen += 1;
-    }
-    return {};
-  }
+  at::Tensor step(LossClosure) override { return {}; }
 };
 
-TEST(OptimizerState, TakesOthersThatAreRegistered) {
-  register_optimizer_format(
-      {"Counting",
-       [](const optim::Optimizer& optimizer) {
-         return dynamic_cast<const Counting*>(&optimizer) != nullptr;
-       },
-       [](const optim::OptimizerParamState& state) {
-         return TensorMap{
-             {"seen", at::scalar_tensor(static_cast<const Counting::State&>(state).seen)}};
-       },
-       [](const TensorMap& tensors) {
-         auto state = std::make_unique<Counting::State>();
-         state->seen = tensors.at("seen").item<double>();
-         return state;
-       }});
+TEST(OptimizerState, OfOthersIsRefusedWithTheNamesOfThoseThatAreHeld) {
   SmallNet net;
-  Counting optimizer(net.parameters()), fresh(net.parameters());
-  optimizer.step({});
-  optimizer.step({});
-  EXPECT_EQ(optimizer_kind(optimizer), "Counting");
-  load_optimizer(net, fresh, optimizer_tensors(net, optimizer), "o");
-  fresh.step({});
-  for (const auto& [name, tensor] : optimizer_tensors(net, fresh)) {
-    EXPECT_EQ(tensor.item<double>(), 3) << name;
-  }
+  const OfAUser optimizer(net.parameters());
+  const Error error = error_of([&] { optimizer_tensors(net, optimizer); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(error.what()).find("RMSprop and LBFGS"), std::string::npos) << error.what();
 }
 
 }  // namespace
