@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstdio>
 
+#include "apps/bench_ranks.h"
 #include "lockstep/base/auth.h"
 #include "lockstep/base/file.h"
-#include "lockstep/base/literals.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
@@ -46,43 +44,17 @@ std::string read_to_end(int fd) {
   return text;
 }
 
-World world_of(int rank, int size, int port, const std::string& secret) {
-  World world;
-  world.rank = world.local_rank = rank;
-  world.size = world.local_size = size;
-  world.launcher = "bench";
-  world.host_id = this_host_id();
-  world.secret = secret;
-  world.store = connect_tcp_store({"127.0.0.1", port}, secret, Deadline::after(60s));
-  return world;
-}
-
-[[noreturn]] void be_rank(int rank, int size, const std::string& secret, int port_fd, int result_fd,
-                          const std::function<std::string(const World&)>& body) {
-  int status = 0;
-  try {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int port = 0;
-    if (::read(port_fd, &port, sizeof port) != sizeof port) ::_exit(1);
-    const std::string result = body(world_of(rank, size, port, secret));
-    write_all(result_fd, result.data(), result.size(), "result");
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-    status = 1;
-  }
-  ::_exit(status);  // no destructors of static objects that the parent owns too
-}
-
 Rank start_rank(int rank, int size, const std::string& secret,
                 const std::function<std::string(const World&)>& body) {
   Pipe port;
   Pipe result;
-  const int pid = ::fork();
-  if (pid < 0) throw io_error("fork");
-  if (pid == 0) {
+  const int pid = fork_child(fmt::format("rank {}", rank), [&] {
     port.write.reset();
-    be_rank(rank, size, secret, port.read.get(), result.write.get(), body);
-  }
+    int number = 0;
+    if (::read(port.read.get(), &number, sizeof number) != sizeof number) ::_exit(1);
+    const std::string text = body(bench_world(rank, size, number, secret));
+    write_all(result.write.get(), text.data(), text.size(), "result");
+  });
   return {pid, std::move(port.write), std::move(result.read)};
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,10 +10,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "apps/bench_ranks.h"
 #include "apps/lockstep/memory_ceiling.h"
 #include "lockstep/base/auth.h"
 #include "lockstep/base/env.h"
-#include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
@@ -26,6 +25,8 @@ namespace lockstep::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr char kErrorBegin[] = "lockstep bench: error";
 
 int64_t parse_size(std::string text) {
   const std::string whole = text;
@@ -188,37 +189,6 @@ void measure(const CollectivesBench& bench, ProcessGroup& group, MemoryCeiling* 
   if (group.rank() == 0) finish();
 }
 
-World world_of(const CollectivesBench& bench, int rank, int port, const std::string& secret) {
-  World world;
-  world.rank = world.local_rank = rank;
-  world.size = world.local_size = bench.ranks;
-  world.launcher = "bench";
-  world.secret = secret;
-  world.host_id = this_host_id();
-  world.store = connect_tcp_store({"127.0.0.1", port}, secret, Deadline::after(30s));
-  return world;
-}
-
-/// Runs `body` in a child that dies with this process; returns its pid.
-template <class Body>
-pid_t fork_child(const Body& body) {
-  std::fflush(nullptr);
-  const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) throw io_error("fork");
-  if (pid > 0) return pid;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  int status = ::getppid() == parent ? 0 : 1;
-  try {
-    if (status == 0) body();
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "lockstep bench: error: %s\n", error.what());
-    status = 1;
-  }
-  std::fflush(nullptr);
-  ::_exit(status);
-}
-
 struct StoreProcess {
   pid_t pid = 0;
   int port = 0;
@@ -230,7 +200,7 @@ StoreProcess start_store(const std::string& secret) {
   const UniqueFd out(ends[0]);
   UniqueFd in(ends[1]);
   StoreProcess store;
-  store.pid = fork_child([&] {
+  store.pid = fork_child(kErrorBegin, [&] {
     const TcpStoreServer server({"127.0.0.1", 0, secret});
     const int port = server.port();
     if (::write(in.get(), &port, sizeof port) != sizeof port) return;
@@ -293,8 +263,8 @@ int run_collectives_bench(const CollectivesBench& bench,
   const StoreProcess store = start_store(secret);
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < bench.ranks; ++rank) {
-    ranks.push_back(fork_child([&] {
-      auto group = ProcessGroup::create(world_of(bench, rank, store.port, secret),
+    ranks.push_back(fork_child(kErrorBegin, [&] {
+      auto group = ProcessGroup::create(bench_world(rank, bench.ranks, store.port, secret),
                                         {.backend = bench.backend});
       measure(bench, group, &ceiling, report, finish);
     }));
