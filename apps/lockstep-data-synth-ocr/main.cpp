@@ -9,6 +9,7 @@
 #include "lockstep/data/fetch/transfer_bar.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/synth/write_synth.h"
+#include "lockstep/world/cores.h"
 
 namespace {
 
@@ -28,6 +29,7 @@ cv::Size parse_size(const std::string& text) {
 }
 
 struct Request : ocr::SynthOptions {
+  Request() { threads = 0; }
   bool help = false;
 };
 
@@ -75,6 +77,7 @@ int body(int argc, char** argv) {
                        {help_group(synth_options())},
                        ""});
   }
+  if (options.threads == 0) options.threads = usable_cores();
   ocr::SynthResult result;
   {
     TransferBar bar("synth-ocr", 2, format_count);

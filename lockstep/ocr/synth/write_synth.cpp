@@ -210,10 +210,8 @@ class OpenCvAlone {
 void fill(const fs::path& root, const SynthOptions& options, const std::vector<FontFile>& fonts,
           std::vector<Part>& parts, const SynthProgress& progress) {
   for (const Part& part : parts) make_folder(root / part.folder / "images");
-  const auto cores = std::max(std::thread::hardware_concurrency(), 1U);
   const OpenCvAlone alone;
-  Workshop(options, fonts, parts, root, progress)
-      .run(options.threads > 0 ? static_cast<size_t>(options.threads) : cores);
+  Workshop(options, fonts, parts, root, progress).run(static_cast<size_t>(options.threads));
   for (const Part& part : parts) {
     write_file_atomically(root / part.folder / part.label_file,
                           fmt::format("{}", fmt::join(part.lines, "")));

@@ -18,7 +18,7 @@ struct SynthOptions {
   cv::Size scene_size{640, 640};
   std::string difficulty = "normal";
   std::filesystem::path fonts;  ///< A folder of fonts; empty: those of the system.
-  int threads = 0;              ///< 0: one per core.
+  int threads = 1;              ///< That draw.
 };
 
 struct SynthResult {
