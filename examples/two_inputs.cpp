@@ -1,5 +1,5 @@
-// Training from C++ with a network of two inputs and two outputs, each with a name: where is a
-// point, and how far from the middle? Both answers have a loss of their own.
+// This program trains a network of two inputs and two outputs from C++, each with a name. Where is
+// a point, and how far from the middle? Both answers have a loss of their own.
 
 #include <lockstep/error.h>
 #include <lockstep/train.h>

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <thread>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/literals.h"
@@ -101,25 +100,6 @@ TEST(FolderLock, AForkedChildDoesNotKeepIt) {
     if (lock) end();
   });
   EXPECT_TRUE(FolderLock::take(dir.path()));
-}
-
-TEST(FolderLock, IsAwaitedUntilTheDeadline) {
-  const TempFolder dir;
-  auto first = FolderLock::take(dir.path());
-  int waits = 0;
-  const auto await = [&](std::chrono::milliseconds limit) {
-    return FolderLock::await(dir.path(), Deadline::after(limit), [&] { ++waits; });
-  };
-  EXPECT_FALSE(await(std::chrono::milliseconds(0)));
-  EXPECT_EQ(waits, 0);
-  EXPECT_FALSE(await(std::chrono::milliseconds(50)));
-  EXPECT_EQ(waits, 1);
-  std::thread other([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    first.reset();
-  });
-  EXPECT_TRUE(await(std::chrono::minutes(1)));
-  other.join();
 }
 
 TEST(FolderLock, WantsAFolder) {
