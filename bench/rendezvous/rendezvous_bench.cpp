@@ -56,14 +56,14 @@ class SimulatedAgents {
   int64_t read_assignments() {
     int64_t world = 0;
     for (size_t i = 0; i < requests_.size(); ++i) {
-      const NodeAssignment assignment =
-          node_assignment_from_json(store_->get(keys::assignment(id(i)), soon()));
+      const HostAssignment assignment =
+          host_assignment_from_json(store_->get(keys::assignment(id(i)), soon()));
       world = assignment.world_size;
       JoinRequest& request = requests_[i];
       request.generation = assignment.generation;
       request.last_rank = assignment.node_rank;
       request.num_nodes = assignment.num_nodes;
-      request.work = NodeWork::kBusy;
+      request.work = HostWork::kBusy;
       say(i);
     }
     leader_->take(new_changes());
@@ -77,7 +77,7 @@ class SimulatedAgents {
   }
   void end_workers() {
     for (size_t i = 0; i < requests_.size(); ++i) {
-      requests_[i].work = NodeWork::kIdle;
+      requests_[i].work = HostWork::kIdle;
       say(i);
     }
     leader_->take(new_changes());
@@ -88,7 +88,7 @@ class SimulatedAgents {
   }
   void replace_one() {
     requests_[0].generation = 0;
-    requests_[0].work = NodeWork::kIdle;
+    requests_[0].work = HostWork::kIdle;
     say(0);
     leader_->take(new_changes());
   }

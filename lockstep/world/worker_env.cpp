@@ -25,7 +25,7 @@ void set(Environment* environment, const Pairs& pairs) {
 
 void set_torch(Environment* environment, const JobAssignment& assignment, int local_rank,
                const WorkerEnvOptions& options) {
-  const NodeRanks& own = assignment.ranks;
+  const RanksOfHost& own = assignment.ranks;
   const auto text = [](int number) { return std::to_string(number); };
   set(environment,
       {{"RANK", text(own.first_rank + local_rank)},
@@ -51,7 +51,7 @@ void set_torch(Environment* environment, const JobAssignment& assignment, int lo
 
 void set_own(Environment* environment, const JobAssignment& assignment, int local_rank,
              const WorkerEnvOptions& options) {
-  const NodeRanks& own = assignment.ranks;
+  const RanksOfHost& own = assignment.ranks;
   const auto text = [](int number) { return std::to_string(number); };
   set(environment, {{"LOCKSTEP_STORE", to_string(assignment.store)},
                     {"LOCKSTEP_SECRET", assignment.secret},
@@ -118,11 +118,11 @@ void set_defaults(Environment* environment, int local_size, const WorkerEnvOptio
 
 }  // namespace
 
-std::vector<NodeRanks> assign_ranks(const std::vector<NodeRequest>& requests) {
-  std::vector<NodeRanks> nodes;
+std::vector<RanksOfHost> assign_ranks(const std::vector<HostRequest>& requests) {
+  std::vector<RanksOfHost> nodes;
   std::map<std::string, int> role_sizes;
   int next_rank = 0;
-  for (const NodeRequest& request : requests) {
+  for (const HostRequest& request : requests) {
     if (request.num_nodes != static_cast<int>(requests.size())) {
       throw Error(ErrorCode::kMismatch,
                   fmt::format("host {} ({}) was started with --nnodes {}, host 0 ({}) with {}",
@@ -139,7 +139,7 @@ std::vector<NodeRanks> assign_ranks(const std::vector<NodeRequest>& requests) {
   return nodes;
 }
 
-int world_size(const std::vector<NodeRanks>& nodes) {
+int world_size(const std::vector<RanksOfHost>& nodes) {
   return nodes.empty() ? 0 : nodes.back().first_rank + nodes.back().local_size;
 }
 

@@ -12,7 +12,7 @@
 namespace lockstep::inline internal {
 
 /// A host's contribution to a job.
-struct NodeRequest {
+struct HostRequest {
   std::string host;    ///< For messages.
   int num_nodes = 1;   ///< From its command line; must be equal everywhere.
   int local_size = 1;  ///< Ranks it runs.
@@ -20,7 +20,7 @@ struct NodeRequest {
 };
 
 /// A host's part of the job.
-struct NodeRanks {
+struct RanksOfHost {
   int first_rank = 0;
   int local_size = 1;
   int first_role_rank = 0;  ///< Ranks of hosts of the same role before this one.
@@ -29,18 +29,18 @@ struct NodeRanks {
 
 /// requests[r] is node rank r's. Hosts may have different numbers of ranks. Errors: kMismatch if a
 /// host's num_nodes is not requests.size().
-std::vector<NodeRanks> assign_ranks(const std::vector<NodeRequest>& requests);
+std::vector<RanksOfHost> assign_ranks(const std::vector<HostRequest>& requests);
 
 /// Number of ranks of all hosts.
-int world_size(const std::vector<NodeRanks>& nodes);
+int world_size(const std::vector<RanksOfHost>& nodes);
 
 /// A host's view of its job when it starts workers. Its size does not depend on the number of
 /// hosts.
 struct JobAssignment {
   std::string run_id;
   int node_rank = 0;
-  std::string host;  ///< This host's, for messages.
-  NodeRanks ranks;   ///< This host's.
+  std::string host;   ///< This host's, for messages.
+  RanksOfHost ranks;  ///< This host's.
   int num_nodes = 1;
   int world_size = 1;  ///< Ranks of all hosts.
   Endpoint store;      ///< The workers' own.

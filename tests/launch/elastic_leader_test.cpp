@@ -57,7 +57,7 @@ class PretendedLeader {
   }
   /// Starts that generation with this agent alone.
   void run_alone(const JoinRequest& request, int64_t generation) {
-    NodeAssignment assignment;
+    HostAssignment assignment;
     assignment.generation = generation;
     assignment.run_id = "pretended";
     assignment.ranks = assign_ranks({{request.host, 1, request.local_size, request.role}})[0];
@@ -98,14 +98,14 @@ TEST(ElasticLeader, WhoIsDoneFollowsIntoAGenerationThatItDidNotSeeComing) {
       job.agent("a", {"/bin/sh", "-c", "echo generation $LOCKSTEP_GENERATION on rank $RANK."});
   const auto done = [](int64_t generation) {
     return [generation](const JoinRequest& request) {
-      return request.generation == generation && request.work == NodeWork::kDone;
+      return request.generation == generation && request.work == HostWork::kDone;
     };
   };
   leader.run_alone(leader.await_request([](const JoinRequest&) { return true; }), 1);
   leader.run_alone(leader.await_request(done(1)), 2);
   leader.await_request(done(2));
   leader.say(JobRecord::State::kForming, 2, "node 1 left");
-  leader.await_request([](const JoinRequest& request) { return request.work == NodeWork::kIdle; });
+  leader.await_request([](const JoinRequest& request) { return request.work == HostWork::kIdle; });
   leader.say(JobRecord::State::kEnded, 2);
   EXPECT_EQ(a->wait(), 0) << a->err();
   EXPECT_TRUE(has(a->out(), "generation 1 on rank 0.")) << a->out();

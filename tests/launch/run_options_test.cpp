@@ -277,7 +277,7 @@ Inputs in_step(const std::string& more = "") {
 
 TEST(RunOptions, AgentsOfAStepOfSrunAreItsNodes) {
   RunOptions options = parse({"--nproc_per_node", "2", "p"});
-  take_nodes_of_step(in_step(), &options);
+  take_hosts_of_step(in_step(), &options);
   EXPECT_EQ(options.num_nodes, 3);
   EXPECT_EQ(options.min_nodes, 3);
   EXPECT_EQ(options.node_rank, 2);
@@ -286,11 +286,11 @@ TEST(RunOptions, AgentsOfAStepOfSrunAreItsNodes) {
   EXPECT_EQ(options.run_id, "slurm-8.0");
   for (const Words& words : {Words{"--standalone", "p"}, Words{"--nnodes", "1", "p"}}) {
     RunOptions alone = parse(words);
-    take_nodes_of_step(in_step(), &alone);
+    take_hosts_of_step(in_step(), &alone);
     EXPECT_EQ(alone.num_nodes, 1) << words[0];
   }
   RunOptions inner = parse({"p"});
-  take_nodes_of_step(in_step("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 "
+  take_hosts_of_step(in_step("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 "
                              "OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1"),
                      &inner);
   EXPECT_EQ(inner.num_nodes, 1) << "mpirun started it, not srun";
@@ -300,22 +300,22 @@ TEST(RunOptions, AgentsOfAStepWithoutASecretGetOneByMunge) {
   Inputs inputs = in_step("LOCKSTEP_SECRET=");
   inputs.has_munge = [] { return true; };
   RunOptions options = parse({"p"});
-  const auto step = take_nodes_of_step(inputs, &options);
+  const auto step = take_hosts_of_step(inputs, &options);
   ASSERT_TRUE(step);
   EXPECT_EQ(step->master.host, "gpu01");
   EXPECT_EQ(options.num_nodes, 3);
   inputs.variables["LOCKSTEP_SECRET"] = "s";
   RunOptions given = parse({"p"});
-  EXPECT_FALSE(take_nodes_of_step(inputs, &given)) << "the user's counts";
+  EXPECT_FALSE(take_hosts_of_step(inputs, &given)) << "the user's counts";
   RunOptions elsewhere = parse({"--master_addr", "gpu02", "p"});
   inputs.variables["LOCKSTEP_SECRET"] = "";
-  EXPECT_EQ(take_nodes_of_step(inputs, &elsewhere)->master.host, "gpu01") << "where task 0 runs";
+  EXPECT_EQ(take_hosts_of_step(inputs, &elsewhere)->master.host, "gpu01") << "where task 0 runs";
 }
 
 TEST(RunOptions, SeveralAgentsOnANodeOfAStepAreRefused) {
   RunOptions options = parse({"p"});
   try {
-    take_nodes_of_step(in_step("SLURM_STEP_NUM_TASKS=6 SLURM_STEP_TASKS_PER_NODE=2(x3) "
+    take_hosts_of_step(in_step("SLURM_STEP_NUM_TASKS=6 SLURM_STEP_TASKS_PER_NODE=2(x3) "
                                "SLURM_PROCID=4 SLURM_GTIDS=4,5"),
                        &options);
     ADD_FAILURE() << "taken";

@@ -163,7 +163,7 @@ int Agent::run(const JobAssignment& assignment) {
     if (starter_.server() > 0) watchdog_->forget(starter_.server());
     loop();
   } catch (const Error& error) {
-    rendezvous_->failed(node_failure(assignment_, {1, 0}, error.what()));
+    rendezvous_->failed(host_failure(assignment_, {1, 0}, error.what()));
     throw;
   }
   return finish();
@@ -196,9 +196,9 @@ void Agent::begin_again(const JobAssignment& assignment) {
   try {
     return begin_generation(assignment);
   } catch (const ExecError& error) {
-    rendezvous_->failed(node_failure(assignment_, {126, 0}, error.what()));
+    rendezvous_->failed(host_failure(assignment_, {126, 0}, error.what()));
   } catch (const Error& error) {
-    rendezvous_->failed(node_failure(assignment_, {1, 0}, error.what()));
+    rendezvous_->failed(host_failure(assignment_, {1, 0}, error.what()));
   }
   kill_remaining_children({watchdog_->pid(), starter_.server()});
   workers_.reset();

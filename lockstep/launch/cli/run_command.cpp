@@ -90,7 +90,7 @@ int run_words(const std::vector<std::string>& words, bool started_by_starter) {
     return start_on_hosts(options, words, environment);
   }
   std::optional<Identity> step;
-  if (!started_by_starter) step = take_nodes_of_step(inputs_from(environment), &options);
+  if (!started_by_starter) step = take_hosts_of_step(inputs_from(environment), &options);
   for (const auto& [name, value] : exported_variables(options, environment))
     environment[name] = value;
   if (!options.port_range.empty()) ::setenv("LOCKSTEP_PORT_RANGE", options.port_range.c_str(), 1);

@@ -55,7 +55,7 @@ std::string own_words(const Failure& failure) {
 
 }  // namespace
 
-Failure node_failure(const JobAssignment& assignment, const ExitStatus& status,
+Failure host_failure(const JobAssignment& assignment, const ExitStatus& status,
                      const std::string& what) {
   Failure failure;
   failure.node_rank = assignment.node_rank;

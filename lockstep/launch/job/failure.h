@@ -31,7 +31,7 @@ struct Failure {
 };
 
 /// A failure of this host and not of a worker; `what` describes it.
-Failure node_failure(const JobAssignment& assignment, const ExitStatus& status,
+Failure host_failure(const JobAssignment& assignment, const ExitStatus& status,
                      const std::string& what);
 
 /// JSON for messages between agents. Errors of the second: kCorrupt.

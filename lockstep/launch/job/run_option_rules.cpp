@@ -82,7 +82,7 @@ bool starts_hosts(const RunOptionsDraft& draft) {
   return true;
 }
 
-void decide_nodes(RunOptionsDraft* draft) {
+void decide_hosts(RunOptionsDraft* draft) {
   RunOptions& options = draft->options;
   if (draft->standalone) {
     if (options.min_nodes > 1) {
@@ -223,7 +223,7 @@ void check_streams(const RunOptions& options) {
 
 }  // namespace
 
-std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* options) {
+std::optional<Identity> take_hosts_of_step(const Inputs& inputs, RunOptions* options) {
   if (options->nodes_given) return std::nullopt;
   const Decision decision = decide(inputs);
   const Identity& step = decision.identity;
@@ -263,7 +263,7 @@ RunOptions put_together(RunOptionsDraft draft) {
                         options.conf_rank || !options.rdzv_endpoint.empty() ||
                         options.total_ranks > 0;
   decide_ranks(&draft);
-  decide_nodes(&draft);
+  decide_hosts(&draft);
   decide_backend(&draft);
   decide_endpoint(&draft);
   check_streams(options);

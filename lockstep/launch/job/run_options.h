@@ -144,7 +144,7 @@ RunOptions parse_run_options(const std::vector<std::string>& words, const Enviro
 /// rank and rendezvous endpoint are the step's. Changes nothing for other processes. Returns the
 /// step if its agents have no secret and can get one by munge. Errors: kInvalidArgument if the step
 /// has several agents on a host.
-std::optional<Identity> take_nodes_of_step(const Inputs& inputs, RunOptions* options);
+std::optional<Identity> take_hosts_of_step(const Inputs& inputs, RunOptions* options);
 
 /// The options of `words` and PET_ variables as "--name=value", then "--" and the program: for an
 /// agent on another host. Leaves out options that choose hosts and numbers of ranks.

@@ -141,10 +141,10 @@ std::vector<JobEntry> find_past_job(const std::vector<JobEntry>& past, const std
   std::vector<JobEntry> found;
   for (auto job = newest; job != past.end(); ++job) {
     const bool same_run = job->run_id == newest->run_id && job->num_nodes == newest->num_nodes;
-    const bool other_node = std::none_of(found.begin(), found.end(), [&](const JobEntry& each) {
+    const bool other_host = std::none_of(found.begin(), found.end(), [&](const JobEntry& each) {
       return each.node_rank == job->node_rank;
     });
-    if (same_run && other_node) found.push_back(*job);
+    if (same_run && other_host) found.push_back(*job);
   }
   return found;
 }

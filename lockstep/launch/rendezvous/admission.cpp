@@ -17,11 +17,11 @@ std::string other_secret(const MembershipRules& rules) {
       rules.endpoint);
 }
 
-std::string other_nodes(const MembershipRules& rules, const JoinRequest& request) {
+std::string other_hosts(const MembershipRules& rules, const JoinRequest& request) {
   return fmt::format("host {}({}) was started with --nnodes {}, the job at {} with {}",
                      request.node_rank ? fmt::format("{} ", *request.node_rank) : "", request.host,
-                     nodes_text(request.min_nodes, request.max_nodes), rules.endpoint,
-                     nodes_text(rules.min_nodes, rules.max_nodes));
+                     hosts_text(request.min_nodes, request.max_nodes), rules.endpoint,
+                     hosts_text(rules.min_nodes, rules.max_nodes));
 }
 
 std::string other_program(const MembershipRules& rules, const JoinRequest& request) {
@@ -104,7 +104,7 @@ std::string lost(const MembershipState& state) {
 
 }  // namespace
 
-bool same_nodes(const MembershipRules& rules, const JoinRequest& request) {
+bool same_hosts(const MembershipRules& rules, const JoinRequest& request) {
   return request.min_nodes == rules.min_nodes && request.max_nodes == rules.max_nodes;
 }
 
@@ -115,7 +115,7 @@ std::optional<RefuseAgent> refusal_of(const MembershipState& state, const AgentH
     return RefuseAgent{event.id, ErrorCode::kInvalidArgument, why};
   };
   if (request.mark != rules.mark) return usage(other_secret(rules));
-  if (!same_nodes(rules, request)) return usage(other_nodes(rules, request));
+  if (!same_hosts(rules, request)) return usage(other_hosts(rules, request));
   if (!rules.fixed_ranks) {
     const bool other = request.role == rules.own.role && request.program != rules.own.program;
     if (other) return usage(other_program(rules, request));
@@ -151,7 +151,7 @@ std::optional<std::string> difference_text(const JobRecord& record, const JoinRe
       kGiveOwn);
 }
 
-std::string nodes_text(int min_nodes, int max_nodes) {
+std::string hosts_text(int min_nodes, int max_nodes) {
   return min_nodes == max_nodes ? fmt::format("{}", max_nodes)
                                 : fmt::format("{}:{}", min_nodes, max_nodes);
 }
@@ -160,7 +160,7 @@ std::string waiting_text(const MembershipState& state) {
   const MembershipRules& rules = state.rules;
   const std::string here =
       fmt::format("{} of {} hosts are here", state.counts.usable + state.counts.busy,
-                  nodes_text(rules.min_nodes, rules.max_nodes));
+                  hosts_text(rules.min_nodes, rules.max_nodes));
   const std::string whom =
       rules.fixed_ranks
           ? "host " + missing_ranks(state)

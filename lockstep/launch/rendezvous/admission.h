@@ -10,7 +10,7 @@
 namespace lockstep::inline internal {
 
 /// Whether it was started for the same number of hosts, which a job with fixed ranks requires.
-bool same_nodes(const MembershipRules& rules, const JoinRequest& request);
+bool same_hosts(const MembershipRules& rules, const JoinRequest& request);
 
 /// Why this agent, which is not among state.agents, cannot take part; nothing if it can. Reasons:
 /// another secret, number of hosts or program, or its --node_rank is taken.
@@ -36,7 +36,7 @@ std::vector<RefuseAgent> refusals_at_end(const MembershipState& state);
 std::optional<std::string> difference_text(const JobRecord& record, const JoinRequest& own);
 
 /// "4", or "2:4": the syntax of --nnodes.
-std::string nodes_text(int min_nodes, int max_nodes);
+std::string hosts_text(int min_nodes, int max_nodes);
 
 /// "2 of 3 hosts are here; waiting for host 2 at 10.0.0.1:29500".
 std::string waiting_text(const MembershipState& state);

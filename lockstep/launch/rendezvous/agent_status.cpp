@@ -89,7 +89,7 @@ void AgentStatus::publish_failure(Deadline deadline) {
     pending_failure_.reset();
 }
 
-void AgentStatus::ended_work(NodeWork work, bool stepped) {
+void AgentStatus::ended_work(HostWork work, bool stepped) {
   {
     MutexLock lock(mutex_);
     if (assignment_) return;  // published for the previous generation
@@ -176,7 +176,7 @@ void AgentStatus::take_assignment(JobAssignment assignment) {
   request_.stepped = assignment.stepped;
   request_.early_failures = assignment.early_failures;
   request_.failures_in_a_row = assignment.failures_in_a_row;
-  request_.work = NodeWork::kBusy;
+  request_.work = HostWork::kBusy;
   assignment_ = std::move(assignment);
   wake();
 }
@@ -186,7 +186,7 @@ bool AgentStatus::stop_work(const std::optional<Failure>& failure, const std::st
   MutexLock lock(mutex_);
   if (assignment_) {
     assignment_.reset();
-    request_.work = NodeWork::kIdle;
+    request_.work = HostWork::kIdle;
     return true;
   }
   const bool sooner = kill_by && (!job_status_.kill_by || *kill_by < *job_status_.kill_by);

@@ -26,7 +26,7 @@ class AgentStatus {
   JobStatus job_status();
   std::optional<JobAssignment> next();
   void failed(const Failure& failure);
-  void ended_work(NodeWork work, bool stepped = false);
+  void ended_work(HostWork work, bool stepped = false);
   void leave(int signal);
 
   // ---- for the thread

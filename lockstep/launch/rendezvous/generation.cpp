@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kFree = SIZE_MAX;
 
 /// The host with the smaller key comes first.
-auto precedence(const NodeWish& node) {
+auto precedence(const HostWish& node) {
   const bool had = node.generation > 0;
   const int kind = had ? 0 : (node.node_rank ? 1 : 2);
   const int rank = had ? node.last_rank : node.node_rank.value_or(0);
@@ -35,7 +35,7 @@ using Entry = std::pair<const std::string, MembershipState::Agent>;
 /// The hosts that take part, by node rank.
 std::vector<Entry*> choose(MembershipState* state) {
   std::vector<Entry*> usable;
-  std::vector<NodeWish> wishes;
+  std::vector<HostWish> wishes;
   for (Entry& entry : state->agents) {
     const auto& agent = entry.second;
     if (!agent.usable()) continue;
@@ -43,14 +43,14 @@ std::vector<Entry*> choose(MembershipState* state) {
     wishes.push_back({agent.generation, agent.node_rank, agent.request.node_rank, agent.arrival});
   }
   std::vector<Entry*> chosen;
-  for (const size_t index : order_nodes(wishes, static_cast<size_t>(state->rules.max_nodes))) {
+  for (const size_t index : order_hosts(wishes, static_cast<size_t>(state->rules.max_nodes))) {
     chosen.push_back(usable[index]);
   }
   return chosen;
 }
 
-std::vector<NodeRanks> ranks_of(const std::vector<Entry*>& nodes) {
-  std::vector<NodeRequest> requests;
+std::vector<RanksOfHost> ranks_of(const std::vector<Entry*>& nodes) {
+  std::vector<HostRequest> requests;
   for (const Entry* node : nodes) {
     const JoinRequest& request = node->second.request;
     requests.push_back(
@@ -60,9 +60,9 @@ std::vector<NodeRanks> ranks_of(const std::vector<Entry*>& nodes) {
 }
 
 /// The part that is equal in all assignments.
-NodeAssignment common_assignment(const MembershipState& state, const std::vector<Entry*>& nodes,
-                                 const std::vector<NodeRanks>& ranks) {
-  NodeAssignment assignment;
+HostAssignment common_assignment(const MembershipState& state, const std::vector<Entry*>& nodes,
+                                 const std::vector<RanksOfHost>& ranks) {
+  HostAssignment assignment;
   assignment.generation = state.generation;
   assignment.token = generation_token(state.launch, state.rules.term);
   assignment.restart_count = state.restarts.restarts;
@@ -85,7 +85,7 @@ NodeAssignment common_assignment(const MembershipState& state, const std::vector
 
 }  // namespace
 
-std::vector<size_t> order_nodes(std::span<const NodeWish> nodes, size_t max_nodes) {
+std::vector<size_t> order_hosts(std::span<const HostWish> nodes, size_t max_nodes) {
   std::vector<size_t> order(nodes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(),
@@ -95,7 +95,7 @@ std::vector<size_t> order_nodes(std::span<const NodeWish> nodes, size_t max_node
   std::vector<size_t> places(order.size(), kFree);
   std::vector<size_t> rest;
   for (const size_t node : order) {
-    const NodeWish& wish = nodes[node];
+    const HostWish& wish = nodes[node];
     const int rank = wish.generation > 0 ? wish.last_rank : wish.node_rank.value_or(-1);
     if (!take(&places, rank, node)) rest.push_back(node);
   }
@@ -108,11 +108,11 @@ std::vector<size_t> order_nodes(std::span<const NodeWish> nodes, size_t max_node
 
 PublishAssignments make_generation(MembershipState* state) {
   const std::vector<Entry*> nodes = choose(state);
-  const std::vector<NodeRanks> ranks = ranks_of(nodes);
+  const std::vector<RanksOfHost> ranks = ranks_of(nodes);
   state->generation = ++state->newest;
   state->inherited = false;
   if (state->launch.empty()) state->launch = state->rules.term;
-  NodeAssignment assignment = common_assignment(*state, nodes, ranks);
+  HostAssignment assignment = common_assignment(*state, nodes, ranks);
   PublishAssignments action;
   for (size_t i = 0; i < nodes.size(); ++i) {
     assignment.node_rank = static_cast<int>(i);
@@ -122,7 +122,7 @@ PublishAssignments make_generation(MembershipState* state) {
     agent.member = true;
     agent.generation = state->generation;
     agent.node_rank = assignment.node_rank;
-    agent.work = NodeWork::kBusy;
+    agent.work = HostWork::kBusy;
   }
   return action;
 }

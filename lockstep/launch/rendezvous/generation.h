@@ -10,7 +10,7 @@
 
 namespace lockstep::inline internal {
 
-struct NodeWish {
+struct HostWish {
   int64_t generation = 0;        ///< The last one it took part in; 0: none.
   int last_rank = -1;            ///< Its node rank in that generation.
   std::optional<int> node_rank;  ///< Requested by the user.
@@ -21,7 +21,7 @@ struct NodeWish {
 /// generation come first, then hosts that request a rank, then the others; each in the order of
 /// rank or arrival. A member keeps its rank if that is below the number of hosts. Then a request is
 /// granted if the rank is free; the others fill the free ranks in the order above. Cost: n log n.
-std::vector<size_t> order_nodes(std::span<const NodeWish> nodes, size_t max_nodes);
+std::vector<size_t> order_hosts(std::span<const HostWish> nodes, size_t max_nodes);
 
 /// Begins the next generation with the usable agents: numbers it, marks its members and makes each
 /// one's assignment. Leaves the counts to the caller.

@@ -18,7 +18,7 @@ void count_agent(MembershipState* state, const MembershipState::Agent& agent, in
   counts.busy += agent.busy() ? by : 0;
   counts.doubtful += agent.doubtful() ? by : 0;
   counts.members += agent.member ? by : 0;
-  counts.done += agent.member && agent.work == NodeWork::kDone ? by : 0;
+  counts.done += agent.member && agent.work == HostWork::kDone ? by : 0;
 }
 
 void publish_record(const MembershipState& state, MemberActions* actions) {
@@ -55,7 +55,7 @@ void begin_leaving(MembershipState* state, std::string why, MemberActions* actio
 JobTime forms_at(const MembershipState& state, JobTime since) {
   const MembershipRules& rules = state.rules;
   const int here = state.counts.usable;
-  const bool again = state.generation > 0 && here >= state.expected_nodes;
+  const bool again = state.generation > 0 && here >= state.expected_hosts;
   if (here >= rules.max_nodes || again) return std::max(since, state.not_before);
   const auto grace = state.generation == 0 ? rules.last_call_timeout
                                            : std::max(rules.last_call_timeout, rules.return_grace);
@@ -97,7 +97,7 @@ void begin_forming(MembershipState* state, JobTime now, MemberActions* actions) 
   }
   state->state = State::kForming;
   state->left.reset();
-  state->expected_nodes = 0;
+  state->expected_hosts = 0;
   state->forming_since = now;
   state->report_at = now + state->rules.report_after;
   for (auto& [id, agent] : state->agents) agent.member = false;

@@ -65,7 +65,7 @@ void Leader::begin(const std::vector<KeyValueStore::Change>& all) {
     goes_on = goes_on || request->generation > 0;
   }
   if (!goes_on) clear();
-  if (goes_on) state_.expected_nodes = here;
+  if (goes_on) state_.expected_hosts = here;
   const int64_t reported = agents_reported_;
   for (const auto& change : all) {
     if (is_join_request(change)) take_one(change);
@@ -92,7 +92,7 @@ void Leader::take(const std::vector<KeyValueStore::Change>& changes) {
     auto request = read_join_request(change);
     if (!request) continue;
     AgentHere here{change.key.substr(keys::kAgents.size()), std::move(*request)};
-    if (here.request.work == NodeWork::kIdle && here.request.leaving == 0) {
+    if (here.request.work == HostWork::kIdle && here.request.leaving == 0) {
       gone.push_back(std::move(here));
     } else {
       dispatch(here);

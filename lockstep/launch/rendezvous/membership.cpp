@@ -20,7 +20,7 @@ using Agent = MembershipState::Agent;
 /// Hosts named in an error.
 constexpr size_t kMaxLostHosts = 8;
 
-Failure node_failure(const Agent& agent, const ExitStatus& status) {
+Failure host_failure(const Agent& agent, const ExitStatus& status) {
   Failure failure;
   failure.node_rank = std::max(agent.node_rank, 0);
   failure.host = agent.request.host;
@@ -29,14 +29,14 @@ Failure node_failure(const Agent& agent, const ExitStatus& status) {
 }
 
 Failure lost_agent(const Agent& agent) {
-  Failure failure = node_failure(agent, {1, 0});
+  Failure failure = host_failure(agent, {1, 0});
   failure.cause = fmt::format("the agent of host {} ({}) died or cannot be reached",
                               failure.node_rank, failure.host);
   return failure;
 }
 
 Failure ended_by_user(const Agent& agent) {
-  Failure failure = node_failure(agent, {0, agent.request.leaving});
+  Failure failure = host_failure(agent, {0, agent.request.leaving});
   failure.cause = fmt::format("host {} ({}): was ended by {}", failure.node_rank, failure.host,
                               signal_name(agent.request.leaving));
   return failure;
@@ -81,7 +81,7 @@ bool refused(MembershipState* state, const AgentHere& event, MemberActions* acti
     return false;
   }
   const bool ours = event.request.mark == rules.mark;
-  if (ours && rules.fixed_ranks && state->generation == 0 && !same_nodes(rules, event.request)) {
+  if (ours && rules.fixed_ranks && state->generation == 0 && !same_hosts(rules, event.request)) {
     end_job_by(state, refusal->why, actions);
   } else {
     actions->push_back(*refusal);
@@ -99,7 +99,7 @@ void inherit(MembershipState* state, const JoinRequest& request) {
   restarts.restarts = std::max(restarts.restarts, request.restart_count);
   restarts.early_failures = request.early_failures;
   restarts.in_a_row = request.failures_in_a_row;
-  state->expected_nodes = std::min(request.num_nodes - 1, state->rules.max_nodes);
+  state->expected_hosts = std::min(request.num_nodes - 1, state->rules.max_nodes);
 }
 
 /// The earlier job's last agents are gone; their keys were leases that had not run out. None of the
@@ -113,7 +113,7 @@ void begin_anew_without_heirs(MembershipState* state) {
   state->generation = 0;
   state->launch.clear();
   state->restarts = {};
-  state->expected_nodes = 0;
+  state->expected_hosts = 0;
 }
 
 /// Takes over the agent's join request; the leader's later decisions have priority.
@@ -144,7 +144,7 @@ void on_leaving(MembershipState* state, const Agent& agent, MemberActions* actio
 /// A member's workers ended, neither well nor with a known failure. Its agent lost its connection
 /// and came back unseen, or could not write the failure in time.
 void on_workers_gone(MembershipState* state, const Agent& agent, MemberActions* actions) {
-  Failure failure = node_failure(agent, {1, 0});
+  Failure failure = host_failure(agent, {1, 0});
   failure.cause = fmt::format("the workers of host {} ({}) ended; its agent gave no reason",
                               failure.node_rank, failure.host);
   if (state->rules.elastic()) {
@@ -170,7 +170,7 @@ void on(MembershipState* state, const AgentHere& event, JobTime now, MemberActio
   update(state, &agent, event.request);
   count_agent(state, agent);
   if (leaves && agent.member) on_leaving(state, agent, actions);
-  if (state->state == State::kRunning && agent.member && agent.work == NodeWork::kIdle) {
+  if (state->state == State::kRunning && agent.member && agent.work == HostWork::kIdle) {
     on_workers_gone(state, agent, actions);
   }
   look(state, now, actions);
@@ -184,7 +184,7 @@ void on_lost_member(MembershipState* state, const Agent& agent, MemberActions* a
     state->why = lost_agent(agent).cause;
     publish_record(*state, actions);
   }
-  if (state->state != State::kRunning || agent.work == NodeWork::kDone) return;
+  if (state->state != State::kRunning || agent.work == HostWork::kDone) return;
   if (state->rules.elastic()) {
     begin_leaving(state, lost_agent(agent).cause, actions);
   } else {

@@ -62,10 +62,10 @@ struct MembershipState {
     bool member = false;     ///< Takes part in the present generation.
     int64_t generation = 0;  ///< The last one it was part of.
     int node_rank = -1;      ///< Its rank there.
-    NodeWork work = NodeWork::kIdle;
+    HostWork work = HostWork::kIdle;
     bool alive = false;  ///< Known to be: it wrote its join request in this term.
 
-    bool busy() const { return work == NodeWork::kBusy; }
+    bool busy() const { return work == HostWork::kBusy; }
     bool usable() const { return alive && !busy() && request.leaving == 0; }
     /// It took part in the job that goes on, unless it is dead: then its key is gone soon.
     bool doubtful() const { return !alive && generation > 0; }
@@ -91,7 +91,7 @@ struct MembershipState {
   std::string launch;      ///< Of generation_token(); empty: set by the first generation.
   RestartRecord restarts;
   /// Forming: number of earlier members that are expected to come again.
-  int expected_nodes = 0;
+  int expected_hosts = 0;
   std::map<std::string, Agent> agents;
   Counts counts;
   uint64_t arrivals = 0;
@@ -133,7 +133,7 @@ using MemberEvent = std::variant<AgentHere, AgentLost, WorkersFailed, JobTimePas
 
 /// To be written before the record that follows.
 struct PublishAssignments {
-  std::vector<std::pair<std::string, NodeAssignment>> assignments;  ///< By agent; node rank order.
+  std::vector<std::pair<std::string, HostAssignment>> assignments;  ///< By agent; node rank order.
 };
 struct PublishRecord {
   JobRecord record;

@@ -274,7 +274,7 @@ void MembershipClient::on_running(const JobRecord& record) {
   if (own.generation == record.generation) return;
   const auto text = store_->try_get(keys::assignment(status_->id()), soon());
   if (text) {
-    const NodeAssignment assignment = node_assignment_from_json(*text);
+    const HostAssignment assignment = host_assignment_from_json(*text);
     if (assignment.generation == record.generation) {
       // An agent whose workers are done delays nobody, so it may have missed that they must leave.
       if (own_generation_runs()) stop_work(failure_of(own.generation), "the others went on");
@@ -305,7 +305,7 @@ void MembershipClient::warn_of_another_command() const {
   if (text) log_warn(*text);
 }
 
-void MembershipClient::begin(const NodeAssignment& assignment) {
+void MembershipClient::begin(const HostAssignment& assignment) {
   if (!assignment_) warn_of_another_command();
   assignment_ = assignment;
   others_.forget(assignment.successors);
@@ -326,7 +326,7 @@ void MembershipClient::begin(const NodeAssignment& assignment) {
 }
 
 bool MembershipClient::own_generation_runs() const {
-  return status_->join_request().work != NodeWork::kIdle;
+  return status_->join_request().work != HostWork::kIdle;
 }
 
 }  // namespace lockstep::inline internal

@@ -58,7 +58,7 @@ class MembershipClient {
   void on_forming(const JobRecord& record);
   void stop_work(const std::optional<Failure>& failure, const std::string& why,
                  std::optional<AgentStatus::Time> kill_by = std::nullopt);
-  void begin(const NodeAssignment& assignment);
+  void begin(const HostAssignment& assignment);
   void warn_of_another_command() const;
   void look_elsewhere();
 
@@ -91,7 +91,7 @@ class MembershipClient {
   Deadline next_heartbeat_ = Deadline::after(std::chrono::milliseconds(0));
   std::string shown_;  ///< The last text shown to the user, so that nothing is shown twice.
 
-  std::optional<NodeAssignment> assignment_;  ///< The last assignment.
+  std::optional<HostAssignment> assignment_;  ///< The last assignment.
 };
 
 }  // namespace lockstep::inline internal

@@ -27,11 +27,11 @@ constexpr auto kJoinRequestMembers = [](auto& m, auto& request) {
   if (m.has("folder")) m.text("folder", request.folder, kMaxMark);
   if (m.has("host_id")) m.text("host_id", request.host_id, kMaxName);
   m.maybe("named", request.named, 0, 1);
-  m.number("max_nodes", request.max_nodes, 1, kMaxNodes);
+  m.number("max_nodes", request.max_nodes, 1, kMaxHosts);
   m.number("min_nodes", request.min_nodes, 1, request.max_nodes);
   m.number("generation", request.generation, 0, kMaxGeneration);
-  m.number("last_rank", request.last_rank, -1, kMaxNodes - 1);
-  m.number("num_nodes", request.num_nodes, 0, kMaxNodes);
+  m.number("last_rank", request.last_rank, -1, kMaxHosts - 1);
+  m.number("num_nodes", request.num_nodes, 0, kMaxHosts);
   m.number("restart_count", request.restart_count, 0, kMaxRestarts);
   m.text("token", request.token, kMaxName);
   m.number("stepped", request.stepped, 0, 1);
@@ -40,7 +40,7 @@ constexpr auto kJoinRequestMembers = [](auto& m, auto& request) {
   m.number("work", request.work, 0, 2);
   m.number("leaving", request.leaving, 0, 64);
   m.text("term", request.term, kMaxName);
-  m.maybe("node_rank", request.node_rank, 0, kMaxNodes - 1);
+  m.maybe("node_rank", request.node_rank, 0, kMaxHosts - 1);
 };
 
 constexpr int kMaxRanks = std::numeric_limits<int>::max();
@@ -60,7 +60,7 @@ constexpr auto kAssignmentMembers = [](auto& m, auto& assignment) {
   m.number("stepped", assignment.stepped, 0, 1);
   m.number("max_restarts", assignment.max_restarts, 0, kMaxRestarts);
   m.text("run_id", assignment.run_id, kMaxName);
-  m.number("num_nodes", assignment.num_nodes, 1, kMaxNodes);
+  m.number("num_nodes", assignment.num_nodes, 1, kMaxHosts);
   m.number("node_rank", assignment.node_rank, 0, assignment.num_nodes - 1);
   m.number("world_size", assignment.world_size, assignment.num_nodes, kMaxRanks);
   auto& ranks = assignment.ranks;
@@ -108,16 +108,16 @@ JoinRequest join_request_from_json(std::string_view text) {
                                    kJoinRequestMembers);
 }
 
-std::string to_json(const NodeAssignment& assignment) {
+std::string to_json(const HostAssignment& assignment) {
   return json_of(assignment, kAssignmentMembers);
 }
 
-NodeAssignment node_assignment_from_json(std::string_view text) {
-  return read_message<NodeAssignment>(text, kMaxAssignmentBytes, "a host's assignment",
+HostAssignment host_assignment_from_json(std::string_view text) {
+  return read_message<HostAssignment>(text, kMaxAssignmentBytes, "a host's assignment",
                                       kAssignmentMembers);
 }
 
-JobAssignment job_assignment(const NodeAssignment& assignment) {
+JobAssignment job_assignment(const HostAssignment& assignment) {
   JobAssignment job;
   job.run_id = assignment.run_id;
   job.node_rank = assignment.node_rank;

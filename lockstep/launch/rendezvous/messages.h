@@ -18,7 +18,7 @@ namespace lockstep::inline internal {
 
 // Bounds of members: those of the command line.
 inline constexpr int kMaxPort = 65535;
-inline constexpr int kMaxNodes = 1 << 20;
+inline constexpr int kMaxHosts = 1 << 20;
 inline constexpr int kMaxLocalRanks = 1 << 16;
 /// More than any job has; sums with it cannot overflow.
 inline constexpr int64_t kMaxGeneration = int64_t{1} << 53;
@@ -26,7 +26,7 @@ inline constexpr int kMaxRestarts = 1 << 30;
 inline constexpr int kMaxSuccessors = 8;
 
 /// State of the workers of an agent's last generation.
-enum class NodeWork : uint8_t {
+enum class HostWork : uint8_t {
   kIdle,  ///< There are none (any more).
   kBusy,  ///< They run, or are being ended.
   kDone,  ///< All have ended well.
@@ -53,13 +53,13 @@ struct JoinRequest {
   int64_t generation = 0;  ///< The last one it has taken part in; 0: none.
   int last_rank = -1;      ///< Its node rank in that generation.
   int num_nodes = 0;       ///< Of that generation.
-  /// Of that generation, as all down to failures_in_a_row: see NodeAssignment.
+  /// Of that generation, as all down to failures_in_a_row: see HostAssignment.
   int restart_count = 0;
   std::string token;
   bool stepped = false;  ///< Also true if its own workers have made steps since.
   int early_failures = 0;
   int failures_in_a_row = 0;
-  NodeWork work = NodeWork::kIdle;
+  HostWork work = HostWork::kIdle;
   int leaving = 0;  ///< The signal by which the user ends this host; 0: none.
   /// The leader's term that the agent knew when it wrote this. A leader counts only agents that
   /// wrote in its term: the key of a killed agent lasts for its time to live.
@@ -84,7 +84,7 @@ std::string to_json(const JoinRequest& request);
 JoinRequest join_request_from_json(std::string_view text);
 
 /// One host's part of a generation. Its size does not depend on the number of hosts.
-struct NodeAssignment {
+struct HostAssignment {
   int64_t generation = 0;
   std::string token;  ///< base/generation_token.h.
   int restart_count = 0;
@@ -96,7 +96,7 @@ struct NodeAssignment {
   int node_rank = 0;
   int num_nodes = 1;
   int world_size = 1;
-  NodeRanks ranks;
+  RanksOfHost ranks;
   Endpoint store;  ///< The workers', which host 0's agent serves.
   Endpoint torch;  ///< Torch's own store: see TorchStorePort.
   /// Endpoints of the hosts that may take over, in this order: the first hosts', at most 8.
@@ -104,7 +104,7 @@ struct NodeAssignment {
 };
 
 /// The assignment for the agent that runs its workers; host, secret and wire are the agent's own.
-JobAssignment job_assignment(const NodeAssignment& assignment);
+JobAssignment job_assignment(const HostAssignment& assignment);
 
 /// The job's state, which all agents watch.
 struct JobRecord {
@@ -137,10 +137,10 @@ struct JobRecord {
 inline constexpr size_t kMaxAssignmentBytes = 8192;
 inline constexpr size_t kMaxRecordBytes = 1 << 18;
 
-std::string to_json(const NodeAssignment& assignment);
+std::string to_json(const HostAssignment& assignment);
 std::string to_json(const JobRecord& record);
 /// Errors: kCorrupt (not such a message, a member is missing or out of range).
-NodeAssignment node_assignment_from_json(std::string_view text);
+HostAssignment host_assignment_from_json(std::string_view text);
 JobRecord job_record_from_json(std::string_view text);
 
 }  // namespace lockstep::inline internal

@@ -32,7 +32,7 @@ class LoneRendezvous final : public Rendezvous {
   LoneRendezvous(const RunOptions& options, const std::string& secret)
       : options_(options), secret_(secret.empty() ? make_job_secret() : secret) {
     assignment_.run_id = options_.run_id.empty() ? make_run_id() : options_.run_id;
-    const NodeRequest request = {host_name(), 1, options_.nproc_per_node, options_.role};
+    const HostRequest request = {host_name(), 1, options_.nproc_per_node, options_.role};
     assignment_.ranks = assign_ranks({request})[0];
     assignment_.host = request.host;
     assignment_.world_size = request.local_size;
@@ -203,8 +203,8 @@ class ElasticRendezvous final : public Rendezvous {
   int fd() const override { return status_.fd(); }
   JobStatus job_status() override { return status_.job_status(); }
   void failed(const Failure& failure) override { status_.failed(failure); }
-  void done() override { status_.ended_work(NodeWork::kDone); }
-  void gone(bool stepped) override { status_.ended_work(NodeWork::kIdle, stepped); }
+  void done() override { status_.ended_work(HostWork::kDone); }
+  void gone(bool stepped) override { status_.ended_work(HostWork::kIdle, stepped); }
   void leave(int signal) override { status_.leave(signal); }
   std::optional<JobAssignment> next() override { return status_.next(); }
 

@@ -67,7 +67,7 @@ void read_torch_local(const Reader& read, Identity* id) {
 
 /// GROUP_RANK and GROUP_WORLD_SIZE; or by division, if every host has equally many consecutive
 /// ranks.
-void read_torch_nodes(const Reader& read, Identity* id) {
+void read_torch_hosts(const Reader& read, Identity* id) {
   const auto size = read.maybe_number("GROUP_WORLD_SIZE", 1, kMaxRanks);
   const auto rank = read.maybe_number("GROUP_RANK", 0, kMaxRanks);
   if (id->local_size == kUnknownNumber) {
@@ -97,7 +97,7 @@ std::optional<Identity> read_torch(const Reader& read) {
   check_less("RANK", id.rank, "WORLD_SIZE", id.size);
   read_torch_master(read, &id);
   read_torch_local(read, &id);
-  read_torch_nodes(read, &id);
+  read_torch_hosts(read, &id);
   id.restart_count =
       read.maybe_number("TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int>::max())
           .value_or(0);

@@ -75,7 +75,7 @@ int tasks_here(const Reader& read, const Identity& id) {
 }
 
 /// Whether rank 0 runs on the first node of the step's list.
-bool begins_at_first_node(const Reader& read) {
+bool begins_at_first_host(const Reader& read) {
   const auto distribution = read.text("SLURM_DISTRIBUTION");
   if (!distribution) return true;
   const auto first = distribution->substr(0, distribution->find_first_of(":,="));
@@ -92,7 +92,7 @@ void read_nodes(const Reader& read, Identity* id) {
              id->num_nodes);
   id->local_size = tasks_here(read, *id);
   id->local_rank = read.need_number("SLURM_LOCALID", "SLURM_PROCID is", 0, kMaxRanks);
-  id->master = read_master(read, *id, begins_at_first_node(read) ? hosts.front() : "");
+  id->master = read_master(read, *id, begins_at_first_host(read) ? hosts.front() : "");
   if (id->rank == 0 && id->node_rank != 0 && id->master.host == hosts.front()) {
     contradict(
         fmt::format("rank 0 runs on node {} of SLURM_STEP_NODELIST, not on the first, where "
@@ -152,10 +152,10 @@ std::optional<Identity> read_lsf(const Reader& read) {
   id.rank = read.need_number("JSM_NAMESPACE_RANK", because, 0, kMaxRanks);
   id.local_rank = read.need_number("JSM_NAMESPACE_LOCAL_RANK", because, 0, kMaxRanks);
   const auto hosts = job_hosts(read);
-  const bool one_node = std::set<std::string>(hosts.begin(), hosts.end()).size() == 1;
-  id.local_size = one_node ? id.size : kUnknownNumber;  // slots are not ranks
-  id.num_nodes = one_node ? 1 : kUnknownNumber;
-  id.node_rank = one_node ? 0 : kUnknownNumber;
+  const bool one_host = std::set<std::string>(hosts.begin(), hosts.end()).size() == 1;
+  id.local_size = one_host ? id.size : kUnknownNumber;  // slots are not ranks
+  id.num_nodes = one_host ? 1 : kUnknownNumber;
+  id.node_rank = one_host ? 0 : kUnknownNumber;
   id.job_id = fmt::format("lsf-{}.{}", read.text("LSB_JOBID").value_or("none"),
                           read.text("JSM_NAMESPACE_ID").value_or("0"));
   id.master = read_master(read, id, hosts.empty() ? "" : hosts.front());

@@ -79,7 +79,7 @@ bool same_number(int a, int b) {
 }
 
 /// The hosts of `inner` are the ranks of `outer`.
-bool ranks_are_nodes(const Identity& outer, const Identity& inner) {
+bool ranks_are_hosts(const Identity& outer, const Identity& inner) {
   return outer.size == inner.num_nodes && outer.rank == inner.node_rank;
 }
 
@@ -108,7 +108,7 @@ std::string why_no_conflict(const ProbeResult& chosen, const ProbeResult& other)
   }
   if (is_batch_system(other)) {
     if (chosen.probe->starts_ranks || by_agent(chosen)) return "its step started the launcher";
-    if (b.size == 1 || ranks_are_nodes(b, a)) return "its tasks started the ranks";
+    if (b.size == 1 || ranks_are_hosts(b, a)) return "its tasks started the ranks";
   }
   // mpirun may start an agent on each host: its ranks then are the agents' hosts, in any order.
   const bool agents = other.probe->starts_ranks && by_agent(chosen) && !by_agent(other);

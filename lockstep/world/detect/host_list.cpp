@@ -127,7 +127,7 @@ std::vector<std::string> expand_host_list(std::string_view list) {
 }
 
 std::vector<int> parse_tasks_per_node(std::string_view text) {
-  constexpr size_t kMaxNodes = 65536;
+  constexpr size_t kMaxHosts = 65536;
   std::vector<int> tasks;
   for (const std::string& item : split(text, ',')) {
     const auto what = fmt::format("tasks per node '{}'", item);
@@ -137,10 +137,10 @@ std::vector<int> parse_tasks_per_node(std::string_view text) {
       if (item.back() != ')')
         throw Error(ErrorCode::kInvalidArgument, what + ": write COUNT or COUNT(xNODES)");
       repeat = parse_int(std::string_view(item).substr(open + 2, item.size() - open - 3), 1,
-                         kMaxNodes, what);
+                         kMaxHosts, what);
     }
     const auto count = parse_int(std::string_view(item).substr(0, open), 1, 1 << 24, what);
-    if (tasks.size() + static_cast<size_t>(repeat) > kMaxNodes)
+    if (tasks.size() + static_cast<size_t>(repeat) > kMaxHosts)
       throw Error(ErrorCode::kInvalidArgument, what + ": too many nodes");
     tasks.insert(tasks.end(), static_cast<size_t>(repeat), static_cast<int>(count));
   }

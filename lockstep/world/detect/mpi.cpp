@@ -16,10 +16,10 @@ std::optional<Identity> read_open_mpi(const Reader& read) {
   id.rank = read.need_number("OMPI_COMM_WORLD_RANK", because, 0, kMaxRanks);
   id.local_size = read.need_number("OMPI_COMM_WORLD_LOCAL_SIZE", because, 1, kMaxRanks);
   id.local_rank = read.need_number("OMPI_COMM_WORLD_LOCAL_RANK", because, 0, kMaxRanks);
-  const bool one_node = id.local_size == id.size;
+  const bool one_host = id.local_size == id.size;
   // Nodes may have different numbers of ranks, in any order, so this node's number is unknown.
-  id.num_nodes = one_node ? 1 : kUnknownNumber;
-  id.node_rank = one_node ? 0 : kUnknownNumber;
+  id.num_nodes = one_host ? 1 : kUnknownNumber;
+  id.node_rank = one_host ? 0 : kUnknownNumber;
   id.job_id =
       "mpirun-" + read.first_of({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}).value_or("none");
   id.master = read_master(read, id);
@@ -51,9 +51,9 @@ std::optional<Identity> read_pmi(const Reader& read) {
   id.rank = read.need_number(names.rank, because, 0, kMaxRanks);
   id.local_rank = read.maybe_number(names.local_rank, 0, kMaxRanks).value_or(kUnknownNumber);
   id.local_size = read.maybe_number(names.local_size, 1, kMaxRanks).value_or(kUnknownNumber);
-  const bool one_node = id.local_size == id.size;
-  id.num_nodes = one_node ? 1 : kUnknownNumber;
-  id.node_rank = one_node ? 0 : kUnknownNumber;
+  const bool one_host = id.local_size == id.size;
+  id.num_nodes = one_host ? 1 : kUnknownNumber;
+  id.node_rank = one_host ? 0 : kUnknownNumber;
   // Hydra's jobs have no name; without one the ranks meet through PMI.
   id.job_id = "mpiexec-" + read.text("PMI_JOBID").value_or("none");
   id.master = read_master(read, id);
@@ -79,9 +79,9 @@ std::optional<Identity> read_pmix(const Reader& read) {
   id.size = job.size;
   id.local_size = job.local_size;
   id.local_rank = job.local_rank;
-  const bool one_node = id.local_size == id.size;
-  id.num_nodes = one_node ? 1 : kUnknownNumber;
-  id.node_rank = one_node ? 0 : kUnknownNumber;
+  const bool one_host = id.local_size == id.size;
+  id.num_nodes = one_host ? 1 : kUnknownNumber;
+  id.node_rank = one_host ? 0 : kUnknownNumber;
   id.job_id = "pmix-" + name;
   id.master = read_master(read, id);
   check_ranges(id, {"PMIX_RANK", "PMIx's job size", "PMIx's local rank", "PMIx's local size",
@@ -99,9 +99,9 @@ std::optional<Identity> read_horovod(const Reader& read) {
   id.local_size = read.need_number("HOROVOD_LOCAL_SIZE", because, 1, kMaxRanks);
   id.local_rank = read.need_number("HOROVOD_LOCAL_RANK", because, 0, kMaxRanks);
   // CROSS counts the hosts that have this local rank; on uneven hosts not all have it.
-  const bool one_node = id.local_size == id.size;
-  id.num_nodes = one_node ? 1 : kUnknownNumber;
-  id.node_rank = one_node ? 0 : kUnknownNumber;
+  const bool one_host = id.local_size == id.size;
+  id.num_nodes = one_host ? 1 : kUnknownNumber;
+  id.node_rank = one_host ? 0 : kUnknownNumber;
   // Its rendezvous server uses a separate port for each job of a host.
   id.job_id = "horovod-" + read.text("HOROVOD_GLOO_RENDEZVOUS_ADDR").value_or("none") + "-" +
               read.text("HOROVOD_GLOO_RENDEZVOUS_PORT").value_or("none");

@@ -86,7 +86,7 @@ TEST(Leader, ClearsWhatAnEarlierJobLeft) {
   JoinRequest request;
   request.term = "mine";
   lead.take({{keys::agent("me"), to_json(request)}});
-  EXPECT_EQ(node_assignment_from_json(store->get(keys::assignment("me"), soon)).generation, 1);
+  EXPECT_EQ(host_assignment_from_json(store->get(keys::assignment("me"), soon)).generation, 1);
   const auto running = job_record_from_json(store->get(keys::kRecord, soon));
   EXPECT_EQ(running.state, State::kRunning);
   EXPECT_EQ(running.by, "mine");

@@ -165,7 +165,7 @@ TEST(MembershipClient, WhoLeadsAgainCountsNoAgentOfItsEarlierTerm) {
   next.node_rank = 0;
   others->set(keys::agent("c"), to_json(next), in_time());
   const auto text = others->get(keys::assignment("c"), in_time());
-  EXPECT_EQ(node_assignment_from_json(text).restart_count, 0) << "the job of b has ended with it";
+  EXPECT_EQ(host_assignment_from_json(text).restart_count, 0) << "the job of b has ended with it";
   EXPECT_FALSE(others->try_get(keys::assignment("b"), in_time())) << "b may be dead";
   agent.participant.stop();
   others->set(keys::kLeader, "third", in_time());  // wakes it
@@ -256,7 +256,7 @@ JobRecord record_by_other(JobRecord::State state) {
 struct Follower {
   Follower() {
     store->set(keys::kLeader, "other", in_time());
-    NodeAssignment assignment;
+    HostAssignment assignment;
     assignment.generation = 1;
     assignment.num_nodes = assignment.world_size = 2;
     assignment.node_rank = assignment.ranks.first_rank = 1;

@@ -60,7 +60,7 @@ class RandomJob {
   std::vector<std::string> busy() const {
     std::vector<std::string> ids;
     for (const auto& [id, node] : job_.nodes) {
-      if (node.request.work == NodeWork::kBusy) ids.push_back(id);
+      if (node.request.work == HostWork::kBusy) ids.push_back(id);
     }
     return ids;
   }

@@ -316,7 +316,7 @@ TEST(Membership, UnevenNodesAndRoles) {
   job.come("a", with(2, "t"));
   job.come("b", with(3, "e"));
   job.come("c", with(4, "t"));
-  const NodeAssignment& assignment = *job.nodes.at("c").assignment;
+  const HostAssignment& assignment = *job.nodes.at("c").assignment;
   EXPECT_EQ(assignment.world_size, 9);
   EXPECT_EQ(assignment.num_nodes, 3);
   EXPECT_EQ(assignment.ranks.first_rank, 5);
@@ -654,7 +654,7 @@ TEST(Membership, WorkersThatAreGoneWithoutAFailureEndTheirGeneration) {
 }
 
 /// A member of generation 6, which had three nodes.
-auto had(int rank, NodeWork work) {
+auto had(int rank, HostWork work) {
   return [=](JoinRequest* request) {
     request->generation = 6;
     request->last_rank = rank;
@@ -667,9 +667,9 @@ auto had(int rank, NodeWork work) {
 
 TEST(Membership, ANewLeaderWaitsForThoseItExpects) {
   SimulatedJob job(nodes(1, 4));
-  job.come("c", had(2, NodeWork::kIdle));
+  job.come("c", had(2, HostWork::kIdle));
   EXPECT_FALSE(job.running());
-  job.come("b", had(1, NodeWork::kBusy));
+  job.come("b", had(1, HostWork::kBusy));
   EXPECT_FALSE(job.running()) << "b's workers have to end first";
   job.end_workers("b");
   EXPECT_EQ(job.ranks(), "b1 c0") << "2 is no rank of two";
@@ -680,14 +680,14 @@ TEST(Membership, ANewLeaderWaitsForThoseItExpects) {
 TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
   SimulatedJob job(nodes(1, 2, 3));
   job.come("b", [](JoinRequest* request) {
-    had(1, NodeWork::kIdle)(request);
+    had(1, HostWork::kIdle)(request);
     request->stepped = true;
     request->early_failures = 1;
     request->failures_in_a_row = 2;
   });
   job.pass(10s);
   ASSERT_TRUE(job.running());
-  const NodeAssignment& assignment = *job.nodes.at("b").assignment;
+  const HostAssignment& assignment = *job.nodes.at("b").assignment;
   EXPECT_TRUE(assignment.stepped);
   EXPECT_EQ(assignment.early_failures, 1);
   EXPECT_EQ(assignment.failures_in_a_row, 2);
@@ -704,7 +704,7 @@ TEST(Membership, ANewLeaderKnowsThatTheJobMadeSteps) {
 TEST(Membership, StepsSinceTheAssignmentAreReported) {
   SimulatedJob job(nodes(1, 2, 3));
   job.come("b", [](JoinRequest* request) {
-    had(1, NodeWork::kBusy)(request);
+    had(1, HostWork::kBusy)(request);
     request->early_failures = 1;
   });
   job.nodes.at("b").request.stepped = true;
@@ -720,7 +720,7 @@ TEST(Membership, HalvesOfAJobHaveTokensOfTheirOwn) {
     rules.term = term;
     SimulatedJob job(rules);
     job.come("b", [&](JoinRequest* request) {
-      had(1, NodeWork::kIdle)(request);
+      had(1, HostWork::kIdle)(request);
       request->token = before;
       if (before.empty()) request->generation = 0;
     });
@@ -734,7 +734,7 @@ TEST(Membership, HalvesOfAJobHaveTokensOfTheirOwn) {
 
 TEST(Membership, ANewLeaderDoesNotWaitForEver) {
   SimulatedJob job(nodes(1, 4));
-  job.come("b", had(1, NodeWork::kIdle));
+  job.come("b", had(1, HostWork::kIdle));
   job.pass(2999ms);
   EXPECT_FALSE(job.running());
   job.pass(1ms);
@@ -745,17 +745,17 @@ TEST(Membership, HoweverShortTheLastCallANewLeaderLetsTheOthersSeeTheLoss) {
   MembershipRules rules = nodes(1, 4);
   rules.last_call_timeout = 300ms;
   SimulatedJob job(rules);
-  job.come("b", had(1, NodeWork::kIdle));
+  job.come("b", had(1, HostWork::kIdle));
   job.pass(2999ms);
   EXPECT_FALSE(job.running());
-  job.come("c", had(2, NodeWork::kIdle));
+  job.come("c", had(2, HostWork::kIdle));
   EXPECT_EQ(job.ranks(), "b1 c0");
 }
 
 // Killed agents leave keys for the rest of their leases, which end at different times.
 TEST(Membership, WhatIsLeftOfAJobThatWasKilledIsNoPartOfTheNext) {
   SimulatedJob job(nodes(2, 2, 3));
-  job.come("old", had(1, NodeWork::kBusy));
+  job.come("old", had(1, HostWork::kBusy));
   job.come("a");
   job.come("b");
   EXPECT_FALSE(job.running()) << "the old workers may still be there";
@@ -773,7 +773,7 @@ TEST(Membership, AnAgentThatWroteInAnEarlierTermIsCountedOnceItHasWrittenAgain) 
   MembershipRules rules = nodes(2, 2, 3);
   rules.term = "second";
   const auto earlier = [](JoinRequest* request) {
-    had(1, NodeWork::kIdle)(request);
+    had(1, HostWork::kIdle)(request);
     request->term = "first";
   };
   SimulatedJob job(rules);
@@ -815,7 +815,7 @@ TEST(Membership, WhoLeadsAgainWaitsForWhatIsWrittenInItsNewTerm) {
 
 TEST(Membership, AfterAKilledJobTheLastCallIsWaitedForAsInAnyFirstGeneration) {
   SimulatedJob job(nodes(1, 3));
-  job.come("old", had(0, NodeWork::kBusy));
+  job.come("old", had(0, HostWork::kBusy));
   job.come("a");
   job.lose("old");
   job.pass(2999ms);
@@ -827,8 +827,8 @@ TEST(Membership, AfterAKilledJobTheLastCallIsWaitedForAsInAnyFirstGeneration) {
 
 TEST(Membership, WhileOneOfAJobsAgentsIsHereItGoesOn) {
   SimulatedJob job(nodes(2, 3, 3));
-  job.come("c", had(1, NodeWork::kIdle));
-  job.come("d", had(2, NodeWork::kBusy));
+  job.come("c", had(1, HostWork::kIdle));
+  job.come("d", had(2, HostWork::kBusy));
   job.come("a");
   job.lose("d");
   job.pass(3s);
@@ -840,12 +840,12 @@ TEST(Membership, AJobKeepsItsLaunchAndALaterOneOfItsNameHasItsOwn) {
   auto rules = nodes(2, 2, 3);
   rules.term = "second";
   SimulatedJob goes_on(rules);
-  goes_on.come("b", had(1, NodeWork::kIdle));
+  goes_on.come("b", had(1, HostWork::kIdle));
   goes_on.come("a");
   ASSERT_EQ(goes_on.ranks(), "a0 b1");
   EXPECT_EQ(goes_on.nodes.at("a").assignment->token, "first-second");
   SimulatedJob anew(rules);
-  anew.come("old", had(0, NodeWork::kBusy));
+  anew.come("old", had(0, HostWork::kBusy));
   anew.come("a");
   anew.come("b");
   anew.lose("old");
@@ -861,7 +861,7 @@ TEST(Membership, AHalfThatComesBackHasToEndItsWorkersFirst) {
   job.come("b", [](JoinRequest* request) {
     request->generation = 8;
     request->last_rank = 0;
-    request->work = NodeWork::kBusy;
+    request->work = HostWork::kBusy;
   });
   job.pass(60s);
   EXPECT_EQ(job.ranks(), "a0");

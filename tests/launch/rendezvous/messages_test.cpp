@@ -35,7 +35,7 @@ JoinRequest some_request() {
   request.stepped = true;
   request.early_failures = 7;
   request.failures_in_a_row = 9;
-  request.work = NodeWork::kDone;
+  request.work = HostWork::kDone;
   request.leaving = 15;
   request.term = "leader";
   return request;
@@ -113,7 +113,7 @@ TEST(RendezvousMessages, WhatIsNoJoinRequestIsRefused) {
 }
 
 TEST(RendezvousMessages, AssignmentsComeBackAndAreOfOneSize) {
-  NodeAssignment assignment;
+  HostAssignment assignment;
   assignment.generation = 3;
   assignment.restart_count = 1;
   assignment.max_restarts = 7;
@@ -126,7 +126,7 @@ TEST(RendezvousMessages, AssignmentsComeBackAndAreOfOneSize) {
   assignment.torch = {"10.0.0.1", 1235};
   for (int i = 0; i < 8; ++i) assignment.successors.push_back({"10.0.0." + std::to_string(i), 99});
   const std::string text = to_json(assignment);
-  EXPECT_EQ(to_json(node_assignment_from_json(text)), text);
+  EXPECT_EQ(to_json(host_assignment_from_json(text)), text);
   EXPECT_LT(text.size(), 1000U);
   for (const std::string& bad :
        {replaced(text, R"("node_rank":999)", R"("node_rank":1000)"),
@@ -135,7 +135,7 @@ TEST(RendezvousMessages, AssignmentsComeBackAndAreOfOneSize) {
         replaced(text, R"("generation":3)", R"("generation":0)"),
         replaced(text, R"("store":{)", R"("store":[],"x":{)"),
         replaced(text, R"("successors":[)", R"("successors":[{"host":"","port":0},)")}) {
-    EXPECT_EQ(error_of([&] { node_assignment_from_json(bad); }).code(), ErrorCode::kCorrupt) << bad;
+    EXPECT_EQ(error_of([&] { host_assignment_from_json(bad); }).code(), ErrorCode::kCorrupt) << bad;
   }
 }
 
@@ -165,10 +165,10 @@ TEST(RendezvousMessages, RecordsComeBack) {
 
 TEST(NodeOrder, TheNewestGenerationComesFirst) {
   // Two parts of a job meet again: members of generation 5 keep their ranks.
-  const NodeWish wishes[] = {
+  const HostWish wishes[] = {
       {4, 0, {}, 0}, {5, 1, {}, 1}, {5, 0, {}, 2}, {0, -1, 0, 3}, {4, 1, {}, 4}};
-  EXPECT_EQ(order_nodes(wishes, 8), (std::vector<size_t>{2, 1, 0, 4, 3}));
-  EXPECT_EQ(order_nodes(wishes, 3), (std::vector<size_t>{2, 1, 0}));
+  EXPECT_EQ(order_hosts(wishes, 8), (std::vector<size_t>{2, 1, 0, 4, 3}));
+  EXPECT_EQ(order_hosts(wishes, 3), (std::vector<size_t>{2, 1, 0}));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ class SimulatedJob {
  public:
   struct Node {
     JoinRequest request;
-    std::optional<NodeAssignment> assignment;  ///< Of the generation of its workers.
+    std::optional<HostAssignment> assignment;  ///< Of the generation of its workers.
   };
 
   explicit SimulatedJob(MembershipRules rules)
@@ -50,7 +50,7 @@ class SimulatedJob {
     say(id);
   }
   void done(const std::string& id) {
-    nodes.at(id).request.work = NodeWork::kDone;
+    nodes.at(id).request.work = HostWork::kDone;
     say(id);
   }
   void fail(const std::string& id, int code = 1, int signal = 0) {
@@ -71,13 +71,13 @@ class SimulatedJob {
   void end_workers() {
     std::vector<std::string> ids;
     for (const auto& [id, node] : nodes) {
-      if (node.request.work == NodeWork::kBusy && !runs(node)) ids.push_back(id);
+      if (node.request.work == HostWork::kBusy && !runs(node)) ids.push_back(id);
     }
     for (const auto& id : ids) end_workers(id);
   }
   void end_workers(const std::string& id) {
     nodes.at(id).assignment.reset();
-    nodes.at(id).request.work = NodeWork::kIdle;
+    nodes.at(id).request.work = HostWork::kIdle;
     say(id);
   }
   /// The same agent leads again, and finds the join requests as they are.
@@ -140,7 +140,7 @@ class SimulatedJob {
     ++num_records;
     if (!running()) return;
     for (const auto& [id, node] : nodes) {
-      if (node.request.work == NodeWork::kBusy) ++num_overlaps;
+      if (node.request.work == HostWork::kBusy) ++num_overlaps;
     }
     for (const auto& [id, assignment] : published_) {
       Node& node = nodes.at(id);
@@ -153,7 +153,7 @@ class SimulatedJob {
       node.request.stepped = assignment.stepped;
       node.request.early_failures = assignment.early_failures;
       node.request.failures_in_a_row = assignment.failures_in_a_row;
-      node.request.work = NodeWork::kBusy;
+      node.request.work = HostWork::kBusy;
     }
     published_.clear();
   }
@@ -165,7 +165,7 @@ class SimulatedJob {
   MembershipRules rules_;
   JobTime now_{};
   MembershipState state_;
-  std::vector<std::pair<std::string, NodeAssignment>> published_;
+  std::vector<std::pair<std::string, HostAssignment>> published_;
 };
 
 }  // namespace lockstep::testing
