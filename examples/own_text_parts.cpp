@@ -1,6 +1,6 @@
 // This program registers parts for text. A detector gets a data set, a backbone, a loss and a
-// metric, which examples/own_text_parts.yaml names. A recogniser gets a backbone, a whole network, a
-// loss and a metric.
+// metric, which examples/own_text_parts.yaml names. A recogniser gets a backbone, a whole network,
+// a loss and a metric.
 //
 // The detector finds bright bars in noise. As a shared library, this file works with the ready
 // program, too: lockstep train --plugin libown_text_parts_plugin.so.

@@ -23,13 +23,9 @@
 
 #include "lockstep/amp_policy.h"
 
-namespace lockstep {
-class WriterFence;
-}
 namespace lockstep::inline internal {
 class Writer;
-const Writer& writer_of(const WriterFence& fence);
-}  // namespace lockstep::inline internal
+}
 
 namespace lockstep {
 
@@ -170,6 +166,7 @@ void rank_by(TrainingState& state, const std::string& name, bool higher_is_bette
 /// The writer of a folder; a value, whose copies are the same writer.
 ///
 /// Use:
+///   const std::filesystem::path dir = "out";
 ///   lockstep::WriterFence fence;
 ///   if (world.rank == 0) {
 ///     fence = {dir, world.job_id, world.generation, world.generation_token};
@@ -183,16 +180,21 @@ class WriterFence {
   /// Removes the marks of earlier generations, and their unfinished work. Generation 1 begins a
   /// job: it removes all marks but those of its own launch. `token`: World::generation_token,
   /// "LAUNCH-LEADER"; empty: there is none.
-  /// Errors: kMismatch if a newer generation, or another one of this number, left its mark; kIo.
+  /// Errors: kMismatch if a newer generation, or another one of this number, left its mark;
+  /// kInvalidArgument if the folder cannot be made; kIo.
   WriterFence(const std::filesystem::path& dir, const std::string& job_id, int64_t generation,
               const std::string& token = "");
+
+  // No moves: a fence always has a writer.
+  WriterFence(const WriterFence&) = default;
+  WriterFence& operator=(const WriterFence&) = default;
 
   /// Errors: kMismatch naming the newer generation; kIo if the folder cannot be listed. Cost: one
   /// listing of the folder, and a read of a mark. Outside of jobs it does nothing.
   void check() const;
 
  private:
-  friend const Writer& internal::writer_of(const WriterFence& fence);
+  friend class internal::Writer;
 
   std::shared_ptr<const Writer> writer_;
 };

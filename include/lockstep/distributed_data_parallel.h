@@ -18,9 +18,6 @@
 namespace torch::nn {
 class Module;
 }
-namespace lockstep {
-class NoSync;
-}
 
 namespace lockstep {
 
@@ -63,10 +60,6 @@ void visit_tensors(const T& value, const Visit& visit) {
   }
 }
 
-}  // namespace lockstep
-
-namespace lockstep::inline internal {
-
 /// The part of DistributedDataParallel that does not depend on the module's type. That class has
 /// the contract of each function.
 class DdpCore {
@@ -103,12 +96,8 @@ class DdpCore {
  protected:
   DdpCore() = default;
   int no_sync_depth_ = 0;
-  friend class lockstep::NoSync;
+  friend class NoSync;
 };
-
-}  // namespace lockstep::inline internal
-
-namespace lockstep {
 
 /// Suspends the averaging of gradients; see DistributedDataParallel::no_sync().
 class NoSync {

@@ -81,8 +81,9 @@ class DistributedSampler {
   ///
   /// `taken`, in [0, n]: positions of the list already used, by any number of ranks. The positions
   /// after them are dealt as above: rank r takes taken + r, taken + r + P, and so on. If the same
-  /// number of ranks used them, this is the rest of indices(). `more`: additional entries of padding
-  /// at the end, 0 for an empty data set. Errors: kInvalidArgument; those of SamplerOptions::order.
+  /// number of ranks used them, this is the rest of indices(). `more`: additional entries of
+  /// padding at the end, 0 for an empty data set. Errors: kInvalidArgument; those of
+  /// SamplerOptions::order.
   std::vector<int64_t> indices(int64_t taken = 0, int64_t more = 0) const;
 
  private:

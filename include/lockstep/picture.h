@@ -119,10 +119,6 @@ using PlainTransform = std::function<void(Picture& picture)>;
 using RandomTransform = std::function<void(Picture& picture, RandomNumbers& random)>;
 using PictureTransform = std::variant<PlainTransform, RandomTransform>;
 
-}  // namespace lockstep
-
-namespace lockstep::inline internal {
-
 /// `function` as one of the two, for TransformPart. Functions that could not work do not compile.
 template <typename Function>
 PictureTransform picture_transform(Function function) {
@@ -153,4 +149,4 @@ inline PictureTransform picture_transform(PictureTransform function) {
   return function;
 }
 
-}  // namespace lockstep::inline internal
+}  // namespace lockstep

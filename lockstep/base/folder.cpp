@@ -67,7 +67,7 @@ std::optional<FolderLock> FolderLock::take(const std::filesystem::path& folder) 
     result = ::flock(fd.get(), LOCK_EX | LOCK_NB);
   } while (result != 0 && errno == EINTR);
   if (result != 0 && errno == EWOULDBLOCK) return std::nullopt;
-  return FolderLock(std::move(fd));
+  return FolderLock(std::move(fd), result == 0);
 }
 
 std::optional<FolderLock> FolderLock::await(const std::filesystem::path& folder, Deadline deadline,

@@ -48,20 +48,27 @@ class FolderLock {
   /// Takes it once it is free; nothing at the deadline. Calls `on_wait` once before it waits.
   static std::optional<FolderLock> await(const std::filesystem::path& folder, Deadline deadline,
                                          const std::function<void()>& on_wait);
+  /// False if the file system has no such locks: other processes may hold the folder, too.
+  bool excludes() const { return excludes_; }
+
   FolderLock(FolderLock&&) = default;
   FolderLock& operator=(FolderLock&& other) noexcept {
     not_in_child_.reset();  // before its descriptor's number is another file's
     fd_ = std::move(other.fd_);
     not_in_child_ = std::move(other.not_in_child_);
+    excludes_ = other.excludes_;
     return *this;
   }
 
  private:
-  explicit FolderLock(UniqueFd fd)
-      : fd_(std::move(fd)), not_in_child_(std::make_unique<NotInChild>(fd_.get())) {}
+  FolderLock(UniqueFd fd, bool excludes)
+      : fd_(std::move(fd)),
+        not_in_child_(std::make_unique<NotInChild>(fd_.get())),
+        excludes_(excludes) {}
 
   UniqueFd fd_;
   std::unique_ptr<NotInChild> not_in_child_;
+  bool excludes_;
 };
 
 /// Names of a folder's entries, sorted. (A range's loop over a directory_iterator throws another

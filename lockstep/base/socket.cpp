@@ -130,15 +130,16 @@ void set_option(int fd, int level, int option, int value) {
 
 bool await_ready(int fd, short events, Deadline deadline, const std::function<void()>& look) {
   constexpr auto kPause = 100ms;
+  Deadline pause = look ? deadline.at_most(kPause) : deadline;
   while (true) {
     pollfd item{fd, events, 0};
-    const Deadline pause = look ? deadline.at_most(kPause) : deadline;
     const int ready = ::poll(&item, 1, pause.left_poll_ms());
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) throw io_error("poll");
-    if (ready < 0) continue;
+    if (!pause.passed()) continue;  // a signal
     if (deadline.passed()) return false;
     if (look) look();
+    pause = deadline.at_most(kPause);
   }
 }
 

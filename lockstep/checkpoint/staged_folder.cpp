@@ -47,7 +47,7 @@ void replace_folder(const fs::path& from, const fs::path& to, const WriterFence&
 }  // namespace
 
 StagedFolder::StagedFolder(const fs::path& dir, const std::string& name, const WriterFence& fence)
-    : fence_(fence), staged_(dir / writer_of(fence).hidden(name)), final_(dir / name) {
+    : fence_(fence), staged_(dir / Writer::of(fence).hidden(name)), final_(dir / name) {
   std::error_code error;
   fs::create_directories(staged_, error);
   if (error) {
@@ -61,6 +61,8 @@ StagedFolder::~StagedFolder() {
 }
 
 void StagedFolder::publish() {
+  fence_
+      .check();  // a newer generation has removed the folder: its sync would fail without a reason
   sync_folder(staged_);
   fence_.check();
   replace_folder(staged_, final_, fence_);
@@ -87,7 +89,7 @@ void take_name(const fs::path& hidden, const fs::path& name, const WriterFence& 
 
 void replace_file(const fs::path& dir, const fs::path& name, const WriterFence& fence,
                   const std::function<void(const fs::path&)>& fill) {
-  const fs::path hidden = dir / writer_of(fence).hidden(name.filename().string());
+  const fs::path hidden = dir / Writer::of(fence).hidden(name.filename().string());
   try {
     fill(hidden);
   } catch (...) {
@@ -99,7 +101,7 @@ void replace_file(const fs::path& dir, const fs::path& name, const WriterFence& 
 
 bool replace_by_link(const fs::path& dir, const fs::path& name, const fs::path& equal,
                      const WriterFence& fence) {
-  const fs::path hidden = dir / writer_of(fence).hidden(name.filename().string());
+  const fs::path hidden = dir / Writer::of(fence).hidden(name.filename().string());
   ::unlink(hidden.c_str());
   if (::link(equal.c_str(), hidden.c_str()) != 0) return false;
   take_name(hidden, dir / name, fence);
@@ -111,7 +113,7 @@ void point_link(const fs::path& dir, const std::string& name, const std::string&
   const fs::path link = dir / name;
   std::error_code none;
   if (fs::read_symlink(link, none) == target) return;
-  const fs::path hidden = dir / writer_of(fence).hidden(name);
+  const fs::path hidden = dir / Writer::of(fence).hidden(name);
   ::unlink(hidden.c_str());
   if (::symlink(target.c_str(), hidden.c_str()) != 0) {
     if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) {
@@ -137,7 +139,7 @@ void remove_link(const fs::path& dir, const std::string& name) {
 }
 
 void remove_checkpoint(const fs::path& dir, const std::string& name, const WriterFence& fence) {
-  const fs::path hidden = dir / writer_of(fence).hidden(name + "-old");
+  const fs::path hidden = dir / Writer::of(fence).hidden(name + "-old");
   fence.check();
   if (::rename((dir / name).c_str(), hidden.c_str()) == 0) return remove_hidden(hidden);
   // A folder of an image, below a container's own layer. Without its state it is no checkpoint.
@@ -172,7 +174,7 @@ bool is_abandoned(const fs::path& path) {
 
 void remove_leftovers(const fs::path& dir, const WriterFence& fence) {
   constexpr std::string_view kHidden = ".tmp-";
-  const WriterName& own = writer_of(fence).name();
+  const WriterName& own = Writer::of(fence).name();
   std::error_code none;
   std::vector<fs::path> found;
   for (const std::string& name : entry_names(dir)) {

@@ -156,10 +156,15 @@ fs::path write_checkpoint(const fs::path& dir, const CheckpointContent& content,
   policy.validate();
   remove_leftovers(dir, fence);
   const std::string name = step_folder_name(content.state.step);
-  StagedFolder staged(dir, name, fence);
-  write_parts(staged.path(), content);
-  if (before) before(staged.path());
-  staged.publish();
+  try {
+    StagedFolder staged(dir, name, fence);
+    write_parts(staged.path(), content);
+    if (before) before(staged.path());
+    staged.publish();
+  } catch (const Error&) {
+    fence.check();  // a newer generation that removed the folder is the reason
+    throw;
+  }
   tidy(dir, content.state, policy, fence);
   return dir / name;
 }

@@ -178,10 +178,6 @@ std::string Writer::hidden(const std::string& name) const {
   return fmt::format(".{}.tmp-{}", name, name_.text());
 }
 
-const Writer& writer_of(const WriterFence& fence) {
-  return *fence.writer_;
-}
-
 }  // namespace lockstep::inline internal
 
 namespace lockstep {

@@ -41,6 +41,8 @@ class Writer {
   Writer(std::filesystem::path dir, const std::string& job_id, int64_t generation,
          std::string token);
 
+  static const Writer& of(const WriterFence& fence) { return *fence.writer_; }
+
   const WriterName& name() const { return name_; }
   /// Returns ".NAME.tmp-" and this writer.
   std::string hidden(const std::string& name) const;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 
 namespace lockstep::inline internal {
 

@@ -1,6 +1,6 @@
 #include "lockstep/types.h"
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 
 namespace lockstep {
 

@@ -64,8 +64,10 @@ std::vector<int64_t> DistributedSampler::indices(int64_t taken, int64_t more) co
   std::vector<int64_t> own(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t position = (taken + rank_ + i * size_) % dataset_size_;
-    own[static_cast<size_t>(i)] =
-        options_.shuffle ? order[static_cast<size_t>(position)] : position;
+    const int64_t sample = options_.shuffle ? order[static_cast<size_t>(position)] : position;
+    require(sample >= 0 && sample < dataset_size_,
+            fmt::format("an order with sample {} of {}", sample, dataset_size_));
+    own[static_cast<size_t>(i)] = sample;
   }
   return own;
 }

@@ -161,7 +161,6 @@ class ResultFiles {
                               bad_regions_ == 1 ? "" : "s");
   }
 
-  /// "sub/a.png"; of an input that is one picture its name.
   const fs::path& input_;
   const std::vector<fs::path>& pictures_;
   LineFile lines_;

@@ -103,19 +103,27 @@ std::optional<Sums> sum_over_all(const Part& part, size_t size, const VirtualRan
 /// rank, and what they decide must be the same. Errors: kMismatch, on every rank.
 void share_figures(EvalResult& result, ProcessGroup& group) {
   if (group.size() == 1) return;
-  std::vector<double> figures = {result.loss ? 1.0 : 0.0, result.loss.value_or(0)};
-  for (const auto& [name, value] : result.metrics) figures.push_back(value);
-  std::array<int64_t, 2> counts = {std::ssize(figures), -std::ssize(figures)};
-  group.all_reduce(counts.data(), std::ssize(counts), DType::kInt64, ReduceOp::kMin).wait();
-  if (counts[0] != -counts[1]) {
+  std::vector<double> figures = {result.loss.value_or(0)};
+  std::string names = result.loss ? "loss" : "";
+  for (const auto& [name, value] : result.metrics) {
+    figures.push_back(value);
+    names += '\n' + name;
+  }
+  const auto digest = static_cast<int64_t>(std::hash<std::string>()(names) >> 1);
+  std::array<int64_t, 4> same = {std::ssize(figures), -std::ssize(figures), digest, -digest};
+  group.all_reduce(same.data(), std::ssize(same), DType::kInt64, ReduceOp::kMin).wait();
+  if (same[0] != -same[1]) {
     throw Error(ErrorCode::kMismatch,
                 fmt::format("the ranks differ: a metric gives {} figures on one rank, and {} on "
                             "another",
-                            counts[0] - 2, -counts[1] - 2));
+                            same[0] - 1, -same[1] - 1));
+  }
+  if (same[2] != -same[3]) {
+    throw Error(ErrorCode::kMismatch, "the ranks differ: a metric names its figures otherwise");
   }
   group.broadcast(figures.data(), std::ssize(figures), DType::kFloat64, 0).wait();
-  if (result.loss && figures[0] != 0) result.loss = figures[1];
-  for (size_t i = 0; i < result.metrics.size(); ++i) result.metrics[i].second = figures[i + 2];
+  if (result.loss) result.loss = figures[0];
+  for (size_t i = 0; i < result.metrics.size(); ++i) result.metrics[i].second = figures[i + 1];
 }
 
 /// An exception of `work` ends only this rank's part.

@@ -12,6 +12,7 @@
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/module_state.h"
+#include "lockstep/train/optim/parameter_groups.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -43,6 +44,7 @@ OptimizedPart make_part(const Model& model, const RecipeOptimizer& recipe) {
   std::shared_ptr<torch::optim::Optimizer> optimizer;
   if (recipe.make) optimizer = recipe.make(**module);
   if (!optimizer) refuse_recipe(fmt::format("no optimizer was made for '{}'", recipe.part));
+  drop_repeats(*optimizer);
   return {recipe.part, *module, std::move(optimizer)};
 }
 

@@ -290,6 +290,11 @@ TEST(TrainingCheckpoint, AGenerationThatIsReplacedSavesNoMore) {
   EXPECT_EQ(find_checkpoint(dir / "new"), dir / "new" / "step_000001");
   save(second);
   EXPECT_EQ(find_checkpoint(dir / "new"), dir / "new" / "step_000003");
+  // Within a save, too: the newer one has removed its folder.
+  const auto replaced = [&](const fs::path&) { WriterFence(dir / "new", "job", 3); };
+  const auto content = copy_content(run.net, run.optimizer, run.state);
+  EXPECT_EQ(error_of([&] { write_checkpoint(dir / "new", content, {}, second, replaced); }).code(),
+            ErrorCode::kMismatch);
 }
 
 TEST(TrainingCheckpoint, AFullDiskLeavesTheOldOne) {

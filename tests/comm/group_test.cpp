@@ -13,7 +13,7 @@
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/mutex.h"
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "lockstep/store/memory/memory_store.h"

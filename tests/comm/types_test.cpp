@@ -1,5 +1,5 @@
 #include "lockstep/types.h"
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 
 #include <gtest/gtest.h>
 

@@ -28,7 +28,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/lockstep.h"
 #include "lockstep/tensor/device/dtype.h"
 #include "lockstep/tensor/device/stream_order.h"

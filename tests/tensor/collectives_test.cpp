@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/device/dtype.h"
 #include "tests/support/ranks.h"

@@ -1,7 +1,7 @@
 // The back end "c10d:nccl" on a CUDA device; built if NCCL is present. Without a device it must
 // report that.
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/tensor/c10d/nccl_group.h"
 
 #include <ATen/Context.h>

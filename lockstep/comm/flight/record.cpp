@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lockstep/comm/element_types.h"
 #include "lockstep/comm/flight/ring.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/error.h"
 #include "lockstep/types.h"
 

@@ -1,7 +1,7 @@
 #include "lockstep/comm/kernels/reduce.h"
 
 #include "lockstep/base/processor.h"
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/comm/kernels/reduce_sets.h"
 
 namespace lockstep::inline internal {

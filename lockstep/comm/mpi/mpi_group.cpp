@@ -13,7 +13,7 @@
 #include "lockstep/comm/bootstrap/members.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/op_header.h"

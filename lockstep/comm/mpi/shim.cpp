@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/types.h"
 
 namespace {

@@ -211,6 +211,10 @@ FolderLock take_turn(const std::filesystem::path& folder, Deadline deadline) {
   auto lock = FolderLock::await(folder, deadline, [&] {
     log_info(fmt::format("waiting for another process that prepares data in {}", folder.string()));
   });
+  if (lock && !lock->excludes()) {  // two processes would fill one file
+    throw Error(ErrorCode::kIo,
+                fmt::format("lock {}: its file system has no locks (flock)", folder.string()));
+  }
   if (lock) return std::move(*lock);
   throw Error(ErrorCode::kTimeout,
               fmt::format("another process is still preparing data in {}", folder.string()));

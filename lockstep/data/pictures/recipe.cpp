@@ -25,15 +25,18 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-/// Whether `folder` is divided into training and evaluation. A class may be called "train" too.
+constexpr std::array<const char*, 4> kEvalFolders = {"val", "valid", "validation", "test"};
+
+/// Whether `folder` is divided into training and evaluation. A class among others may be called
+/// "train", too.
 bool holds_splits(const fs::path& folder) {
-  constexpr std::array<std::string_view, 5> kSplits = {"train", "val", "valid", "validation",
-                                                       "test"};
   if (!is_folder(folder / "train")) return false;
+  const bool has_eval = std::any_of(kEvalFolders.begin(), kEvalFolders.end(),
+                                    [&](const char* name) { return is_folder(folder / name); });
+  if (has_eval) return true;
   const auto entries = list_folder(folder);
-  return std::all_of(entries.begin(), entries.end(), [&](const std::string& entry) {
-    return entry.starts_with('.') || !is_folder(folder / entry) ||
-           std::find(kSplits.begin(), kSplits.end(), entry) != kSplits.end();
+  return std::none_of(entries.begin(), entries.end(), [&](const std::string& entry) {
+    return entry != "train" && !entry.starts_with('.') && is_folder(folder / entry);
   });
 }
 
@@ -109,7 +112,7 @@ FolderFacts look_at_folder(const fs::path& folder) {
   facts.train = folder;
   if (holds_splits(folder)) {
     facts.train = folder / "train";
-    for (const char* name : {"val", "valid", "validation", "test"}) {
+    for (const char* name : kEvalFolders) {
       if (facts.eval.empty() && is_folder(folder / name)) facts.eval = folder / name;
     }
   }

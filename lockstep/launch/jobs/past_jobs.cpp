@@ -1,5 +1,6 @@
 #include "lockstep/launch/jobs/past_jobs.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,7 +88,14 @@ void remember_job(const std::string& folder, const JobEntry& entry) {
     const fs::path file =
         fs::path(folder) /
         (own_key().text() + std::string(entry.log_folder.empty() ? kWithoutFiles : kJsonEnding));
-    write_file_atomically(file, to_json(entry), 0600);
+    // Without a sync: the agent's loop must not wait for a busy disk.
+    const fs::path unnamed = file.string() + ".new";
+    const UniqueFd fd(::open(unnamed.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (!fd) return;
+    const std::string text = to_json(entry);
+    write_all(fd.get(), text.data(), text.size(), unnamed.string());
+    std::error_code failure;
+    fs::rename(unnamed, file, failure);
   } catch (const Error&) {  // a full disk: the run matters more than its entry
     return;
   }

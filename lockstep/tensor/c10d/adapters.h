@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/deadline.h"
 #include "lockstep/store.h"
 #include "lockstep/types.h"

@@ -15,7 +15,7 @@
 #include "lockstep/comm/bootstrap/members.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/adapters.h"

@@ -11,7 +11,7 @@
 #include <limits>
 #include <optional>
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/device/calls_in_flight.h"

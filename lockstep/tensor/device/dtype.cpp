@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {

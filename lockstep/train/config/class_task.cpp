@@ -209,27 +209,12 @@ void check_class_metric(const Config& config, Section& root) {
   }
 }
 
-/// One folder of which training and evaluation take parts must be divided alike.
-void check_held_out(const DatasetConfig& train, const DatasetConfig& eval, Section& root) {
-  const bool takes_parts = train.type == "ImageFolderDataset" && eval.type == train.type &&
-                           train.usage == "train" && eval.usage == "test";
-  if (!takes_parts || train.held_out == eval.held_out) return;
-  std::error_code ignored;
-  const auto of_train = std::filesystem::weakly_canonical(train.data_dirs[0], ignored);
-  if (of_train != std::filesystem::weakly_canonical(eval.data_dirs[0], ignored)) return;
-  root.section("eval").section("dataset").fail(
-      "held_out", fmt::format("is {}, train.dataset.held_out is {}: they must be equal for one "
-                              "folder, or pictures of training are evaluated",
-                              eval.held_out, train.held_out));
-}
-
 /// In `eval` the folder of the data is that of `train` unless given.
 void complete_class_data(Config& config, Section& root) {
   if (!config.eval || config.eval->dataset.own) return;
   auto& dirs = config.eval->dataset.data_dirs;
   const bool given = !dirs[0].empty();
   if (!given) dirs = config.train.dataset.data_dirs;
-  check_held_out(config.train.dataset, config.eval->dataset, root);
   if (given) return;
   if (config.train.dataset.own || config.train.dataset.type == "WebDataset") {
     root.section("eval").section("dataset").missing("data_dir", "is missing: a folder");
@@ -282,6 +267,22 @@ TaskSettings class_task() {
           .read_postprocess = read_class_postprocess,
           .read_dataset = read_class_dataset,
           .complete = complete_class_task};
+}
+
+std::string held_out_note(const Config& config) {
+  if (config.model.type != ModelType::kCls || !config.eval) return "";
+  const DatasetConfig& train = config.train.dataset;
+  const DatasetConfig& eval = config.eval->dataset;
+  const bool takes_parts = train.type == "ImageFolderDataset" && eval.type == train.type &&
+                           train.usage == "train" && eval.usage == "test";
+  if (!takes_parts || train.held_out == eval.held_out) return "";
+  std::error_code ignored;
+  const auto of_train = std::filesystem::weakly_canonical(train.data_dirs[0], ignored);
+  if (of_train != std::filesystem::weakly_canonical(eval.data_dirs[0], ignored)) return "";
+  return fmt::format(
+      "eval.dataset.held_out is {} and train.dataset.held_out {}, of one folder: "
+      "pictures of training are evaluated, too",
+      eval.held_out, train.held_out);
 }
 
 }  // namespace lockstep::inline internal

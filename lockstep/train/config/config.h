@@ -406,6 +406,10 @@ Config load_config(const std::filesystem::path& path, std::span<const std::strin
 /// key that was read; see registry.h.
 Config read_config(Node tree, std::vector<Setting>* settings = nullptr);
 
+/// The warning for training and evaluation that take parts of one folder by different `held_out`;
+/// else empty.
+std::string held_out_note(const Config& config);
+
 /// Whether steps that overflow are skipped: with system.drop_overflow_update or a dynamic scaler.
 bool drops_overflows(const Config& config);
 

@@ -130,6 +130,12 @@ namespace {
 
 constexpr const char* kClassesFile = "classes.txt";
 
+std::vector<std::string> read_names(const fs::path& path) {
+  auto names = split(read_file(path, int64_t{1} << 28), '\n');
+  if (!names.empty() && names.back().empty()) names.pop_back();  // behind the last line
+  return names;
+}
+
 }  // namespace
 
 void write_class_names(const fs::path& dir, const std::vector<std::string>& names) {
@@ -142,14 +148,13 @@ void write_class_names(const fs::path& dir, const std::vector<std::string>& name
 }
 
 std::vector<std::string> trained_class_names(const fs::path& weights) {
+  if (fs::is_regular_file(weights / kClassesFile)) return read_names(weights / kClassesFile);
   fs::path folder = without_slash(weights).parent_path();
   const fs::path name = weights.filename();
   const bool in_checkpoint = name == "model.safetensors" || name == "ema.safetensors";
   if (in_checkpoint && !fs::exists(folder / kClassesFile)) folder = folder.parent_path();
   if (!fs::is_regular_file(folder / kClassesFile)) return {};
-  auto names = split(read_file(folder / kClassesFile, int64_t{1} << 28), '\n');
-  if (!names.empty() && names.back().empty()) names.pop_back();  // behind the last line
-  return names;
+  return read_names(folder / kClassesFile);
 }
 
 fs::path best_weights(const TrainSection& train) {

@@ -123,6 +123,15 @@ void freeze_parameters(const OptimizerConfig& config, torch::nn::Module& model) 
   }
 }
 
+void drop_repeats(torch::optim::Optimizer& optimizer) {
+  std::set<const c10::TensorImpl*> seen;
+  for (auto& group : optimizer.param_groups()) {
+    std::erase_if(group.params(), [&](const at::Tensor& parameter) {
+      return !seen.insert(parameter.unsafeGetTensorImpl()).second;
+    });
+  }
+}
+
 int64_t count_trainable(const torch::nn::Module& model) {
   int64_t count = 0;
   for (const auto& [name, parameter] : parameters_of(model)) {

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
 
 #include <memory>
 #include <string>
@@ -40,6 +41,10 @@ std::vector<ParameterGroup> parameter_groups(const OptimizerConfig& config,
 /// Parameters of groups with `frozen` need no gradient from now on. Call it before
 /// DistributedDataParallel and optimizer are made. Errors: those of check_groups().
 void freeze_parameters(const OptimizerConfig& config, torch::nn::Module& model);
+
+/// An optimizer of module.parameters() has a weight of two names twice, and would step it twice:
+/// the second entry goes.
+void drop_repeats(torch::optim::Optimizer& optimizer);
 
 /// Numbers in all parameters that need a gradient.
 int64_t count_trainable(const torch::nn::Module& model);

@@ -57,8 +57,10 @@ void check(const Recipe& recipe) {
   std::string fault = fault_of(recipe);
   if (fault.empty() && !recipe.data) fault = "the recipe has no data";
   if (fault.empty() && is_of_zoo(recipe.name)) {
-    fault = fmt::format("the name '{}' is that of a network of the zoo: give the recipe another",
-                        recipe.name);
+    fault = fmt::format(
+        "the name '{0}' is that of a network of the zoo: give the recipe another; the "
+        "settings model.name={0} and train.ckpt_save_dir=out/{0} keep checkpoints",
+        recipe.name);
   }
   if (!fault.empty()) throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + fault);
 }

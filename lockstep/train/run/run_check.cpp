@@ -70,6 +70,7 @@ int run_check(const Config& given, World world) {
   require_batch(summary.steps_per_epoch, summary.samples_a_virtual_rank, config);
   if (data.note.empty()) check_resumable(resumed.state, data.samples);
   if (const auto note = schedule_note(config.scheduler); !note.empty()) log_warn(note);
+  if (const auto note = held_out_note(config); !note.empty()) log_warn(note);
   if (!config.recipe.empty()) fmt::print("# Configuration: {}\n", config.recipe);
   fmt::print("{}\n{}", write_yaml(config.effective), describe(summary, config, device));
   return 0;

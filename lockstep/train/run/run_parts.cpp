@@ -35,6 +35,7 @@ void make_optimizers(RunParts& parts, const Config& config, torch::nn::Module& w
     if (!parts.optimizer) {
       throw Error(ErrorCode::kInvalidArgument, "the recipe's optimizer: no optimizer was made");
     }
+    drop_repeats(*parts.optimizer);
   } else {
     parts.optimizer = make_optimizer(config.optimizer, weights, config.scheduler.lr);
   }

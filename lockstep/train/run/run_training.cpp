@@ -251,6 +251,9 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   if (!virtual_ranks_note.empty()) log.write(Severity::kWarning, kName, virtual_ranks_note);
   if (!batch_note.empty()) log.write(Severity::kWarning, kName, batch_note);
   if (!samples_note.empty()) log.write(Severity::kWarning, kName, samples_note);
+  if (const auto note = held_out_note(config); !note.empty()) {
+    log.write(Severity::kWarning, kName, note);
+  }
   log_failure(log, kName, [&] {
     log_start(log, config, parts, world, trainer);
     const auto witnesses =

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/process_group.h"
 #include "tests/comm/support/conformance.h"
 #include "tests/comm/support/values.h"

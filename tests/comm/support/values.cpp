@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/comm/reduce_tree.h"
 
 namespace lockstep::testing {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lockstep/comm/element_types.h"
+#include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/error.h"
 
 namespace lockstep::tcp {
