@@ -357,7 +357,8 @@ TEST_F(RecipeTest, MistakesAreOneLine) {
   given.name = "resnet50";
   EXPECT_EQ(refusal(given),
             "train(recipe): the name 'resnet50' is that of a network of the zoo: give the recipe "
-            "another");
+            "another; the settings model.name=resnet50 and train.ckpt_save_dir=out/resnet50 keep "
+            "checkpoints");
   given = recipe();
   given.settings.push_back("train.loader.batchsize=3");
   EXPECT_EQ(refusal(given),
