@@ -58,16 +58,18 @@ std::vector<int64_t> DistributedSampler::indices(int64_t taken, int64_t more) co
     order = options_.order(dataset_size_, static_cast<int64_t>(seed));
     require(std::ssize(order) == dataset_size_,
             fmt::format("an order of {} entries for {} samples", order.size(), dataset_size_));
+    const bool known = std::all_of(order.begin(), order.end(), [&](int64_t sample) {
+      return sample >= 0 && sample < dataset_size_;
+    });
+    require(known, fmt::format("an order with other samples than 0 to {}", dataset_size_ - 1));
   }
 
   const int64_t count = num_samples(taken) + more;
   std::vector<int64_t> own(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     const int64_t position = (taken + rank_ + i * size_) % dataset_size_;
-    const int64_t sample = options_.shuffle ? order[static_cast<size_t>(position)] : position;
-    require(sample >= 0 && sample < dataset_size_,
-            fmt::format("an order with sample {} of {}", sample, dataset_size_));
-    own[static_cast<size_t>(i)] = sample;
+    own[static_cast<size_t>(i)] =
+        options_.shuffle ? order[static_cast<size_t>(position)] : position;
   }
   return own;
 }

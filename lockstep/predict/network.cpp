@@ -128,13 +128,11 @@ std::vector<uint8_t> planes_of(const cv::Mat& picture, const ImageShape& shape) 
   return bytes;
 }
 
-/// As evaluation makes it. The whole picture, to draw on, may be there already.
+/// As evaluation makes it. The whole picture, to draw on, is there already.
 MadePicture made_of(const PicturePipeline& pipeline, const ocr::Sample& sample) {
   if (!pipeline.reduces()) return pipeline.apply(sample.image, 0, 0);
   const std::string bytes = read_bytes(sample.source, std::nullopt);
-  const auto undecoded = [&](const ocr::ChoosePart& choose) {
-    return ocr::decode_part({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, choose);
-  };
+  const auto undecoded = [&](const ocr::ChoosePart& choose) { return decode_bytes(bytes, choose); };
   return pipeline.apply(undecoded, 0, 0);
 }
 

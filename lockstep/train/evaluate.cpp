@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "lockstep/autocast.h"
+#include "lockstep/base/hash.h"
 #include "lockstep/evaluation.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/subtree_reduction.h"
@@ -109,7 +110,9 @@ void share_figures(EvalResult& result, ProcessGroup& group) {
     figures.push_back(value);
     names += '\n' + name;
   }
-  const auto digest = static_cast<int64_t>(std::hash<std::string>()(names) >> 1);
+  Hash hash;
+  hash.update(names.data(), names.size());
+  const auto digest = static_cast<int64_t>(first_64_bits(hash.hex()) >> 1);
   std::array<int64_t, 4> same = {std::ssize(figures), -std::ssize(figures), digest, -digest};
   group.all_reduce(same.data(), std::ssize(same), DType::kInt64, ReduceOp::kMin).wait();
   if (same[0] != -same[1]) {

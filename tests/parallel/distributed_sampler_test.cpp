@@ -330,6 +330,10 @@ TEST(DistributedSampler, RefusesAnOrderOfOtherSizeAndNone) {
       5, 0, 1, {.order = [](int64_t n, int64_t seed) { return torch_randperm(n - 1, seed); }});
   EXPECT_STREQ(error_of([&] { (void)sampler.indices(); }).what(),
                "DistributedSampler: an order of 4 entries for 5 samples");
+  const DistributedSampler beyond(5, 0, 1,
+                                  {.order = [](int64_t n, int64_t) { return Indices(5, n); }});
+  EXPECT_STREQ(error_of([&] { (void)beyond.indices(); }).what(),
+               "DistributedSampler: an order with other samples than 0 to 4");
   EXPECT_STREQ(error_of([] { DistributedSampler(5, 0, 1, {.order = nullptr}); }).what(),
                "DistributedSampler: no order to shuffle by");
 }

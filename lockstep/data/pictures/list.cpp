@@ -29,19 +29,13 @@ constexpr size_t kLookedFor = 100;  // a second on a slow file server
 
 constexpr std::string_view kBlanks = " \t";
 
-std::string without_blanks(std::string_view text) {
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin));
-}
-
 /// One CSV field from `at`, which moves behind the comma that ends it, or past the end. Blanks
 /// around it count only within quotes.
 std::string csv_field(std::string_view line, size_t& at, const std::string& where) {
   const size_t begin = line.find_first_not_of(kBlanks, at);
   if (begin == std::string_view::npos || line[begin] != '"') {
     const size_t end = std::min(line.find(',', at), line.size());
-    std::string field = without_blanks(line.substr(at, end - at));
+    std::string field(trimmed(line.substr(at, end - at), kBlanks));
     at = end + 1;
     return field;
   }
@@ -78,7 +72,7 @@ ListLine split_tsv(std::string_view line, const std::string& where) {
   std::vector<std::string> fields;
   for (size_t at = 0; at <= line.size();) {
     const size_t end = std::min(line.find('\t', at), line.size());
-    fields.push_back(without_blanks(line.substr(at, end - at)));
+    fields.emplace_back(trimmed(line.substr(at, end - at), kBlanks));
     at = end + 1;
   }
   return two_fields(fields, where, "PATH<TAB>LABEL");

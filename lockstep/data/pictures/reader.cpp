@@ -1,13 +1,15 @@
 #include "lockstep/data/pictures/reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <list>
-#include <system_error>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/data/pictures/own_step.h"
 #include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
@@ -21,17 +23,18 @@ std::string starting_with(const std::string& path, const std::string& what) {
   return what.find(path) == std::string::npos ? path + ": " + what : what;
 }
 
-/// Opening a named pipe would wait for its writer.
-void refuse_pipe(const std::filesystem::path& path) {
-  std::error_code ignored;
-  const auto type = std::filesystem::status(path, ignored).type();
-  if (type == std::filesystem::file_type::fifo) {
+/// The file's bytes. O_NONBLOCK: opening a named pipe would wait for its writer.
+std::string read_whole(const std::filesystem::path& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info {};
+  if (fd && ::fstat(fd.get(), &info) == 0 && S_ISFIFO(info.st_mode)) {
     throw Error(ErrorCode::kCorrupt, path.string() + " is a named pipe, and no picture");
   }
-}
-
-cv::Mat decoded(const std::string& bytes, const ocr::ChoosePart& choose) {
-  return ocr::decode_part({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, choose);
+  const bool plain = fd && S_ISREG(info.st_mode) && info.st_size <= kMaxPictureBytes;
+  if (!plain) return read_file(path, kMaxPictureBytes);  // with its errors
+  std::string bytes(static_cast<size_t>(info.st_size), '\0');
+  bytes.resize(read_at(fd.get(), 0, bytes.data(), bytes.size(), path.string()));
+  return bytes;
 }
 
 /// The shards that a thread read last, so that not each sample opens one.
@@ -75,9 +78,13 @@ std::string bytes_of_part(const ShardFile& shard, const FilePart& part) {
 
 }  // namespace
 
+cv::Mat decode_bytes(const std::string& bytes, const ocr::ChoosePart& choose) {
+  return ocr::decode_part({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, choose);
+}
+
 cv::Mat read_picture(const std::filesystem::path& path) {
   try {
-    return decoded(read_bytes(path, std::nullopt), [](cv::Size size) {
+    return decode_bytes(read_bytes(path, std::nullopt), [](cv::Size size) {
       return ocr::PicturePart{{{0, 0}, size}};
     });
   } catch (const Error& error) {
@@ -87,10 +94,7 @@ cv::Mat read_picture(const std::filesystem::path& path) {
 
 std::string read_bytes(const std::filesystem::path& path, const std::optional<FilePart>& part) {
   const ReadingNote note(path.string());
-  if (!part) {
-    refuse_pipe(path);
-    return read_file(path, kMaxPictureBytes);
-  }
+  if (!part) return read_whole(path);
   thread_local OpenShards open_shards;
   const ShardFile& shard = open_shards.at(path, part->shard);
   try {
@@ -108,7 +112,9 @@ PictureReader::PictureReader(std::shared_ptr<const PictureIndex> index, PictureP
 PictureSample PictureReader::make(int64_t epoch, int64_t index) const {
   try {
     const std::string bytes = read_bytes(index_->path(index), index_->part(index));
-    const auto undecoded = [&](const ocr::ChoosePart& choose) { return decoded(bytes, choose); };
+    const auto undecoded = [&](const ocr::ChoosePart& choose) {
+      return decode_bytes(bytes, choose);
+    };
     return {pipeline_.apply(undecoded, epoch, index), index, index_->label(index)};
   } catch (const DataChanged&) {
     throw;

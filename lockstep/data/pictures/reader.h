@@ -14,6 +14,9 @@
 
 namespace lockstep::inline internal {
 
+/// The chosen part of the picture in a file's bytes. Errors: those of ocr::decode_part().
+cv::Mat decode_bytes(const std::string& bytes, const ocr::ChoosePart& choose);
+
 /// The pixels of a file: 8-bit RGB. Grey and palettes become RGB, transparency is dropped, and
 /// EXIF's orientation is ignored: so has torchvision's ImageFolder with Pillow. The contents decide
 /// about the format, not the name. Errors: kNotFound, kIo, kCorrupt, which name the file.

@@ -21,9 +21,9 @@ struct FolderFacts {
 /// A tenth of each class, if a folder has no pictures of its own for evaluation.
 inline constexpr int64_t kHeldOut = 10;
 
-/// FOLDER/train and FOLDER/val (valid, validation or test) if FOLDER has the former and no other
-/// sub-folders than these; else the sub-folders of FOLDER are the classes. Decodes up to 60
-/// pictures. Errors: those of index_folder(); kCorrupt if none of them can be decoded.
+/// FOLDER/train and FOLDER/val (valid, validation or test) if FOLDER has both, or the former as
+/// its only sub-folder; else the sub-folders of FOLDER are the classes. Decodes up to 60 pictures.
+/// Errors: those of index_folder(); kCorrupt if none of them can be decoded.
 FolderFacts look_at_folder(const std::filesystem::path& folder);
 
 /// The settings that depend on the facts.

@@ -213,9 +213,8 @@ void check_class_metric(const Config& config, Section& root) {
 void complete_class_data(Config& config, Section& root) {
   if (!config.eval || config.eval->dataset.own) return;
   auto& dirs = config.eval->dataset.data_dirs;
-  const bool given = !dirs[0].empty();
-  if (!given) dirs = config.train.dataset.data_dirs;
-  if (given) return;
+  if (!dirs[0].empty()) return;
+  dirs = config.train.dataset.data_dirs;
   if (config.train.dataset.own || config.train.dataset.type == "WebDataset") {
     root.section("eval").section("dataset").missing("data_dir", "is missing: a folder");
   }
