@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include "lockstep/base/env.h"
@@ -118,14 +119,23 @@ std::vector<InterfaceAddress> interface_addresses() {
   return all;
 }
 
-bool is_interface_address(const std::string& address) {
+namespace {
+
+bool is_any_of_interfaces(const std::set<std::string>& addresses) {
   try {
     const auto own = interface_addresses();
-    return std::any_of(own.begin(), own.end(),
-                       [&](const InterfaceAddress& one) { return one.address == address; });
+    return std::any_of(own.begin(), own.end(), [&](const InterfaceAddress& one) {
+      return addresses.contains(one.address);
+    });
   } catch (const Error&) {
     return false;
   }
+}
+
+}  // namespace
+
+bool is_interface_address(const std::string& address) {
+  return is_any_of_interfaces({address});
 }
 
 bool is_own_address(const std::string& host) {
@@ -134,12 +144,14 @@ bool is_own_address(const std::string& host) {
   std::string problem;
   const AddressList list = look_up(host, 0, &problem);
   if (!list) return false;
+  std::set<std::string> addresses;
   for (const addrinfo* each = list.get(); each != nullptr; each = each->ai_next) {
     const std::string address = in_figures(each->ai_addr);
     // Debian's installer gives 127.0.1.1 to a host's own name. No interface has that address.
-    if (is_loopback(address) || is_interface_address(address)) return true;
+    if (is_loopback(address)) return true;
+    addresses.insert(address);
   }
-  return false;
+  return is_any_of_interfaces(addresses);
 }
 
 std::string local_address_towards(const std::string& host) {

@@ -61,8 +61,8 @@ StagedFolder::~StagedFolder() {
 }
 
 void StagedFolder::publish() {
-  fence_
-      .check();  // a newer generation has removed the folder: its sync would fail without a reason
+  // A newer generation has removed the folder: its sync would fail without a reason.
+  fence_.check();
   sync_folder(staged_);
   fence_.check();
   replace_folder(staged_, final_, fence_);

@@ -1,3 +1,4 @@
+#include "lockstep/base/text.h"
 #include "lockstep/checkpoint_folder.h"
 
 #include <fmt/format.h>
@@ -22,9 +23,7 @@ using nlohmann::ordered_json;
 constexpr int kOldestFormat = 2;  // its digests are of another kind
 
 std::string to_hex(const std::string& bytes) {
-  std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<uint8_t>(byte));
-  return text;
+  return hex_digits({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
 
 ordered_json encode(const LossScaleState& state) {

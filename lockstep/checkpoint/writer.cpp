@@ -16,6 +16,7 @@
 #include "lockstep/base/hash.h"
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/namespaces.h"
+#include "lockstep/base/number.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
@@ -53,11 +54,7 @@ uint64_t start_of(int64_t pid) {
 std::optional<int64_t> generation_of_mark(const std::string& file, const std::string& job) {
   const std::string start = fmt::format("{}{}-", kMark, job);
   if (!file.starts_with(start)) return std::nullopt;
-  int64_t generation = 0;
-  const char* end = file.data() + file.size();
-  const auto [at, error] = std::from_chars(file.data() + start.size(), end, generation);
-  if (error != std::errc() || at != end) return std::nullopt;
-  return generation;
+  return as_number<int64_t>(std::string_view(file).substr(start.size()));
 }
 
 std::string mark_name(const WriterName& writer) {

@@ -4,8 +4,8 @@
 
 #include <array>
 #include <cctype>
-#include <charconv>
 
+#include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
@@ -40,11 +40,7 @@ void check_ttl(const StoreRequest& request) {
 }
 
 std::optional<int64_t> parse_counter(const std::string& text) {
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
-  if (failure != std::errc() || stop != end) return std::nullopt;
-  return value;
+  return as_number<int64_t>(text);
 }
 
 }  // namespace

@@ -132,7 +132,8 @@ HierarchicalGroup::HierarchicalGroup(const GroupSpec& spec, const HierarchicalPl
           *for_pipes_, spec.size, [this](int rank) { return spec_.rank_name(rank); },
           spec.world_ranks[static_cast<size_t>(spec.rank)]) {
   local_.shm().set_alarm(detection_.alarm());
-  if (cores_of_host() >= plan_.num_local()) spin_ = kSpin;
+  static const int kCores = cores_of_host();  // it reads the files of the cgroups
+  if (kCores >= plan_.num_local()) spin_ = kSpin;
 }
 
 HierarchicalGroup::~HierarchicalGroup() = default;

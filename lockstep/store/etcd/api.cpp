@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "lockstep/base/number.h"
 #include "lockstep/error.h"
 #include "lockstep/store/etcd/base64.h"
 
@@ -33,13 +32,9 @@ int64_t number(const Json& object, const char* name) {
   if (json.is_null()) return 0;
   if (json.is_number_integer()) return json.get<int64_t>();
   if (!json.is_string()) throw corrupt(fmt::format("\"{}\" is not a number", name));
-  const auto& text = json.get_ref<const std::string&>();
-  int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, failure] = std::from_chars(text.data(), end, value);
-  if (failure != std::errc() || stop != end)
-    throw corrupt(fmt::format("\"{}\" is not a number", name));
-  return value;
+  const auto value = as_number<int64_t>(json.get_ref<const std::string&>());
+  if (!value) throw corrupt(fmt::format("\"{}\" is not a number", name));
+  return *value;
 }
 
 std::string text(const Json& object, const char* name) {

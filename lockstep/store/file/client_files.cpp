@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <random>
 
 #include "lockstep/base/folder.h"
+#include "lockstep/base/number.h"
 #include "lockstep/error.h"
 #include "lockstep/store/request.h"
 
@@ -28,11 +28,7 @@ struct flock whole_file(short type) {
 
 std::optional<uint64_t> client_of(const std::string& name) {
   if (!name.starts_with(kPrefix) || name.size() != kPrefix.size() + 16) return std::nullopt;
-  uint64_t id = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, failure] = std::from_chars(name.data() + kPrefix.size(), end, id, 16);
-  if (failure != std::errc() || stop != end) return std::nullopt;
-  return id;
+  return as_number<uint64_t>(std::string_view(name).substr(kPrefix.size()), 16);
 }
 
 uint64_t random_client() {

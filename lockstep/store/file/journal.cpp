@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "lockstep/base/auth.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -21,12 +22,6 @@ constexpr std::string_view kMagic = "lockstep store 1 ";
 constexpr size_t kHeaderSize = kMagic.size() + 16 + 1 + 64 + 1;
 constexpr size_t kRecordHeader = 2 * sizeof(uint32_t);
 constexpr int64_t kMaxJournal = int64_t{1} << 30;
-
-std::string hex(const Digest& digest) {
-  std::string text;
-  for (const uint8_t byte : digest) text += fmt::format("{:02x}", byte);
-  return text;
-}
 
 uint32_t checksum_of(std::string_view bytes) {
   uint32_t sum = 2166136261U;
@@ -69,7 +64,8 @@ void write_whole(int fd, std::string_view bytes, int64_t at, const std::filesyst
 }  // namespace
 
 Journal::Journal(const std::filesystem::path& folder, const std::string& secret)
-    : path_(folder / "lockstep-store"), proof_(hex(hmac_sha256(secret, "store in a folder"))) {}
+    : path_(folder / "lockstep-store"),
+      proof_(hex_digits(hmac_sha256(secret, "store in a folder"))) {}
 
 Journal::Lock::Lock(Journal& journal, Deadline deadline) : journal_(journal) {
   auto pause = std::chrono::microseconds(100);

@@ -49,8 +49,7 @@ void change_interest(int epoll, int fd, uint64_t id, uint32_t wanted, uint32_t* 
 }
 
 void set_client_options(int fd) {
-  const int on = 1;
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   enable_keep_alive(fd);
 }
 
