@@ -119,13 +119,13 @@ void write_all(int fd, const void* data, size_t size, const std::string& what) {
 }
 
 void write_file_atomically(const std::filesystem::path& path,
-                           const std::function<void(int fd)>& fill, mode_t mode) {
+                           const std::function<void(int fd)>& fill) {
   // Containers, and hosts that share a disk, have equal pids.
   const std::string temporary =
       fmt::format("{}.tmp-{:x}-{}", path.string(), pid_space_of_all_hosts(), ::getpid());
   try {
     NewFiles file;
-    file.write(temporary, fill, mode);
+    file.write(temporary, fill);
     file.sync();
     if (::rename(temporary.c_str(), path.c_str()) != 0)
       throw io_error("rename to " + path.string());
@@ -136,16 +136,15 @@ void write_file_atomically(const std::filesystem::path& path,
   sync_folder(path.has_parent_path() ? path.parent_path() : ".");
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view bytes, mode_t mode) {
-  write_file_atomically(
-      path, [&](int fd) { write_all(fd, bytes.data(), bytes.size(), path.string()); }, mode);
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
+  write_file_atomically(path,
+                        [&](int fd) { write_all(fd, bytes.data(), bytes.size(), path.string()); });
 }
 
-void NewFiles::write(const std::filesystem::path& path, const std::function<void(int fd)>& fill,
-                     mode_t mode) {
+void NewFiles::write(const std::filesystem::path& path, const std::function<void(int fd)>& fill) {
   constexpr size_t kMaxOpen = 16;  // descriptors are few
   if (unsynced_.size() == kMaxOpen) sync();
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) throw io_error("create " + path.string());
   fill(fd.get());
   unsynced_.emplace_back(path.string(), std::move(fd));

@@ -2,8 +2,6 @@
 // Whole files: reading with a size limit, replacing so that a reader sees the old or the new one,
 // and writing new ones.
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -26,12 +24,10 @@ std::string read_if_there(const std::filesystem::path& path, int64_t max_bytes =
 
 /// Replaces `path` whole or not at all: writes PATH.tmp-..., fsync, rename, fsync of the folder. On
 /// any failure (including a full disk) the temporary file is removed and `path` is unchanged.
-/// `fill` writes to its descriptor. `mode`: as in open(2), less the umask. Errors: kIo, which names
-/// the path.
+/// `fill` writes to its descriptor. Errors: kIo, which names the path.
 void write_file_atomically(const std::filesystem::path& path,
-                           const std::function<void(int fd)>& fill, mode_t mode = 0644);
-void write_file_atomically(const std::filesystem::path& path, std::string_view bytes,
-                           mode_t mode = 0644);
+                           const std::function<void(int fd)>& fill);
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
 /// fsync of a folder: names made or renamed in it survive a power cut. Errors: kIo.
 void sync_folder(const std::filesystem::path& folder);
@@ -53,8 +49,7 @@ void write_all(int fd, const void* data, size_t size, const std::string& what);
 class NewFiles {
  public:
   /// Makes (or empties) the file, and lets `fill` write to its descriptor. Errors: also its own.
-  void write(const std::filesystem::path& path, const std::function<void(int fd)>& fill,
-             mode_t mode = 0644);
+  void write(const std::filesystem::path& path, const std::function<void(int fd)>& fill);
   void write(const std::filesystem::path& path, std::string_view bytes);
   /// After this the files survive a power cut.
   void sync();

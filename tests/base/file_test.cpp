@@ -62,13 +62,6 @@ TEST_F(FileTest, ReadsAtAnOffsetUpToTheEnd) {
   EXPECT_EQ(code_of([&] { read_at(-1, 0, bytes, 4, "it"); }), ErrorCode::kIo);
 }
 
-TEST_F(FileTest, AFileMayBeForItsOwnerAlone) {
-  write_file_atomically(folder_ / "a", "x", 0600);
-  using std::filesystem::perms;
-  EXPECT_EQ(std::filesystem::status(folder_ / "a").permissions(),
-            perms::owner_read | perms::owner_write);
-}
-
 TEST_F(FileTest, NewFilesAreWrittenInTheirPlaces) {
   write_file_atomically(folder_ / "0", "longer than the next");
   NewFiles files;
