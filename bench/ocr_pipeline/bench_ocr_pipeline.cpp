@@ -1,5 +1,6 @@
 // Speed of one core with training data for text networks: decoding, augmentation and, for a
-// detector, target maps. bench/peers/ocr_pipeline.py is the same in Python; compare_peers.sh runs both.
+// detector, target maps. bench/peers/ocr_pipeline.py is the same in Python; compare_peers.sh runs
+// both.
 //
 // usage: bench_ocr_pipeline det|rec LABEL_FILE DATA_DIR SECONDS
 // prints "KIND,lockstep,IMAGES A SECOND OF CPU TIME"

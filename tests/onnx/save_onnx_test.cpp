@@ -78,7 +78,9 @@ TEST(SaveOnnx, RefusesWhatWouldBeWrong) {
             "ONNX: the network's operation 'add' has a factor, or a way of rounding");
   const at::Tensor kernel = at::ones({2, 4, 3});
   Function one_dimensional([=](const at::Tensor& x) { return at::conv1d(x, kernel); });
-  EXPECT_STREQ(error_of([&] { exported(one_dimensional, {4, 6}); }).what(),
+  EXPECT_STREQ(error_of([&] {
+                 exported(one_dimensional, {4, 6});
+               }).what(),
                "ONNX: the network's operation '_convolution' has a kernel that is not "
                "two-dimensional");
 }
