@@ -69,6 +69,22 @@ at::Tensor images_of(const std::vector<Sample>& samples) {
   return images;
 }
 
+/// (N, H, W, 3), as samples of a ByteForm have them.
+at::Tensor byte_images_of(const std::vector<Sample>& samples) {
+  const cv::Size size = samples.front().image.size();
+  const auto images = at::empty({std::ssize(samples), size.height, size.width, 3}, at::kByte);
+  auto* bytes = images.data_ptr<uint8_t>();
+  for (const auto& sample : samples) {
+    require_same(samples.front(), sample);
+    if (sample.image.type() != CV_8UC3) {
+      throw Error(ErrorCode::kInternal, sample.source + ": is not of 8-bit colours");
+    }
+    sample.image.copyTo(cv::Mat(size, CV_8UC3, bytes));
+    bytes += int64_t{3} * size.area();
+  }
+  return images;
+}
+
 /// (N, H, W) of a map that each sample has in the size of its image.
 at::Tensor maps_of(const std::vector<Sample>& samples, cv::Mat Sample::*map, const char* name) {
   const ImageSize of_image = size_of(samples.front().image);
@@ -105,17 +121,19 @@ at::Tensor texts_of(const std::vector<Sample>& samples) {
   return texts;
 }
 
-/// Makes a batch of samples, which all count; consumes them.
-Batch collate(std::vector<Sample> samples, OcrColumns columns) {
+/// Makes a batch of samples, which all count; consumes them. `byte_values`: see Batch.
+Batch collate(std::vector<Sample> samples, OcrColumns columns, const at::Tensor& byte_values) {
   Batch batch;
   batch.valid = std::ssize(samples);
+  batch.byte_values = byte_values;
+  const bool as_bytes = byte_values.defined();
   auto ground_truth = std::make_shared<OcrGroundTruth>();
   if (samples.empty()) {
-    batch.images = at::empty({0, 3, 1, 1});
+    batch.images = as_bytes ? at::empty({0, 1, 1, 3}, at::kByte) : at::empty({0, 3, 1, 1});
     batch.ground_truth = ground_truth;
     return batch;
   }
-  batch.images = images_of(samples);
+  batch.images = as_bytes ? byte_images_of(samples) : images_of(samples);
   if (columns == OcrColumns::kDetection) {
     batch.targets = {maps_of(samples, &Sample::binary_map, "binary_map").unsqueeze(1),
                      maps_of(samples, &Sample::mask, "mask"),
@@ -137,17 +155,22 @@ Batch collate(std::vector<Sample> samples, OcrColumns columns) {
 
 class OcrBatches final : public BatchMaker {
  public:
-  OcrBatches(std::shared_ptr<const OcrSamples> samples, OcrColumns columns, uint64_t seed)
+  OcrBatches(std::shared_ptr<const OcrSamples> samples, OcrColumns columns, uint64_t seed,
+             const cv::Mat& byte_values)
       : columns_(columns),
         reader_(std::move(samples), evaluates() ? BadSample::kLeftOut : BadSample::kReplaced,
-                seed) {}
+                seed) {
+    if (byte_values.empty()) return;
+    byte_values_ = at::empty({byte_values.rows, byte_values.cols}, at::kFloat);
+    byte_values.copyTo(cv::Mat(byte_values.size(), CV_32F, byte_values_.data_ptr<float>()));
+  }
 
   int64_t size() const override { return reader_.size(); }
 
   Batch make(const BatchRows& rows) const override {
     const auto counted = rows.samples.first(static_cast<size_t>(rows.num_counted));
     auto read = reader_.read(rows.epoch, evaluates() ? counted : rows.samples);
-    Batch made = collate(std::move(read.samples), columns_);
+    Batch made = collate(std::move(read.samples), columns_, byte_values_);
     if (!evaluates()) made.valid = rows.num_counted;
     made.faults = std::move(read.faults);
     made.remarks = std::move(read.remarks);
@@ -159,6 +182,7 @@ class OcrBatches final : public BatchMaker {
 
   OcrColumns columns_;
   OcrReader reader_;
+  at::Tensor byte_values_;  ///< Of bytes; else undefined.
 };
 
 }  // namespace
@@ -188,10 +212,11 @@ void set_text_pictures(Batch& batch, std::vector<TextPicture> pictures) {
 namespace lockstep::inline internal {
 
 std::unique_ptr<const BatchMaker> ocr_batches(std::shared_ptr<const OcrSamples> samples,
-                                              OcrColumns columns, uint64_t seed) {
+                                              OcrColumns columns, uint64_t seed,
+                                              const cv::Mat& byte_values) {
   cv::setNumThreads(1);
   keep_freed_memory();
-  return std::make_unique<OcrBatches>(std::move(samples), columns, seed);
+  return std::make_unique<OcrBatches>(std::move(samples), columns, seed, byte_values);
 }
 
 }  // namespace lockstep::inline internal

@@ -37,7 +37,11 @@ enum class OcrColumns : uint8_t {
 /// It also keeps freed memory from the system (keep_freed_memory()).
 /// Errors of a batch: those of OcrReader::read(); kInvalidArgument naming sample and size: images
 /// of different sizes, a column that the samples lack.
+///
+/// With `byte_values`, those of ocr::ByteForm, the samples are of its transforms. Images are then
+/// (N, H, W, 3) uint8, with Batch::byte_values.
 std::unique_ptr<const BatchMaker> ocr_batches(std::shared_ptr<const OcrSamples> samples,
-                                              OcrColumns columns, uint64_t seed);
+                                              OcrColumns columns, uint64_t seed,
+                                              const cv::Mat& byte_values = {});
 
 }  // namespace lockstep::inline internal

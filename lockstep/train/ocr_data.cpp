@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <optional>
 
 #include "lockstep/error.h"
 #include "lockstep/ocr/data/label_file_dataset.h"
 #include "lockstep/ocr/data/lmdb_dataset.h"
 #include "lockstep/ocr/data/order.h"
 #include "lockstep/ocr/data/synth_text_dataset.h"
+#include "lockstep/ocr/transforms/byte_form.h"
 #include "lockstep/ocr/transforms/pipeline.h"
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/try_transforms.h"
@@ -100,16 +102,16 @@ class PipedSamples final : public OcrSamples {
   ocr::Pipeline pipeline_;
 };
 
-/// The records of dataset.type with the transforms of dataset.transform_pipeline. `training`:
-/// polygons follow the image when it is resized. The records, their order and the random numbers of
-/// transforms depend on `seed` alone.
+/// The records of dataset.type with `transforms`. `training`: polygons follow the image when it is
+/// resized. The records, their order and the random numbers of transforms depend on `seed` alone.
 /// Errors: kInvalidArgument, kNotFound, kCorrupt, naming file and line.
-std::shared_ptr<const OcrSamples> make_ocr_samples(const DatasetConfig& config, int64_t seed,
-                                                   bool training) {
+std::shared_ptr<const OcrSamples> make_ocr_samples(const DatasetConfig& config,
+                                                   const std::vector<ocr::Transform>& transforms,
+                                                   int64_t seed, bool training) {
   require_sources(config);
   const auto bits = static_cast<uint64_t>(seed);
   return std::make_shared<const PipedSamples>(make_dataset(config, bits),
-                                              ocr::Pipeline(config.pipeline, bits, training));
+                                              ocr::Pipeline(transforms, bits, training));
 }
 
 /// Numbers of the first sample of a registered data set, without its targets.
@@ -136,7 +138,8 @@ int64_t pixels_of(const std::vector<ocr::Transform>& pipeline) {
 }  // namespace
 
 std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool training,
-                                                   OcrColumns columns, DataParts& parts) {
+                                                   PixelForm form, OcrColumns columns,
+                                                   DataParts& parts) {
   const int64_t seed = config.system.seed;
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
   if (dataset.own) {
@@ -144,17 +147,20 @@ std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool tr
     parts.samples = maker->size();
     return maker;
   }
-  const auto samples = make_ocr_samples(dataset, seed, training);
+  std::optional<ocr::ByteForm> bytes;
+  if (form == PixelForm::kBytes) bytes = ocr::as_bytes(dataset.pipeline);
+  const auto samples =
+      make_ocr_samples(dataset, bytes ? bytes->transforms : dataset.pipeline, seed, training);
   parts.samples = samples->size();
   parts.notes = samples->notes();
   return ocr_batches(samples, training ? columns : OcrColumns::kGroundTruth,
-                     static_cast<uint64_t>(seed));
+                     static_cast<uint64_t>(seed), bytes ? bytes->values : cv::Mat());
 }
 
 CheckedData check_ocr_data(const Config& config, OcrColumns columns, int64_t planes) {
   const auto make = [columns](const Config& tried, bool training) {
     DataParts unused;
-    return make_ocr_batches(tried, training, columns, unused);
+    return make_ocr_batches(tried, training, PixelForm::kFloats, columns, unused);
   };
   CheckedData data;
   data.image_elements = config.train.dataset.own

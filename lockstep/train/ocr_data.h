@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "lockstep/data/ocr_batch.h"
+#include "lockstep/data/pictures/picture_batches.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep::inline internal {
@@ -11,7 +12,8 @@ namespace lockstep::inline internal {
 /// See TaskParts. `columns`: of training; evaluations have the ground truth.
 /// Errors: kInvalidArgument, kNotFound, kCorrupt, naming file and line.
 std::unique_ptr<const BatchMaker> make_ocr_batches(const Config& config, bool training,
-                                                   OcrColumns columns, DataParts& parts);
+                                                   PixelForm form, OcrColumns columns,
+                                                   DataParts& parts);
 /// `columns`: as above. `planes`: numbers for each pixel of a sample.
 CheckedData check_ocr_data(const Config& config, OcrColumns columns, int64_t planes);
 

@@ -239,8 +239,8 @@ TaskParts ocr_parts(std::unique_ptr<Task> (*make)(const Config&, bool),
   return {
       .make = make,
       .make_batches =
-          [](const Config& config, bool training, PixelForm, DataParts& data) {
-            return make_ocr_batches(config, training, kColumns, data);
+          [](const Config& config, bool training, PixelForm form, DataParts& data) {
+            return make_ocr_batches(config, training, form, kColumns, data);
           },
       .check_data = [](const Config& config) { return check_ocr_data(config, kColumns, kPlanes); },
       // They are missed when they are read.

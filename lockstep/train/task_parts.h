@@ -22,7 +22,7 @@ struct TaskParts {
   /// Loss and metrics. `trains`: not for an evaluation alone.
   std::unique_ptr<Task> (*make)(const Config& config, bool trains);
   /// The data of section `train` or `eval`. `data` gets what is known about them. With
-  /// PixelForm::kBytes pictures come as bytes, if their pipeline allows it.
+  /// PixelForm::kBytes built-in data sets give bytes, if their transforms allow it.
   std::unique_ptr<const BatchMaker> (*make_batches)(const Config& config, bool training,
                                                     PixelForm form, DataParts& data);
   CheckedData (*check_data)(const Config& config);  ///< For --check.

@@ -95,6 +95,97 @@ TEST(OcrBatches, TakesImagesThatArePlanesAlready) {
             std::string(error_of([&] { planes.next(); }).what()));
 }
 
+/// Image i: 4 x 6 pixels of bytes; image `grey` has one channel.
+class FakeBytes final : public OcrSamples {
+ public:
+  explicit FakeBytes(int64_t grey = -1) : grey_(grey) {}
+  int64_t size() const override { return 12; }
+  ocr::Sample make(int64_t epoch, int64_t index) const override {
+    ocr::Sample sample;
+    sample.source = fmt::format("{}.png", index);
+    if (index == 1) throw Error(ErrorCode::kCorrupt, "1.png: truncated");
+    // A part of a larger matrix: its rows are apart.
+    const cv::Mat whole(4, 8, index == grey_ ? CV_8UC1 : CV_8UC3);
+    cv::RNG(static_cast<uint64_t>(100 * epoch + index + 1)).fill(whole, cv::RNG::UNIFORM, 0, 256);
+    sample.image = whole.colRange(1, 7);
+    sample.text_seq = {static_cast<int32_t>(index)};
+    return sample;
+  }
+
+ private:
+  int64_t grey_;
+};
+
+/// The numbers of FakeBytes by a table.
+class LookedUp final : public OcrSamples {
+ public:
+  explicit LookedUp(cv::Mat values) : values_(std::move(values)) {}
+  int64_t size() const override { return 12; }
+  ocr::Sample make(int64_t epoch, int64_t index) const override {
+    auto sample = FakeBytes().make(epoch, index);
+    cv::Mat numbers(sample.image.size(), CV_32FC3);
+    for (int y = 0; y < numbers.rows; ++y) {
+      for (int x = 0; x < numbers.cols; ++x) {
+        for (int c = 0; c < 3; ++c) {
+          numbers.at<cv::Vec3f>(y, x)[c] =
+              values_.at<float>(c, sample.image.at<cv::Vec3b>(y, x)[c]);
+        }
+      }
+    }
+    sample.image = numbers;
+    return sample;
+  }
+
+ private:
+  cv::Mat values_;
+};
+
+cv::Mat some_values() {
+  cv::Mat values(3, 256, CV_32F);
+  cv::RNG(9).fill(values, cv::RNG::NORMAL, 0, 1);
+  return values;
+}
+
+TEST(OcrBatches, AsBytesBecomeTheSameFloats) {
+  const auto values = some_values();
+  const auto order = all_twelve();
+  for (const auto columns : {OcrColumns::kRecognition, OcrColumns::kGroundTruth}) {
+    const auto floats =
+        ocr_batches(std::make_shared<LookedUp>(values), columns, 1)->make({2, order, 10});
+    auto bytes =
+        ocr_batches(std::make_shared<FakeBytes>(), columns, 1, values)->make({2, order, 10});
+    EXPECT_EQ(bytes.images.scalar_type(), at::kByte);
+    EXPECT_EQ(bytes.images.sizes(), at::IntArrayRef({floats.images.size(0), 4, 6, 3}));
+    EXPECT_TRUE(at::equal(bytes.inputs_on(at::kCPU).front(), floats.images));
+    bytes.move_to(at::kCPU);
+    EXPECT_TRUE(at::equal(bytes.images, floats.images) && bytes.images.is_contiguous());
+    EXPECT_FALSE(bytes.byte_values.defined());
+    EXPECT_EQ(bytes.valid, floats.valid);
+    EXPECT_EQ(bytes.faults, floats.faults);
+    EXPECT_EQ(bytes.faults.size(), 1U);
+    EXPECT_EQ(bytes.targets.size(), floats.targets.size());
+    if (columns == OcrColumns::kRecognition) {
+      EXPECT_TRUE(at::equal(bytes.targets[0], floats.targets[0]));
+    }
+  }
+}
+
+TEST(OcrBatches, AsBytesMayBeEmpty) {
+  const int64_t bad = 1;
+  const auto made =
+      ocr_batches(std::make_shared<FakeBytes>(), OcrColumns::kGroundTruth, 1, some_values())
+          ->make({0, {&bad, 1}, 1});
+  EXPECT_EQ(made.valid, 0);
+  EXPECT_EQ(made.inputs_on(at::kCPU).front().sizes(), at::IntArrayRef({0, 3, 1, 1}));
+}
+
+TEST(OcrBatches, AsBytesTakeNothingElse) {
+  const int64_t grey = 3;
+  const auto batches =
+      ocr_batches(std::make_shared<FakeBytes>(grey), OcrColumns::kRecognition, 1, some_values());
+  EXPECT_EQ(error_of([&] { batches->make({0, {&grey, 1}, 1}); }).code(), ErrorCode::kInternal);
+}
+
 TEST(OcrBatches, TextsAreClassesAndThreadsDoNotShow) {
   const auto samples = std::make_shared<FakeText>(std::vector<int64_t>{3, 8});
   Loader one(ocr_batches(samples, OcrColumns::kRecognition, 1), {.batch_size = 4});

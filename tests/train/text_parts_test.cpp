@@ -5,18 +5,26 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/utils.h>
 
+#include <filesystem>
 #include <functional>
+#include <opencv2/core.hpp>
+#include <opencv2/imgcodecs.hpp>
 
+#include "lockstep/base/env.h"
+#include "lockstep/base/file.h"
 #include "lockstep/data/pictures/picture_batches.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 #include "lockstep/train/task_parts.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
 #include "tests/train/config/configs.h"
 
 namespace lockstep {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Four maps; the first has one place for each `first` x `first` pixels.
 class FourMaps final : public Backbone {
@@ -208,6 +216,89 @@ TEST(TextParts, ADataSetMakesTheBatches) {
   EXPECT_EQ(checked.samples, 6);
   EXPECT_EQ(checked.image_elements, 3 * 32 * 64);
   EXPECT_EQ(checked.note, "");
+}
+
+/// A folder with pictures of text, and lists of them for a detector and a recogniser.
+class TextFolder {
+ public:
+  TextFolder() {
+    std::string scenes, words;
+    for (int i = 0; i < 4; ++i) {
+      const std::string name = std::to_string(i) + ".png";
+      cv::Mat picture(90 + 10 * i, 120, CV_8UC3);
+      cv::RNG(static_cast<uint64_t>(i) + 1).fill(picture, cv::RNG::UNIFORM, 0, 256);
+      cv::imwrite((folder_ / name).string(), picture);
+      scenes += name +
+                "\t[{\"transcription\": \"a\", \"points\": [[20, 20], [90, 20], [90, 60], [20, "
+                "60]]}]\n";
+      words += name + "\tword" + std::to_string(i) + "\n";
+    }
+    write_file_atomically(folder_ / "scenes.txt", scenes);
+    write_file_atomically(folder_ / "words.txt", words);
+  }
+
+  /// A recipe of configs/, with this folder's pictures in both sections.
+  Config config(const std::string& recipe, bool detects) const {
+    std::vector<std::string> overrides = {"model.backbone.pretrained=False"};
+    for (const std::string section : {"train", "eval"}) {
+      const std::string dataset = section + ".dataset.";
+      overrides.push_back(dataset + "type=" + (detects ? "DetDataset" : "RecDataset"));
+      overrides.push_back(dataset + "dataset_root=" + folder_.path().string());
+      overrides.push_back(dataset + "data_dir=.");
+      overrides.push_back(dataset + "label_file=" + (detects ? "scenes.txt" : "words.txt"));
+    }
+    return load_config(fs::path(env_or("LOCKSTEP_SOURCE_DIR", ".")) / "configs" / recipe,
+                       overrides);
+  }
+
+ private:
+  TempFolder folder_;
+};
+
+void expect_bytes_of_the_same_numbers(const Config& config, bool training, bool as_bytes = true) {
+  DataParts unused;
+  const std::vector<int64_t> order = {2, 0};
+  const auto made = [&](PixelForm form) {
+    return task_parts(config).make_batches(config, training, form, unused)->make({3, order, 2});
+  };
+  const Batch floats = made(PixelForm::kFloats), other = made(PixelForm::kBytes);
+  EXPECT_EQ(floats.images.scalar_type(), at::kFloat);
+  EXPECT_EQ(other.images.scalar_type(), as_bytes ? at::kByte : at::kFloat);
+  const auto numbers = other.inputs_on(at::kCPU).front();
+  ASSERT_EQ(numbers.sizes(), floats.images.sizes());
+  // Bits: -0 and 0 differ.
+  EXPECT_TRUE(at::equal(numbers.view(at::kInt), floats.images.view(at::kInt)));
+  EXPECT_EQ(other.faults, floats.faults);
+  EXPECT_EQ(other.targets.size(), floats.targets.size());
+  for (size_t i = 0; i < floats.targets.size(); ++i) {
+    EXPECT_TRUE(at::equal(other.targets[i], floats.targets[i])) << i;
+  }
+}
+
+TEST(TextParts, MindocrsListsGiveBytesOfTheSameNumbers) {
+  const TextFolder folder;
+  for (const std::string recipe : {"det/dbnet/db_r50_icdar15.yaml", "det/dbnet/db_r18_mlt2017.yaml",
+                                   "det/dbnet/db_mobilenetv3_icdar15.yaml"}) {
+    SCOPED_TRACE(recipe);
+    const auto config = folder.config(recipe, true);
+    expect_bytes_of_the_same_numbers(config, true);
+    expect_bytes_of_the_same_numbers(config, false);
+  }
+  for (const std::string recipe : {"rec/crnn/crnn_resnet34.yaml", "rec/crnn/crnn_vgg7.yaml"}) {
+    SCOPED_TRACE(recipe);
+    const auto config = folder.config(recipe, false);
+    expect_bytes_of_the_same_numbers(config, true);
+    expect_bytes_of_the_same_numbers(config, false);
+  }
+}
+
+TEST(TextParts, AListThatPadsBehindItsArithmeticGivesFloats) {
+  const TextFolder folder;
+  auto config = folder.config("rec/crnn/crnn_vgg7.yaml", false);
+  auto& steps = config.train.dataset.pipeline;
+  steps.resize(2);  // DecodeImage, RecCTCLabelEncode
+  steps.emplace_back(ocr::RecResizeNormForInfer{.padding = true, .norm_before_pad = true});
+  expect_bytes_of_the_same_numbers(config, true, false);
 }
 
 std::shared_ptr<Model> detector_on(const std::string& backbone, const char* neck = "DBFPN") {

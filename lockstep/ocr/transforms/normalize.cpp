@@ -1,6 +1,7 @@
 #include "lockstep/ocr/transforms/normalize.h"
 
 #include <array>
+#include <opencv2/imgproc.hpp>
 
 #include "lockstep/error.h"
 
@@ -70,6 +71,15 @@ void normalize_plane(cv::Mat plane, Scale scale, float* out) {
   }
 }
 
+/// Changes no number.
+void put_in_order(const NormalizeImage& options, cv::Mat& image) {
+  check_image(image);
+  if (!options.swap_channels || image.channels() != 3) return;
+  cv::Mat reversed;
+  cv::cvtColor(image, reversed, cv::COLOR_BGR2RGB);
+  image = reversed;
+}
+
 }  // namespace
 
 cv::Mat normalized_planes(const NormalizeImage& options, const std::vector<cv::Mat>& planes) {
@@ -93,6 +103,7 @@ void normalize_to_planar(const NormalizeImage& options, Sample& sample) {
 }
 
 void normalize_image(const NormalizeImage& options, Sample& sample) {
+  if (options.left_out) return put_in_order(options, sample.image);
   const int channels = sample.image.channels();
   normalize_to_planar(options, sample);
   std::vector<cv::Mat> planes;

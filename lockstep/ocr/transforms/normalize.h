@@ -7,7 +7,8 @@
 namespace lockstep::ocr {
 
 /// (x - mean) / std per channel in float32, for values 0 .. 255. swap_channels first exchanges the
-/// first and the last of three channels. A grey image uses the first mean and std.
+/// first and the last of three channels. A grey image uses the first mean and std. With left_out
+/// the channels are exchanged, and pixels keep their type.
 void normalize_image(const NormalizeImage& options, Sample& sample);
 
 /// `image` becomes a continuous C x H x W array of three dimensions, `planar` true.

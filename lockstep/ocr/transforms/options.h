@@ -35,6 +35,7 @@ struct NormalizeImage {
   std::array<double, 3> mean = kImageNetMean;
   std::array<double, 3> std = kImageNetStd;
   bool swap_channels = false;  ///< bgr_to_rgb or rgb_to_bgr: reverses the channels first.
+  bool left_out = false;       ///< Of as_bytes(): the channels alone, without the arithmetic.
 };
 
 struct ToCHWImage {};
@@ -124,7 +125,8 @@ struct RecResizeNormForInfer {
   bool norm_before_pad = false;
   std::array<double, 3> mean = {127, 127, 127};
   std::array<double, 3> std = {127, 127, 127};
-  double divisor = 1;  ///< Pixels are divided by it first.
+  double divisor = 1;     ///< Pixels are divided by it first.
+  bool left_out = false;  ///< Of as_bytes(): no arithmetic, so pixels remain bytes.
 };
 
 struct Rotate90IfVertical {

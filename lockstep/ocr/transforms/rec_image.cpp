@@ -24,15 +24,14 @@ int width_of_pixels(const RecResizeImg& options, cv::Size from) {
   return options.padding ? proportional_width(from, height, width) : width;
 }
 
-/// (x / d - mean) / std = (x - d mean) / (d std), bit for bit if d is 1.
-NormalizeImage folded(const RecResizeNormForInfer& options) {
-  NormalizeImage norm{options.mean, options.std, false};
+}  // namespace
+
+NormalizeImage normalization_of(const RecResizeNormForInfer& options) {
+  NormalizeImage norm{.mean = options.mean, .std = options.std, .left_out = options.left_out};
   for (double& mean : norm.mean) mean *= options.divisor;
   for (double& std : norm.std) std *= options.divisor;
   return norm;
 }
-
-}  // namespace
 
 int proportional_width(cv::Size size, int height, int limit) {
   const double ratio = static_cast<double>(size.width) / size.height;
@@ -74,7 +73,7 @@ void rec_resize_normalize(const RecResizeNormForInfer& options, Sample& sample) 
   sample.resize = {static_cast<float>(size.height), static_cast<float>(size.width),
                    static_cast<float>(static_cast<double>(height) / size.height),
                    static_cast<float>(static_cast<double>(width) / size.width)};
-  const NormalizeImage norm = folded(options);
+  const NormalizeImage norm = normalization_of(options);
   if (options.norm_before_pad) normalize_image(norm, sample);
   if (options.padding && options.keep_ratio) widen(options.target_width, sample.image);
   if (!options.norm_before_pad) normalize_image(norm, sample);

@@ -19,6 +19,9 @@ void rec_resize_to_planar(const RecResizeImg& options, const NormalizeImage& nor
 /// so that padding becomes -mean / std; with norm_before_pad, after it. Sets `resize`.
 void rec_resize_normalize(const RecResizeNormForInfer& options, Sample& sample);
 
+/// Its arithmetic: (x / d - mean) / std = (x - d mean) / (d std), bit for bit if d is 1.
+NormalizeImage normalization_of(const RecResizeNormForInfer& options);
+
 /// Turns an image by a quarter if height / width is above the threshold.
 void rotate_if_vertical(const Rotate90IfVertical& options, Sample& sample);
 
