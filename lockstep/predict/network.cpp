@@ -128,12 +128,50 @@ std::vector<uint8_t> planes_of(const cv::Mat& picture, const ImageShape& shape) 
   return bytes;
 }
 
-/// As evaluation makes it. The whole picture, to draw on, is there already.
-MadePicture made_of(const PicturePipeline& pipeline, const ocr::Sample& sample) {
-  if (!pipeline.reduces()) return pipeline.apply(sample.image, 0, 0);
+// All write the network's input, (C, H, W), into the sample's image.
+
+void put_input(const ImageTransform& transform, ocr::Sample& sample) {
+  const auto bytes = planes_of(resized(sample.image, transform.input()), transform.input());
+  const ImageShape shape = transform.output();
+  sample.image = planes_for(static_cast<int>(shape.channels), static_cast<int>(shape.height),
+                            static_cast<int>(shape.width));
+  transform.apply(bytes, 0, 0, {sample.image.ptr<float>(), static_cast<size_t>(shape.numel())});
+}
+
+void put_input(const PicturePipeline& pipeline, const MadePicture& made, ocr::Sample& sample) {
+  sample.image = planes_for(3, made.pixels.rows, made.pixels.cols);
+  pipeline.write(made, sample.image.ptr<float>());
+}
+
+void put_input(const PicturePipeline& pipeline, ocr::Sample& sample) {
+  put_input(pipeline, pipeline.apply(sample.image, 0, 0), sample);
+}
+
+ocr::PicturePart whole_part(cv::Size size) {
+  return {{{0, 0}, size}};
+}
+
+/// Of the file `source`, decoded in the size that the first transform chooses.
+void put_reduced_input(const PicturePipeline& pipeline, bool keeps, ocr::Sample& sample) {
   const std::string bytes = read_bytes(sample.source, std::nullopt);
-  const auto undecoded = [&](const ocr::ChoosePart& choose) { return decode_bytes(bytes, choose); };
-  return pipeline.apply(undecoded, 0, 0);
+  const auto undecoded = [&](const ocr::ChoosePart& choose) {
+    ocr::PicturePart wanted;
+    const cv::Mat decoded = decode_bytes(bytes, [&](cv::Size size) {
+      sample.raw_size = size;
+      wanted = choose(size);
+      return keeps && wanted.denominator == 1 ? whole_part(size) : wanted;
+    });
+    if (!keeps) return decoded;
+    const bool is_whole = decoded.size() == sample.raw_size;  // not all formats become smaller
+    sample.original = is_whole ? decoded : decode_bytes(bytes, whole_part);
+    return is_whole ? decoded(wanted.part) : decoded;
+  };
+  put_input(pipeline, pipeline.apply(undecoded, 0, 0), sample);
+}
+
+/// What a file that cannot be read is to its prediction: see is_of_picture().
+ErrorCode code_of_picture(const Error& error) {
+  return error.code() == ErrorCode::kIo ? ErrorCode::kCorrupt : error.code();
 }
 
 /// The output of a registered network may have any shape.
@@ -164,8 +202,7 @@ ocr::Sample load_picture(const ocr::Pipeline& pipeline, const std::filesystem::p
   try {
     pipeline.apply(sample, 0, 0);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kIo) throw;
-    throw Error(ErrorCode::kCorrupt, error.what());
+    throw Error(code_of_picture(error), error.what());
   }
   return sample;
 }
@@ -300,31 +337,25 @@ Classifier::Classifier(const PredictStage& stage, c10::Device device)
       batch_(batch_of(stage.config)),
       top_k_(shown_classes(stage.config)) {}
 
-ocr::Sample Classifier::load(const std::filesystem::path& picture) const {
-  ocr::Sample sample = load_picture(decode_, picture);
-  sample.original = sample.image;
+ocr::Sample Classifier::load(const std::filesystem::path& picture, bool keeps) const {
+  const auto* pipeline = std::get_if<PicturePipeline>(&transform_);
+  const bool reduces = pipeline != nullptr && pipeline->reduces();
+  ocr::Sample sample;
+  if (!reduces) sample = load_picture(decode_, picture);
+  sample.source = picture.string();
+  if (keeps) sample.original = sample.image;
   try {
-    std::visit([&](const auto& transform) { to_input(transform, sample); }, transform_);
+    if (reduces) {
+      put_reduced_input(*pipeline, keeps, sample);
+    } else {
+      std::visit([&](const auto& transform) { put_input(transform, sample); }, transform_);
+    }
   } catch (const TransformFailed& error) {
     throw TransformFailed(fmt::format("{}: {}", picture.string(), error.what()));
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", picture.string(), error.what()));
+    throw Error(code_of_picture(error), fmt::format("{}: {}", picture.string(), error.what()));
   }
   return sample;
-}
-
-void Classifier::to_input(const ImageTransform& transform, ocr::Sample& sample) const {
-  const auto bytes = planes_of(resized(sample.image, transform.input()), transform.input());
-  const ImageShape shape = transform.output();
-  sample.image = planes_for(static_cast<int>(shape.channels), static_cast<int>(shape.height),
-                            static_cast<int>(shape.width));
-  transform.apply(bytes, 0, 0, {sample.image.ptr<float>(), static_cast<size_t>(shape.numel())});
-}
-
-void Classifier::to_input(const PicturePipeline& pipeline, ocr::Sample& sample) const {
-  const MadePicture made = made_of(pipeline, sample);
-  sample.image = planes_for(3, made.pixels.rows, made.pixels.cols);
-  pipeline.write(made, sample.image.ptr<float>());
 }
 
 std::vector<Classifier::Found> Classifier::operator()(const Samples& pictures,

@@ -115,10 +115,14 @@ class Classifier {
   /// kInvalidArgument if the transforms leave pictures in different sizes.
   Classifier(const PredictStage& stage, c10::Device device);
 
-  /// Reads a picture, and applies the transforms of evaluation; `original` is the picture, RGB. A
-  /// network that was trained on CIFAR-10 gets it in the size of these data first; areas are
-  /// averaged if that is smaller. Any number of threads. Errors: those of a bad picture, naming it.
-  ocr::Sample load(const std::filesystem::path& picture) const;
+  /// Reads a picture, and applies the transforms of evaluation. With `keeps`, `original` is the
+  /// picture, RGB. A network that was trained on CIFAR-10 gets it in the size of these data first;
+  /// areas are averaged if that is smaller. Any number of threads. Errors: those of a bad picture,
+  /// naming it.
+  ///
+  /// A file is read once, and decoded once. Only where the transforms have it decoded smaller, a
+  /// picture that is kept is decoded in both sizes.
+  ocr::Sample load(const std::filesystem::path& picture, bool keeps) const;
 
   /// The result of a picture.
   struct Found {
@@ -132,10 +136,6 @@ class Classifier {
   size_t top_k() const { return top_k_; }  ///< Classes of a picture in its line.
 
  private:
-  /// Both write the network's input, (3, H, W), into the sample's image.
-  void to_input(const ImageTransform& transform, ocr::Sample& sample) const;
-  void to_input(const PicturePipeline& pipeline, ocr::Sample& sample) const;
-
   Network network_;
   std::variant<ImageTransform, PicturePipeline> transform_;
   ocr::Pipeline decode_;

@@ -91,7 +91,7 @@ ocr::Sample Predictor::load(const fs::path& picture) const {
 }
 
 ocr::Sample Predictor::load_whole(const fs::path& picture) const {
-  if (classifier_) return classifier_->load(picture);
+  if (classifier_) return classifier_->load(picture, plan_.keeps_pictures());
   return detector_ ? detector_->load(picture) : recogniser_->load(picture);
 }
 

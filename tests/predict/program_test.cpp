@@ -4,16 +4,25 @@
 #include <ATen/ops/eye.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
 #include <regex>
+// It needs the headers above.
+#include <jpeglib.h>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "lockstep/predict/predictor.h"
 #include "lockstep/train/picture_data.h"
@@ -21,6 +30,18 @@
 #include "lockstep/weights.h"
 #include "tests/predict/configs.h"
 #include "tests/support/temp_folder.h"
+
+namespace {
+std::atomic<int> jpeg_decodes = 0;
+}
+
+/// In the place of libjpeg's.
+extern "C" boolean jpeg_start_decompress(j_decompress_ptr jpeg) {
+  static const auto real = reinterpret_cast<decltype(&::jpeg_start_decompress)>(
+      ::dlsym(RTLD_NEXT, "jpeg_start_decompress"));
+  ++jpeg_decodes;
+  return real(jpeg);
+}
 
 namespace lockstep {
 namespace {
@@ -265,6 +286,66 @@ TEST_F(PredictProgram, AClassifierDecodesAtTheSizeThatEvaluationDoes) {
   pipeline.write(made, evaluated.ptr<float>());
   EXPECT_EQ(cv::norm(input_of("True"), evaluated, cv::NORM_INF), 0);
   EXPECT_GT(cv::norm(input_of("False"), evaluated, cv::NORM_INF), 0);
+}
+
+/// Counts how often files are opened from now on.
+class OpenCounter {
+ public:
+  explicit OpenCounter(const fs::path& file) : fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    EXPECT_GE(::inotify_add_watch(fd_.get(), file.c_str(), IN_OPEN), 0);
+  }
+  int count() {
+    alignas(inotify_event) char events[4096];
+    const auto bytes = ::read(fd_.get(), events, sizeof(events));
+    int found = 0;
+    for (ssize_t at = 0; at < bytes; ++found) {
+      const auto* event = reinterpret_cast<const inotify_event*>(events + at);
+      at += static_cast<ssize_t>(sizeof(*event) + event->len);
+    }
+    return found;
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+TEST_F(PredictProgram, AClassifierReadsAPictureOnceAndDecodesWhatItNeeds) {
+  cv::Mat noise(300, 260, CV_8UC3);
+  cv::RNG(3).fill(noise, cv::RNG::UNIFORM, 0, 256);
+  cv::imwrite((*folder_ / "once.jpg").string(), noise);
+  cv::imwrite((*folder_ / "once.png").string(), noise);
+  const auto expect = [&](const std::string& file, int side, bool reduces, bool draw, int decodes) {
+    SCOPED_TRACE(file + " to " + std::to_string(side) + (draw ? ", drawn" : ""));
+    PredictOptions options;
+    options.input = (*folder_ / file).string();
+    options.draw = draw;
+    options.cls = {(*folder_ / "cls.yaml").string(), (*folder_ / "cls.ckpt").string()};
+    const std::string size = std::to_string(side);
+    const std::string data = "{type: ImageFolderDataset, data_dir: d, reduced_decoding: " +
+                             std::string(reduces ? "True" : "False") +
+                             ", transform_pipeline: [{Resize: {size: [" + size + ", " + size +
+                             "]}}, {NormalizeImage: }]}";
+    options.overrides = {"train.dataset=" + data, "eval.dataset=" + data};
+    const auto plan = plan_prediction(options);
+    const Predictor predictor(plan, at::kCPU);
+    OpenCounter opened(options.input);
+    jpeg_decodes = 0;
+    const auto sample = predictor.load(options.input);
+    EXPECT_EQ(opened.count(), 1);
+    EXPECT_EQ(jpeg_decodes, decodes);
+    EXPECT_EQ(sample.raw_size, cv::Size(260, 300));
+    EXPECT_EQ(sample.original.empty(), !draw);
+    if (!draw) return;
+    cv::Mat whole = cv::imread(options.input);
+    cv::cvtColor(whole, whole, cv::COLOR_BGR2RGB);
+    EXPECT_EQ(cv::norm(sample.original, whole, cv::NORM_INF), 0);
+  };
+  for (const bool draw : {false, true}) {
+    expect("once.jpg", 32, true, draw, draw ? 2 : 1);  // at 1/8 of its size; drawn in all of it
+    expect("once.jpg", 200, true, draw, 1);            // no smaller one will do
+    expect("once.jpg", 32, false, draw, 1);
+    expect("once.png", 32, true, draw, 0);
+  }
 }
 
 // Weights that depend on the input: a picture of a data set's size gives the result of evaluation.
