@@ -94,6 +94,14 @@ std::vector<std::string> names_before(const std::string& folder, std::error_code
 
 }  // namespace
 
+std::filesystem::path numbered_path(const std::filesystem::path& stem) {
+  namespace fs = std::filesystem;
+  for (int number = 1;; ++number) {
+    fs::path path = fmt::format("{}.{}", stem.string(), number);
+    if (!fs::exists(fs::symlink_status(path))) return path;
+  }
+}
+
 std::vector<std::string> list_folder(const std::string& folder) {
   std::error_code failure;
   std::vector<std::string> names = names_before(folder, failure);

@@ -26,6 +26,9 @@ std::filesystem::path absolute_folder(const std::filesystem::path& path, const s
 /// relative path has none.
 std::filesystem::path nearest_existing(std::filesystem::path path);
 
+/// STEM.1, or the first of STEM.2, STEM.3, ... that does not exist, not even as a dangling link.
+std::filesystem::path numbered_path(const std::filesystem::path& stem);
+
 /// Creates the folder, and missing ones above it. Errors, which name it: kInvalidArgument (not
 /// allowed, a file is in the way, ..), kIo (full or broken disk).
 void make_folder(const std::filesystem::path& path);

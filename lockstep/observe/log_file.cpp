@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
@@ -67,13 +68,9 @@ void append_line(int fd, const std::string& line, const std::string& what) {
 }
 
 void set_aside(const std::filesystem::path& path, const std::string& why) {
-  namespace fs = std::filesystem;
-  fs::path target;
-  for (int number = 1; target.empty() || fs::exists(fs::symlink_status(target)); ++number) {
-    target = fmt::format("{}.{}", path.string(), number);
-  }
+  const auto target = numbered_path(path);
   std::error_code error;
-  fs::rename(path, target, error);
+  std::filesystem::rename(path, target, error);
   if (error) {
     throw Error(ErrorCode::kIo,
                 fmt::format("move {} to {}: {}", path.string(), target.string(), error.message()));

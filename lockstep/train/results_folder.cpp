@@ -46,19 +46,11 @@ namespace {
 
 constexpr const char* kEarlier = "earlier";
 
-/// STEM.1, or the first of .2, .3, ... that does not exist.
-fs::path free_name(const fs::path& stem) {
-  for (int number = 1;; ++number) {
-    fs::path name = fmt::format("{}.{}", stem.string(), number);
-    if (!fs::exists(fs::symlink_status(name))) return name;
-  }
-}
-
 /// Whether `name` is a file of a run; a folder may hold other files too.
 bool is_result(const std::string& name) {
   static const std::regex kNames(
       R"(\.?step_\d+.*|\.?(latest|best)(\..*)?|e\d+\.(ckpt|safetensors).*|log_(eval_)?\d+\.txt|)"
-      R"(((metrics|events)\.jsonl|result\.log|result\.svg)(\..*)?|(args|train_config)\.yaml|classes\.txt|)"
+      R"(((metrics|events)\.jsonl|result\.log|result\.svg)(\..*)?|(args|train_config)\.yaml|classes\.txt(\..*)?|)"
       R"(confusion(_eval)?\.(csv|svg)|tensorboard|\.(job|writer.*))");
   return std::regex_match(name, kNames);
 }
@@ -68,7 +60,7 @@ fs::path move_contents(const fs::path& dir) {
   for (const std::string& name : list_folder(dir)) {
     if (is_result(name)) items.push_back(dir / name);
   }
-  const fs::path target = free_name(dir / kEarlier);
+  const fs::path target = numbered_path(dir / kEarlier);
   make_folder(target);
   for (const auto& item : items) {
     std::error_code error;
@@ -93,7 +85,7 @@ fs::path move_earlier_results(const fs::path& given) {
   if (!has_checkpoint(dir) && !fs::exists(dir / "metrics.jsonl")) return {};
   const bool has_name = dir.has_filename() && dir.filename() != "." && dir.filename() != "..";
   if (!has_name || fs::is_symlink(dir)) return move_contents(dir);
-  const fs::path target = free_name(dir);
+  const fs::path target = numbered_path(dir);
   std::error_code error;
   fs::rename(dir, target, error);
   return error ? move_contents(dir) : target;

@@ -64,6 +64,16 @@ TEST(FillFolder, GivesTheNameWhenAllIsThereAndLeavesNothingElse) {
   EXPECT_FALSE(std::filesystem::exists(dir / "none.tmp"));
 }
 
+TEST(NumberedPath, IsTheFirstThatIsFree) {
+  const TempFolder dir;
+  const auto stem = dir / "run.txt";
+  EXPECT_EQ(numbered_path(stem), dir / "run.txt.1");
+  make_folder(dir / "run.txt.1");
+  std::filesystem::create_symlink("nowhere", dir / "run.txt.2");
+  write_file_atomically(dir / "run.txt.4", std::string_view());
+  EXPECT_EQ(numbered_path(stem), dir / "run.txt.3");
+}
+
 TEST(FolderLock, HoldsUntilItsEndAndAcrossARename) {
   const TempFolder dir;
   const auto a = dir / "a", b = dir / "b";

@@ -60,13 +60,13 @@ TEST(MoveEarlierResults, AFolderThatCannotBeMovedIsEmptied) {
   for (int number = 1; number <= 2; ++number) {
     make_checkpoint("step_000001", "{}");
     for (const auto* name : {"e12.ckpt", "log_0.txt", "metrics.jsonl.1", "events.jsonl", ".job",
-                             "args.yaml", "confusion_eval.csv", "tensorboard"}) {
+                             "args.yaml", "confusion_eval.csv", "tensorboard", "classes.txt.1"}) {
       write_file_atomically(name, "ours");
     }
     write_file_atomically("data.bin", "theirs");
     const auto moved = move_earlier_results(".");
     for (const auto* name : {"e12.ckpt", "log_0.txt", "metrics.jsonl.1", "events.jsonl", ".job",
-                             "args.yaml", "confusion_eval.csv", "tensorboard"}) {
+                             "args.yaml", "confusion_eval.csv", "tensorboard", "classes.txt.1"}) {
       EXPECT_TRUE(fs::exists(moved / name) && !fs::exists(name)) << name;
     }
     EXPECT_TRUE(fs::exists("data.bin"));

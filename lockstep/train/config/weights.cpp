@@ -1,7 +1,9 @@
 #include "lockstep/train/config/weights.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <variant>
 #include <vector>
@@ -136,15 +138,45 @@ std::vector<std::string> read_names(const fs::path& path) {
   return names;
 }
 
+/// What DIR/classes.txt has to do with a run.
+enum class ClassesFile : uint8_t { kUnused, kMissing, kSame, kDiffers };
+
+ClassesFile compare_names(const fs::path& dir, const std::vector<std::string>& names) {
+  const auto has_end = [](const std::string& name) { return name.find('\n') != std::string::npos; };
+  if (names.empty() || std::any_of(names.begin(), names.end(), has_end)) {
+    return ClassesFile::kUnused;
+  }
+  if (!fs::is_regular_file(dir / kClassesFile)) return ClassesFile::kMissing;
+  return read_names(dir / kClassesFile) == names ? ClassesFile::kSame : ClassesFile::kDiffers;
+}
+
 }  // namespace
 
-void write_class_names(const fs::path& dir, const std::vector<std::string>& names) {
-  std::string text;
-  for (const auto& name : names) {
-    if (name.find('\n') != std::string::npos) return;
-    (text += name) += '\n';
+void check_class_names(const fs::path& dir, const std::vector<std::string>& names) {
+  if (compare_names(dir, names) != ClassesFile::kDiffers || fs::exists(dir / "args.yaml")) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("train.ckpt_save_dir {}: a run writes the names of its classes to {}, "
+                          "which has other lines and is of no run; move it away, or choose another "
+                          "folder",
+                          dir.string(), (dir / kClassesFile).string()));
+}
+
+fs::path write_class_names(const fs::path& dir, const std::vector<std::string>& names) {
+  const auto found = compare_names(dir, names);
+  if (found == ClassesFile::kUnused || found == ClassesFile::kSame) return {};
+  const fs::path path = dir / kClassesFile;
+  fs::path moved;
+  if (found == ClassesFile::kDiffers) {
+    moved = numbered_path(path);
+    std::error_code error;
+    fs::rename(path, moved, error);
+    if (error) {
+      throw Error(ErrorCode::kIo,
+                  fmt::format("move {} to {}: {}", path.string(), moved.string(), error.message()));
+    }
   }
-  if (!text.empty()) write_file_atomically(dir / kClassesFile, text);
+  write_file_atomically(path, fmt::format("{}\n", fmt::join(names, "\n")));
+  return moved;
 }
 
 std::vector<std::string> trained_class_names(const fs::path& weights) {

@@ -42,9 +42,16 @@ std::vector<std::string> missing_weights(const Config& config);
 /// one (an earlier run's), else the checkpoint `best`. Empty if there is none.
 std::filesystem::path best_weights(const TrainSection& train);
 
+/// Refuses a DIR/classes.txt of other lines that is not of a run: there is no args.yaml beside it.
+/// It may be a user's, and `predict` would take its lines for the classes. Errors: kInvalidArgument
+/// naming both.
+void check_class_names(const std::filesystem::path& dir, const std::vector<std::string>& names);
 /// Writes DIR/classes.txt: the names of a run's classes, one a line. Nothing if there are none, or
-/// one has a line's end in it. Errors: kIo.
-void write_class_names(const std::filesystem::path& dir, const std::vector<std::string>& names);
+/// one has a line's end in it. A file of the same lines stays. One of other lines is renamed to
+/// classes.txt.1 (.2, ...), since a user may have changed them; the new path is returned. Errors:
+/// kIo.
+std::filesystem::path write_class_names(const std::filesystem::path& dir,
+                                        const std::vector<std::string>& names);
 
 /// The names that write_class_names() left beside `weights`: a file or checkpoint in the folder of
 /// results, or a file of such a checkpoint. Empty if there are none. Errors: kIo, kCorrupt.

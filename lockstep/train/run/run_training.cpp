@@ -47,6 +47,7 @@ std::chrono::seconds disk_limit(const Config& config) {
 
 struct PreparedFolder {
   fs::path moved;                  ///< New place of an earlier run's results.
+  fs::path moved_names;            ///< That of a classes.txt of other names.
   std::optional<FolderLock> lock;  ///< Rank 0's, excludes a second run.
   WriterFence fence;               ///< Rank 0's, excludes earlier generations.
 };
@@ -71,13 +72,14 @@ PreparedFolder prepare_on_disk(const Config& config, const RunParts& parts, cons
   const bool goes_on =
       own_results || (!parts.resumed.from.empty() && is_checkpoint_of(parts.resumed.from, dir));
   if (!goes_on) prepared.moved = move_earlier_results(dir);
+  check_class_names(dir, parts.train.classes);
   make_folder(dir);
   const bool stays = prepared.moved.empty() || prepared.moved.parent_path() == without_slash(dir);
   if (!prepared.lock || !stays) prepared.lock = hold_folder(config, world);
   prepared.fence = mark_results(config, world);
   write_file_atomically(dir / "train_config.yaml", config.source);
   write_file_atomically(dir / "args.yaml", write_yaml(config.effective));
-  write_class_names(dir, parts.train.classes);
+  prepared.moved_names = write_class_names(dir, parts.train.classes);
   return prepared;
 }
 
@@ -239,6 +241,13 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
                            world.rank == 0, parse_severity(config.system.log_level)});
   if (!folder.moved.empty()) {
     log.info(kName, fmt::format("Results of an earlier run are now in {}", folder.moved.string()));
+  }
+  if (!folder.moved_names.empty()) {
+    log.write(Severity::kWarning, kName,
+              fmt::format("{}/classes.txt had other names of classes than the data have now; it is "
+                          "now {}",
+                          without_slash(config.train.ckpt_save_dir).string(),
+                          folder.moved_names.string()));
   }
   if (!config.recipe.empty()) {
     log.info(kName, fmt::format("Configuration: {}", config.recipe));

@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "lockstep/base/file.h"
 #include "lockstep/error.h"
+#include "tests/support/temp_folder.h"
 
 namespace lockstep {
 namespace {
@@ -80,6 +82,57 @@ TEST_F(WeightsTest, WhatIsMissingIsSaidWithItsPlace) {
   distillation.teacher.pretrained = kAddress;
   config.loss = distillation;
   EXPECT_EQ(missing_weights(config).at(1), "loss.teacher.pretrained: " + downloads);
+}
+
+std::string content_of(const fs::path& path) {
+  return read_file(path);
+}
+
+TEST(ClassNamesFile, OfOtherLinesIsNotLost) {
+  const TempFolder dir;
+  const auto file = dir / "classes.txt";
+  EXPECT_EQ(write_class_names(dir.path(), {"cat", "dog"}), "");
+  EXPECT_EQ(content_of(file), "cat\ndog\n");
+  write_file_atomically(file, std::string_view("Katze\nHund\n"));  // by its user
+  EXPECT_EQ(write_class_names(dir.path(), {"cat", "dog"}), dir / "classes.txt.1");
+  EXPECT_EQ(content_of(dir / "classes.txt.1"), "Katze\nHund\n");
+  EXPECT_EQ(content_of(file), "cat\ndog\n");
+  EXPECT_EQ(write_class_names(dir.path(), {"cat", "dog", "ant"}), dir / "classes.txt.2");
+  EXPECT_EQ(content_of(dir / "classes.txt.2"), "cat\ndog\n");
+  EXPECT_EQ(content_of(file), "cat\ndog\nant\n");
+}
+
+TEST(ClassNamesFile, OfTheSameLinesStaysAsItIs) {
+  const TempFolder dir;
+  const auto file = dir / "classes.txt";
+  write_file_atomically(file, std::string_view("cat\ndog"));
+  check_class_names(dir.path(), {"cat", "dog"});
+  EXPECT_EQ(write_class_names(dir.path(), {"cat", "dog"}), "");
+  EXPECT_EQ(content_of(file), "cat\ndog");
+}
+
+TEST(ClassNamesFile, OfNoRunIsRefusedWhereARunWouldWriteIt) {
+  const TempFolder dir;
+  check_class_names(dir / "none", {"cat"});
+  write_file_atomically(dir / "classes.txt", std::string_view("mine\n"));
+  for (const std::vector<std::string>& unused : {std::vector<std::string>{}, {"two\nlines"}}) {
+    check_class_names(dir.path(), unused);
+    EXPECT_EQ(write_class_names(dir.path(), unused), "");
+  }
+  try {
+    check_class_names(dir.path(), {"cat"});
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(std::string(error.what()),
+              "train.ckpt_save_dir " + dir.path().string() +
+                  ": a run writes the names of its classes to " + (dir / "classes.txt").string() +
+                  ", which has other lines and is of no run; move it away, or choose another "
+                  "folder");
+  }
+  EXPECT_EQ(content_of(dir / "classes.txt"), "mine\n");
+  write_file_atomically(dir / "args.yaml", std::string_view("{}"));  // a run began here
+  check_class_names(dir.path(), {"cat"});
 }
 
 TEST(Weights, TrueIsAnAddress) {

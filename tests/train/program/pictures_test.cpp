@@ -76,6 +76,34 @@ TEST_F(PicturesProgram, AFolderOfClassesTrainsResumesAndCountsFaults) {
   EXPECT_NE(replaced.out.find(") stands in its place"), std::string::npos) << replaced.out;
 }
 
+TEST_F(PicturesProgram, AClassesFileOfItsUserIsNotOverwritten) {
+  write_class_folders(Split::kAll, "kinds");
+  const std::string folder = "    type: ImageFolderDataset\n    data_dir: kinds\n";
+  configure(folder, folder);
+  const std::string args = "-o train.max_steps=1 system.val_while_train=False ";
+  write_file_atomically(folder_ / "classes.txt", std::string_view("mine\n"));
+  const auto refused = train(args + "train.ckpt_save_dir=.");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("to ./classes.txt, which has other lines and is of no run"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_EQ(bytes("classes.txt"), "mine\n");
+  EXPECT_FALSE(fs::exists(folder_ / "args.yaml"));
+
+  ASSERT_EQ(train(args).status, 0);
+  const auto names = bytes("out/classes.txt");
+  EXPECT_EQ(text_count(names, "\n"), 10);
+  write_file_atomically(folder_ / "out/classes.txt", std::string_view("renamed\n"));
+  const auto resumed = train("-o train.max_steps=2 system.val_while_train=False model.resume=True");
+  ASSERT_EQ(resumed.status, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("WARNING - out/classes.txt had other names of classes than the data "
+                             "have now; it is now out/classes.txt.1"),
+            std::string::npos)
+      << resumed.out;
+  EXPECT_EQ(bytes("out/classes.txt.1"), "renamed\n");
+  EXPECT_EQ(bytes("out/classes.txt"), names);
+}
+
 /// USTAR, whose names are short here.
 void add_member(std::string& tar, const std::string& name, const std::string& bytes) {
   std::string header = name;
