@@ -69,11 +69,25 @@ const OptionGroup<TrainRequest>& train_options() {
   return kOptions;
 }
 
+/// Those of train, but for others of its modes. The first word, --eval, is read as an option.
+const OptionGroup<TrainRequest>& eval_options() {
+  static const auto kOptions = [] {
+    auto group = train_options();
+    std::erase_if(group.options,
+                  [](const auto& each) { return each.name == "check" || each.name == "find_lr"; });
+    for (auto& each : group.options) {
+      if (each.name == "eval") each.help = "";
+    }
+    return group;
+  }();
+  return kOptions;
+}
+
 /// A verb of `lockstep` is this program with a first word.
 struct Mode {
   std::string_view word;
   std::string_view verb;
-  /// Gets the words behind the first. Null: train_options() are its options.
+  /// Gets the words behind the first. Null: those of train and eval are read here.
   VerbCommand run;
 };
 
@@ -94,6 +108,10 @@ const Mode& mode_of(int argc, char** argv) {
   return found == other_modes().end() ? kTrain : *found;
 }
 
+bool is_eval(const Mode& mode) {
+  return mode.verb == "eval";
+}
+
 /// Empty: the ready one.
 std::string own_program(int argc, char** argv) {
   const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename() : "";
@@ -109,12 +127,13 @@ std::string verb_of(int argc, char** argv) {
 }
 
 HelpPage train_help(int argc, char** argv) {
-  const Mode& mode = mode_of(argc, argv);
+  const bool evaluates = is_eval(mode_of(argc, argv));
   return {{{verb_of(argc, argv) + " -c FILE [OPTIONS]", ""}},
-          mode.verb == "eval" ? "Evaluate the model that a YAML file describes."
-                              : "Train a model described by a YAML file.",
-          {help_group(train_options())},
-          own_program(argc, argv).empty()
+          evaluates ? "Evaluate the model that a YAML file describes: its best checkpoint, or "
+                      "eval.ckpt_load_path."
+                    : "Train a model described by a YAML file.",
+          {help_group(evaluates ? eval_options() : train_options())},
+          evaluates || own_program(argc, argv).empty()
               ? ""
               : "With --eval, --plan, --predict or --export as its first word the program is that "
                 "verb of lockstep; --help behind it shows its options."};
@@ -130,17 +149,19 @@ void refuse_verb(const std::vector<std::string>& rest, const std::string& verb) 
   }
 }
 
-TrainRequest read_train_request(const std::vector<std::string>& words, const std::string& verb) {
+TrainRequest read_train_request(const std::vector<std::string>& words,
+                                const std::vector<Option<TrainRequest>>& options,
+                                const std::string& verb) {
   TrainRequest request;
-  auto rest = read_request(words, train_options().options, verb, request);
+  auto rest = read_request(words, options, verb, request);
   if (request.help) return request;
   if (request.lists) {
-    if (rest.size() > 1) refuse_rest({rest[1]}, names_of(train_options().options), verb);
+    if (rest.size() > 1) refuse_rest({rest[1]}, names_of(options), verb);
     if (!rest.empty()) request.list = rest[0];
     return request;
   }
   refuse_verb(rest, verb);
-  refuse_rest(rest, names_of(train_options().options), verb);
+  refuse_rest(rest, names_of(options), verb);
   if (request.check && request.eval) {
     throw Error(ErrorCode::kInvalidArgument, verb + ": --check does not go with --eval");
   }
@@ -158,7 +179,8 @@ int run(int argc, char** argv) {
   const std::string verb = verb_of(argc, argv);
   const Mode& mode = mode_of(argc, argv);
   if (mode.run != nullptr) return mode.run({argv + 2, argv + argc}, verb);
-  const auto request = read_train_request({argv + 1, argv + argc}, verb);
+  const auto& options = is_eval(mode) ? eval_options() : train_options();
+  const auto request = read_train_request({argv + 1, argv + argc}, options.options, verb);
   if (request.help) return print_help(train_help(argc, argv));
   load_plugins(request.plugins);
   if (request.lists) {

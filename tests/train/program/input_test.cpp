@@ -61,6 +61,19 @@ TEST_F(Program, TheTutorialsRecipeHasItsSteps) {
   }
 }
 
+TEST_F(Program, TheHelpOfAVerbHasWhatItTakes) {
+  for (const bool evaluates : {false, true}) {
+    const auto help = run(lockstep_program() + (evaluates ? " eval --help" : " train --help"));
+    EXPECT_EQ(help.status, 0) << help.err;
+    for (const char* own : {"--config FILE", "--opt ", "--plugin FILE", "--list ", "--help "}) {
+      EXPECT_NE(help.out.find(own), std::string::npos) << own << "\n" << help.out;
+    }
+    for (const char* of_train : {"--check ", "--eval ", "--find_lr "}) {
+      EXPECT_EQ(help.out.find(of_train) == std::string::npos, evaluates) << of_train;
+    }
+  }
+}
+
 struct BadInput {
   const char* args;
   int status;
@@ -100,6 +113,11 @@ TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
       {"train -c c.yaml -o train.ckpt_save_dir=file/out", 2, "file is no folder"},
       {"train -c c.yaml --check -o train.ckpt_save_dir=file/out", 2, "train.ckpt_save_dir"},
       {"train -c c.yaml --eval", 2, "out"},
+      {"eval -c c.yaml", 2, "out"},
+      {"eval -c c.yaml --check", 2, "lockstep eval: error: unknown option '--check'"},
+      {"eval -c c.yaml --find_lr 20", 2, "lockstep eval: error: unknown option '--find_lr'"},
+      {"train --eval -c c.yaml --check", 2, "lockstep eval: error: unknown option '--check'"},
+      {"train -c c.yaml --check --eval", 2, "--check does not go with --eval"},
       {"train -c c.yaml --check -o parallel.backend=nativ", 2, "nativ"},
       {"train -c c.yaml --check -o model.head.num_classes=3", 2, "have 10 classes"},
       {"train -c c.yaml --check -o train.loader.batch_size=100000", 2, "no batch"},
