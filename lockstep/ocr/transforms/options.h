@@ -123,10 +123,10 @@ struct RecResizeNormForInfer {
   bool padding = false;
   Interpolation interpolation = Interpolation::kLinear;
   bool norm_before_pad = false;
+  bool left_out = false;  ///< Of as_bytes(): no arithmetic, so pixels remain bytes.
   std::array<double, 3> mean = {127, 127, 127};
   std::array<double, 3> std = {127, 127, 127};
-  double divisor = 1;     ///< Pixels are divided by it first.
-  bool left_out = false;  ///< Of as_bytes(): no arithmetic, so pixels remain bytes.
+  double divisor = 1;  ///< Pixels are divided by it first.
 };
 
 struct Rotate90IfVertical {

@@ -137,6 +137,13 @@ size_t Pipeline::add_step(const std::vector<Transform>& transforms, size_t place
   const auto* resize = transform_at<RecResizeImg>(transforms, place);
   const size_t num_resizes = resize != nullptr ? 1 : 0;
   const auto* normalize = transform_at<NormalizeImage>(transforms, place + num_resizes);
+  if (resize != nullptr && normalize != nullptr && normalize->left_out) {
+    steps_.push_back({names_of(transforms, place, 2),
+                      [o = *resize, norm = *normalize](Sample& sample, const SampleDraws&) {
+                        rec_resize_in_order(o, norm, sample);
+                      }});
+    return 2;
+  }
   const auto* to_chw = transform_at<ToCHWImage>(transforms, place + num_resizes + 1);
   if (normalize == nullptr || to_chw == nullptr) {
     steps_.push_back({names_of(transforms, place, 1), make_step(transforms[place], place)});

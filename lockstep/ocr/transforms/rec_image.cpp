@@ -24,6 +24,18 @@ int width_of_pixels(const RecResizeImg& options, cv::Size from) {
   return options.padding ? proportional_width(from, height, width) : width;
 }
 
+/// The channels of an 8-bit image without padding, resized; valid until the thread's next call.
+/// Null for another image.
+std::vector<cv::Mat>* filled_planes(const RecResizeImg& options, Sample& sample) {
+  const auto [height, width] = options.image_shape;
+  const bool is_filled = width_of_pixels(options, sample.image.size()) == width;
+  if (!is_filled || sample.image.type() != CV_8UC3) return nullptr;
+  thread_local std::vector<cv::Mat> planes;
+  resize_to_planes(sample.image, {width, height}, planes);
+  sample.valid_ratio = 1;
+  return &planes;
+}
+
 }  // namespace
 
 NormalizeImage normalization_of(const RecResizeNormForInfer& options) {
@@ -49,17 +61,25 @@ void rec_resize(const RecResizeImg& options, Sample& sample) {
 }
 
 void rec_resize_to_planar(const RecResizeImg& options, const NormalizeImage& norm, Sample& sample) {
-  const auto [height, width] = options.image_shape;
-  const bool is_filled = width_of_pixels(options, sample.image.size()) == width;
-  if (!is_filled || sample.image.type() != CV_8UC3) {
+  auto* const planes = filled_planes(options, sample);
+  if (planes == nullptr) {
     rec_resize(options, sample);
     return normalize_to_planar(norm, sample);
   }
-  thread_local std::vector<cv::Mat> planes;
-  resize_to_planes(sample.image, {width, height}, planes);
-  sample.image = normalized_planes(norm, planes);
+  sample.image = normalized_planes(norm, *planes);
   sample.planar = true;
-  sample.valid_ratio = 1;
+}
+
+void rec_resize_in_order(const RecResizeImg& options, const NormalizeImage& norm, Sample& sample) {
+  auto* const planes = filled_planes(options, sample);
+  if (planes == nullptr) {
+    rec_resize(options, sample);
+    return normalize_image(norm, sample);
+  }
+  if (norm.swap_channels) std::reverse(planes->begin(), planes->end());
+  cv::Mat merged;
+  cv::merge(*planes, merged);
+  sample.image = merged;
 }
 
 void rec_resize_normalize(const RecResizeNormForInfer& options, Sample& sample) {

@@ -14,6 +14,9 @@ void rec_resize(const RecResizeImg& options, Sample& sample);
 /// rec_resize() and normalize_to_planar() with the same numbers, in less than half the time.
 void rec_resize_to_planar(const RecResizeImg& options, const NormalizeImage& norm, Sample& sample);
 
+/// rec_resize(), and normalize_image() of a `norm` that is left out, in less time.
+void rec_resize_in_order(const RecResizeImg& options, const NormalizeImage& norm, Sample& sample);
+
 /// Resizes to target_height, and to target_width or, with keep_ratio, to the image's proportions
 /// below it. Normalizes (x / divisor - mean) / std in float32. The black canvas is added before it,
 /// so that padding becomes -mean / std; with norm_before_pad, after it. Sets `resize`.

@@ -53,6 +53,25 @@ TEST(RecResizeToPlanar, MakesWhatBothStepsMake) {
   }
 }
 
+TEST(RecResizeInOrder, MakesWhatBothStepsMake) {
+  for (const bool swaps : {false, true}) {
+    const NormalizeImage norm{.swap_channels = swaps, .left_out = true};
+    for (const bool padding : {false, true}) {
+      for (const auto& image : {gradient(20, 31), gradient(64, 200), gradient(40, 500)}) {
+        Sample one, two;
+        one.image = two.image = image;
+        const RecResizeImg options{.padding = padding};
+        rec_resize_in_order(options, norm, one);
+        rec_resize(options, two);
+        normalize_image(norm, two);
+        EXPECT_EQ(one.valid_ratio, two.valid_ratio);
+        ASSERT_TRUE(one.image.type() == CV_8UC3 && one.image.size() == cv::Size(100, 32));
+        EXPECT_EQ(cv::norm(one.image, two.image, cv::NORM_INF), 0);
+      }
+    }
+  }
+}
+
 TEST(RecResizeToPlanar, TakesGrey) {
   Sample grey;
   grey.image = cv::Mat(20, 30, CV_8U, cv::Scalar(254));
