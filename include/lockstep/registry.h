@@ -41,8 +41,10 @@ class Optimizer;
 }
 
 namespace lockstep::inline internal {
+class ConfigSection;
 struct Node;
-}
+struct Setting;
+}  // namespace lockstep::inline internal
 
 namespace lockstep {
 
@@ -60,16 +62,6 @@ namespace lockstep {
 // Errors of every call: kInvalidArgument "FILE:LINE: SECTION.KEY must be ..., not '...'". One
 // thread.
 
-/// A key as its reader describes it.
-struct Setting {
-  std::string section;  ///< Full name, "train.loader".
-  std::string key;
-  std::string kind;      ///< "a number from 0 to 1", "one of top_k, latest_k".
-  std::string fallback;  ///< As the effective file has it; "required" where there is none.
-  std::string about;     ///< One line.
-};
-using Settings = std::vector<Setting>;
-
 /// Both ends are allowed.
 template <typename T>
 struct Range {
@@ -84,14 +76,10 @@ struct Named {
   T value;
 };
 
-/// Reads keys of one mapping. A copy reads the same mapping, and knows the keys read so far.
+/// Reads keys of one mapping. A copy reads the same mapping, and knows the keys read so far. The
+/// trainer makes it, and calls finish() once the part has read its settings.
 class Section {
  public:
-  /// Internal. `path` is the section's full name ("train.loader", empty for the whole file). A null
-  /// node becomes an empty mapping; any other node must be a mapping. `settings`, if any, gets a
-  /// record of each key that is read here and in sub-sections.
-  Section(Node& node, std::string path, Settings* settings = nullptr);
-
   // Each reads `key` into `value`, which keeps its default if the key is absent or null.
   void read(const std::string& key, bool& value, const std::string& about);
   void read(const std::string& key, int64_t& value, Range<int64_t> range, const std::string& about);
@@ -125,52 +113,40 @@ class Section {
   void choose(const std::string& key, T& value, const std::vector<Named<T>>& names,
               const std::string& about);
 
-  /// A number, or a list of numbers; empty if absent. Records nothing.
-  std::vector<double> number_or_list(const std::string& key);
-
-  /// Call it before the key is read: the key must be present. Errors: missing(), with `why`; none
-  /// while settings are recorded.
+  /// Call it before the key is read, which --list then shows as required. Errors: "SECTION.KEY WHY"
+  /// if the key is absent or null, unless an unknown key resembles it and is reported; none for
+  /// --list.
   void require(const std::string& key, const std::string& why);
-  /// Records a key that is read by other means; see Setting. No effect without `about`.
-  void record(const std::string& key, const std::string& kind, const std::string& fallback,
-              const std::string& about);
 
-  /// The sub-section, created if absent. Call finish() on it too. Further errors:
-  /// refuse_misspelt().
+  /// The sub-section, created if absent. Call finish() on it. Errors: it is absent, and an unknown
+  /// key resembles `key`.
   Section section(const std::string& key);
 
-  /// Present, and not null.
+  /// Present, and not null. The key still has to be read.
   bool has(const std::string& key) const;
-  /// Present, even if null.
-  bool present(const std::string& key) const;
-  /// Reports a missing key; an unknown key that resembles it is reported first.
-  [[noreturn]] void missing(const std::string& key, const std::string& why) const;
-  /// Errors: an unknown key that resembles `key`.
-  void refuse_misspelt(const std::string& key) const;
-
-  /// A key whose content another reader interprets; null if absent.
-  Node* any(const std::string& key);
-  /// A key that supports only these values ("" stands for null). Any other is an error that ends
-  /// with `why`.
-  void only(const std::string& key, const std::vector<std::string>& values, const std::string& why);
-
-  /// Errors: the first key that is not in `keys`, with the nearest of them. Call it before any key
-  /// is read: a section with a misspelt name is then not reported as missing.
-  void expect(const std::vector<std::string>& keys);
-  /// Errors: the key is present under its old name; the message gives the new one.
-  void refuse_old_name(const std::string& old, const std::string& now) const;
   /// Errors: the first key that was not read, with the nearest one that was.
   void finish() const;
-
-  const std::string& path() const { return path_; }
-  Settings* settings() const { return settings_; }
-  /// "train.loader.batch_size".
-  std::string name_of(const std::string& key) const;
-  /// Place of the key, or of the section if the key is missing.
-  std::string where(const std::string& key) const;
+  /// Throws "FILE:LINE: SECTION.KEY WHY". The place is that of the key, or of the section if the
+  /// key is missing.
   [[noreturn]] void fail(const std::string& key, const std::string& why) const;
 
+  /// The section's full name: "train.loader"; empty for the whole file.
+  const std::string& path() const { return path_; }
+  /// "train.loader.batch_size".
+  std::string name_of(const std::string& key) const;
+
  private:
+  friend class internal::ConfigSection;
+
+  Section(Node& node, std::string path, std::vector<Setting>* settings);
+  Node* any(const std::string& key);
+  std::vector<double> number_or_list(const std::string& key);
+  void record(const std::string& key, const std::string& kind, const std::string& fallback,
+              const std::string& about);
+  bool present(const std::string& key) const;
+  [[noreturn]] void missing(const std::string& key, const std::string& why) const;
+  void refuse_misspelt(const std::string& key) const;
+  std::string where(const std::string& key) const;
   static std::string kind_of(Range<int64_t> range);
   static std::string kind_of(Range<double> range);
   static std::string list_kind(size_t count, bool whole, Range<double> range);
@@ -191,7 +167,7 @@ class Section {
 
   Node* node_;
   std::string path_;
-  Settings* settings_;
+  std::vector<Setting>* settings_;
   std::vector<std::string> known_;
   std::vector<std::string> required_;
 };

@@ -17,7 +17,7 @@ struct PartKind {
   BuiltInParts TaskSettings::*parts;
   const char* section;
   const char* key;
-  void (*read)(Section section, const TaskSettings& task);
+  void (*read)(ConfigSection section, const TaskSettings& task);
 };
 
 /// What `read` asks for if the section has this name alone. Keys of sub-sections get their names.
@@ -26,7 +26,7 @@ Settings settings_named(const PartKind& kind, const std::string& name, const Tas
   node.kind = Node::Kind::kMap;
   node.entries.push_back({kind.key, {}, Node::scalar(name)});
   Settings settings;
-  kind.read(Section(node, kind.section, &settings), task);
+  kind.read(ConfigSection(node, kind.section, &settings), task);
   std::erase_if(settings, [&](const Setting& setting) {
     return setting.section == kind.section && setting.key == kind.key;
   });
@@ -92,24 +92,24 @@ std::vector<ListedPart> built_in_tasks() {
 std::vector<ListedPart> built_in_backbones() {
   return list_of_tasks(
       {&TaskSettings::backbones, "model.backbone", "name",
-       [](Section section, const TaskSettings& task) { task.read_backbone(section); }});
+       [](ConfigSection section, const TaskSettings& task) { task.read_backbone(section); }});
 }
 
 std::vector<ListedPart> built_in_losses() {
   return list_of_tasks(
       {&TaskSettings::losses, "loss", "name",
-       [](Section section, const TaskSettings& task) { task.read_loss(section, task); }});
+       [](ConfigSection section, const TaskSettings& task) { task.read_loss(section, task); }});
 }
 
 std::vector<ListedPart> built_in_metrics() {
   return list_of_tasks(
       {&TaskSettings::metrics, "metric", "name",
-       [](Section section, const TaskSettings& task) { task.read_metric(section, task); }});
+       [](ConfigSection section, const TaskSettings& task) { task.read_metric(section, task); }});
 }
 
 std::vector<ListedPart> built_in_datasets() {
   return list_of_tasks({&TaskSettings::datasets, "train.dataset", "type",
-                        [](Section section, const TaskSettings& task) {
+                        [](ConfigSection section, const TaskSettings& task) {
                           read_dataset(std::move(section), task, DataUse::kTrain);
                         }});
 }

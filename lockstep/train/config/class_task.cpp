@@ -14,7 +14,7 @@
 namespace lockstep::inline internal {
 namespace {
 
-BackboneConfig read_class_backbone(Section& section) {
+BackboneConfig read_class_backbone(ConfigSection& section) {
   BackboneConfig config;
   section.require("name", "is missing");
   section.read("name", config.name, "resnet18, 34, 50, 101 or 152");
@@ -41,7 +41,7 @@ BackboneConfig read_class_backbone(Section& section) {
   return config;
 }
 
-HeadSpec read_class_head(Section& section) {
+HeadSpec read_class_head(ConfigSection& section) {
   HeadSpec config;
   section.read("name", config.name, "ClsHead, of `cls`");
   section.require("num_classes", "is missing");
@@ -49,19 +49,19 @@ HeadSpec read_class_head(Section& section) {
   return config;
 }
 
-void read_neck_and_class_head(Section& model, ModelConfig& config) {
+void read_neck_and_class_head(ConfigSection& model, ModelConfig& config) {
   model.only("neck", {""}, "a classifier has none");
   config.head = read_all_of(model.section("head"), read_class_head);
 }
 
-void read_head_of_classifier(Section& model, ModelConfig& config) {
-  Section head = model.section("head");
+void read_head_of_classifier(ConfigSection& model, ModelConfig& config) {
+  ConfigSection head = model.section("head");
   config.head.num_classes = 0;
   head.read("num_classes", config.head.num_classes, {0, 1 << 24}, "");
   head.finish();
 }
 
-LossConfig read_cross_entropy(Section& section) {
+LossConfig read_cross_entropy(ConfigSection& section) {
   CrossEntropyConfig config;
   section.read("smoothing", config.smoothing, {0, 0.999},
                "of labels; the loss of an evaluation has it, too");
@@ -70,7 +70,7 @@ LossConfig read_cross_entropy(Section& section) {
 }
 
 /// No number, one for all classes, or one for each.
-std::vector<double> read_class_weights(Section& section, const std::string& key,
+std::vector<double> read_class_weights(ConfigSection& section, const std::string& key,
                                        const std::string& about) {
   section.record(key, "a number from 0 up, or a list of one for each class", "1.0", about);
   auto weights = section.number_or_list(key);
@@ -80,7 +80,7 @@ std::vector<double> read_class_weights(Section& section, const std::string& key,
   return weights;
 }
 
-LossConfig read_focal_loss(Section& section) {
+LossConfig read_focal_loss(ConfigSection& section) {
   FocalConfig config;
   section.read("gamma", config.gamma, {0, 100},
                "*ours*: how little samples count whose class is sure; 0: cross entropy");
@@ -88,7 +88,7 @@ LossConfig read_focal_loss(Section& section) {
   return config;
 }
 
-LossConfig read_bce_loss(Section& section) {
+LossConfig read_bce_loss(ConfigSection& section) {
   BceConfig config;
   section.read("smoothing", config.smoothing, {0, 0.999},
                "*ours*: of labels, but not of targets with several classes a sample");
@@ -99,7 +99,7 @@ LossConfig read_bce_loss(Section& section) {
   return config;
 }
 
-LossConfig read_distillation(Section& section) {
+LossConfig read_distillation(ConfigSection& section) {
   DistillationConfig config;
   constexpr auto kWhat = "the section `model` of a trained network; `pretrained` has its weights";
   section.require("teacher", std::string("is missing: ") + kWhat);
@@ -115,7 +115,7 @@ LossConfig read_distillation(Section& section) {
     return config;
   }
   // Its keys are those of `model`, and are listed there.
-  const Section own(*teacher, section.name_of("teacher"));
+  const ConfigSection own(*teacher, section.name_of("teacher"));
   config.teacher = read_model(own);
   if (config.teacher.type != ModelType::kCls || config.teacher.task) {
     own.fail("type", "must be cls");
@@ -130,7 +130,7 @@ LossConfig read_distillation(Section& section) {
 struct ClassLoss {
   const char* name;
   const char* about;
-  LossConfig (*read)(Section& section);
+  LossConfig (*read)(ConfigSection& section);
 };
 
 /// The first is the default.
@@ -147,14 +147,14 @@ BuiltInParts class_losses() {
   return parts;
 }
 
-LossConfig read_class_loss(Section& section, const TaskSettings&) {
+LossConfig read_class_loss(ConfigSection& section, const TaskSettings&) {
   std::string name = kClassLosses.front().name;
   const auto own = read_part(section, "name", name, names_of(kClassLosses), losses(),
                              "*ours*, but for CrossEntropySmooth", kOtherLosses);
   return own ? *own : find_named(kClassLosses, name)->read(section);
 }
 
-PostprocessConfig read_class_postprocess(Section& section) {
+PostprocessConfig read_class_postprocess(ConfigSection& section) {
   std::string name = "ClsPostprocess";
   section.choose("name", name, {name}, "");
   ClassNames classes;
@@ -165,14 +165,14 @@ PostprocessConfig read_class_postprocess(Section& section) {
 }
 
 /// Weights of classes in `key` of the loss are as many as the network has classes.
-void check_class_weights(Section& root, const std::string& key, const std::vector<double>& weights,
-                         int64_t classes) {
+void check_class_weights(ConfigSection& root, const std::string& key,
+                         const std::vector<double>& weights, int64_t classes) {
   if (weights.size() < 2 || classes == 0 || std::ssize(weights) == classes) return;
   root.section("loss").fail(
       key, fmt::format("has {} numbers, model.head.num_classes is {}", weights.size(), classes));
 }
 
-void check_class_loss(const Config& config, Section& root) {
+void check_class_loss(const Config& config, ConfigSection& root) {
   const int64_t classes = config.model.head.num_classes;
   if (const auto* focal = std::get_if<FocalConfig>(&config.loss)) {
     check_class_weights(root, "alpha", focal->alpha, classes);
@@ -190,7 +190,7 @@ void check_class_loss(const Config& config, Section& root) {
   }
 }
 
-void check_class_metric(const Config& config, Section& root) {
+void check_class_metric(const Config& config, ConfigSection& root) {
   const int64_t classes = config.model.head.num_classes;
   const auto& metric = config.metric;
   if (metric.main_indicator == "top_5" && classes <= 5 && metric.names.front() == "ClsMetric") {
@@ -210,7 +210,7 @@ void check_class_metric(const Config& config, Section& root) {
 }
 
 /// In `eval` the folder of the data is that of `train` unless given.
-void complete_class_data(Config& config, Section& root) {
+void complete_class_data(Config& config, ConfigSection& root) {
   if (!config.eval || config.eval->dataset.own) return;
   auto& dirs = config.eval->dataset.data_dirs;
   if (!dirs[0].empty()) return;
@@ -220,7 +220,7 @@ void complete_class_data(Config& config, Section& root) {
   }
 }
 
-void complete_class_task(Config& config, Section& root) {
+void complete_class_task(Config& config, ConfigSection& root) {
   complete_class_data(config, root);
   check_class_loss(config, root);
   check_class_metric(config, root);

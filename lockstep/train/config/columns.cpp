@@ -47,7 +47,7 @@ const char* maker_of(const std::string& column) {
 }
 
 /// The columns of a list of indices.
-Names chosen(Section& section, const std::string& key, const Names& columns) {
+Names chosen(ConfigSection& section, const std::string& key, const Names& columns) {
   Names names;
   const auto last = static_cast<int64_t>(columns.size()) - 1;
   std::vector<int64_t> indices;
@@ -59,7 +59,8 @@ Names chosen(Section& section, const std::string& key, const Names& columns) {
   return names;
 }
 
-void check_labels(Section& section, const Names& columns, const Names& wanted, bool training) {
+void check_labels(ConfigSection& section, const Names& columns, const Names& wanted,
+                  bool training) {
   const char* key = "label_column_index";
   Names labels = chosen(section, key, columns);
   if (!section.has(key)) labels.assign(columns.begin() + 1, columns.end());
@@ -73,7 +74,7 @@ void check_labels(Section& section, const Names& columns, const Names& wanted, b
                            fmt::join(wanted, ", "), fmt::join(labels, ", ")));
 }
 
-void check_made(Section& section, const Names& wanted, const DatasetConfig& config) {
+void check_made(ConfigSection& section, const Names& wanted, const DatasetConfig& config) {
   const Names made = made_by(config);
   for (const auto& column : wanted) {
     if (contains(made, column)) continue;
@@ -88,7 +89,7 @@ void check_made(Section& section, const Names& wanted, const DatasetConfig& conf
 
 }  // namespace
 
-void check_columns(Section& section, const DatasetConfig& config, const TaskSettings& task,
+void check_columns(ConfigSection& section, const DatasetConfig& config, const TaskSettings& task,
                    DataUse use) {
   const bool training = use == DataUse::kTrain;
   Names columns;

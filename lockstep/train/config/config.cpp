@@ -16,7 +16,7 @@ namespace lockstep::inline internal {
 namespace {
 
 /// What follows evaluations needs some.
-void check_evaluates(const Config& config, Section& root) {
+void check_evaluates(const Config& config, ConfigSection& root) {
   if (config.system.val_while_train) return;
   const std::string why = "follows evaluations, so it needs system.val_while_train: True";
   if (config.scheduler.scheduler == "reduce_on_plateau") {
@@ -26,7 +26,7 @@ void check_evaluates(const Config& config, Section& root) {
 }
 
 /// A list of {name: NAME, ...}.
-std::vector<OwnPart<CallbackMaker>> read_callbacks(Section& root) {
+std::vector<OwnPart<CallbackMaker>> read_callbacks(ConfigSection& root) {
   root.any("callbacks");
   if (!root.has("callbacks")) return {};
   Node* const list = root.any("callbacks");
@@ -38,7 +38,7 @@ std::vector<OwnPart<CallbackMaker>> read_callbacks(Section& root) {
   }
   std::vector<OwnPart<CallbackMaker>> parts;
   for (size_t i = 0; i < list->items.size(); ++i) {
-    Section item(list->items[i], fmt::format("callbacks[{}]", i));
+    ConfigSection item(list->items[i], fmt::format("callbacks[{}]", i));
     std::string name;
     parts.push_back(*read_part(item, "name", name, {}, callbacks(), ""));
     item.finish();
@@ -47,7 +47,7 @@ std::vector<OwnPart<CallbackMaker>> read_callbacks(Section& root) {
 }
 
 /// Checks across sections.
-void check_together(Config& config, Section& root) {
+void check_together(Config& config, ConfigSection& root) {
   if (config.system.val_while_train && !config.eval) {
     root.fail("system", "has val_while_train: True, but there is no section 'eval'");
   }
@@ -84,7 +84,8 @@ void take_over_channels(Node& tree, const DatasetConfig& train) {
   }
 }
 
-OptimizerConfig read_optimizer_of(const TaskSettings& task, const Section& section, double peak) {
+OptimizerConfig read_optimizer_of(const TaskSettings& task, const ConfigSection& section,
+                                  double peak) {
   const Recipe* recipe = task.recipe;
   const bool own = recipe != nullptr && (recipe->optimizer || recipe->training_step);
   return own ? read_groups_alone(section, peak) : read_optimizer(section, task.exact_decay, peak);
@@ -121,7 +122,7 @@ Config read_config(Node tree, Settings* settings) {
   Config config;
   config.effective = std::move(tree);
   complete_by_recipe(config.effective);
-  Section root(config.effective, "", settings);
+  ConfigSection root(config.effective, "", settings);
   root.expect({"system", "common", "model", "postprocess", "metric", "loss", "scheduler",
                "optimizer", "loss_scaler", "train", "eval", "predict", "parallel", "callbacks"});
   config.system = read_system(root.section("system"));

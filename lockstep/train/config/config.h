@@ -31,8 +31,7 @@
 
 namespace lockstep {
 struct Recipe;
-struct Setting;
-}  // namespace lockstep
+}
 
 namespace lockstep::inline internal {
 
@@ -403,8 +402,8 @@ struct Config {
 Config load_config(const std::filesystem::path& path, std::span<const std::string> overrides = {});
 
 /// The same for a tree, which becomes Config::effective. `settings`, if any, gets a record of each
-/// key that was read; see registry.h.
-Config read_config(Node tree, std::vector<Setting>* settings = nullptr);
+/// key that was read.
+Config read_config(Node tree, Settings* settings = nullptr);
 
 /// The warning for training and evaluation that take parts of one folder by different `held_out`;
 /// else empty.

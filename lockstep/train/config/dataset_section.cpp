@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void accept_columns(Section& section) {
+void accept_columns(ConfigSection& section) {
   for (const auto* key : {"output_columns", "net_input_column_index", "label_column_index",
                           "meta_data_column_index", "shuffle"}) {
     ignore(section, key);
@@ -17,7 +17,7 @@ void accept_columns(Section& section) {
 }
 
 /// dataset_root joined, as os.path.join does: an absolute path stands for itself.
-std::vector<fs::path> read_paths(Section& section, const std::string& key,
+std::vector<fs::path> read_paths(ConfigSection& section, const std::string& key,
                                  const std::string& root) {
   std::vector<fs::path> paths;
   std::vector<std::string> texts;
@@ -32,7 +32,7 @@ std::vector<fs::path> read_paths(Section& section, const std::string& key,
 }
 
 /// Cifar10Dataset, Cifar100Dataset, MnistDataset and FashionMnistDataset.
-void read_small_images(Section& section, DatasetConfig& config, bool training) {
+void read_small_images(ConfigSection& section, DatasetConfig& config, bool training) {
   std::string dir;
   section.read("data_dir", dir, "a folder; in `eval` that of `train` unless given");
   config.data_dirs = {config.dataset_root.empty() || dir.empty()
@@ -57,7 +57,7 @@ void read_small_images(Section& section, DatasetConfig& config, bool training) {
 }
 
 /// Reads the keys of all pictures in files.
-void read_picture_steps(Section& section, DatasetConfig& config, bool training) {
+void read_picture_steps(ConfigSection& section, DatasetConfig& config, bool training) {
   section.read("reduced_decoding", config.reduced_decoding,
                "*ours*: JPEGs are decoded at 1/2, 1/4 or 1/8 of their size where Resize or "
                "RandomResizedCrop, as the first transform, needs no more");
@@ -66,7 +66,7 @@ void read_picture_steps(Section& section, DatasetConfig& config, bool training) 
 }
 
 /// ImageFolderDataset and ImageListDataset.
-void read_picture_files(Section& section, DatasetConfig& config, bool training) {
+void read_picture_files(ConfigSection& section, DatasetConfig& config, bool training) {
   const bool folder = config.type == "ImageFolderDataset";
   std::string dir;
   const std::string missing = "is missing: a folder with a sub-folder for each class";
@@ -106,7 +106,7 @@ void read_picture_files(Section& section, DatasetConfig& config, bool training) 
 }
 
 /// WebDataset.
-void read_shards(Section& section, DatasetConfig& config, bool training) {
+void read_shards(ConfigSection& section, DatasetConfig& config, bool training) {
   std::string shards;
   section.require("shards", "is missing: tar archives, such as train-{000..127}.tar");
   section.read("shards", shards,
@@ -129,7 +129,7 @@ void read_shards(Section& section, DatasetConfig& config, bool training) {
 }
 
 /// Pictures from files, for a classifier.
-void read_pictures(Section& section, DatasetConfig& config, bool small_images) {
+void read_pictures(ConfigSection& section, DatasetConfig& config, bool small_images) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   for (const auto* key : {"label_file", "sample_ratio", "usage"}) ignore(section, key);
   const auto read = small_images ? read_small_image_pipeline : read_picture_pipeline;
@@ -137,7 +137,7 @@ void read_pictures(Section& section, DatasetConfig& config, bool small_images) {
   accept_columns(section);
 }
 
-void read_ratios(Section& section, std::vector<double>& ratios, size_t count) {
+void read_ratios(ConfigSection& section, std::vector<double>& ratios, size_t count) {
   const auto given = section.number_or_list("sample_ratio");
   if (given.empty()) {
     section.read("sample_ratio", ratios[0], {0, 1}, "part of the records; or one for each folder");
@@ -155,7 +155,7 @@ void read_ratios(Section& section, std::vector<double>& ratios, size_t count) {
   }
 }
 
-void read_lmdb(Section& section, ocr::LmdbOptions& options) {
+void read_lmdb(ConfigSection& section, ocr::LmdbOptions& options) {
   section.only("label_file", {""}, "the records of LMDBDataset hold their labels");
   section.read("filter_max_len", options.filter_max_len,
                "labels above `max_text_len` are left out");
@@ -183,7 +183,7 @@ void read_lmdb(Section& section, ocr::LmdbOptions& options) {
                "images of at most 6 pixels a side, or undecodable, are left out");
 }
 
-void read_label_files(Section& section, DatasetConfig& config) {
+void read_label_files(ConfigSection& section, DatasetConfig& config) {
   config.label_files = read_paths(section, "label_file", config.dataset_root);
   const size_t dirs = config.data_dirs.size();
   if (config.label_files.size() == dirs) return;
@@ -194,7 +194,7 @@ void read_label_files(Section& section, DatasetConfig& config) {
 
 }  // namespace
 
-void read_class_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+void read_class_dataset(ConfigSection& section, DatasetConfig& config, const TaskSettings& task,
                         DataUse use) {
   if (use == DataUse::kPredict) return read_pictures(section, config, task.small_images);
   const auto read = config.type == "WebDataset"  ? read_shards
@@ -203,7 +203,7 @@ void read_class_dataset(Section& section, DatasetConfig& config, const TaskSetti
   read(section, config, use == DataUse::kTrain);
 }
 
-void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+void read_ocr_dataset(ConfigSection& section, DatasetConfig& config, const TaskSettings& task,
                       DataUse use) {
   const std::string missing = "is missing: a folder, or a list of them";
   if (use != DataUse::kPredict) section.require("data_dir", missing);
@@ -224,7 +224,7 @@ void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSetting
   check_columns(section, config, task, use);
 }
 
-DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse use) {
+DatasetConfig read_dataset(ConfigSection section, const TaskSettings& task, DataUse use) {
   DatasetConfig config;
   config.where = section.where("type");
   const bool predicts = use == DataUse::kPredict;
@@ -250,7 +250,7 @@ DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse us
   return config;
 }
 
-LoaderConfig read_loader(Section section, DataUse use) {
+LoaderConfig read_loader(ConfigSection section, DataUse use) {
   LoaderConfig config;
   const bool training = use == DataUse::kTrain;
   config.shuffle = training;

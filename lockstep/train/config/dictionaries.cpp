@@ -11,7 +11,7 @@ namespace lockstep::inline internal {
 namespace {
 
 /// The dictionary that `key` of `section` names.
-ocr::Dictionary read_dictionary(const Section& section, const std::string& key,
+ocr::Dictionary read_dictionary(const ConfigSection& section, const std::string& key,
                                 const ocr::CharacterOptions& characters) {
   try {
     return ocr::Dictionary(characters);
@@ -33,13 +33,13 @@ std::string parts_of(const ocr::CharacterOptions& characters, int32_t classes) {
 }
 
 /// Checks the dictionary that filters records by their labels.
-void check_filter(const DatasetConfig& dataset, const Section& section) {
+void check_filter(const DatasetConfig& dataset, const ConfigSection& section) {
   if (!dataset.lmdb.filter_zero_text_image) return;
   read_dictionary(section, "character_dict_path",
                   {.character_dict_path = dataset.lmdb.character_dict_path});
 }
 
-void check_pipeline(const DatasetConfig& dataset, const Section& section) {
+void check_pipeline(const DatasetConfig& dataset, const ConfigSection& section) {
   for (const auto& transform : dataset.pipeline) {
     const auto* encoder = std::get_if<ocr::RecCTCLabelEncode>(&transform);
     if (encoder != nullptr) {
@@ -63,7 +63,8 @@ std::string shown_dictionary(const ocr::CharacterOptions& characters) {
 }
 
 /// Training and evaluation must use the same dictionary.
-void check_dictionary(const Config& config, const ocr::CharacterOptions& taught, Section& root) {
+void check_dictionary(const Config& config, const ocr::CharacterOptions& taught,
+                      ConfigSection& root) {
   const auto& read = std::get<ocr::CharacterOptions>(config.postprocess);
   if (read.character_dict_path == taught.character_dict_path &&
       read.use_space_char == taught.use_space_char) {
@@ -77,7 +78,8 @@ void check_dictionary(const Config& config, const ocr::CharacterOptions& taught,
 
 }  // namespace
 
-void check_head_classes(const Config& config, const ocr::CharacterOptions& taught, Section& root) {
+void check_head_classes(const Config& config, const ocr::CharacterOptions& taught,
+                        ConfigSection& root) {
   const int32_t wanted =
       read_dictionary(root.section("postprocess"), "character_dict_path", taught).num_classes();
   const int64_t given = config.model.head.out_channels;
@@ -91,7 +93,7 @@ void check_dictionaries(const Config& config) {
   const auto* characters = std::get_if<ocr::CharacterOptions>(&config.postprocess);
   if (characters == nullptr) return;
   Node tree = config.effective;
-  Section root(tree, "");
+  ConfigSection root(tree, "");
   check_head_classes(config, *characters, root);
   if (config.metric.rec.filter_ood) {
     read_dictionary(root.section("metric"), "character_dict_path",
@@ -99,12 +101,12 @@ void check_dictionaries(const Config& config) {
   }
   check_filter(config.train.dataset, root.section("train").section("dataset"));
   if (!config.eval) return;
-  const Section eval = root.section("eval").section("dataset");
+  const ConfigSection eval = root.section("eval").section("dataset");
   check_filter(config.eval->dataset, eval);
   check_pipeline(config.eval->dataset, eval);
 }
 
-void check_recogniser(Config& config, Section& root) {
+void check_recogniser(Config& config, ConfigSection& root) {
   const auto* encoder = find_encoder(config.train.dataset);
   if (encoder == nullptr) return;  // check_columns() reports it
   check_dictionary(config, encoder->characters, root);

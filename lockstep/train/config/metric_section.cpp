@@ -18,7 +18,7 @@ void add(std::vector<std::string>& names, const std::vector<std::string>& more) 
   names.insert(names.end(), more.begin(), more.end());
 }
 
-void read_top_k(Section& section, MetricConfig& config) {
+void read_top_k(ConfigSection& section, MetricConfig& config) {
   section.record("k", "a list of whole numbers from 1 up",
                  fmt::format("[{}]", fmt::join(MetricConfig::kDefaultTopK, ", ")),
                  "*ours*: of top_1, top_5, ...: a sample counts if its class is among the k best");
@@ -26,7 +26,7 @@ void read_top_k(Section& section, MetricConfig& config) {
   if (section.has("k") && config.top_k.empty()) section.fail("k", "must not be an empty list");
 }
 
-void read_averages(Section& section, MetricConfig& config) {
+void read_averages(ConfigSection& section, MetricConfig& config) {
   const std::vector<std::string> known = {"macro", "micro", "class"};  // by Average
   const std::string kind = fmt::format("some of {}", fmt::join(known, ", "));
   section.record("average", kind, known[static_cast<size_t>(config.averages.front())],
@@ -69,7 +69,7 @@ std::vector<std::string> figures_of(const std::string& metric, const MetricConfi
   return names;
 }
 
-void read_main_indicator(Section& section, MetricConfig& config) {
+void read_main_indicator(ConfigSection& section, MetricConfig& config) {
   std::vector<std::string> figures;
   bool all_known = std::find(config.averages.begin(), config.averages.end(), Average::kClass) ==
                    config.averages.end();
@@ -99,7 +99,8 @@ std::vector<int64_t> MetricConfig::top_ks(int64_t classes) const {
   return fitting;
 }
 
-std::vector<std::string> read_metric_names(Section& section, const std::vector<std::string>& known,
+std::vector<std::string> read_metric_names(ConfigSection& section,
+                                           const std::vector<std::string>& known,
                                            const std::string& about) {
   const Node* node = section.any("name");
   std::string first = known.front();
@@ -122,14 +123,14 @@ std::vector<std::string> read_metric_names(Section& section, const std::vector<s
   return names;
 }
 
-void read_own_metrics(Section& section, MetricConfig& config) {
+void read_own_metrics(ConfigSection& section, MetricConfig& config) {
   for (const auto& name : config.names) {
     if (auto own = read_own_part(section, "name", name, metrics())) config.own.push_back(*own);
   }
   read_main_indicator(section, config);
 }
 
-MetricConfig read_class_metric(Section& section, const TaskSettings& task) {
+MetricConfig read_class_metric(ConfigSection& section, const TaskSettings& task) {
   MetricConfig config;
   config.names = read_metric_names(
       section, joined_names(names_of(task.metrics), metrics()),

@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kNone = "None";
 
-void read_resume(Section& section, ModelConfig& config) {
+void read_resume(ConfigSection& section, ModelConfig& config) {
   section.record(
       "resume", "True, False or a checkpoint", yaml_flag(config.resume),
       "resumes from a checkpoint; `DIR/train_resume.ckpt` is the newest in DIR, and True "
@@ -40,13 +40,13 @@ std::string ModelConfig::name() const {
 namespace {
 
 /// A registered network, which takes the place of backbone, neck and head.
-void read_network(Section& section, ModelConfig& config) {
+void read_network(ConfigSection& section, ModelConfig& config) {
   section.only("backbone", {""}, "model.network takes its place");
   section.only("neck", {""}, "model.network takes its place");
   if (networks().parts().empty()) {
     section.fail("network", "names a network, and this program has none: --plugin FILE adds some");
   }
-  Section own = section.section("network");
+  ConfigSection own = section.section("network");
   refuse_unknown(own, "name", names_of(networks().parts()), "networks");
   std::string name;
   config.network = read_part(own, "name", name, {}, networks(), "of the zoo, or registered");
@@ -56,8 +56,8 @@ void read_network(Section& section, ModelConfig& config) {
 
 }  // namespace
 
-void read_weights(Section& section, std::string& weights, const std::string& known, bool by_default,
-                  const std::string& about) {
+void read_weights(ConfigSection& section, std::string& weights, const std::string& known,
+                  bool by_default, const std::string& about) {
   const std::string key = "pretrained";
   section.record(key, "a file, an address, True or False", by_default ? yaml_flag(true) : "",
                  about);
@@ -75,7 +75,7 @@ void read_weights(Section& section, std::string& weights, const std::string& kno
 namespace {
 
 /// The network of a built-in task, by its parts or by name.
-void read_built_in_network(Section& section, ModelConfig& config) {
+void read_built_in_network(ConfigSection& section, ModelConfig& config) {
   section.record("network", "a mapping", "",
                  "*ours*: a network by name, in the place of backbone, neck and head, with its "
                  "settings");
@@ -91,7 +91,7 @@ void read_built_in_network(Section& section, ModelConfig& config) {
 
 }  // namespace
 
-ModelConfig read_model(Section section) {
+ModelConfig read_model(ConfigSection section) {
   ModelConfig config;
   read_type(section, config);
   if (!config.task) section.only("transform", {""}, "no network here transforms its images first");

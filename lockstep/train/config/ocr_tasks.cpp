@@ -38,18 +38,19 @@ const std::vector<std::string> kOtherPostprocess = {
     "SARLabelDecode",     "RecMasterLabelDecode",
     "ABINetLabelDecode",  "VQASerTokenLayoutLMPostProcess"};
 
-void read_only_name(Section& section, std::string name, const std::vector<std::string>& others) {
+void read_only_name(ConfigSection& section, std::string name,
+                    const std::vector<std::string>& others) {
   read_name(section, "name", name, {name}, others, "");
 }
 
 /// Of `loss`: one of the `built_in` names, the first by default, or a registered loss, which is
 /// returned.
-std::optional<OwnLoss> read_own_loss(Section& section, const BuiltInParts& built_in) {
+std::optional<OwnLoss> read_own_loss(ConfigSection& section, const BuiltInParts& built_in) {
   std::string name = built_in.front().name;
   return read_part(section, "name", name, names_of(built_in), losses(), "", kOtherLosses);
 }
 
-void read_mobilenet(Section& section, BackboneConfig& config) {
+void read_mobilenet(ConfigSection& section, BackboneConfig& config) {
   section.choose("architecture", config.architecture, {"large", "small"}, "which MobileNetV3");
   section.read("alpha", config.alpha, {0.01, 16}, "factor of all widths");
   const int64_t stages = config.architecture == "large" ? 21 : 17;
@@ -58,7 +59,7 @@ void read_mobilenet(Section& section, BackboneConfig& config) {
   section.read("out_stages", config.out_stages, {0, stages - 1},
                "four stages with outputs for the neck");
   if (section.has("out_stages") && config.out_stages.size() != 4) section.fail("out_stages", four);
-  Section block = section.section("bottleneck_params");
+  ConfigSection block = section.section("bottleneck_params");
   block.choose("se_version", config.squeeze_v2,
                {{"SqueezeExcite", false}, {"SqueezeExciteV2", true}}, "how channels are weighed");
   block.read("always_expand", config.always_expand,
@@ -66,7 +67,7 @@ void read_mobilenet(Section& section, BackboneConfig& config) {
   block.finish();
 }
 
-void read_mobilenet_enhance(Section& section, BackboneConfig& config) {
+void read_mobilenet_enhance(ConfigSection& section, BackboneConfig& config) {
   section.choose("architecture", config.architecture, {"large", "small"}, "which MobileNetV3");
   section.read("alpha", config.alpha, {0.35, 1.25},
                "factor of all widths: 0.35, 0.5, 0.75, 1 or 1.25");
@@ -79,7 +80,7 @@ void read_mobilenet_enhance(Section& section, BackboneConfig& config) {
   section.fail("alpha", fmt::format("must be 0.35, 0.5, 0.75, 1 or 1.25, not {}", config.alpha));
 }
 
-void read_built_in_backbone(Section& section, BackboneConfig& config) {
+void read_built_in_backbone(ConfigSection& section, BackboneConfig& config) {
   if (config.name == "det_mobilenet_v3") {
     read_mobilenet(section, config);
   } else if (config.name == "det_mobilenet_v3_enhance") {
@@ -89,7 +90,7 @@ void read_built_in_backbone(Section& section, BackboneConfig& config) {
   }
 }
 
-BackboneConfig read_ocr_backbone(Section& section, const BuiltInParts& built_in,
+BackboneConfig read_ocr_backbone(ConfigSection& section, const BuiltInParts& built_in,
                                  const std::string& about) {
   BackboneConfig config;
   section.require("name", "is missing");
@@ -106,16 +107,16 @@ BackboneConfig read_ocr_backbone(Section& section, const BuiltInParts& built_in,
   return config;
 }
 
-BackboneConfig read_det_backbone(Section& section) {
+BackboneConfig read_det_backbone(ConfigSection& section) {
   return read_ocr_backbone(section, kDetBackbones,
                            "of `det`; det_mobilenet_v3_enhance is PP-OCRv3's");
 }
 
-BackboneConfig read_rec_backbone(Section& section) {
+BackboneConfig read_rec_backbone(ConfigSection& section) {
   return read_ocr_backbone(section, kRecBackbones, "of `rec`");
 }
 
-NeckSpec read_det_neck(Section& section) {
+NeckSpec read_det_neck(ConfigSection& section) {
   NeckSpec config;
   read_name(section, "name", config.name, {"DBFPN", "RSEFPN"}, kOtherNecks, "of `det`");
   if (config.name == "RSEFPN") {
@@ -133,7 +134,7 @@ NeckSpec read_det_neck(Section& section) {
   return config;
 }
 
-NeckSpec read_rec_neck(Section& section) {
+NeckSpec read_rec_neck(ConfigSection& section) {
   NeckSpec config;
   read_name(section, "name", config.name, {"RNNEncoder"}, kOtherNecks, "of `rec`");
   section.read("hidden_size", config.hidden_size, {1, 1 << 14}, "of each direction");
@@ -141,7 +142,7 @@ NeckSpec read_rec_neck(Section& section) {
   return config;
 }
 
-HeadSpec read_db_head(Section& section) {
+HeadSpec read_db_head(ConfigSection& section) {
   HeadSpec config;
   config.name.clear();
   read_name(section, "name", config.name, {"DBHead", "DBHeadEnhance"}, kOtherHeads, "of `det`");
@@ -155,12 +156,12 @@ HeadSpec read_db_head(Section& section) {
 }
 
 /// `about`: for the manual.
-void read_text_classes(Section& section, HeadSpec& config, const std::string& about) {
+void read_text_classes(ConfigSection& section, HeadSpec& config, const std::string& about) {
   section.require("out_channels", "is missing: the characters of the dictionary, and the blank");
   section.read("out_channels", config.out_channels, {2, 1 << 24}, about);
 }
 
-HeadSpec read_ctc_head(Section& section) {
+HeadSpec read_ctc_head(ConfigSection& section) {
   HeadSpec config;
   config.name.clear();
   read_name(section, "name", config.name, {"CTCHead"}, kOtherHeads, "of `rec`");
@@ -175,27 +176,27 @@ HeadSpec read_ctc_head(Section& section) {
   return config;
 }
 
-void read_det_neck_and_head(Section& model, ModelConfig& config) {
+void read_det_neck_and_head(ConfigSection& model, ModelConfig& config) {
   config.neck = read_all_of(model.section("neck"), read_det_neck);
   config.head = read_all_of(model.section("head"), read_db_head);
 }
 
-void read_rec_neck_and_head(Section& model, ModelConfig& config) {
+void read_rec_neck_and_head(ConfigSection& model, ModelConfig& config) {
   config.neck = read_all_of(model.section("neck"), read_rec_neck);
   config.head = read_all_of(model.section("head"), read_ctc_head);
 }
 
-void read_head_of_detector(Section& model, ModelConfig&) {
+void read_head_of_detector(ConfigSection& model, ModelConfig&) {
   model.only("head", {""}, "model.network takes its place, and a detector has no classes");
 }
 
-void read_head_of_recogniser(Section& model, ModelConfig& config) {
-  Section head = model.section("head");
+void read_head_of_recogniser(ConfigSection& model, ModelConfig& config) {
+  ConfigSection head = model.section("head");
   read_text_classes(head, config.head, "");
   head.finish();
 }
 
-LossConfig read_db_loss(Section& section, const TaskSettings&) {
+LossConfig read_db_loss(ConfigSection& section, const TaskSettings&) {
   if (const auto own = read_own_loss(section, kDetLosses)) return *own;
   DbLossConfig config;
   section.read("eps", config.eps, {0, 1}, "added to each denominator");
@@ -208,7 +209,7 @@ LossConfig read_db_loss(Section& section, const TaskSettings&) {
   return config;
 }
 
-LossConfig read_ctc_loss(Section& section, const TaskSettings&) {
+LossConfig read_ctc_loss(ConfigSection& section, const TaskSettings&) {
   if (const auto own = read_own_loss(section, kRecLosses)) return *own;
   CtcLossConfig config;
   section.read("pred_seq_len", config.pred_seq_len, {1, 1 << 20}, "only so many frames count");
@@ -226,7 +227,7 @@ LossConfig read_ctc_loss(Section& section, const TaskSettings&) {
   return config;
 }
 
-PostprocessConfig read_db_postprocess(Section& section) {
+PostprocessConfig read_db_postprocess(ConfigSection& section) {
   read_only_name(section, "DBPostprocess", kOtherPostprocess);
   ocr::DbPostprocessOptions config;
   section.read("binary_thresh", config.binary_thresh, {0, 1}, "pixels above it are text");
@@ -251,20 +252,20 @@ PostprocessConfig read_db_postprocess(Section& section) {
   return config;
 }
 
-PostprocessConfig read_rec_postprocess(Section& section) {
+PostprocessConfig read_rec_postprocess(ConfigSection& section) {
   read_only_name(section, "RecCTCLabelDecode", kOtherPostprocess);
   return read_characters(section);
 }
 
 /// Names of the built-in metric and of registered ones. Returns whether the former is among them:
 /// then its settings follow.
-bool read_ocr_metric(Section& section, const TaskSettings& task, MetricConfig& config) {
+bool read_ocr_metric(ConfigSection& section, const TaskSettings& task, MetricConfig& config) {
   config.names = read_metric_names(section, joined_names(names_of(task.metrics), metrics()), "");
   read_own_metrics(section, config);
   return contains(config.names, task.metrics.front().name);
 }
 
-MetricConfig read_det_metric(Section& section, const TaskSettings& task) {
+MetricConfig read_det_metric(ConfigSection& section, const TaskSettings& task) {
   MetricConfig config;
   if (!read_ocr_metric(section, task, config)) return config;
   section.read("one_to_one", config.det.one_to_one,
@@ -272,7 +273,7 @@ MetricConfig read_det_metric(Section& section, const TaskSettings& task) {
   return config;
 }
 
-MetricConfig read_rec_metric(Section& section, const TaskSettings& task) {
+MetricConfig read_rec_metric(ConfigSection& section, const TaskSettings& task) {
   MetricConfig config;
   if (!read_ocr_metric(section, task, config)) return config;
   auto& rec = config.rec;
@@ -289,7 +290,7 @@ MetricConfig read_rec_metric(Section& section, const TaskSettings& task) {
 
 }  // namespace
 
-ocr::CharacterOptions read_characters(Section& section) {
+ocr::CharacterOptions read_characters(ConfigSection& section) {
   ocr::CharacterOptions config;
   section.read("character_dict_path", config.character_dict_path, "null: 0-9 and a-z");
   section.read("use_space_char", config.use_space_char, "the dictionary has a space, too");
@@ -321,7 +322,7 @@ TaskSettings detection_task() {
           .read_metric = read_det_metric,
           .read_postprocess = read_db_postprocess,
           .read_dataset = read_ocr_dataset,
-          .complete = [](Config&, Section&) {}};
+          .complete = [](Config&, ConfigSection&) {}};
 }
 
 TaskSettings recognition_task() {

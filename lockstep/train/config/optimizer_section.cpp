@@ -11,7 +11,7 @@ namespace {
 
 /// A built-in one in upper case or lower; null: a registered one, with its settings. Sets the
 /// defaults of the name that differ from OptimizerConfig.
-const OptimizerKind* read_opt(Section& section, OptimizerConfig& config) {
+const OptimizerKind* read_opt(ConfigSection& section, OptimizerConfig& config) {
   std::string given = config.opt;
   section.read("opt", given, "");
   const auto known = joined_names(names_of(optimizer_kinds()), optimizers());
@@ -36,7 +36,8 @@ const OptimizerKind* read_opt(Section& section, OptimizerConfig& config) {
 }
 
 /// Arguments of one optimizer alone.
-void read_own_arguments(Section& section, OptimizerConfig& config, const OptimizerKind& kind) {
+void read_own_arguments(ConfigSection& section, OptimizerConfig& config,
+                        const OptimizerKind& kind) {
   if (kind.has("dampening")) {
     section.read("dampening", config.dampening, {0, 1}, "of the momentum");
   }
@@ -57,7 +58,7 @@ void read_own_arguments(Section& section, OptimizerConfig& config, const Optimiz
   if (kind.has("centered")) section.read("centered", config.centered, "about the mean");
 }
 
-void read_decay(Section& section, OptimizerConfig& config, bool exact_decay) {
+void read_decay(ConfigSection& section, OptimizerConfig& config, bool exact_decay) {
   section.read("weight_decay", config.weight_decay, {0, 1e6}, "see below");
   config.exact_decay = exact_decay;
   section.choose("weight_decay_groups", config.exact_decay, {{"exact", true}, {"mindspore", false}},
@@ -77,7 +78,7 @@ void read_decay(Section& section, OptimizerConfig& config, bool exact_decay) {
 }
 
 /// `lr` is kept as a part of the schedule's, which it follows.
-void read_group_rate(Section& section, GroupConfig& group, double peak) {
+void read_group_rate(ConfigSection& section, GroupConfig& group, double peak) {
   section.read("lr_scale", group.lr_scale, {1e-9, 1e9},
                "*ours*: their rate is `scheduler.lr` times this");
   std::optional<double> lr;
@@ -90,7 +91,7 @@ void read_group_rate(Section& section, GroupConfig& group, double peak) {
   group.lr_scale = *lr / peak;
 }
 
-GroupConfig read_group(Section section, double peak) {
+GroupConfig read_group(ConfigSection section, double peak) {
   GroupConfig group;
   group.where = section.where("params");
   section.require("params", "is missing: patterns of parameters' names, such as layer1.*");
@@ -114,13 +115,13 @@ GroupConfig read_group(Section section, double peak) {
   return group;
 }
 
-void read_groups(Section& section, OptimizerConfig& config, double peak) {
+void read_groups(ConfigSection& section, OptimizerConfig& config, double peak) {
   section.record("groups", "a list of mappings", "",
                  "*ours*: parameters with values of their own; [keys](#groups)");
   section.any("groups");
   if (section.settings() != nullptr) {
     Node none;
-    read_group(Section(none, section.name_of("groups"), section.settings()), peak);
+    read_group(ConfigSection(none, section.name_of("groups"), section.settings()), peak);
   }
   section.read("layer_decay", config.layer_decay, {1e-6, 1},
                "*ours*: factor of the rate from one layer to the one before it; 1: one rate for "
@@ -132,12 +133,12 @@ void read_groups(Section& section, OptimizerConfig& config, double peak) {
   }
   for (size_t i = 0; i < list->items.size(); ++i) {
     const std::string name = fmt::format("{}[{}]", section.name_of("groups"), i);
-    config.groups.push_back(read_group(Section(list->items[i], name), peak));
+    config.groups.push_back(read_group(ConfigSection(list->items[i], name), peak));
   }
 }
 
 /// The keys of the built-in optimizers.
-void read_built_in(Section& section, OptimizerConfig& config, const OptimizerKind& kind) {
+void read_built_in(ConfigSection& section, OptimizerConfig& config, const OptimizerKind& kind) {
   section.read("momentum", config.momentum, {0, 1}, "of sgd, momentum, nesterov and rmsprop");
   section.read("nesterov", config.nesterov, "of sgd, momentum and nesterov");
   section.read("beta1", config.beta1, {0, 0.999999999}, "of moments");
@@ -149,7 +150,7 @@ void read_built_in(Section& section, OptimizerConfig& config, const OptimizerKin
 
 }  // namespace
 
-OptimizerConfig read_optimizer(Section section, bool exact_decay, double peak) {
+OptimizerConfig read_optimizer(ConfigSection section, bool exact_decay, double peak) {
   OptimizerConfig config;
   const OptimizerKind* kind = read_opt(section, config);
   read_decay(section, config, exact_decay);
@@ -171,7 +172,7 @@ OptimizerConfig read_optimizer(Section section, bool exact_decay, double peak) {
   return config;
 }
 
-OptimizerConfig read_groups_alone(Section section, double peak) {
+OptimizerConfig read_groups_alone(ConfigSection section, double peak) {
   OptimizerConfig config;
   read_groups(section, config, peak);
   section.finish();
@@ -202,7 +203,7 @@ std::vector<ListedPart> built_in_optimizers() {
     Node node;
     node.kind = Node::Kind::kMap;
     node.entries.push_back({"opt", {}, Node::scalar(kind.name)});
-    read_optimizer(Section(node, "optimizer", &part.settings), true, 1);
+    read_optimizer(ConfigSection(node, "optimizer", &part.settings), true, 1);
     std::erase_if(part.settings, [&](const Setting& setting) {
       return setting.section != "optimizer" || is_others(kind, setting.key);
     });
@@ -212,7 +213,7 @@ std::vector<ListedPart> built_in_optimizers() {
   return parts;
 }
 
-LossScalerConfig read_loss_scaler(Section section) {
+LossScalerConfig read_loss_scaler(ConfigSection section) {
   LossScalerConfig config;
   section.require("type", "is missing: static or dynamic");
   section.require("loss_scale", "is missing: a number, 1.0 for none");

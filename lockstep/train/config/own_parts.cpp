@@ -128,10 +128,11 @@ Registry<Recipe>& tasks() {
 
 namespace lockstep::inline internal {
 
-Settings settings_of(const std::string& name, const std::function<void(Section& settings)>& read) {
+Settings settings_of(const std::string& name,
+                     const std::function<void(ConfigSection& settings)>& read) {
   Node empty;
   Settings settings;
-  Section section(empty, name, &settings);
+  ConfigSection section(empty, name, &settings);
   try {
     read(section);
   } catch (const Error& error) {
@@ -157,7 +158,7 @@ ListedPart take_common(std::vector<ListedPart>& parts) {
   return common;
 }
 
-void refuse_taken(const Section& section, const std::string& key, const std::string& name,
+void refuse_taken(const ConfigSection& section, const std::string& key, const std::string& name,
                   const std::vector<std::string>& registered,
                   const std::vector<std::string>& built_in) {
   const auto count = std::count(registered.begin(), registered.end(), name);
@@ -170,8 +171,8 @@ void refuse_taken(const Section& section, const std::string& key, const std::str
   }
 }
 
-void refuse_unknown(Section& section, const std::string& key, const std::vector<std::string>& names,
-                    const std::string& kinds) {
+void refuse_unknown(ConfigSection& section, const std::string& key,
+                    const std::vector<std::string>& names, const std::string& kinds) {
   std::string name;
   section.read(key, name, "");
   if (name.empty() || contains(names, name)) return;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lockstep/registry.h"
+#include "lockstep/train/config/config_section.h"
 
 namespace lockstep {
 struct Recipe;
@@ -72,13 +73,13 @@ std::vector<std::string> built_in_names<Schedule>();
 
 /// Errors: kInvalidArgument if `registered` has the `name` that `key` of `section` selects, and has
 /// it twice, or `built_in` has it too.
-void refuse_taken(const Section& section, const std::string& key, const std::string& name,
+void refuse_taken(const ConfigSection& section, const std::string& key, const std::string& name,
                   const std::vector<std::string>& registered,
                   const std::vector<std::string>& built_in);
 
 /// The same for the parts of a kind.
 template <typename Made>
-void refuse_taken(const Section& section, const std::string& key, const std::string& name,
+void refuse_taken(const ConfigSection& section, const std::string& key, const std::string& name,
                   const Registry<Made>& registry) {
   refuse_taken(section, key, name, joined_names({}, registry), built_in_names<Made>());
 }
@@ -86,7 +87,7 @@ void refuse_taken(const Section& section, const std::string& key, const std::str
 /// The part `name`, which `key` of `section` selects, with its settings out of `section`; none if
 /// none of that name is registered. Errors: those of its reader and of refuse_taken().
 template <typename Made>
-std::optional<OwnPart<Made>> read_own_part(Section& section, const std::string& key,
+std::optional<OwnPart<Made>> read_own_part(ConfigSection& section, const std::string& key,
                                            const std::string& name,
                                            const Registry<Made>& registry) {
   refuse_taken(section, key, name, registry);
@@ -97,14 +98,14 @@ std::optional<OwnPart<Made>> read_own_part(Section& section, const std::string& 
 
 /// Reads a name out of `built_in`. A name out of `others`, which MindOCR has too, is reported as
 /// not built in. If `value` is empty, the key is required.
-void read_name(Section& section, const std::string& key, std::string& value,
+void read_name(ConfigSection& section, const std::string& key, std::string& value,
                const std::vector<std::string>& built_in, const std::vector<std::string>& others,
                const std::string& about);
 
 /// The same for a name that is built in or registered; then as read_own_part().
 template <typename Made>
-std::optional<OwnPart<Made>> read_part(Section& section, const std::string& key, std::string& value,
-                                       std::vector<std::string> built_in,
+std::optional<OwnPart<Made>> read_part(ConfigSection& section, const std::string& key,
+                                       std::string& value, std::vector<std::string> built_in,
                                        const Registry<Made>& registry, const std::string& about,
                                        const std::vector<std::string>& others = {}) {
   read_name(section, key, value, joined_names(std::move(built_in), registry), others, about);
@@ -112,8 +113,8 @@ std::optional<OwnPart<Made>> read_part(Section& section, const std::string& key,
 }
 
 /// Errors: `key` has a name that is none of `names`; --plugin adds `kinds`.
-void refuse_unknown(Section& section, const std::string& key, const std::vector<std::string>& names,
-                    const std::string& kinds);
+void refuse_unknown(ConfigSection& section, const std::string& key,
+                    const std::vector<std::string>& names, const std::string& kinds);
 
 /// A part as --list shows it.
 struct ListedPart {
@@ -123,7 +124,8 @@ struct ListedPart {
 };
 
 /// What `read`, the reader of the part `name`, asks for, without any of it in a file.
-Settings settings_of(const std::string& name, const std::function<void(Section& settings)>& read);
+Settings settings_of(const std::string& name,
+                     const std::function<void(ConfigSection& settings)>& read);
 
 /// Takes the settings out of `parts` that all have, for one more part, which shows them once.
 ListedPart take_common(std::vector<ListedPart>& parts);

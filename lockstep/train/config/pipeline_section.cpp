@@ -15,18 +15,18 @@ namespace lockstep::inline internal {
 namespace {
 
 /// Reads two numbers; sorts them.
-void read_range(Section& args, const std::string& key, std::array<double, 2>& value,
+void read_range(ConfigSection& args, const std::string& key, std::array<double, 2>& value,
                 Range<double> range, const std::string& about) {
   args.read(key, value, range, about);
   if (value[0] > value[1]) std::swap(value[0], value[1]);
 }
 
-void read_p(Section& args, double& p) {
+void read_p(ConfigSection& args, double& p) {
   args.read("p", p, {0, 1}, "probability");
 }
 
 /// Reads OpenCV's number.
-void read_interpolation(Section& args, ocr::Interpolation& value) {
+void read_interpolation(ConfigSection& args, ocr::Interpolation& value) {
   using ocr::Interpolation;
   args.choose("interpolation", value,
               {{"0", Interpolation::kNearest},
@@ -36,7 +36,7 @@ void read_interpolation(Section& args, ocr::Interpolation& value) {
               "OpenCV's number: nearest, linear, cubic, area");
 }
 
-ocr::Transform read_decode(Section& args) {
+ocr::Transform read_decode(ConfigSection& args) {
   ocr::DecodeImage item;
   args.choose("img_mode", item.img_mode,
               {{"BGR", ocr::ImageMode::kBgr}, {"RGB", ocr::ImageMode::kRgb}}, "order of channels");
@@ -48,7 +48,7 @@ ocr::Transform read_decode(Section& args) {
 }
 
 /// Reads "mean" or "std": three numbers, or "imagenet", the initial `value`.
-void read_moments(Section& args, const std::string& key, std::array<double, 3>& value,
+void read_moments(ConfigSection& args, const std::string& key, std::array<double, 3>& value,
                   const std::string& about) {
   args.record(key, "imagenet, or a list of 3 numbers", "imagenet", about);
   const Node* node = args.any(key);
@@ -56,7 +56,7 @@ void read_moments(Section& args, const std::string& key, std::array<double, 3>& 
   if (!named) args.read(key, value, {-1e6, 1e6}, "");
 }
 
-ocr::Transform read_normalize(Section& args) {
+ocr::Transform read_normalize(ConfigSection& args) {
   ocr::NormalizeImage item;
   read_moments(args, "mean", item.mean, "of each channel");
   read_moments(args, "std", item.std, "of each channel, above 0");
@@ -71,11 +71,11 @@ ocr::Transform read_normalize(Section& args) {
   return item;
 }
 
-ocr::Transform read_to_chw(Section&) {
+ocr::Transform read_to_chw(ConfigSection&) {
   return ocr::ToCHWImage();
 }
 
-ocr::Transform read_random_scale(Section& args) {
+ocr::Transform read_random_scale(ConfigSection& args) {
   ocr::RandomScale item;
   args.require("scale_range", "is missing: [smallest, largest]");
   read_range(args, "scale_range", item.scale_range, {1e-3, 1e3}, "[smallest, largest]");
@@ -87,7 +87,7 @@ ocr::Transform read_random_scale(Section& args) {
 }
 
 /// As in MindSpore a single x stands for [max(0, 1 - x), 1 + x].
-void read_factor(Section& args, const std::string& key, std::array<double, 2>& factor) {
+void read_factor(ConfigSection& args, const std::string& key, std::array<double, 2>& factor) {
   const std::string about = "a range; a single x stands for [max(0, 1 - x), 1 + x]";
   const auto numbers = args.number_or_list(key);
   if (numbers.size() == 1 && numbers[0] >= 0 && numbers[0] <= 1e3) {
@@ -97,7 +97,7 @@ void read_factor(Section& args, const std::string& key, std::array<double, 2>& f
   }
 }
 
-ocr::Transform read_color_adjust(Section& args) {
+ocr::Transform read_color_adjust(ConfigSection& args) {
   ocr::RandomColorAdjust item;
   read_factor(args, "brightness", item.brightness);
   read_factor(args, "saturation", item.saturation);
@@ -111,7 +111,7 @@ ocr::Transform read_color_adjust(Section& args) {
   return item;
 }
 
-ocr::Transform read_rotate(Section& args) {
+ocr::Transform read_rotate(ConfigSection& args) {
   ocr::RandomRotate item;
   args.read("degrees", item.degrees, {-360, 360}, "lowest, and above the highest");
   if (item.degrees[0] >= item.degrees[1])
@@ -121,17 +121,17 @@ ocr::Transform read_rotate(Section& args) {
   return item;
 }
 
-ocr::Transform read_flip(Section& args) {
+ocr::Transform read_flip(ConfigSection& args) {
   ocr::RandomHorizontalFlip item;
   read_p(args, item.p);
   return item;
 }
 
-ocr::Transform read_det_label(Section&) {
+ocr::Transform read_det_label(ConfigSection&) {
   return ocr::DetLabelEncode();
 }
 
-ocr::Transform read_crop(Section& args) {
+ocr::Transform read_crop(ConfigSection& args) {
   ocr::RandomCropWithBBox item;
   args.read("max_tries", item.max_tries, {0, 1 << 20}, "then the image stays whole");
   args.read("min_crop_ratio", item.min_crop_ratio, {0, 1}, "of a side");
@@ -140,7 +140,7 @@ ocr::Transform read_crop(Section& args) {
   return item;
 }
 
-ocr::Transform read_validate(Section& args) {
+ocr::Transform read_validate(ConfigSection& args) {
   ocr::ValidatePolygons item;
   args.read("min_area", item.min_area, {0, 1e12}, "smaller ones do not count");
   args.read("clip_to_visible_area", item.clip_to_visible_area, "cuts off the parts outside");
@@ -148,14 +148,14 @@ ocr::Transform read_validate(Section& args) {
   return item;
 }
 
-ocr::Transform read_shrink(Section& args) {
+ocr::Transform read_shrink(ConfigSection& args) {
   ocr::ShrinkBinaryMap item;
   args.read("min_text_size", item.min_text_size, {0, kMaxSide}, "smaller texts do not count");
   args.read("shrink_ratio", item.shrink_ratio, {0, 1}, "of the polygons of texts");
   return item;
 }
 
-ocr::Transform read_border(Section& args) {
+ocr::Transform read_border(ConfigSection& args) {
   ocr::BorderMap item;
   args.read("shrink_ratio", item.shrink_ratio, {0, 1}, "of the polygons of texts");
   args.read("thresh_min", item.thresh_min, {0, 1}, "threshold far from a border");
@@ -164,7 +164,7 @@ ocr::Transform read_border(Section& args) {
   return item;
 }
 
-ocr::Transform read_det_resize(Section& args) {
+ocr::Transform read_det_resize(ConfigSection& args) {
   using Limit = ocr::DetResize::Limit;
   ocr::DetResize item;
   // MindOCR 0.2 wrote Python's None for none.
@@ -187,7 +187,7 @@ ocr::Transform read_det_resize(Section& args) {
 }
 
 /// MindOCR 0.1: DetResize with the division alone.
-ocr::Transform read_grid_resize(Section& args) {
+ocr::Transform read_grid_resize(ConfigSection& args) {
   ocr::DetResize item;
   item.name = "GridResize";
   item.limit_type = ocr::DetResize::Limit::kNone;
@@ -196,7 +196,7 @@ ocr::Transform read_grid_resize(Section& args) {
 }
 
 /// MindOCR 0.1: the largest size within the target, exact to the pixel; black below and beside it.
-ocr::Transform read_scale_pad(Section& args) {
+ocr::Transform read_scale_pad(ConfigSection& args) {
   ocr::DetResize item;
   item.name = "ScalePadImage";
   args.require("target_size", "is missing: [height, width]");
@@ -208,14 +208,14 @@ ocr::Transform read_scale_pad(Section& args) {
   return item;
 }
 
-ocr::Transform read_ctc_label(Section& args) {
+ocr::Transform read_ctc_label(ConfigSection& args) {
   ocr::RecCTCLabelEncode item;
   args.read("max_text_len", item.max_text_len, {1, 1 << 20}, "longer texts are left out");
   item.characters = read_characters(args);
   return item;
 }
 
-ocr::Transform read_rec_resize(Section& args) {
+ocr::Transform read_rec_resize(ConfigSection& args) {
   ocr::RecResizeImg item;
   args.require("image_shape", "is missing: [height, width]");
   args.read("image_shape", item.image_shape, {1, kMaxSide}, "rows, columns");
@@ -231,7 +231,7 @@ ocr::Transform read_rec_resize(Section& args) {
   return item;
 }
 
-ocr::Transform read_rec_infer(Section& args) {
+ocr::Transform read_rec_infer(ConfigSection& args) {
   ocr::RecResizeNormForInfer item;
   args.read("target_height", item.target_height, {1, kMaxSide}, "pixels");
   args.read("target_width", item.target_width, {1, kMaxSide}, "pixels");
@@ -247,7 +247,7 @@ ocr::Transform read_rec_infer(Section& args) {
   return item;
 }
 
-ocr::Transform read_rotate_vertical(Section& args) {
+ocr::Transform read_rotate_vertical(ConfigSection& args) {
   ocr::Rotate90IfVertical item;
   args.read("threshold", item.threshold, {0, 1e6}, "of height over width");
   args.choose("direction", item.counterclockwise,
@@ -257,7 +257,7 @@ ocr::Transform read_rotate_vertical(Section& args) {
 
 constexpr auto kImgaug = "IaaAugment";
 
-using Reader = ocr::Transform (*)(Section&);
+using Reader = ocr::Transform (*)(ConfigSection&);
 
 const std::map<std::string, Reader> kReaders = {
     {"DecodeImage", read_decode},
@@ -282,10 +282,10 @@ const std::map<std::string, Reader> kReaders = {
 };
 
 /// MindOCR 0.1, by imgaug's names: a turn that keeps the picture's size, and a flip.
-std::vector<ocr::Transform> read_iaa_augment(Section& args) {
+std::vector<ocr::Transform> read_iaa_augment(ConfigSection& args) {
   std::vector<ocr::Transform> items;
   if (args.has("Affine")) {
-    Section affine = args.section("Affine");
+    ConfigSection affine = args.section("Affine");
     ocr::RandomRotate turn;
     affine.read("rotate", turn.degrees, {-360, 360}, "as `degrees` of RandomRotate");
     if (turn.degrees[0] >= turn.degrees[1]) {
@@ -297,7 +297,7 @@ std::vector<ocr::Transform> read_iaa_augment(Section& args) {
     items.push_back(turn);
   }
   if (args.has("Fliplr")) {
-    Section flip = args.section("Fliplr");
+    ConfigSection flip = args.section("Fliplr");
     ocr::RandomHorizontalFlip item{1, "IaaAugment.Fliplr"};
     read_p(flip, item.p);
     items.push_back(item);
@@ -308,16 +308,16 @@ std::vector<ocr::Transform> read_iaa_augment(Section& args) {
   return items;
 }
 
-[[noreturn]] void refuse_random(const Section& item, const std::string& name) {
+[[noreturn]] void refuse_random(const ConfigSection& item, const std::string& name) {
   item.fail(name, "is random, and this pipeline may not be");
 }
 
 /// A built-in transform.
-std::vector<ocr::Transform> read_item(Section item, const std::string& name, DataUse use) {
+std::vector<ocr::Transform> read_item(ConfigSection item, const std::string& name, DataUse use) {
   if (use != DataUse::kTrain && (name.starts_with("Random") || name == kImgaug)) {
     refuse_random(item, name);
   }
-  Section args = item.section(name);
+  ConfigSection args = item.section(name);
   auto items = name == kImgaug ? read_iaa_augment(args)
                                : std::vector<ocr::Transform>{kReaders.at(name)(args)};
   args.finish();
@@ -357,7 +357,7 @@ ocr::OwnPixels own_pixels(const OwnTransform& own, bool bgr) {
           }};
 }
 
-ocr::OwnPixels checked_own(const Section& item, const OwnTransform& own,
+ocr::OwnPixels checked_own(const ConfigSection& item, const OwnTransform& own,
                            const PictureSoFar& picture, DataUse use) {
   if (use != DataUse::kTrain && std::holds_alternative<RandomTransform>(own.transform)) {
     refuse_random(item, own.name);
@@ -383,12 +383,12 @@ const std::vector<std::string>& text_transform_names() {
   return names;
 }
 
-std::vector<ocr::Transform> read_ocr_pipeline(Section& section, DataUse use) {
+std::vector<ocr::Transform> read_ocr_pipeline(ConfigSection& section, DataUse use) {
   const std::string key = "transform_pipeline";
   section.require(key, "is missing: a list of transforms");
   std::vector<ocr::Transform> pipeline;
   PictureSoFar picture;
-  read_transforms(section, [&](Section& item, const std::string& name) {
+  read_transforms(section, [&](ConfigSection& item, const std::string& name) {
     if (const auto own = read_own_transform(item, name, text_transform_names())) {
       pipeline.emplace_back(checked_own(item, *own, picture, use));
       return;

@@ -27,7 +27,7 @@ bool is_name(const std::string& text) {
 }
 
 /// A recipe out of the section `model`, whose `type` is its name.
-std::shared_ptr<const Recipe> checked_recipe(const Section& model, OwnPart<Recipe> part) {
+std::shared_ptr<const Recipe> checked_recipe(const ConfigSection& model, OwnPart<Recipe> part) {
   auto recipe = std::make_shared<Recipe>(std::move(part.make));
   recipe->name = std::move(part.name);
   const auto fault = fault_of(*recipe);
@@ -40,7 +40,7 @@ std::shared_ptr<const Recipe> recipe_in(Node& tree) {
   Node* const model = tree.find("model");
   const Node* const type = model != nullptr ? model->find("type") : nullptr;
   if (type == nullptr) return nullptr;
-  Section section(*model, "model");
+  ConfigSection section(*model, "model");
   auto part = read_own_part(section, "type", type->text, tasks());
   return part ? checked_recipe(section, std::move(*part)) : nullptr;
 }
@@ -115,13 +115,13 @@ void refuse_replaced_sections(const Node& tree, const Recipe& recipe) {
   }
 }
 
-LossConfig read_recipe_loss(Section&, const TaskSettings& task) {
+LossConfig read_recipe_loss(ConfigSection&, const TaskSettings& task) {
   const Recipe& recipe = *task.recipe;
   if (!recipe.loss) return CrossEntropyConfig();  // its training_step asks for none
   return OwnLoss{recipe.name, recipe.loss};
 }
 
-MetricConfig read_recipe_metric(Section& section, const TaskSettings& task) {
+MetricConfig read_recipe_metric(ConfigSection& section, const TaskSettings& task) {
   const Recipe& recipe = *task.recipe;
   MetricConfig config;
   config.names = {recipe.name};
@@ -130,7 +130,7 @@ MetricConfig read_recipe_metric(Section& section, const TaskSettings& task) {
   return config;
 }
 
-PostprocessConfig read_no_postprocess(Section&) {
+PostprocessConfig read_no_postprocess(ConfigSection&) {
   return ClassNames();
 }
 
@@ -161,7 +161,7 @@ void complete_by_recipe(Node& tree) {
   refuse_replaced_sections(tree, *recipe);
 }
 
-void read_type(Section& model, ModelConfig& config) {
+void read_type(ConfigSection& model, ModelConfig& config) {
   const auto built_in = names_of(all_tasks());
   const std::vector<std::string> mindocrs = {"kie", "layout", "table"};
   std::string given, type = built_in.front();

@@ -19,7 +19,7 @@ void complete_by_recipe(Node& tree);
 
 /// `model.type`, and the settings of the task if it is a registered one: sets config.type or
 /// config.task, and of the latter the network.
-void read_type(Section& model, ModelConfig& config);
+void read_type(ConfigSection& model, ModelConfig& config);
 
 /// Those of a classifier, but for the parts that the recipe has.
 TaskSettings registered_task(const Recipe& recipe);

@@ -38,14 +38,14 @@ const std::vector<ScheduleKind>& schedule_kinds() {
   return kinds;
 }
 
-void read_cycles(Section& section, SchedulerConfig& config) {
+void read_cycles(ConfigSection& section, SchedulerConfig& config) {
   section.read("num_cycles", config.num_cycles, {1, 1 << 20}, "of the schedule");
   section.read("cycle_decay", config.cycle_decay, {0, 1}, "factor from one cycle to the next");
   section.read("cycle_factor", config.cycle_factor, {1, 1e6},
                "*ours*: factor of the length from one cycle to the next");
 }
 
-void read_one_cycle(Section& section, SchedulerConfig& config) {
+void read_one_cycle(ConfigSection& section, SchedulerConfig& config) {
   section.read("pct_start", config.pct_start, {0.001, 0.999},
                "*ours*, one_cycle: part of the run in which the rate rises");
   section.read("div_factor", config.div_factor, {1, 1e12},
@@ -55,7 +55,7 @@ void read_one_cycle(Section& section, SchedulerConfig& config) {
 }
 
 /// The keys of all schedules: MindOCR's files have keys of others, too.
-void read_shape(Section& section, SchedulerConfig& config) {
+void read_shape(ConfigSection& section, SchedulerConfig& config) {
   section.read("warmup_epochs", config.warmup_epochs, {0, kMaxEpochs},
                "in which the rate rises to `lr`");
   section.read("warmup_factor", config.warmup_factor, {0, 1}, "it starts at `lr` times this");
@@ -72,7 +72,7 @@ void read_shape(Section& section, SchedulerConfig& config) {
   read_patience(section, config.plateau, "*ours*, reduce_on_plateau: ");
 }
 
-void check_shape(const Section& section, const SchedulerConfig& config) {
+void check_shape(const ConfigSection& section, const SchedulerConfig& config) {
   if (config.scheduler == "multi_step_decay" && config.milestones.empty()) {
     section.refuse_misspelt("milestones");
     section.fail("milestones", "must name at least one epoch for multi_step_decay, e.g. [30, 60]");
@@ -84,7 +84,7 @@ void check_shape(const Section& section, const SchedulerConfig& config) {
 
 }  // namespace
 
-void read_patience(Section& section, PatienceConfig& config, const std::string& of) {
+void read_patience(ConfigSection& section, PatienceConfig& config, const std::string& of) {
   section.read("metric", config.metric,
                of + "a metric of evaluation, or `loss`, of which less is better; null: "
                     "`metric.main_indicator`");
@@ -93,7 +93,7 @@ void read_patience(Section& section, PatienceConfig& config, const std::string& 
   section.read("min_delta", config.min_delta, {0, 1e12}, of + "a gain up to this is none");
 }
 
-SchedulerConfig read_scheduler(Section section) {
+SchedulerConfig read_scheduler(ConfigSection section) {
   SchedulerConfig config;
   config.own =
       read_part(section, "scheduler", config.scheduler, names_of(schedule_kinds()), schedules(),
@@ -114,7 +114,7 @@ std::vector<std::string> built_in_names<Schedule>() {
 std::vector<ListedPart> built_in_schedules() {
   Settings all;
   Node node;
-  read_scheduler(Section(node, "scheduler", &all));
+  read_scheduler(ConfigSection(node, "scheduler", &all));
   std::vector<ListedPart> parts;
   for (const auto& kind : schedule_kinds()) {
     ListedPart part{kind.name, kind.about, {}};

@@ -1,4 +1,4 @@
-#include "lockstep/registry.h"
+#include "lockstep/train/config/config_section.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,6 @@
 #include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/train/config/node.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/yaml_writer.h"
 
@@ -68,7 +67,7 @@ bool read_number(const Node& node, double* value) {
 
 namespace lockstep {
 
-Section::Section(Node& node, std::string path, Settings* settings)
+Section::Section(Node& node, std::string path, std::vector<Setting>* settings)
     : node_(&node), path_(std::move(path)), settings_(settings) {
   if (node.kind == Node::Kind::kNull) node.kind = Node::Kind::kMap;
   if (node.kind == Node::Kind::kMap) return;
@@ -285,13 +284,6 @@ void Section::refuse_misspelt(const std::string& key) const {
   }
 }
 
-void Section::refuse_old_name(const std::string& old, const std::string& now) const {
-  for (const auto& entry : node_->entries) {
-    if (entry.key == old)
-      unknown(to_string(entry.location), entry.key, fmt::format(", did you mean '{}'?", now));
-  }
-}
-
 void Section::missing(const std::string& key, const std::string& why) const {
   refuse_misspelt(key);
   fail(key, why);
@@ -308,21 +300,6 @@ Section Section::section(const std::string& key) {
   return Section(*node_->find(key), name_of(key), settings_);
 }
 
-void Section::only(const std::string& key, const std::vector<std::string>& values,
-                   const std::string& why) {
-  const Node* node = any(key);
-  if (node == nullptr) return;
-  const bool scalar = node->kind == Node::Kind::kScalar;
-  if (scalar || node->kind == Node::Kind::kNull) {
-    bool flag = false;
-    const std::string text = scalar && read_flag(*node, &flag) ? yaml_flag(flag)
-                             : scalar                          ? node->text
-                                                               : "";
-    if (contains(values, text)) return;
-  }
-  fail(key, fmt::format("cannot be {}: {}", shown(*node), why));
-}
-
 /// ", did you mean 'X'?" for a similar known key, or for the sub-section that has `key`.
 std::string Section::hint(const std::string& key) const {
   std::string near = did_you_mean(key, known_);
@@ -332,11 +309,6 @@ std::string Section::hint(const std::string& key) const {
     return fmt::format(", did you mean '{}.{}'?", name_of(name), key);
   }
   return "";
-}
-
-void Section::expect(const std::vector<std::string>& keys) {
-  known_ = keys;
-  finish();
 }
 
 void Section::finish() const {
@@ -353,3 +325,34 @@ void Section::unknown(const std::string& place, const std::string& key,
 }
 
 }  // namespace lockstep
+
+namespace lockstep::inline internal {
+
+void ConfigSection::only(const std::string& key, const std::vector<std::string>& values,
+                         const std::string& why) {
+  const Node* node = any(key);
+  if (node == nullptr) return;
+  const bool scalar = node->kind == Node::Kind::kScalar;
+  if (scalar || node->kind == Node::Kind::kNull) {
+    bool flag = false;
+    const std::string text = scalar && read_flag(*node, &flag) ? yaml_flag(flag)
+                             : scalar                          ? node->text
+                                                               : "";
+    if (contains(values, text)) return;
+  }
+  fail(key, fmt::format("cannot be {}: {}", shown(*node), why));
+}
+
+void ConfigSection::refuse_old_name(const std::string& old, const std::string& now) const {
+  for (const auto& entry : node_->entries) {
+    if (entry.key == old)
+      unknown(to_string(entry.location), entry.key, fmt::format(", did you mean '{}'?", now));
+  }
+}
+
+void ConfigSection::expect(const std::vector<std::string>& keys) {
+  known_ = keys;
+  finish();
+}
+
+}  // namespace lockstep::inline internal

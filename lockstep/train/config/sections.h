@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "lockstep/registry.h"
 #include "lockstep/train/config/config.h"
+#include "lockstep/train/config/config_section.h"
 #include "lockstep/train/config/own_parts.h"
 
 namespace lockstep::inline internal {
@@ -20,20 +20,20 @@ enum class DataUse : uint8_t { kTrain, kEval, kPredict };
 
 bool contains(const std::vector<std::string>& list, const std::string& text);
 
-SystemConfig read_system(Section section);
-ModelConfig read_model(Section section);
-SchedulerConfig read_scheduler(Section section);
+SystemConfig read_system(ConfigSection section);
+ModelConfig read_model(ConfigSection section);
+SchedulerConfig read_scheduler(ConfigSection section);
 /// `of`: in front of the lines of the manual.
-void read_patience(Section& section, PatienceConfig& config, const std::string& of);
+void read_patience(ConfigSection& section, PatienceConfig& config, const std::string& of);
 /// `exact_decay`: the default. `peak`: scheduler.lr, for groups with a rate of their own.
-OptimizerConfig read_optimizer(Section section, bool exact_decay, double peak);
+OptimizerConfig read_optimizer(ConfigSection section, bool exact_decay, double peak);
 /// The same for an optimizer that the section does not name: the groups alone.
-OptimizerConfig read_groups_alone(Section section, double peak);
-TrainSection read_train(Section section, const TaskSettings& task);
-EvalSection read_eval(Section section, const TaskSettings& task);
-PredictSection read_predict(Section section, const TaskSettings& task);
-ParallelConfig read_parallel(Section section);
-LossScalerConfig read_loss_scaler(Section section);
+OptimizerConfig read_groups_alone(ConfigSection section, double peak);
+TrainSection read_train(ConfigSection section, const TaskSettings& task);
+EvalSection read_eval(ConfigSection section, const TaskSettings& task);
+PredictSection read_predict(ConfigSection section, const TaskSettings& task);
+ParallelConfig read_parallel(ConfigSection section);
+LossScalerConfig read_loss_scaler(ConfigSection section);
 
 /// For --list. Backbones, losses, metrics and data sets: of all tasks.
 std::vector<ListedPart> built_in_tasks();
@@ -48,71 +48,74 @@ std::vector<ListedPart> built_in_small_image_transforms();
 
 /// Weights: a file, an address, none, or True: MindOCR's address, which is `known`. `by_default`:
 /// an absent key means True.
-void read_weights(Section& section, std::string& weights, const std::string& known, bool by_default,
-                  const std::string& about);
-MetricConfig read_class_metric(Section& section, const TaskSettings& task);
+void read_weights(ConfigSection& section, std::string& weights, const std::string& known,
+                  bool by_default, const std::string& about);
+MetricConfig read_class_metric(ConfigSection& section, const TaskSettings& task);
 /// `name` of `metric`: one of `known`, or a list of some.
-std::vector<std::string> read_metric_names(Section& section, const std::vector<std::string>& known,
+std::vector<std::string> read_metric_names(ConfigSection& section,
+                                           const std::vector<std::string>& known,
                                            const std::string& about);
 
 /// The settings of the registered ones among config.names, then main_indicator, by default the
 /// first figure. The names of figures of registered metrics, and of single classes, are known once
 /// the metrics are made, so the trainer checks those.
-void read_own_metrics(Section& section, MetricConfig& config);
+void read_own_metrics(ConfigSection& section, MetricConfig& config);
 
-DatasetConfig read_dataset(Section section, const TaskSettings& task, DataUse use);
-void read_class_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+DatasetConfig read_dataset(ConfigSection section, const TaskSettings& task, DataUse use);
+void read_class_dataset(ConfigSection& section, DatasetConfig& config, const TaskSettings& task,
                         DataUse use);
-void read_ocr_dataset(Section& section, DatasetConfig& config, const TaskSettings& task,
+void read_ocr_dataset(ConfigSection& section, DatasetConfig& config, const TaskSettings& task,
                       DataUse use);
-LoaderConfig read_loader(Section section, DataUse use);
+LoaderConfig read_loader(ConfigSection section, DataUse use);
 /// Calls `read` for each item `name: {settings}` of transform_pipeline, if that is given.
-using TransformReader = std::function<void(Section& item, const std::string& name)>;
-void read_transforms(Section& section, const TransformReader& read);
+using TransformReader = std::function<void(ConfigSection& item, const std::string& name)>;
+void read_transforms(ConfigSection& section, const TransformReader& read);
 /// The transform_pipeline of a classifier's data set: of small images, or of pictures in files.
 /// Random transforms are for training alone.
-void read_small_image_pipeline(Section& section, DatasetConfig& config, bool training);
-void read_picture_pipeline(Section& section, DatasetConfig& config, bool training);
+void read_small_image_pipeline(ConfigSection& section, DatasetConfig& config, bool training);
+void read_picture_pipeline(ConfigSection& section, DatasetConfig& config, bool training);
 /// The names of the built-in transforms of text.
 const std::vector<std::string>& text_transform_names();
 /// The registered transform of an item of a pipeline, with its settings read; none if none has this
 /// name. `built_in`: the names of this kind of pipeline. Errors: no transform has it, or several
 /// have; a registered one with the name of a built-in one of any kind.
-std::optional<OwnTransform> read_own_transform(Section& item, const std::string& name,
+std::optional<OwnTransform> read_own_transform(ConfigSection& item, const std::string& name,
                                                const std::vector<std::string>& built_in);
 /// The transform_pipeline of a text data set.
-std::vector<ocr::Transform> read_ocr_pipeline(Section& section, DataUse use);
+std::vector<ocr::Transform> read_ocr_pipeline(ConfigSection& section, DataUse use);
 /// Checks output_columns and the lists of indices into them, against the inputs of loss or metric
 /// and the outputs of the pipeline.
-void check_columns(Section& section, const DatasetConfig& config, const TaskSettings& task,
+void check_columns(ConfigSection& section, const DatasetConfig& config, const TaskSettings& task,
                    DataUse use);
 /// Checks that a recogniser's sections agree on dictionary, classes and lengths of words.
-void check_recogniser(Config& config, Section& root);
+void check_recogniser(Config& config, ConfigSection& root);
 /// Reads the dictionary and checks that model.head has a class for each of its characters.
-void check_head_classes(const Config& config, const ocr::CharacterOptions& taught, Section& root);
+void check_head_classes(const Config& config, const ocr::CharacterOptions& taught,
+                        ConfigSection& root);
 /// The common keys of all readers of dictionaries; not every reader has `lower`.
-ocr::CharacterOptions read_characters(Section& section);
+ocr::CharacterOptions read_characters(ConfigSection& section);
 
 /// Losses of MindOCR that are not built in.
 extern const std::vector<std::string> kOtherLosses;
 
 /// A key that `read` leaves is an error.
 template <typename T>
-T read_all_of(Section section, T (*read)(Section&)) {
+T read_all_of(ConfigSection section, T (*read)(ConfigSection&)) {
   T config = read(section);
   section.finish();
   return config;
 }
 template <typename T>
-T read_all_of(Section section, T (*read)(Section&, const TaskSettings&), const TaskSettings& task) {
+T read_all_of(ConfigSection section, T (*read)(ConfigSection&, const TaskSettings&),
+              const TaskSettings& task) {
   T config = read(section, task);
   section.finish();
   return config;
 }
 
 /// A key of MindOCR without effect here; any value is accepted.
-void ignore(Section& section, const std::string& key);
+void ignore(ConfigSection& section, const std::string& key);
 /// A key of MindOCR with one allowed name.
-void accept(Section& section, const std::string& key, const std::string& only);
+void accept(ConfigSection& section, const std::string& key, const std::string& only);
 
 }  // namespace lockstep::inline internal

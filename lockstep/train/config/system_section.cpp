@@ -9,7 +9,7 @@
 namespace lockstep::inline internal {
 namespace {
 
-void read_save_policy(Section& section, SystemConfig& config) {
+void read_save_policy(ConfigSection& section, SystemConfig& config) {
   const bool keeps_all = section.present("ckpt_save_policy") && !section.has("ckpt_save_policy");
   if (keeps_all) {
     // null means "keep all"; only an absent key means the default.
@@ -21,7 +21,7 @@ void read_save_policy(Section& section, SystemConfig& config) {
   }
 }
 
-void read_amp_levels(Section& section, SystemConfig& config) {
+void read_amp_levels(ConfigSection& section, SystemConfig& config) {
   std::vector<Named<AmpLevel>> levels;
   for (const auto& name : amp_level_names())
     levels.push_back({name.c_str(), parse_amp_level(name)});
@@ -31,7 +31,7 @@ void read_amp_levels(Section& section, SystemConfig& config) {
                  "mixed precision of `eval` and `predict`");
 }
 
-void read_log(Section& section, SystemConfig& config) {
+void read_log(ConfigSection& section, SystemConfig& config) {
   section.choose(
       "log_level", config.log_level,
       {"logging.DEBUG", "logging.INFO", "logging.WARNING", "logging.ERROR", "logging.CRITICAL"},
@@ -51,16 +51,16 @@ void read_log(Section& section, SystemConfig& config) {
 
 }  // namespace
 
-void ignore(Section& section, const std::string& key) {
+void ignore(ConfigSection& section, const std::string& key) {
   section.any(key);
 }
 
-void accept(Section& section, const std::string& key, const std::string& only) {
+void accept(ConfigSection& section, const std::string& key, const std::string& only) {
   std::string value = only;
   section.choose(key, value, {only}, "of no effect, only this one is there");
 }
 
-void read_name(Section& section, const std::string& key, std::string& value,
+void read_name(ConfigSection& section, const std::string& key, std::string& value,
                const std::vector<std::string>& built_in, const std::vector<std::string>& others,
                const std::string& about) {
   const auto listed = fmt::format("{}", fmt::join(built_in, ", "));
@@ -81,7 +81,7 @@ void read_name(Section& section, const std::string& key, std::string& value,
   section.choose(key, value, built_in, about);
 }
 
-SystemConfig read_system(Section section) {
+SystemConfig read_system(ConfigSection section) {
   SystemConfig config;
   int64_t mode = 0;
   section.read("mode", mode, {0, 1}, "of no effect: MindSpore's graph or eager mode");
@@ -113,7 +113,7 @@ SystemConfig read_system(Section section) {
 namespace {
 
 /// Refuses options whose bits depend on the number of ranks, or that virtual ranks do not support.
-void refuse_with_virtual_ranks(Section& section, const ParallelConfig& config) {
+void refuse_with_virtual_ranks(ConfigSection& section, const ParallelConfig& config) {
   if (config.virtual_ranks == 0) return;
   if (!config.broadcast_buffers) {
     section.fail("broadcast_buffers",
@@ -134,7 +134,7 @@ void refuse_with_virtual_ranks(Section& section, const ParallelConfig& config) {
 }
 
 /// The averages of gradients, buffers and statistics.
-void read_averaging(Section& section, ParallelConfig& config) {
+void read_averaging(ConfigSection& section, ParallelConfig& config) {
   section.read("bucket_cap_mb", config.bucket_cap_mb, {0.001, 1 << 16},
                "MiB of gradients that travel together");
   section.read("broadcast_buffers", config.broadcast_buffers,
@@ -159,7 +159,7 @@ void read_averaging(Section& section, ParallelConfig& config) {
 
 }  // namespace
 
-ParallelConfig read_parallel(Section section) {
+ParallelConfig read_parallel(ConfigSection section) {
   ParallelConfig config;
   section.refuse_old_name("shards", "virtual_ranks");
   section.read(

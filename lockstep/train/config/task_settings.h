@@ -37,18 +37,18 @@ struct TaskSettings {
   size_t feature_maps = 0;              ///< Of a backbone, for the neck; 0: it takes the last.
   bool exact_decay = false;             ///< Default of OptimizerConfig::exact_decay.
   const char* weights_format = "ckpt";  ///< Default of TrainSection::weights_format.
-  BackboneConfig (*read_backbone)(Section& section);
-  void (*read_neck_and_head)(Section& model, ModelConfig& config);
+  BackboneConfig (*read_backbone)(ConfigSection& section);
+  void (*read_neck_and_head)(ConfigSection& model, ModelConfig& config);
   /// Beside model.network: the number of its classes alone.
-  void (*read_head_of_network)(Section& model, ModelConfig& config);
-  LossConfig (*read_loss)(Section& section, const TaskSettings& task);
-  MetricConfig (*read_metric)(Section& section, const TaskSettings& task);
-  PostprocessConfig (*read_postprocess)(Section& section);
+  void (*read_head_of_network)(ConfigSection& model, ModelConfig& config);
+  LossConfig (*read_loss)(ConfigSection& section, const TaskSettings& task);
+  MetricConfig (*read_metric)(ConfigSection& section, const TaskSettings& task);
+  PostprocessConfig (*read_postprocess)(ConfigSection& section);
   /// All but the keys `type` and `dataset_root`.
-  void (*read_dataset)(Section& section, DatasetConfig& config, const TaskSettings& task,
+  void (*read_dataset)(ConfigSection& section, DatasetConfig& config, const TaskSettings& task,
                        DataUse use);
   /// Defaults and checks across sections.
-  void (*complete)(Config& config, Section& root);
+  void (*complete)(Config& config, ConfigSection& root);
   const Recipe* recipe = nullptr;  ///< Of a registered task.
   /// Of `cls`, once train.dataset is read: pictures to predict become small images.
   bool small_images = false;

@@ -4,7 +4,7 @@
 namespace lockstep::inline internal {
 namespace {
 
-void read_checkpoints(Section& section, TrainSection& config) {
+void read_checkpoints(ConfigSection& section, TrainSection& config) {
   section.read("ckpt_save_steps", config.ckpt_save_steps, {0, kMaxCount},
                "*ours*: optimizer steps from one checkpoint to the next, besides those of epochs; "
                "0: only epochs");
@@ -18,9 +18,9 @@ void read_checkpoints(Section& section, TrainSection& config) {
                  "*ours*: of the files best.EXT and e{N}.EXT beside the checkpoints");
 }
 
-void read_early_stopping(Section& section, TrainSection& config) {
+void read_early_stopping(ConfigSection& section, TrainSection& config) {
   const std::string key = "early_stopping";
-  const auto read = [](Section own) {
+  const auto read = [](ConfigSection own) {
     PatienceConfig patience;
     read_patience(own, patience, "*ours*: ");
     own.finish();
@@ -30,16 +30,16 @@ void read_early_stopping(Section& section, TrainSection& config) {
                  "*ours*: ends the run once a metric no longer improves; [keys](#early_stopping)");
   if (section.settings() != nullptr) {
     Node none;
-    read(Section(none, section.name_of(key), section.settings()));
+    read(ConfigSection(none, section.name_of(key), section.settings()));
   }
   section.any(key);
   if (!section.has(key)) return;
-  config.early_stopping = read(Section(*section.any(key), section.name_of(key)));
+  config.early_stopping = read(ConfigSection(*section.any(key), section.name_of(key)));
 }
 
 }  // namespace
 
-TrainSection read_train(Section section, const TaskSettings& task) {
+TrainSection read_train(ConfigSection section, const TaskSettings& task) {
   TrainSection config;
   std::string save_dir;
   if (section.has("ckpt_save_dir")) section.read("ckpt_save_dir", save_dir, "");
@@ -71,7 +71,7 @@ TrainSection read_train(Section section, const TaskSettings& task) {
   return config;
 }
 
-EvalSection read_eval(Section section, const TaskSettings& task) {
+EvalSection read_eval(ConfigSection section, const TaskSettings& task) {
   EvalSection config;
   section.read(
       "ckpt_load_path", config.ckpt_load_path,
@@ -85,7 +85,7 @@ EvalSection read_eval(Section section, const TaskSettings& task) {
   return config;
 }
 
-PredictSection read_predict(Section section, const TaskSettings& task) {
+PredictSection read_predict(ConfigSection section, const TaskSettings& task) {
   PredictSection config;
   section.read(
       "ckpt_load_path", config.ckpt_load_path,

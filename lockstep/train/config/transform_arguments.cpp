@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMostWhole = 1'000'000;
 
 /// Earlier files of runs may have [0.5] for 0.5.
-Node* single_item(Section& args, const std::string& key) {
+Node* single_item(ConfigSection& args, const std::string& key) {
   Node* node = args.any(key);
   if (node != nullptr && node->kind == Node::Kind::kList && node->items.size() == 1) {
     Node item = std::move(node->items[0]);
@@ -24,13 +24,13 @@ Node* single_item(Section& args, const std::string& key) {
 
 }  // namespace
 
-void read_one(Section& args, const std::string& key, double& value, Range<double> range,
+void read_one(ConfigSection& args, const std::string& key, double& value, Range<double> range,
               const std::string& about) {
   single_item(args, key);
   args.read(key, value, range, about);
 }
 
-void read_whole_one(Section& args, const std::string& key, int64_t& value, int64_t least,
+void read_whole_one(ConfigSection& args, const std::string& key, int64_t& value, int64_t least,
                     const std::string& about) {
   double number = 0;
   Node* node = single_item(args, key);
@@ -41,7 +41,8 @@ void read_whole_one(Section& args, const std::string& key, int64_t& value, int64
   args.read(key, value, {least, kMostWhole}, about);
 }
 
-std::vector<int> read_sides(Section& args, const std::string& fallback, const std::string& about) {
+std::vector<int> read_sides(ConfigSection& args, const std::string& fallback,
+                            const std::string& about) {
   constexpr int kLongest = 1 << 14;
   args.record("size", "a whole number, or [height, width]", fallback, about);
   const auto sides = args.number_or_list("size");
@@ -55,18 +56,18 @@ std::vector<int> read_sides(Section& args, const std::string& fallback, const st
   return {sides.begin(), sides.end()};
 }
 
-std::vector<int> require_sides(Section& args, const std::string& about) {
+std::vector<int> require_sides(ConfigSection& args, const std::string& about) {
   args.require("size", "is missing: one whole number, or [height, width]");
   const auto sides = read_sides(args, "", about);
   return sides.empty() ? std::vector<int>{1} : sides;  // keys are being listed
 }
 
-PictureSize require_size(Section& args, const std::string& about) {
+PictureSize require_size(ConfigSection& args, const std::string& about) {
   const auto sides = require_sides(args, about);
   return {sides.back(), sides.front()};
 }
 
-void read_prob(Section& args, double& prob) {
+void read_prob(ConfigSection& args, double& prob) {
   const bool short_name = args.has("p");
   if (short_name) read_one(args, "p", prob, {0, 1}, "");
   if (!short_name || args.has("prob")) {
@@ -75,7 +76,7 @@ void read_prob(Section& args, double& prob) {
   for (const auto* key : {"p", "prob"}) args.any(key);
 }
 
-void read_ascending(Section& args, const std::string& key, std::pair<double, double>& value,
+void read_ascending(ConfigSection& args, const std::string& key, std::pair<double, double>& value,
                     Range<double> range, const std::string& about) {
   const auto kind =
       fmt::format("two numbers from {} to {}, in ascending order", range.lo, range.hi);
@@ -88,7 +89,7 @@ void read_ascending(Section& args, const std::string& key, std::pair<double, dou
   value = {ends[0], ends[1]};
 }
 
-void read_jitter(Section& args, const std::string& key, std::pair<double, double>& value,
+void read_jitter(ConfigSection& args, const std::string& key, std::pair<double, double>& value,
                  double middle, Range<double> range, const std::string& about) {
   args.record(key, "a number x, or two", fmt::format("[{}, {}]", value.first, value.second), about);
   auto ends = args.number_or_list(key);
@@ -104,8 +105,8 @@ void read_jitter(Section& args, const std::string& key, std::pair<double, double
   value = {ends[0], ends[1]};
 }
 
-void read_mean_and_std(Section& args, Normalize& normalize, const char* about, const char* images,
-                       bool grey) {
+void read_mean_and_std(ConfigSection& args, Normalize& normalize, const char* about,
+                       const char* images, bool grey) {
   const auto read = [&](const char* key, std::vector<double>& values, const char* line) {
     args.record(key, "three numbers", images, line);
     const auto given = args.number_or_list(key);

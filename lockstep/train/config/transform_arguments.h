@@ -10,34 +10,35 @@
 
 #include "lockstep/data/pictures/steps.h"
 #include "lockstep/data/transforms.h"
-#include "lockstep/registry.h"
+#include "lockstep/train/config/config_section.h"
 
 namespace lockstep::inline internal {
 
-void read_one(Section& args, const std::string& key, double& value, Range<double> range,
+void read_one(ConfigSection& args, const std::string& key, double& value, Range<double> range,
               const std::string& about);
 /// From `least` to a million. 32.0 is whole, too.
-void read_whole_one(Section& args, const std::string& key, int64_t& value, int64_t least,
+void read_whole_one(ConfigSection& args, const std::string& key, int64_t& value, int64_t least,
                     const std::string& about);
 
 /// `size`: one side, or [height, width]; empty if it is absent. `fallback`: for the manual.
-std::vector<int> read_sides(Section& args, const std::string& fallback, const std::string& about);
+std::vector<int> read_sides(ConfigSection& args, const std::string& fallback,
+                            const std::string& about);
 /// The same where it is required: one or two sides.
-std::vector<int> require_sides(Section& args, const std::string& about);
-PictureSize require_size(Section& args, const std::string& about);
+std::vector<int> require_sides(ConfigSection& args, const std::string& about);
+PictureSize require_size(ConfigSection& args, const std::string& about);
 
 /// torchvision calls it `p`. With both, `prob` counts.
-void read_prob(Section& args, double& prob);
+void read_prob(ConfigSection& args, double& prob);
 
 /// Two numbers.
-void read_ascending(Section& args, const std::string& key, std::pair<double, double>& value,
+void read_ascending(ConfigSection& args, const std::string& key, std::pair<double, double>& value,
                     Range<double> range, const std::string& about);
 /// Two numbers, or a number x for [middle - x, middle + x], as far as `range` goes down.
-void read_jitter(Section& args, const std::string& key, std::pair<double, double>& value,
+void read_jitter(ConfigSection& args, const std::string& key, std::pair<double, double>& value,
                  double middle, Range<double> range, const std::string& about);
 
 /// Three numbers each. `images`: the default is of these. `grey`: one number of each will do.
-void read_mean_and_std(Section& args, Normalize& normalize, const char* about, const char* images,
-                       bool grey);
+void read_mean_and_std(ConfigSection& args, Normalize& normalize, const char* about,
+                       const char* images, bool grey);
 
 }  // namespace lockstep::inline internal

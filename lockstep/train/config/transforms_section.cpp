@@ -25,14 +25,14 @@ namespace lockstep::inline internal {
 namespace {
 
 /// The areas and aspect ratios of a part of the picture.
-void read_parts(Section& args, std::pair<double, double>& scale, std::pair<double, double>& ratio,
-                const std::string& about_ratio) {
+void read_parts(ConfigSection& args, std::pair<double, double>& scale,
+                std::pair<double, double>& ratio, const std::string& about_ratio) {
   read_ascending(args, "scale", scale, {1e-6, 1}, "share of the picture's area");
   read_ascending(args, "ratio", ratio, {1e-6, 1e6}, about_ratio);
 }
 
 template <typename Step>
-Step read_random_crop(Section& args) {
+Step read_random_crop(ConfigSection& args) {
   RandomCrop crop;
   read_whole_one(args, "size", crop.size, 1, "of a square");
   read_whole_one(args, "padding", crop.padding, 0, "black pixels on each side before it");
@@ -40,7 +40,7 @@ Step read_random_crop(Section& args) {
 }
 
 template <typename Step, typename Flip>
-Step read_random_flip(Section& args) {
+Step read_random_flip(ConfigSection& args) {
   Flip flip;
   read_prob(args, flip.prob);
   return flip;
@@ -50,7 +50,7 @@ template <typename Step>
 constexpr bool kMayBeGrey = std::is_same_v<Step, Transform>;
 
 template <typename Step>
-Step read_normalize_floats(Section& args) {
+Step read_normalize_floats(ConfigSection& args) {
   Normalize normalize;
   read_mean_and_std(args, normalize, "of values from 0 to 1", "of CIFAR-10", kMayBeGrey<Step>);
   return normalize;
@@ -58,7 +58,7 @@ Step read_normalize_floats(Section& args) {
 
 /// MindOCR's flags are only checked.
 template <typename Step>
-Step read_normalize_bytes(Section& args) {
+Step read_normalize_bytes(ConfigSection& args) {
   Normalize normalize{{ocr::kImageNetMean.begin(), ocr::kImageNetMean.end()},
                       {ocr::kImageNetStd.begin(), ocr::kImageNetStd.end()}};
   read_mean_and_std(args, normalize, "of values from 0 to 255", "of ImageNet", kMayBeGrey<Step>);
@@ -71,7 +71,7 @@ Step read_normalize_bytes(Section& args) {
   return normalize;
 }
 
-Transform read_small_resize(Section& args) {
+Transform read_small_resize(ConfigSection& args) {
   Resize resize;
   const auto fallback = fmt::format("[{}, {}]", resize.height, resize.width);
   const auto sides = read_sides(args, fallback, "of the result");
@@ -79,25 +79,25 @@ Transform read_small_resize(Section& args) {
   return resize;
 }
 
-PictureStep read_resize(Section& args) {
+PictureStep read_resize(ConfigSection& args) {
   const auto sides =
       require_sides(args, "one number is of the shorter side; bilinear, with antialias");
   if (sides.size() == 1) return ResizePicture{sides[0], {}};
   return ResizePicture{0, {sides[1], sides[0]}};
 }
 
-PictureStep read_center_crop(Section& args) {
+PictureStep read_center_crop(ConfigSection& args) {
   return CenterCrop{require_size(args, "of the middle")};
 }
 
-PictureStep read_resized_crop(Section& args) {
+PictureStep read_resized_crop(ConfigSection& args) {
   RandomResizedCrop crop;
   crop.size = require_size(args, "of the result");
   read_parts(args, crop.scale, crop.ratio, "width over height");
   return crop;
 }
 
-PictureStep read_color_jitter(Section& args) {
+PictureStep read_color_jitter(ConfigSection& args) {
   constexpr Range<double> kFactor{0, 1000}, kTurn{-0.5, 0.5};
   ColorJitter jitter;
   read_jitter(args, "brightness", jitter.brightness, 1, kFactor, "a factor from 1 - x to 1 + x");
@@ -107,11 +107,11 @@ PictureStep read_color_jitter(Section& args) {
   return jitter;
 }
 
-void read_bins(Section& args, int64_t& bins) {
+void read_bins(ConfigSection& args, int64_t& bins) {
   read_whole_one(args, "num_magnitude_bins", bins, 2, "strengths there are");
 }
 
-PictureStep read_rand_augment(Section& args) {
+PictureStep read_rand_augment(ConfigSection& args) {
   RandAugment augment;
   const bool has_magnitude = args.has("magnitude");  // a default has no line for an error
   read_whole_one(args, "num_ops", augment.num_ops, 0, "operations one after another");
@@ -127,13 +127,13 @@ PictureStep read_rand_augment(Section& args) {
             fmt::format("is {}; it must be above magnitude, {} unless given", bins, magnitude));
 }
 
-PictureStep read_trivial_augment(Section& args) {
+PictureStep read_trivial_augment(ConfigSection& args) {
   TrivialAugmentWide augment;
   read_bins(args, augment.num_magnitude_bins);
   return augment;
 }
 
-PictureStep read_random_erasing(Section& args) {
+PictureStep read_random_erasing(ConfigSection& args) {
   RandomErasing erasing;
   read_prob(args, erasing.prob);
   read_parts(args, erasing.scale, erasing.ratio, "height over width");
@@ -151,7 +151,7 @@ PictureStep read_random_erasing(Section& args) {
 template <typename Step>
 struct StepReader {
   const char* name;
-  Step (*read)(Section& args);
+  Step (*read)(ConfigSection& args);
   const char* about;
 };
 
@@ -183,7 +183,7 @@ constexpr auto kPictureReaders = std::to_array<StepReader<PictureStep>>(
      {"RandomErasing", read_random_erasing, "fills a random rectangle; the last one"}});
 
 template <auto kKind>
-void read_mixing(Section& args, Mixing& mixing) {
+void read_mixing(ConfigSection& args, Mixing& mixing) {
   auto& kind = mixing.*kKind;
   if (kind) {
     throw Error(
@@ -195,12 +195,12 @@ void read_mixing(Section& args, Mixing& mixing) {
   read_one(args, "prob", kind->prob, {0, 1}, "of being mixed");
 }
 
-void read_nothing(Section&, Mixing&) {}
+void read_nothing(ConfigSection&, Mixing&) {}
 
 /// Items of both pipelines that are no steps of a sample.
 struct BatchReader {
   const char* name;
-  void (*read)(Section& args, Mixing& mixing);
+  void (*read)(ConfigSection& args, Mixing& mixing);
   const char* about;
 };
 
@@ -239,13 +239,13 @@ const char* images_with(const std::string& name) {
 }
 
 template <typename Step, size_t N>
-void read_pipeline(Section& section, DatasetConfig& config, bool training,
+void read_pipeline(ConfigSection& section, DatasetConfig& config, bool training,
                    const std::array<StepReader<Step>, N>& readers) {
   const auto names = names_with(readers);
-  const auto check_random = [&](const Section& item, const std::string& name, bool random) {
+  const auto check_random = [&](const ConfigSection& item, const std::string& name, bool random) {
     if (random && !training) item.fail(name, "is random, evaluation is not");
   };
-  read_transforms(section, [&](Section& item, const std::string& name) {
+  read_transforms(section, [&](ConfigSection& item, const std::string& name) {
     const auto where = item.where(name);
     if (auto own = read_own_transform(item, name, names)) {
       check_random(item, name, std::holds_alternative<RandomTransform>(own->transform));
@@ -253,7 +253,7 @@ void read_pipeline(Section& section, DatasetConfig& config, bool training,
       return;
     }
     check_random(item, name, is_random(name));
-    Section args = item.section(name);
+    ConfigSection args = item.section(name);
     Settings* settings = args.settings();
     const size_t before = settings == nullptr ? 0 : settings->size();
     const auto* reader = find_named(readers, name);
@@ -276,7 +276,7 @@ std::vector<ListedPart> listed_with(const Readers& readers) {
     parts.push_back({reader.name, reader.about, settings_of(reader.name, reader.read)});
   }
   for (const auto& reader : kBatchReaders) {
-    const auto read = [&](Section& args) {
+    const auto read = [&](ConfigSection& args) {
       Mixing mixing;
       reader.read(args, mixing);
     };
@@ -296,13 +296,13 @@ std::vector<std::string> built_in_names<PictureTransform>() {
   return names;
 }
 
-void read_transforms(Section& section, const TransformReader& read) {
+void read_transforms(ConfigSection& section, const TransformReader& read) {
   const std::string key = "transform_pipeline";
   Node* node = section.any(key);
   if (!section.has(key)) return;
   if (node->kind != Node::Kind::kList) section.fail(key, "must be a list");
   for (Node& node_of_item : node->items) {
-    Section item(node_of_item, section.name_of(key), section.settings());
+    ConfigSection item(node_of_item, section.name_of(key), section.settings());
     if (node_of_item.entries.size() != 1) {
       section.fail(key, "must hold items of the form 'Name: {arguments}'");
     }
@@ -311,13 +311,13 @@ void read_transforms(Section& section, const TransformReader& read) {
   }
 }
 
-std::optional<OwnTransform> read_own_transform(Section& item, const std::string& name,
+std::optional<OwnTransform> read_own_transform(ConfigSection& item, const std::string& name,
                                                const std::vector<std::string>& built_in) {
   item.expect(joined_names(built_in, transforms()));
   const auto* part = find_named(transforms().parts(), name);
   if (part == nullptr) return std::nullopt;
   refuse_taken(item, name, name, transforms());
-  Section args = item.section(name);
+  ConfigSection args = item.section(name);
   OwnTransform own{name, part->read(args)};
   args.finish();
   const auto is_empty = [](const auto& function) { return function == nullptr; };
@@ -325,11 +325,11 @@ std::optional<OwnTransform> read_own_transform(Section& item, const std::string&
   return own;
 }
 
-void read_small_image_pipeline(Section& section, DatasetConfig& config, bool training) {
+void read_small_image_pipeline(ConfigSection& section, DatasetConfig& config, bool training) {
   read_pipeline(section, config, training, kSmallImageReaders);
 }
 
-void read_picture_pipeline(Section& section, DatasetConfig& config, bool training) {
+void read_picture_pipeline(ConfigSection& section, DatasetConfig& config, bool training) {
   read_pipeline(section, config, training, kPictureReaders);
 }
 

@@ -12,8 +12,8 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
-#include "lockstep/registry.h"
 #include "lockstep/train/config/config.h"
+#include "lockstep/train/config/config_section.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/yaml_reader.h"
 
