@@ -13,6 +13,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/group_error.h"
+#include "lockstep/comm/look_pause.h"
 #include "lockstep/comm/rank_answers.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
@@ -246,7 +247,7 @@ std::vector<std::string> CheckedGroup::gather_calls() const {
   std::vector<std::string> keys;
   for (int rank = 0; rank < spec_.size; ++rank) keys.push_back(key_of(rank));
   const auto grace =
-      std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 5 * kLook, kLongestGrace);
+      std::clamp<std::chrono::milliseconds>(spec_.timeout / 10, 5 * kLookPause, kLongestGrace);
   exist_within(store, keys, Deadline::after(grace));
   const auto answers =
       answers_by_rank(store, call_key(spec_, ""), spec_.size, Deadline::after(kStoreLimit));

@@ -85,12 +85,11 @@ class CheckedGroup : public GroupImpl {
 
   /// Throws the group error if there is one. In a collective it also throws an error that another
   /// rank has met and is about to explain: this rank must then report its own call. Reads the
-  /// store; called every kLook of a wait.
+  /// store; called every kLookPause of a wait.
   void look_for_trouble(const WaitReason& reason) const;
   /// For a call that failed because of another call, whose thread is about to write the reason:
   /// throws that reason. Returns if none is written soon.
   void await_group_error() const;
-  static constexpr std::chrono::milliseconds kLook{100};
   static constexpr std::chrono::seconds kStoreLimit{5};
   /// Longest time that ranks wait, after an error, for the calls that other ranks report. All ranks
   /// must end within a second of a deadline.

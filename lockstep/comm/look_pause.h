@@ -5,6 +5,7 @@
 
 namespace lockstep::inline internal {
 
+/// How often a rank that waits looks for errors of others.
 inline constexpr std::chrono::milliseconds kLookPause{100};
 
 /// Pause between the questions that each of `size` ranks asks the store while it waits. It grows

@@ -15,6 +15,7 @@
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/look_pause.h"
 #include "lockstep/comm/mpi/library.h"
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
@@ -179,7 +180,7 @@ void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Wai
   void* request = nullptr;
   require(api_.start(communicator, &call, &request));
   const auto start = Clock::now();
-  auto next_look = start + kLook;
+  auto next_look = start + kLookPause;
   while (true) {
     int done = 0;
     require(api_.test(request, &done));
@@ -190,7 +191,7 @@ void MpiGroup::run_on(void* communicator, const LockstepMpiCall& call, const Wai
     }
     if (now > next_look) {
       look_for_trouble(reason);
-      next_look = now + kLook;
+      next_look = now + kLookPause;
     }
     if (now < start + kYield) {
       ::sched_yield();

@@ -9,6 +9,7 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/log.h"
 #include "lockstep/comm/group_error.h"
+#include "lockstep/comm/look_pause.h"
 #include "lockstep/comm/rank_answers.h"
 
 namespace lockstep::inline internal {

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/comm/look_pause.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -33,13 +32,9 @@ class StragglerDetection {
   void start_waiting();
 
   /// For waiting ranks: true if another rank has begun it or has ended the group, so that the wait
-  /// must end as if it had timed out. It queries the store kLook after start_waiting() and then
-  /// every kLook, so it may be called at any rate. Large groups query less often: a store then
-  /// serves some 4,000 such requests per second.
+  /// must end as if it had timed out. It queries the store once in every look_pause(), first
+  /// after one such pause, so it may be called at any rate. Once in every kLookPause is enough.
   const std::function<bool()>& alarm() const { return alarm_; }
-
-  /// How often a waiting rank should call alarm().
-  static constexpr std::chrono::milliseconds kLook = kLookPause;
 
   /// This rank timed out with `error` while it waited for `awaited`, as far as it knows. Returns
   /// the error that names the culprit. Returns `error` if the culprit cannot be identified, or

@@ -17,6 +17,7 @@
 #include "lockstep/comm/checked_group.h"
 #include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/comm/kernels/reduce.h"
+#include "lockstep/comm/look_pause.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/c10d/adapters.h"
 #include "lockstep/tensor/device/dtype.h"
@@ -175,7 +176,7 @@ class GlooGroup final : public CheckedGroup {
       under_way_ = start();
       while (!under_way_->isCompleted() && !waiting.deadline.passed()) {
         try {
-          under_way_->wait(std::min(time_left(waiting), kLook));
+          under_way_->wait(std::min(time_left(waiting), kLookPause));
         } catch (const std::exception&) {  // its own error is thrown below
           if (!under_way_->isCompleted()) look_for_trouble(reason);
         }

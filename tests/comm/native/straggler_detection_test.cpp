@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/comm/group_error.h"
+#include "lockstep/comm/look_pause.h"
 #include "lockstep/store/request_store.h"
 #include "tests/comm/support/timeless_store.h"
 
@@ -100,7 +101,7 @@ TEST(StragglerDetection, AStoreThatHangsHoldsUpWhoWaitsOnceAndShortly) {
   while (store->questions == 0) EXPECT_FALSE(detection.alarm()());
   EXPECT_LE(store->longest, 500ms);
   detection.start_waiting();  // the next collective
-  const auto end = Deadline::after(3 * StragglerDetection::kLook);
+  const auto end = Deadline::after(3 * kLookPause);
   while (!end.passed()) EXPECT_FALSE(detection.alarm()());
   EXPECT_EQ(store->questions, 1);
 }
