@@ -11,7 +11,7 @@ core=(libtorch-dev libopenblas0-openmp nlohmann-json3-dev libfmt-dev libssl-dev 
 libraries=("${core[@]}"
   libyaml-cpp-dev libgtest-dev libgmock-dev libcurl4-openssl-dev libarchive-dev libgloo-dev
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libjpeg-dev zlib1g-dev libpolyclipping-dev libgeos-dev liblmdb-dev libmatio-dev libpango1.0-dev libglib2.0-dev libfreetype-dev libfontconfig-dev fonts-dejavu-core)
-tests=(clang-14 python3 python3-yaml python3-jsonschema python3-torch python3-numpy python3-opencv python3-pyclipper python3-lmdb libopenmpi-dev openmpi-bin libmpich-dev mpich)
+tests=(clang-14 clang-format-14 python3 python3-yaml python3-jsonschema python3-torch python3-numpy python3-opencv python3-pyclipper python3-lmdb libopenmpi-dev openmpi-bin libmpich-dev mpich)
 cluster=(iproute2 nftables util-linux openssh-server openssh-client slurmctld slurmd slurm-client munge etcd-server etcd-client faketime openmpi-bin mpich procps)
 tools=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 procps)
 # To make a bare machine and an image, for tests/bare.
