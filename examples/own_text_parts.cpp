@@ -177,15 +177,19 @@ torch::Tensor dice_and_border(const torch::Tensor& maps, const Tensors& targets,
   const auto binary = maps.select(1, 0), text = targets[0].select(1, 0);
   const auto dice = 1 - 2 * (binary * text).sum() / (binary.sum() + text.sum() + 1);
   const auto wrong = ((maps.select(1, 1) - targets[2]).abs() * targets[3]).sum();
-  return dice + border * wrong / (targets[3].sum() + 1);
+  const auto on_border = wrong / (targets[3].sum() + 1);
+  lockstep::log_value("dice", dice);
+  lockstep::log_value("border", on_border);
+  return dice + border * on_border;
 }
 
 const lockstep::LossPart kDice("dice_and_border", "of a detector", [](Section& settings) {
   double border = 1;
   settings.read("border", border, {0, 100}, "weight of the borders");
-  return [=](const Tensors& outputs, const Tensors& targets) {
+  const auto loss = [=](const Tensors& outputs, const Tensors& targets) {
     return dice_and_border(outputs[0], targets, border);
   };
+  return lockstep::LoggedLoss(loss, {"dice", "border"});
 });
 
 const lockstep::LossPart kCtc("ctc_a_letter", "CTC, divided by the letters", [](Section&) {

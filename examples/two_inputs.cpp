@@ -60,9 +60,13 @@ int run(int argc, char** argv) {
     return std::make_unique<const Points>(use.training ? 32 : 18);
   };
   recipe.loss = [](const Tensors& outputs, const Tensors& targets) {
-    return torch::cross_entropy_loss(outputs["quarter"], targets["quarter"]) +
-           torch::mse_loss(outputs["distance"], targets["distance"]);
+    const auto quarter = torch::cross_entropy_loss(outputs["quarter"], targets["quarter"]);
+    const auto distance = torch::mse_loss(outputs["distance"], targets["distance"]);
+    lockstep::log_value("quarter", quarter);
+    lockstep::log_value("distance", distance);
+    return quarter + distance;
   };
+  recipe.log_names = {"quarter", "distance"};
   recipe.num_classes = 4;  // accuracy is that of the first output and the first target
   recipe.events.on_evaluation = [](const lockstep::EvalResult& result) {
     std::printf("right: %.3f of %ld\n", result.metric("acc"), result.samples);

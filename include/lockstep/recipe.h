@@ -67,6 +67,7 @@ struct Recipe {
   /// as `loss` their sum. Needs amp_level O0 or O1, and comm_hook none, fp16 or bf16.
   std::vector<RecipeOptimizer> optimizers{};
   std::function<void(TrainingStep& step)> training_step{};
+  std::vector<std::string> log_names{};  ///< Of what loss or training_step give to log_value().
   RecipeEvents events{};
   /// "key=value" as after -o of `lockstep train`; the keys stand in docs/reference/settings.md.
   /// Evaluation: "system.val_while_train=True". Defaults beside those of the page:

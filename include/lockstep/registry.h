@@ -251,6 +251,36 @@ using BackboneMaker = std::function<std::shared_ptr<Backbone>()>;
 ///        classes of a text, then blanks.
 using LossFunction = std::function<at::Tensor(const Tensors& outputs, const Tensors& targets)>;
 
+/// Logs one number of a batch, a mean over it, as Lightning's self.log does: a term of the loss, or
+/// a gradient penalty. Call it within a LossFunction, or a loss of TrainingStep::optimize(). The
+/// run's value is the mean over virtual ranks, ranks and accumulated batches, as that of `loss`.
+/// With the same virtual ranks it has the same bits on any number of ranks. It stands in
+/// metrics.jsonl, TensorBoard's files, the log's line of a step, and StepFacts::logged. Of several
+/// numbers under one name in one call of the loss the last counts. Without one on some virtual rank
+/// the value is NaN, which metrics.jsonl writes as null. Numbers that are not finite end no run. In
+/// an evaluation the numbers are dropped.
+///
+/// The names are fixed before the run, so that all ranks agree: Recipe::log_names, or those of a
+/// LoggedLoss. They differ from the other fields of metrics.jsonl.
+///
+/// Threads: the one that calls the loss. Cost: 8 bytes for each step and name, in a reduction that
+/// a step has anyway. The number leaves its device together with the loss. Errors:
+/// kInvalidArgument for an unknown name, for several numbers, or outside of a loss.
+void log_value(const std::string& name, const at::Tensor& value);
+
+/// What a LossPart makes: a loss, with the names of what it gives to log_value(), if any. A
+/// function alone becomes one.
+struct LoggedLoss {
+  LoggedLoss() = default;
+  template <typename Function,
+            typename = std::enable_if_t<std::is_convertible_v<Function, LossFunction>>>
+  LoggedLoss(Function loss, std::vector<std::string> names = {})
+      : function(std::move(loss)), log_names(std::move(names)) {}
+
+  LossFunction function{};
+  std::vector<std::string> log_names{};
+};
+
 /// `metric.name`. num_classes: as NetworkMaker's; of det 0, of rec model.head.out_channels.
 ///
 /// For text a batch of Metric::sums() has no targets, but text_pictures() of batch.h: what is in
@@ -304,6 +334,8 @@ struct StepFacts {
   int64_t optimizer_steps = 0;  ///< Of the whole run so far.
   double loss = 0;              ///< 0 before the step.
   double lr = 0;
+  /// What was given to log_value(), and `loss_PART` of Recipe::optimizers; none before the step.
+  std::vector<std::pair<std::string, double>> logged{};
 };
 
 /// A checkpoint on the disk.
@@ -349,7 +381,7 @@ struct RecipeEvents {
 using CallbackMaker = std::function<RecipeEvents()>;
 
 /// Rises when these types or those of picture.h change. A shared library keeps that of its headers.
-constexpr int kPartVersion = 4;
+constexpr int kPartVersion = 5;
 
 /// A part by name. `read` must read every key that the part has, whatever their values.
 template <typename Made>
@@ -380,7 +412,7 @@ class Registry {
 
 Registry<NetworkMaker>& networks();
 Registry<BackboneMaker>& backbones();
-Registry<LossFunction>& losses();
+Registry<LoggedLoss>& losses();
 Registry<MetricMaker>& metrics();
 Registry<DatasetMaker>& datasets();
 Registry<PictureTransform>& transforms();
@@ -397,7 +429,7 @@ struct RegisteredPart {
 };
 using NetworkPart = RegisteredPart<NetworkMaker, networks>;
 using BackbonePart = RegisteredPart<BackboneMaker, backbones>;
-using LossPart = RegisteredPart<LossFunction, losses>;
+using LossPart = RegisteredPart<LoggedLoss, losses>;
 using MetricPart = RegisteredPart<MetricMaker, metrics>;
 using DatasetPart = RegisteredPart<DatasetMaker, datasets>;
 using OptimizerPart = RegisteredPart<OptimizerOfGroups, optimizers>;

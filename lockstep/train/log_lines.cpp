@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/recipe.h"
@@ -33,6 +34,10 @@ std::string cause_of_drop(const StepReport& report) {
                                     : fmt::format("the loss{} is no finite number", of);
 }
 
+std::span<const std::pair<std::string, double>> shown_values(const StepReport& report) {
+  return std::span(report.logged).last(report.shown);
+}
+
 const std::string kRule(40, '=');
 
 /// The section in MindOCR's format.
@@ -49,11 +54,15 @@ std::string scaler_dict(const Config& config) {
 
 std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, double step_ms,
                               int64_t batch_size) {
-  return fmt::format(
+  std::string line = fmt::format(
       "epoch: [{}/{}] step: [{}/{}], loss: {:.6f}, lr: {:.6f}, per step time: {:.3f} ms, "
       "fps per card: {:.2f} img/s",
       report.epoch, num_epochs, report.step_in_epoch, report.steps_per_epoch, report.loss,
       report.lr, step_ms, images_per_s(batch_size, step_ms));
+  for (const auto& [name, value] : shown_values(report)) {
+    line += fmt::format(", {}: {:.6f}", name, value);
+  }
+  return line;
 }
 
 std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, int64_t batch_size) {
@@ -102,8 +111,12 @@ std::string remarks_line(int64_t remarks) {
 }
 
 std::string mindspore_step_line(const StepReport& report) {
-  return fmt::format("epoch: {} step: {}, loss is {}", report.epoch, report.step_in_epoch,
-                     static_cast<float>(report.loss));
+  std::string line = fmt::format("epoch: {} step: {}, loss is {}", report.epoch,
+                                 report.step_in_epoch, static_cast<float>(report.loss));
+  for (const auto& [name, value] : shown_values(report)) {
+    line += fmt::format(", {} is {}", name, static_cast<float>(value));
+  }
+  return line;
 }
 
 std::string mindspore_epoch_line(const EpochReport& report) {

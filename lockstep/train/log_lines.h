@@ -35,9 +35,10 @@ struct StepReport {
   /// then true if no part was updated.
   std::vector<std::string> skipped{};
   std::optional<double> grad_norm = std::nullopt;  ///< Before clipping; set only if it is clipped.
-  /// The task's logged values of this micro-step, means over ranks, in the order of
-  /// Task::log_names().
+  /// The logged values of this micro-step, means over ranks: those of several optimizers or of the
+  /// task, then those of a loss or a recipe of one's own. NaN: not logged on some virtual rank.
   std::vector<std::pair<std::string, double>> logged{};
+  size_t shown = 0;  ///< So many of them, the last ones, stand in the log's line, too.
   /// After this step; none without a loss scaler.
   std::optional<LossScaleState> loss_scale = std::nullopt;
   std::vector<std::string> faults{};   ///< Of this rank's batch; see Batch::faults.
@@ -60,7 +61,8 @@ struct EpochReport {
 };
 
 /// "epoch: [1/5] step: [10/156], loss: 2.302585, lr: 0.004000, per step time: 105.123 ms, fps per
-/// card: 304.41 img/s". `step_ms`: mean since the last such line; batch_size: of one rank.
+/// card: 304.41 img/s", and behind it ", box: 0.512345" of each shown value. `step_ms`: mean since
+/// the last such line; batch_size: of one rank.
 std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, double step_ms,
                               int64_t batch_size);
 /// "epoch: [1/5], loss: ..., epoch time: ... s, per step time: ... ms, fps per card: ... img/s",
@@ -85,7 +87,8 @@ std::vector<std::string> evaluation_warnings(int64_t samples, int64_t faults);
 /// "3 times something was left out of a sample ...".
 std::string remarks_line(int64_t remarks);
 
-/// "epoch: 1 step: 10, loss is 2.3025854": the loss as the shortest text of its float32.
+/// "epoch: 1 step: 10, loss is 2.3025854": the loss as the shortest text of its float32. Behind it
+/// ", box is 0.5123448" of each shown value.
 std::string mindspore_step_line(const StepReport& report);
 /// "Train epoch time: 1234.567 ms, per step time: 12.346 ms".
 std::string mindspore_epoch_line(const EpochReport& report);

@@ -22,6 +22,11 @@ struct OptimizedPart {
   std::shared_ptr<torch::optim::Optimizer> optimizer;
 };
 
+/// The field of metrics.jsonl with the loss of a part.
+inline std::string loss_field(const std::string& part) {
+  return "loss_" + part;
+}
+
 /// Errors: kInvalidArgument for settings that a training_step does not support; for a part that
 /// `model` lacks, with the nearest name. The same for a parameter to train that is in no part or in
 /// several.

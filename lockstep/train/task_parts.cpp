@@ -38,7 +38,7 @@ namespace {
 /// A registered loss. libtorch's own message about such a result does not say whose it is.
 LossFunction checked(const OwnLoss& own) {
   return [own](const Tensors& outputs, const Tensors& targets) {
-    auto loss = own.make(outputs, targets);
+    auto loss = own.make.function(outputs, targets);
     if (loss.defined() && loss.numel() == 1) return loss;
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("loss: '{}' gave {}, not one number", own.name,

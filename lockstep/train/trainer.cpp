@@ -106,6 +106,8 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& a
       rate_factor_(rate_factor(parts_.config.parallel,
                                global_batch(parts_.config.train, virtual_ranks().total))),
       steps_per_epoch_(micro_steps(samples_a_virtual_rank_, 0)) {
+  if (!parts_.training_step) value_names_ = task().log_names();
+  value_names_.insert(value_names_.end(), parts_.log_names.begin(), parts_.log_names.end());
   if (parts_.masters) make_masters_equal();
   if (config().parallel.sync_bn) synchronise_batch_norm(*parts_.model, parts_.group, inner_time_);
   if (config().system.val_while_train) {

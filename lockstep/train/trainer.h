@@ -94,6 +94,7 @@ struct TrainerParts {
   /// With training_step: at least one; the optimizer of the first is `optimizer`.
   std::vector<OptimizedPart> optimized{};
   std::function<void(TrainingStep&)> training_step{};  ///< See Recipe.
+  std::vector<std::string> log_names{};  ///< For log_value(), beside Task::log_names().
 };
 
 /// The optimizer step of micro-step `index` (from 0) of an epoch.
@@ -270,8 +271,7 @@ class Trainer {
   class ManualStep;
   Losses step_manually(const std::vector<Batch>& batches, const AccumulationSlot& slot,
                        StepReport& report);
-  std::vector<std::string> log_names();
-  void add_losses(const at::Tensor& loss, Losses& losses);
+  std::vector<std::string> log_names() const;
   bool agree(const Losses& losses, bool overflow, double together_s, StepReport& report);
   /// `part`: of several optimizers' parts, the one whose loss it is.
   [[noreturn]] void report_divergence(double own_loss, const std::string& part = "");
@@ -305,6 +305,7 @@ class Trainer {
   void zero_grad();
 
   std::vector<std::unique_ptr<TrainedPart>> trained_;
+  std::vector<std::string> value_names_;  ///< Those that log_value() takes.
   std::string averaging_note_;
   KeptStatistics kept_statistics_;
   at::Device device_;

@@ -91,6 +91,7 @@ bool Trainer::agree(const Losses& own, bool overflow, double together_s, StepRep
   for (size_t i = 0; i < names.size(); ++i) {
     report.logged.emplace_back(names[i], sums[first_logged + i] / virtual_ranks().total);
   }
+  report.shown = parts_.log_names.size();
   report.faults_of_all = static_cast<int64_t>(sums[5]);
   report.remarks_of_all = static_cast<int64_t>(sums[6]);
   report.waits = split_waits({num_ranks(), sums.back(), slowest}, own_s, rank(),

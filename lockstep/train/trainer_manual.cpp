@@ -15,6 +15,7 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/task/logged_values.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::inline internal {
@@ -53,6 +54,7 @@ class Trainer::ManualStep final : public TrainingStep {
       : trainer_(trainer), batches_(batches), slot_(slot), report_(report) {
     const auto virtual_ranks = static_cast<size_t>(trainer.virtual_ranks().count);
     for (size_t i = 0; i < trainer.trained_.size(); ++i) losses_.emplace_back(virtual_ranks);
+    for (size_t i = 0; i < trainer.value_names_.size(); ++i) logged_.emplace_back(virtual_ranks);
   }
 
   Model& model() override { return trainer_.model(); }
@@ -78,7 +80,7 @@ class Trainer::ManualStep final : public TrainingStep {
 
   bool updated() const { return updated_; }  ///< Any part.
 
-  /// The mean loss of each part, and their sum, by virtual rank.
+  /// The mean loss of each part, and their sum, by virtual rank; then what was logged.
   Losses losses() const {
     Losses all;
     all.losses.resize(losses_.front().size());
@@ -89,10 +91,31 @@ class Trainer::ManualStep final : public TrainingStep {
         if (!of_part[i].empty()) all.losses[i] += logged.back();
       }
     }
+    for (const auto& of_name : logged_) {
+      auto& logged = all.logged.emplace_back();
+      for (const auto& mean : of_name) logged.push_back(mean.value());
+    }
     return all;
   }
 
  private:
+  /// A mean over calls and batches, which count by their samples.
+  class WeighedMean {
+   public:
+    void add(double value, double weight) {
+      sum_ += value * weight;
+      weight_ += weight;
+    }
+    /// NaN without values.
+    double value() const {
+      return weight_ > 0 ? sum_ / weight_ : std::numeric_limits<double>::quiet_NaN();
+    }
+
+   private:
+    double sum_ = 0;
+    double weight_ = 0;
+  };
+
   /// Values of buffers, to put back.
   class KeptBuffers {
    public:
@@ -155,7 +178,11 @@ class Trainer::ManualStep final : public TrainingStep {
     part.ddp.for_each_virtual_rank([&](int virtual_rank) {
       const Batch own = trainer_.begin_virtual_rank(
           batches_[micro_step], {virtual_rank, static_cast<int64_t>(micro_step), phase_});
-      const auto value = part.ddp.forward([&] { return computed(loss, own); });
+      std::vector<at::Tensor> logged;
+      const auto value = part.ddp.forward([&] {
+        const LoggedValues taker(trainer_.value_names_, logged);
+        return computed(loss, own);
+      });
       if (!value.defined() || value.numel() != 1) {
         throw Error(
             ErrorCode::kInvalidArgument,
@@ -169,7 +196,11 @@ class Trainer::ManualStep final : public TrainingStep {
       (scale == 1 ? of_step : of_step * scale).backward();
       of_others.put_back();
       const auto row = static_cast<size_t>(virtual_rank - trainer_.virtual_ranks().first);
-      losses_[index][row].back() += value.item().toDouble() / parts;
+      const auto numbers = numbers_on_host(value, logged);
+      losses_[index][row].back() += numbers[0] / parts;
+      for (size_t i = 0; i < logged.size(); ++i) {
+        if (logged[i].defined()) logged_[i][row].add(numbers[i + 1], 1 / parts);
+      }
     });
   }
 
@@ -225,6 +256,8 @@ class Trainer::ManualStep final : public TrainingStep {
   bool updated_ = false;
   /// By part, virtual rank and call.
   std::vector<std::vector<std::vector<double>>> losses_;
+  /// By name and virtual rank.
+  std::vector<std::vector<WeighedMean>> logged_;
 };
 
 Trainer::Losses Trainer::step_manually(const std::vector<Batch>& batches,
@@ -236,10 +269,11 @@ Trainer::Losses Trainer::step_manually(const std::vector<Batch>& batches,
 }
 
 /// Fields of metrics.jsonl beside the loss.
-std::vector<std::string> Trainer::log_names() {
-  if (!parts_.training_step) return task().log_names();
+std::vector<std::string> Trainer::log_names() const {
+  if (!parts_.training_step) return value_names_;
   std::vector<std::string> names;
-  for (const auto& part : trained_) names.push_back("loss_" + part->name);
+  for (const auto& part : trained_) names.push_back(loss_field(part->name));
+  names.insert(names.end(), value_names_.begin(), value_names_.end());
   return names;
 }
 

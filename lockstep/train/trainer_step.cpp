@@ -1,12 +1,9 @@
 // One micro-step of training: forward, backward, and the use of the gradients.
 
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "lockstep/amp/gradients.h"
 #include "lockstep/autocast.h"
@@ -17,13 +14,11 @@
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/schedule/schedule.h"
+#include "lockstep/train/task/logged_values.h"
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::inline internal {
 namespace {
-
-/// Marks a value that a task did not log: metrics.jsonl then has a null.
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
 /// Part `index` of `count`, in its own memory: sums in libtorch's kernels may depend on the
 /// alignment of their input.
@@ -165,32 +160,25 @@ double Trainer::parts_of_step(const AccumulationSlot& slot, const Batch& part) c
 
 Trainer::Losses Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
   Losses losses;
-  losses.logged.resize(task().log_names().size());
+  losses.logged.resize(value_names_.size());
   ddp().for_each_virtual_rank([&](int virtual_rank) {
     const Batch part = begin_virtual_rank(batch, {virtual_rank});
     const auto outputs =
         forward_at(config().system.amp_level, part.inputs(), [&](const Tensors& inputs) {
           return ddp().forward([&] { return model().compute(inputs); });
         });
-    const auto loss = parts_.task.loss_of(part, outputs);
+    std::vector<at::Tensor> logged;
+    const auto loss = [&] {
+      const LoggedValues taker(value_names_, logged);
+      return parts_.task.loss_of(part, outputs);
+    }();
     const auto of_step = slot.size == 1 ? loss : loss / parts_of_step(slot, part);
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
-    add_losses(loss, losses);
+    const auto numbers = numbers_on_host(loss, logged);
+    losses.losses.push_back(numbers[0]);
+    for (size_t i = 1; i < numbers.size(); ++i) losses.logged[i - 1].push_back(numbers[i]);
   });
   return losses;
-}
-
-/// All values cross from the device to the host in one copy.
-void Trainer::add_losses(const at::Tensor& loss, Losses& losses) {
-  std::vector<at::Tensor> values = {loss.detach().reshape({}).to(at::kDouble)};
-  for (const at::Tensor& logged : task().take_logged()) {
-    values.push_back(logged.defined() ? logged.reshape({}).to(values[0].options())
-                                      : at::full_like(values[0], kNothing));
-  }
-  const at::Tensor all = at::stack(values).cpu();
-  const auto* const numbers = all.data_ptr<double>();
-  losses.losses.push_back(numbers[0]);
-  for (size_t i = 1; i < values.size(); ++i) losses.logged[i - 1].push_back(numbers[i]);
 }
 
 /// For a step that may be dropped because its loss is not finite: its running statistics may then

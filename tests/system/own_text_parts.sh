@@ -23,6 +23,13 @@ run "$bin/lockstep" run --nproc_per_node 2 -- "$bin/lockstep" train --plugin "$p
   -o train.ckpt_save_dir="$folder/two" parallel.virtual_ranks=2
 cmp "$folder"/{one,two}/latest/model.safetensors
 
+# The loss logs its terms: with the same bits, in each step's record.
+terms_of() { # RUN
+  grep -oE '"(dice|border)":[^,}]+' "$folder/$1/metrics.jsonl"
+}
+[ "$(terms_of one | wc -l)" = "$((2 * $(grep -c '"kind":"train"' "$folder/one/metrics.jsonl")))" ] || fail "steps lack the terms of the loss"
+[ "$(terms_of one)" = "$(terms_of two)" ] || fail "the terms of the loss differ between one rank and two"
+
 # The rest of the command line.
 run "$bin/lockstep" eval --plugin "$plugin" -c "$config" -o train.ckpt_save_dir="$folder/one"
 has "'counted': "

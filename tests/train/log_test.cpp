@@ -33,6 +33,15 @@ TEST(Lines, MindocrStep) {
             "fps per card: 304.40 img/s");
 }
 
+TEST(Lines, ShownValuesStandBehindTheRest) {
+  auto report = step();
+  report.logged = {{"loss_box", 7}, {"box", 0.5}, {"share", std::nan("")}};
+  report.shown = 2;
+  EXPECT_TRUE(mindocr_step_line(report, 5, 105.1234, 32)
+                  .ends_with("fps per card: 304.40 img/s, box: 0.500000, share: nan"));
+  EXPECT_TRUE(mindspore_step_line(report).ends_with(", box is 0.5, share is nan"));
+}
+
 TEST(Lines, MindocrEpoch) {
   EpochReport report{.epoch = 2, .steps = 10, .loss = 1.5, .seconds = 2, .data_wait_s = 0.01};
   report.waits.add({.moved_s = 0.1}, 2);

@@ -77,7 +77,9 @@ void judge_then_make(TrainingStep& step) {
   step.optimize("judge", [&](const Batch& batch) {
     // Twice through the same network, and through the other.
     const auto input = pair.fixed(batch.images.flatten(1));
-    return judged(pair, pair.maker(input)) - judged(pair, pair.maker(input * 0.5)) * 0.5 + 1;
+    const auto gap = judged(pair, pair.maker(input)) - judged(pair, pair.maker(input * 0.5)) * 0.5;
+    log_value("gap", gap);
+    return gap + 1;
   });
   step.optimize("maker", [&](const Batch& batch) {
     EXPECT_FALSE(pair.critic->weight.requires_grad());
@@ -186,6 +188,7 @@ PairRun run_pair_rank(const World& world, const Config& config, StepOfPair step)
                              samplers, [] { return 0; }};
   trainer_parts.optimized = parts;
   trainer_parts.training_step = step;
+  if (step == judge_then_make) trainer_parts.log_names = {"gap"};
   Trainer trainer(std::move(trainer_parts), {});
   trainer.add(std::make_shared<PairRecorder>(run));
   try {
@@ -234,10 +237,12 @@ void expect_same_bits(const PairRun& one, const Config& config, StepOfPair step)
 
 TEST(ManualSteps, HaveTheSameBitsOnAnyRanks) {
   const auto one = run_pair(1, pair_config())[0];
-  ASSERT_EQ(one.logged.size(), 2U);
+  ASSERT_EQ(one.logged.size(), 3U);
   EXPECT_EQ(one.logged[0].first, "loss_judge");
   EXPECT_EQ(one.logged[1].first, "loss_maker");
+  EXPECT_EQ(one.logged[2].first, "gap");
   EXPECT_TRUE(std::isfinite(one.logged[0].second));
+  EXPECT_NEAR(one.logged[2].second + 1, one.logged[0].second, 1e-6);
   expect_same_bits(one, pair_config(), judge_then_make);
 }
 
@@ -562,6 +567,51 @@ TEST_F(ManualRecipe, AccumulationIsThatOfOneLargeBatch) {
       EXPECT_TRUE(tensor.allclose(weights[1].at(name), 1e-4, 1e-5)) << name << shape.small;
     }
   }
+}
+
+// In the last step of an epoch, of 4 samples behind 6 and 6, too.
+TEST_F(ManualRecipe, LogsMeansOverItsBatchesAndCalls) {
+  auto given = recipe();
+  const auto batches = batches_of_run(6, 3);
+  given.settings.insert(given.settings.end(), batches.begin(), batches.end());
+  given.log_names = {"of_left", "of_right", "never"};
+  given.training_step = [](TrainingStep& step) {
+    auto& two = step.network<Two>();
+    for (const double factor : {1.0, 3.0}) {
+      step.optimize("left", [&](const Batch& batch) {
+        const auto loss = two.left(batch.images).square().mean();
+        log_value("of_left", at::full({}, factor));
+        return loss;
+      });
+    }
+    step.optimize("right", [&](const Batch& batch) {
+      const auto loss = two.right(batch.images).square().mean();
+      log_value("of_right", loss);
+      return loss;
+    });
+    EXPECT_STREQ(error_of([] { log_value("of_left", at::zeros({})); }).what(),
+                 "log_value('of_left'): no loss is being computed in this thread");
+  };
+  int64_t steps = 0;
+  given.events.on_step = [&](const StepFacts& facts) {
+    ++steps;
+    ASSERT_EQ(facts.logged.size(), 5U);
+    const auto value = [&](const std::string& name) {
+      for (const auto& [own, number] : facts.logged) {
+        if (own == name) return number;
+      }
+      ADD_FAILURE() << name;
+      return 0.0;
+    };
+    EXPECT_NEAR(value("of_left"), 2, 1e-12);
+    EXPECT_NEAR(value("of_right"), value("loss_right"), 1e-12);
+    EXPECT_TRUE(std::isnan(value("never")));
+  };
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(steps, 4);
+  given.log_names = {"loss_left"};
+  EXPECT_EQ(refusal(given),
+            "the name 'loss_left' of a logged value is another field of metrics.jsonl");
 }
 
 TEST_F(ManualRecipe, AccumulationResumesWithinAnEpoch) {

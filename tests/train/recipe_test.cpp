@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 
 #include "lockstep/base/file.h"
@@ -17,6 +18,7 @@
 #include "lockstep/train/task/classification.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 
@@ -311,6 +313,125 @@ TEST_F(RecipeTest, TakesOptimizerScheduleAndCallbacksByName) {
   given.settings.emplace_back("optimizer.loses=True");
   EXPECT_STREQ(error_of([&] { train(given, World::join()); }).what(),
                "optimizer.opt: 'plain_sgd' made 0 groups of the 1 given");
+}
+
+/// The mean square of outputs less targets.
+at::Tensor square_error(const Tensors& outputs, const Tensors& targets) {
+  return (outputs[0] - targets[0]).square().mean();
+}
+
+TEST_F(RecipeTest, ItsLossLogsValuesOfItsOwn) {
+  auto given = recipe();
+  given.log_names = {"twice", "endless"};
+  given.settings.insert(given.settings.end(),
+                        {"train.gradient_accumulation_steps=2", "parallel.virtual_ranks=2",
+                         "train.loader.batch_size=4", "system.log_interval=1"});
+  given.loss = [](const Tensors& outputs, const Tensors& targets) {
+    const auto loss = square_error(outputs, targets);
+    log_value("twice", loss * 2);
+    log_value("endless", at::full({}, std::numeric_limits<double>::infinity()));
+    return loss;
+  };
+  int64_t steps = 0;
+  given.events.before_step = [](Model&, const StepFacts& step) {
+    EXPECT_TRUE(step.logged.empty());
+  };
+  given.events.on_step = [&](const StepFacts& step) {
+    ++steps;
+    ASSERT_EQ(step.logged.size(), 2U);
+    EXPECT_EQ(step.logged[0], (std::pair<std::string, double>("twice", 2 * step.loss)));
+    EXPECT_TRUE(std::isinf(step.logged[1].second));
+  };
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(steps, 12);
+  const auto records = read_metrics(out() / "metrics.jsonl");
+  ASSERT_EQ(records.size(), 6U);
+  for (const auto& record : records) {
+    EXPECT_DOUBLE_EQ(record.value("twice").value(), 2 * record.value("loss").value());
+    EXPECT_TRUE(std::isnan(record.value("endless").value()));
+  }
+  const auto log = read_file(out() / "log_0.txt");
+  EXPECT_NE(log.find(" img/s, twice: "), std::string::npos) << log;
+  EXPECT_NE(log.find(", endless: inf\n"), std::string::npos) << log;
+}
+
+const LossPart kTwoTerms("two_terms", "logs both of its terms", [](Section& settings) {
+  double weight = 2;
+  settings.read("weight", weight, {0, 9}, "of the far term");
+  const auto loss = [=](const Tensors& outputs, const Tensors& targets) {
+    const auto near = square_error(outputs, targets);
+    const auto far = (outputs[0] - targets[0]).abs().mean();
+    log_value("near", near);
+    log_value("far", far);
+    return near + weight * far;
+  };
+  return LoggedLoss(loss, {"near", "far"});
+});
+
+TEST_F(RecipeTest, ALossByNameLogsToo) {
+  auto given = recipe();
+  given.loss = {};
+  given.settings.emplace_back("loss={name: two_terms, weight: 3}");
+  int64_t steps = 0;
+  given.events.on_step = [&](const StepFacts& step) {
+    ++steps;
+    ASSERT_EQ(step.logged.size(), 2U);
+    EXPECT_EQ(step.logged[0].first, "near");
+    EXPECT_EQ(step.logged[1].first, "far");
+    EXPECT_NEAR(step.logged[0].second + 3 * step.logged[1].second, step.loss, 1e-5);
+  };
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(steps, 12);
+  given.log_names = {"far"};
+  EXPECT_STREQ(error_of([&] { train(given, World::join()); }).what(),
+               "the name 'far' of a logged value is given twice");
+}
+
+TEST_F(RecipeTest, MistakesInLoggedValuesAreOneLine) {
+  auto given = recipe();
+  const auto refusal = [&] {
+    const Error error = error_of([&] { train(given, World::join()); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return std::string(error.what());
+  };
+  for (const char* name : {"loss", "rank", "kind"}) {
+    given.log_names = {name};
+    EXPECT_EQ(refusal(), "the name '" + std::string(name) +
+                             "' of a logged value is another field of metrics.jsonl");
+  }
+  given.log_names = {"of box"};
+  EXPECT_EQ(refusal(),
+            "the name 'of box' of a logged value must be of letters, digits, '_', '-' and '.'");
+  EXPECT_FALSE(fs::exists(out()));
+  given.log_names = {"box"};
+  given.loss = [](const Tensors& outputs, const Tensors& targets) {
+    log_value("boxx", outputs[0].mean());
+    return square_error(outputs, targets);
+  };
+  EXPECT_EQ(refusal(),
+            "log_value('boxx'): neither Recipe::log_names nor the loss has this name, did you mean "
+            "'box'?");
+  given.loss = [](const Tensors& outputs, const Tensors& targets) {
+    log_value("box", outputs[0]);
+    return square_error(outputs, targets);
+  };
+  EXPECT_EQ(refusal(), "log_value('box'): 8 numbers, not one");
+}
+
+// It computes the loss, too.
+TEST(LoggedValues, AreDroppedInAnEvaluation) {
+  int64_t calls = 0;
+  ClassificationTask task(
+      [&](const Tensors& outputs, const Tensors&) {
+        ++calls;
+        log_value("anything", outputs[0].mean());
+        return outputs[0].mean();
+      },
+      3);
+  const auto sums =
+      task.sums({at::zeros({2, 3})}, {at::zeros({2, 1}), {at::zeros({2}, at::kLong)}, 2});
+  EXPECT_EQ(sums[0], 2);
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(RecipeTest, AnOwnOptimizerTakesNoRatesOfGroups) {

@@ -186,6 +186,7 @@ struct TinyHooks {
   std::chrono::seconds timeout{60};  ///< Of the group.
   std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
   std::function<bool(int rank)> job_goes_on = [](int) { return false; };
+  std::vector<std::string> log_names{};  ///< For log_value(), beside the task's.
 };
 
 class Recorder final : public Callback {
@@ -243,8 +244,23 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   Trainer* running = nullptr;
   const auto signal = [&] { return hooks.signal(world.rank, running->state().step); };
   const auto goes_on = [&] { return hooks.job_goes_on(world.rank); };
-  Trainer trainer({config, world.rank, world.size, group, model, *optimizer, *task, loader,
-                   samplers, signal, masters.get(), ema.get(), nullptr, goes_on},
+  Trainer trainer({config,
+                   world.rank,
+                   world.size,
+                   group,
+                   model,
+                   *optimizer,
+                   *task,
+                   loader,
+                   samplers,
+                   signal,
+                   masters.get(),
+                   ema.get(),
+                   nullptr,
+                   goes_on,
+                   {},
+                   {},
+                   hooks.log_names},
                   state, hooks.averaging(world.rank));
   running = &trainer;
   trainer.add(std::make_shared<Recorder>(run));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -180,15 +181,15 @@ TEST(Trainer, LossesOfVirtualRanksAreThoseOfAsManyRanks) {
   EXPECT_EQ(virtual_ranks.state.samples, ranks.state.samples);
 }
 
-/// Logs the batch's mean label, and another number in the first batches.
+/// Logs the batch's mean label, and in the first batches another number, "sometimes".
 class LoggingTask final : public Task {
  public:
   explicit LoggingTask(std::unique_ptr<Task> task) : task_(std::move(task)) {}
-  std::vector<std::string> log_names() const override { return {"mean_label", "sometimes"}; }
+  std::vector<std::string> log_names() const override { return {"mean_label"}; }
   at::Tensor loss(const Tensors& outputs, const Tensors& targets) override {
-    log("mean_label", targets.front().to(at::kFloat).mean());
-    if (batches_++ < 4) log("sometimes", at::full({}, 7));
-    EXPECT_EQ(error_of([&] { log("mean_labels", at::full({}, 7)); }).code(),
+    log_value("mean_label", targets.front().to(at::kFloat).mean());
+    if (batches_++ < 4) log_value("sometimes", at::full({}, 7));
+    EXPECT_EQ(error_of([&] { log_value("mean_labels", at::full({}, 7)); }).code(),
               ErrorCode::kInvalidArgument);
     return task_->loss(outputs, targets);
   }
@@ -205,7 +206,7 @@ class LoggingTask final : public Task {
 };
 
 // Means over ranks and virtual ranks, and the norm from clipping.
-TEST(Trainer, WhatATaskLogsIsInTheMetrics) {
+TEST(Trainer, WhatALossLogsIsInTheMetrics) {
   std::vector<std::vector<double>> means;
   for (const int ranks : {1, 2, 3}) {
     const TempFolder dir;
@@ -215,7 +216,9 @@ TEST(Trainer, WhatATaskLogsIsInTheMetrics) {
     config.train.clip_grad = true;
     config.train.clip_norm = 1e-3;
     config.train.ckpt_save_dir = dir.path();
+    config.parallel.measure_wait = true;
     TinyHooks hooks;
+    hooks.log_names = {"sometimes"};
     hooks.task = [](const Config& own) { return std::make_unique<LoggingTask>(make_task(own)); };
     hooks.add_callbacks = [](Trainer& trainer) { trainer.add(std::make_shared<Results>()); };
     run_tiny(ranks, config, hooks);
@@ -225,6 +228,11 @@ TEST(Trainer, WhatATaskLogsIsInTheMetrics) {
     for (const auto& record : records) {
       own.push_back(record.value("mean_label").value());
       EXPECT_GT(record.value("grad_norm").value(), 1e-3);
+      for (const auto& [name, value] : record.values) {
+        const bool logged = name == "mean_label" || name == "sometimes";
+        EXPECT_EQ(std::count(step_fields().begin(), step_fields().end(), name), logged ? 0 : 1)
+            << name;
+      }
     }
     EXPECT_EQ(records[0].value("sometimes"), 7);
     EXPECT_TRUE(std::isnan(records[5].value("sometimes").value()));
@@ -244,6 +252,7 @@ TEST(WholeStep, ARecordOfMetricsIsThatOfTheOptimizerStep) {
   config.train.ckpt_save_dir = dir.path();
   const auto steps = std::make_shared<Steps>();
   TinyHooks hooks;
+  hooks.log_names = {"sometimes"};
   hooks.task = [](const Config& own) { return std::make_unique<LoggingTask>(make_task(own)); };
   hooks.add_callbacks = [&](Trainer& trainer) {
     trainer.add(std::make_shared<Results>());
@@ -258,6 +267,8 @@ TEST(WholeStep, ARecordOfMetricsIsThatOfTheOptimizerStep) {
     const auto &first = parts[2 * i], &second = parts[2 * i + 1];
     EXPECT_NE(first.loss, second.loss);
     EXPECT_EQ(first.samples, config.train.loader.batch_size);
+    EXPECT_EQ(first.shown, 1u) << "the task's own names stand in metrics.jsonl alone";
+    EXPECT_EQ(first.logged.back().first, "sometimes");
     const auto share = [&](const StepReport& part) {
       return static_cast<double>(part.samples) /
              static_cast<double>(first.samples + second.samples);

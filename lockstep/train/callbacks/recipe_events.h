@@ -58,7 +58,8 @@ class EventCallback final : public Callback {
  private:
   static StepFacts facts_of(const StepReport& report) {
     return {report.epoch,           report.step_in_epoch, report.steps_per_epoch,
-            report.optimizer_steps, report.loss,          report.lr};
+            report.optimizer_steps, report.loss,          report.lr,
+            report.logged};
   }
   template <typename Event, typename... Facts>
   static void tell(const Event& event, Facts&&... facts) {

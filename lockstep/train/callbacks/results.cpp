@@ -64,6 +64,19 @@ StepReport WholeStep::take() {
   return std::exchange(report_, {});
 }
 
+const std::vector<std::string>& step_fields() {
+  static const std::vector<std::string> fields = {
+      "kind",           "epoch",        "step",
+      "time",           "run",          "host",
+      "rank",           "loss",         "lr",
+      "step_ms",        "data_wait_ms", "comm_exposed_ms",
+      "images_per_s",   "forward_ms",   "backward_ms",
+      "comm_hidden_ms", "comm_ms",      "rank_wait_ms",
+      "others_wait_ms", "slowest_rank", "slowest_wait_ms",
+      "grad_norm",      "loss_scale",   "dropped_steps"};
+  return fields;
+}
+
 double rounded(double value, int places) {
   const double factor = std::pow(10.0, places);
   return std::round(value * factor) / factor;

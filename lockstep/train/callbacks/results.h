@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,10 @@ class WholeStep {
   std::vector<int64_t> logged_samples_;  ///< By the values' order.
   double longest_wait_s_ = 0;
 };
+
+/// The fields that a record of an optimizer step in metrics.jsonl has, or may have, beside logged
+/// values; also those of the record itself.
+const std::vector<std::string>& step_fields();
 
 /// On rank 0: metrics.jsonl (each optimizer step and evaluation) and result.log (each epoch, and
 /// the part of one in which a run ended), in train.ckpt_save_dir. A resumed run appends to the

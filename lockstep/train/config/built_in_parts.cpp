@@ -64,7 +64,7 @@ std::vector<std::string> built_in_names<BackboneMaker>() {
 }
 
 template <>
-std::vector<std::string> built_in_names<LossFunction>() {
+std::vector<std::string> built_in_names<LoggedLoss>() {
   return names_of_tasks(&TaskSettings::losses);
 }
 

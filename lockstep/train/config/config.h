@@ -159,7 +159,7 @@ struct DistillationConfig {
   double smoothing = 0;    ///< As CrossEntropyConfig's.
 };
 
-using OwnLoss = OwnPart<LossFunction>;
+using OwnLoss = OwnPart<LoggedLoss>;
 using LossConfig = std::variant<CrossEntropyConfig, FocalConfig, BceConfig, DistillationConfig,
                                 DbLossConfig, CtcLossConfig, OwnLoss>;
 

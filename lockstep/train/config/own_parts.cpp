@@ -92,8 +92,8 @@ Registry<BackboneMaker>& backbones() {
   return registry_of<BackboneMaker>();
 }
 
-Registry<LossFunction>& losses() {
-  return registry_of<LossFunction>();
+Registry<LoggedLoss>& losses() {
+  return registry_of<LoggedLoss>();
 }
 
 Registry<MetricMaker>& metrics() {

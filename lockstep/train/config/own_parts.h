@@ -59,7 +59,7 @@ std::vector<std::string> built_in_names<Recipe>();
 template <>
 std::vector<std::string> built_in_names<BackboneMaker>();
 template <>
-std::vector<std::string> built_in_names<LossFunction>();
+std::vector<std::string> built_in_names<LoggedLoss>();
 template <>
 std::vector<std::string> built_in_names<MetricMaker>();
 template <>

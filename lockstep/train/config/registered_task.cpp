@@ -19,13 +19,6 @@
 namespace lockstep::inline internal {
 namespace {
 
-bool is_name(const std::string& text) {
-  const auto may_be = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
-  };
-  return !text.empty() && std::all_of(text.begin(), text.end(), may_be);
-}
-
 /// A recipe out of the section `model`, whose `type` is its name.
 std::shared_ptr<const Recipe> checked_recipe(const ConfigSection& model, OwnPart<Recipe> part) {
   auto recipe = std::make_shared<Recipe>(std::move(part.make));
@@ -136,8 +129,15 @@ PostprocessConfig read_no_postprocess(ConfigSection&) {
 
 }  // namespace
 
+bool is_plain_name(const std::string& text) {
+  const auto may_be = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
+  };
+  return !text.empty() && std::all_of(text.begin(), text.end(), may_be);
+}
+
 std::string fault_of(const Recipe& recipe) {
-  if (!is_name(recipe.name)) {
+  if (!is_plain_name(recipe.name)) {
     return fmt::format("the name '{}' must be of letters, digits, '_', '-' and '.'", recipe.name);
   }
   if (!recipe.network) return "the recipe has no network";

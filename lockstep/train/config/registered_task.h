@@ -10,6 +10,9 @@
 
 namespace lockstep::inline internal {
 
+/// Letters, digits, '_', '-' and '.'; not empty.
+bool is_plain_name(const std::string& text);
+
 /// What is wrong with the parts of a recipe; empty: nothing. `data` may be missing.
 std::string fault_of(const Recipe& recipe);
 

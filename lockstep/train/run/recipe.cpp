@@ -29,7 +29,7 @@ void register_parts(const Recipe& recipe) {
   const std::string about = "of the recipe";
   networks().put({recipe.name, about, reader_of(recipe.network)});
   datasets().put({recipe.name, about, reader_of(recipe.data)});
-  if (recipe.loss) losses().put({recipe.name, about, reader_of(recipe.loss)});
+  if (recipe.loss) losses().put({recipe.name, about, reader_of(LoggedLoss(recipe.loss))});
   if (recipe.metric) metrics().put({recipe.name, about, reader_of(recipe.metric)});
 }
 
@@ -99,7 +99,8 @@ namespace lockstep::inline internal {
 RunExtras extras_of(const Recipe& recipe) {
   return {.optimizer = recipe.optimizer,
           .optimizers = recipe.optimizers,
-          .training_step = recipe.training_step};
+          .training_step = recipe.training_step,
+          .log_names = recipe.log_names};
 }
 
 RunExtras extras_of(const Config& config) {

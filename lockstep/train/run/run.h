@@ -2,6 +2,7 @@
 // The modes of `lockstep train`.
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lockstep/train.h"
@@ -18,6 +19,7 @@ struct RunExtras {
   /// In its place; see Recipe. Both or none.
   std::vector<RecipeOptimizer> optimizers{};
   std::function<void(TrainingStep&)> training_step{};
+  std::vector<std::string> log_names{};  ///< See Recipe.
   /// Called after the trainer's own, but before the one that evaluates.
   std::vector<std::shared_ptr<Callback>> callbacks{};
   bool by_command = true;  ///< A command started the run, so the log names the next one.

@@ -25,8 +25,8 @@ namespace lockstep::inline internal {
 namespace {
 
 /// What evaluations give, and what follows one of these figures.
-void check_figures(const Config& config) {
-  const auto names = make_task(config, /*trains=*/false)->metric_names();
+void check_figures(const Config& config, const Task& task) {
+  const auto names = task.metric_names();
   if (config.scheduler.scheduler == "reduce_on_plateau") {
     check_watched("scheduler.metric", config.scheduler.plateau.metric, names);
   }
@@ -48,10 +48,13 @@ int run_check(const Config& given, World world) {
   RunParts parts;
   parts.model = make_model(without_pretrained(config.model), config.system.seed);
   freeze_parameters(config.optimizer, *parts.model);
-  make_optimizers(parts, config, *parts.model, extras_of(config));
+  const RunExtras extras = extras_of(config);
+  make_optimizers(parts, config, *parts.model, extras);
   const auto resumed = resume(config, false, *parts.model, *parts.optimizer, parts.optimized);
   check_same_start(resumed.state.step, resumed.from, group);
-  check_figures(config);
+  parts.task = make_task(config, /*trains=*/false);
+  name_logged_values(parts, config, extras);
+  check_figures(config, *parts.task);
   const CheckedData data = task_parts(config).check_data(config);
   if (world.rank != 0) return 0;
   for (const auto& line : missing_weights(config)) log_warn(line);

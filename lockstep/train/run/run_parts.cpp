@@ -1,10 +1,13 @@
 #include "lockstep/train/run/run_parts.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "lockstep/error.h"
+#include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/optim/parameter_groups.h"
+#include "lockstep/train/task/logged_values.h"
 #include "lockstep/train/task_parts.h"
 
 namespace lockstep::inline internal {
@@ -41,6 +44,20 @@ void make_optimizers(RunParts& parts, const Config& config, torch::nn::Module& w
   }
 }
 
+void name_logged_values(RunParts& parts, const Config& config, const RunExtras& extras) {
+  parts.log_names = extras.log_names;
+  const auto* own = std::get_if<OwnLoss>(&config.loss);
+  if (own != nullptr && !extras.training_step) {
+    const auto& names = own->make.log_names;
+    parts.log_names.insert(parts.log_names.end(), names.begin(), names.end());
+  }
+  auto taken = parts.task->log_names();
+  for (const auto& part : parts.optimized) taken.push_back(loss_field(part.name));
+  const auto& fields = step_fields();
+  taken.insert(taken.end(), fields.begin(), fields.end());
+  check_log_names(parts.log_names, taken);
+}
+
 RunParts make_parts(const Config& config, const World& world, c10::Device device, bool own_results,
                     const RunExtras& extras) {
   RunParts parts;
@@ -53,6 +70,7 @@ RunParts make_parts(const Config& config, const World& world, c10::Device device
   torch::nn::Module& weights = parts.masters ? parts.masters->module() : *parts.model;
   make_optimizers(parts, config, weights, extras);
   parts.task = make_task(config);
+  name_logged_values(parts, config, extras);
   const int workers = workers_of(world);
   parts.train = make_data(config, virtual_ranks, true, workers, device);
   if (config.system.val_while_train) {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lockstep/train/ema.h"
@@ -24,6 +25,7 @@ struct RunParts {
   std::vector<OptimizedPart> optimized;  ///< With several optimizers; `optimizer` is the first's.
   std::unique_ptr<Ema> ema;
   std::unique_ptr<Task> task;
+  std::vector<std::string> log_names;  ///< See name_logged_values().
   DataParts train;
   std::optional<DataParts> eval;
   Resumed resumed;
@@ -33,6 +35,10 @@ struct RunParts {
 /// Errors: kInvalidArgument for settings that optimizers of a recipe do not take.
 void make_optimizers(RunParts& parts, const Config& config, torch::nn::Module& weights,
                      const RunExtras& extras);
+
+/// Sets `parts.log_names`: what the recipe and a registered loss give to log_value(). Call it once
+/// parts.task and parts.optimized are there. Errors: those of check_log_names().
+void name_logged_values(RunParts& parts, const Config& config, const RunExtras& extras);
 
 /// Finds all errors of the parts before anything is written. `own_results`: see resume().
 /// Errors: those of the parts.

@@ -10,6 +10,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/train/task/class_metrics.h"
 #include "lockstep/train/task/class_scores.h"
+#include "lockstep/train/task/logged_values.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -95,6 +96,7 @@ std::vector<double> ClassificationTask::sums(const Tensors& outputs, const Batch
   const auto samples = static_cast<double>(batch.valid);
   double loss = 0;
   if (parts_.evaluates_loss && batch.valid > 0) {
+    const LoggedValues dropped;
     loss = parts_.loss(without_padding(outputs, batch), without_padding(batch.targets, batch))
                .item()
                .toDouble();

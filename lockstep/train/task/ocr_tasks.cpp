@@ -9,6 +9,7 @@
 #include "lockstep/error.h"
 #include "lockstep/ocr/postprocess/ctc_path.h"
 #include "lockstep/ocr/postprocess/db.h"
+#include "lockstep/train/task/logged_values.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -90,8 +91,10 @@ void check_frames(const at::Tensor& output, size_t count, int64_t classes) {
 
 at::Tensor TextTask::loss(const Tensors& outputs, const Tensors& targets) {
   const at::Tensor loss = (*loss_)(only_one(outputs), targets);
-  const auto names = loss_->term_names();
-  for (size_t i = 0; i < loss_->terms().size(); ++i) log(names[i], loss_->terms()[i]);
+  if (LoggedValues* const taker = LoggedValues::current()) {
+    const auto names = loss_->term_names();
+    for (size_t i = 0; i < loss_->terms().size(); ++i) taker->add(names[i], loss_->terms()[i]);
+  }
   return loss;
 }
 

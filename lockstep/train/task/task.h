@@ -47,21 +47,10 @@ class Task : public Metric {
   /// none.
   virtual uint64_t teacher_digest() const { return 0; }
 
-  /// Names that loss() may log(). Each is a field of metrics.jsonl, written with every optimizer
-  /// step: the mean over all ranks. They are the same on every rank, and differ from the other
-  /// fields of metrics.jsonl.
+  /// Names that a built-in loss gives to log_value(). Each is a field of metrics.jsonl, written
+  /// with every optimizer step: the mean over all ranks. They are the same on every rank, and
+  /// differ from the other fields of metrics.jsonl.
   virtual std::vector<std::string> log_names() const { return {}; }
-  /// The values logged since the last call, in the order of log_names(); undefined for names
-  /// without one.
-  std::vector<at::Tensor> take_logged();
-
- protected:
-  /// Call it within loss(): one number of this batch, a mean over it. Errors: kInvalidArgument for
-  /// a name that is not in log_names(), or for several numbers.
-  void log(const std::string& name, const at::Tensor& value);
-
- private:
-  std::vector<at::Tensor> logged_;
 };
 
 }  // namespace lockstep::inline internal

@@ -275,7 +275,7 @@ TEST(OwnParts, SchedulesMayNotHaveTheNameOfABuiltInOne) {
 }
 
 TEST(OwnParts, ADefaultIsANameToo) {
-  const Also<LossFunction> also(losses(), "CrossEntropySmooth");
+  const Also<LoggedLoss> also(losses(), "CrossEntropySmooth");
   EXPECT_NE(
       fault_in(kPictures, {}).find("loss.name 'CrossEntropySmooth' is the name of a built-in"),
       std::string::npos);
