@@ -55,12 +55,13 @@ struct Recipe {
   /// In logs, checkpoints and the default folder of results. A registered task has its own.
   std::string name = "recipe";
   NetworkMaker network;
-  /// Called for training, and for evaluation if there is one. Only a registered task may lack it.
-  DatasetMaker data;
+  /// Called for training, and for evaluation if there is one. Without it settings name data sets:
+  /// "train.dataset.type=ImageFolderDataset", "train.dataset.data_dir=photos".
+  DatasetMaker data{};
   LossFunction loss{};                 ///< Default: cross entropy of the first target.
   MetricMaker metric{};                ///< Default: accuracy of the first target.
   std::string main_indicator = "acc";  ///< Of the metric: ranks the checkpoints.
-  int64_t num_classes = 0;             ///< For `network` and `metric`.
+  int64_t num_classes = 0;             ///< For `network` and `metric`; of a built-in data set.
   OptimizerMaker optimizer{};          ///< Default: that of the settings.
   /// In the place of `loss` and `optimizer`: several optimizers, and what a step does with them.
   /// Each parameter to train belongs to one part. metrics.jsonl has `loss_PART` of each part, and
@@ -71,7 +72,8 @@ struct Recipe {
   RecipeEvents events{};
   /// "key=value" as after -o of `lockstep train`; the keys stand in docs/reference/settings.md.
   /// Evaluation: "system.val_while_train=True". Defaults beside those of the page:
-  /// train.ckpt_save_dir=out/NAME, train.loader.batch_size=32, eval.loader.batch_size=32.
+  /// train.ckpt_save_dir=out/NAME, train.loader.batch_size=32, eval.loader.batch_size=32. As with
+  /// a TaskPart, keys of a part that the recipe has are refused.
   std::vector<std::string> settings{};
 };
 

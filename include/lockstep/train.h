@@ -163,9 +163,9 @@ class TrainingStep {
   virtual void optimize(const std::string& part, const Loss& loss) = 0;
 };
 
-/// Collective. Trains as the recipe says. Returns the process's exit status: 0, or 128 + the signal
-/// that ended the run early. Errors: kInvalidArgument naming the setting, or the missing part of
-/// the recipe; those of training.
+/// Collective. Trains as the recipe says, which becomes the task of its name: see TaskPart. Returns
+/// the process's exit status: 0, or 128 + the signal that ended the run early. Errors:
+/// kInvalidArgument naming the setting, or the missing part of the recipe; those of training.
 int train(const Recipe& recipe, World world);
 
 /// `lockstep train`: the body of main(). With --eval, --plan, --predict or --export as the first

@@ -101,9 +101,7 @@ std::vector<OptimizedPart> make_optimized(const Config& config, const Model& mod
     check_shares(model, parts);
     return parts;
   } catch (const Error& error) {
-    const auto& task = config.model.task;
-    throw Error(error.code(),
-                (task ? "model.type " + task->name : "train(recipe)") + ": " + error.what());
+    throw Error(error.code(), fmt::format("recipe {}: {}", config.model.task->name, error.what()));
   }
 }
 

@@ -211,7 +211,7 @@ PictureClasses picture_classes(const Config& config) {
     auto classes = train.type == "ImageFolderDataset"
                        ? folder_classes(train.data_dirs.front())
                        : index_of(config, train, std::nullopt).classes();
-    check_classes(classes.count, config.model.head.num_classes);
+    check_classes(classes.count, config.model);
     return classes;
   });
 }
@@ -223,7 +223,7 @@ std::shared_ptr<const PictureIndex> make_picture_index(const Config& config, boo
   if (!training) classes = picture_classes(config);
   return at_dataset(dataset, [&] {
     auto index = std::make_shared<PictureIndex>(index_of(config, dataset, classes));
-    check_classes(index->classes().count, config.model.head.num_classes);
+    check_classes(index->classes().count, config.model);
     return std::shared_ptr<const PictureIndex>(std::move(index));
   });
 }
@@ -256,7 +256,7 @@ std::unique_ptr<const BatchMaker> make_picture_batches(const Config& config, boo
 std::shared_ptr<const ImageDataset> load_images(const Config& config,
                                                 const DatasetConfig& dataset) {
   auto data = small_images_of(dataset).load(dataset.data_dirs.front(), split_of(dataset));
-  check_classes(data->num_classes(), config.model.head.num_classes);
+  check_classes(data->num_classes(), config.model);
   return data;
 }
 
@@ -278,7 +278,7 @@ int64_t count_images(const DatasetConfig& config) {
 
 CheckedData check_images(const Config& config) {
   const SmallImages& images = small_images_of(config.train.dataset);
-  check_classes(images.num_classes, config.model.head.num_classes);
+  check_classes(images.num_classes, config.model);
   CheckedData data;
   data.image_elements =
       make_image_transform(config.train.dataset, images.shape, config.system.seed).output().numel();

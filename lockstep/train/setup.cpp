@@ -32,7 +32,7 @@ std::shared_ptr<Model> make_own_network(const ModelConfig& config) {
   if (model && !model->parameters().empty()) return model;
   throw Error(
       ErrorCode::kInvalidArgument,
-      fmt::format("{}: '{}' made {}", config.task ? "model.type" : "model.network",
+      fmt::format("{}: '{}' made {}", config.task ? "the recipe" : "model.network",
                   config.network->name, model ? "a network without parameters" : "no network"));
 }
 
@@ -96,11 +96,12 @@ std::optional<int64_t> count_if_there(const std::function<int64_t()>& count, std
   }
 }
 
-void check_classes(int64_t of_data, int64_t of_model) {
-  if (of_data <= of_model) return;
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("the data have {} classes, model.head.num_classes is {}", of_data, of_model));
+void check_classes(int64_t of_data, const ModelConfig& model) {
+  if (of_data <= model.head.num_classes) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("the data have {} classes, {} is {}", of_data,
+                          model.task ? "Recipe::num_classes" : "model.head.num_classes",
+                          model.head.num_classes));
 }
 
 namespace {

@@ -31,7 +31,7 @@ ModelConfig without_pretrained(ModelConfig config);
 std::unique_ptr<MasterWeights> make_masters(AmpLevel level, Model& model);
 
 /// Errors: kInvalidArgument if the data have more classes than the model.
-void check_classes(int64_t of_data, int64_t of_model);
+void check_classes(int64_t of_data, const ModelConfig& model);
 
 /// For --check: none if data are missing, which is no error of the configuration. `why`: the
 /// reason.

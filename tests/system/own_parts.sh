@@ -101,6 +101,10 @@ run "$bin/two_inputs" "$folder/five"
 awk '/^right: / { right = $2 } END { exit !(right >= 0.95) }' <<<"$output" || fail "two_inputs has not learnt"
 run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/two_inputs" "$folder/six"
 cmp "$folder"/{five,six}/latest/model.safetensors
+run "$bin/picture_folder" "$folder/pictures" "$folder/convs"
+has 'Model: small_convs$'
+run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/picture_folder" "$folder/pictures" "$folder/convs2"
+cmp "$folder"/{convs,convs2}/latest/model.safetensors
 run "$bin/fine_tuning" "$folder/seven"
 has '^rank 0: loss 0\.00'
 run "$bin/lockstep" run --no_fold --nproc_per_node 2 -- "$bin/fine_tuning" "$folder/eight"
@@ -144,7 +148,7 @@ run "$bin/gan" --list tasks
 has '^  rec: recognition of text'
 has '^  gan: points of a ring, by two networks$'
 has '^    width: of the inner layers; a whole number from 1 to 4096; default 64$'
-refused '^gan: error: model\.type gan: a recipe with training_step needs system.amp_level=O0 or O1: ' \
+refused '^gan: error: recipe gan: a recipe with training_step needs system.amp_level=O0 or O1: ' \
   "$bin/gan" -c "$task" -o "${small[@]}" system.amp_level=O2
 refused "^lockstep train: error: .*gan\.yaml:2: model\.type must be one of cls, det, rec, not 'gan'; --plugin FILE adds" \
   "$bin/lockstep" train -c "$task"

@@ -745,22 +745,22 @@ TEST_F(ManualRecipe, MistakesAreOneLine) {
   given = recipe();
   given.optimizers[0].part = "lefd";
   EXPECT_EQ(refusal(given),
-            "train(recipe): the network has no module 'lefd' for an optimizer, did "
+            "recipe two: the network has no module 'lefd' for an optimizer, did "
             "you mean 'left'?");
   given = recipe();
   given.optimizers.pop_back();
   EXPECT_EQ(refusal(given),
-            "train(recipe): the parameter 'right.weight' is in 0 of the parts with "
+            "recipe two: the parameter 'right.weight' is in 0 of the parts with "
             "an optimizer, and must be in one");
   given = recipe();
   given.settings.emplace_back("system.amp_level=O2");
   EXPECT_EQ(refusal(given),
-            "train(recipe): a recipe with training_step needs system.amp_level=O0 or O1: O2 and O3 "
+            "recipe two: a recipe with training_step needs system.amp_level=O0 or O1: O2 and O3 "
             "cast the weights, and its losses get float32");
   given = recipe();
   given.settings.emplace_back("parallel.comm_hook=int8");
   EXPECT_EQ(refusal(given),
-            "train(recipe): a recipe with training_step needs parallel.comm_hook none, fp16 or "
+            "recipe two: a recipe with training_step needs parallel.comm_hook none, fp16 or "
             "bf16");
   given = recipe();
   given.training_step = [](TrainingStep& step) {

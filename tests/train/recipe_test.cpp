@@ -475,20 +475,114 @@ TEST_F(RecipeTest, MistakesAreOneLine) {
   given.name = "my net";
   EXPECT_NE(refusal(given).find("the name 'my net' must be"), std::string::npos);
   given = recipe();
-  given.name = "resnet50";
+  given.name = "det";
   EXPECT_EQ(refusal(given),
-            "train(recipe): the name 'resnet50' is that of a network of the zoo: give the recipe "
-            "another; the settings model.name=resnet50 and train.ckpt_save_dir=out/resnet50 keep "
-            "checkpoints");
+            "the recipe:1: model.type 'det' is the name of a built-in part, too: give your own "
+            "another name");
   given = recipe();
   given.settings.push_back("train.loader.batchsize=3");
   EXPECT_EQ(refusal(given),
-            "-o train.loader.batchsize=3: unknown key 'train.loader.batchsize', did you mean "
-            "'batch_size'?");
+            "Recipe::settings of line: train.loader.batchsize=3: unknown key "
+            "'train.loader.batchsize', did you mean 'batch_size'?");
+  given = recipe();
+  given.settings.push_back("train.dataset.data_dir=d");
+  EXPECT_EQ(refusal(given),
+            "Recipe::settings of line: train.dataset.data_dir=d: train.dataset.data_dir would have "
+            "no effect: model.type line has data of its own");
   given = recipe();
   given.network = [](int64_t) { return nullptr; };
-  EXPECT_EQ(refusal(given), "model.network: 'line' made no network");
+  EXPECT_EQ(refusal(given), "the recipe: 'line' made no network");
   EXPECT_FALSE(fs::exists(out()));
+}
+
+/// A grey picture of 8 x 8, as a BMP file.
+void write_bmp(const fs::path& path, char grey) {
+  std::string text = "BM";
+  const auto add = [&](uint32_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
+  };
+  for (const uint32_t value : {54 + 192, 0, 54, 40, 8, 8}) add(value, 4);
+  add(1, 2);   // plane
+  add(24, 2);  // bits of a pixel
+  for (const uint32_t value : {0, 192, 0, 0, 0, 0}) add(value, 4);
+  write_file_atomically(path, text + std::string(192, grey));
+}
+
+/// (N, 3, 8, 8) -> (N, 2).
+struct PictureNet final : Model {
+  torch::nn::Linear layer = register_module("layer", torch::nn::Linear(192, 2));
+  at::Tensor forward(at::Tensor input) override { return layer(input.flatten(1)); }
+};
+
+class PictureRecipe : public RecipeTest {
+ protected:
+  PictureRecipe() {
+    for (const char* kind : {"dark", "light"}) {
+      fs::create_directories(pictures() / kind);
+      for (char i = 0; i < 4; ++i) {
+        const char grey = static_cast<char>(kind[0] == 'd' ? i : 250 + i);
+        write_bmp(pictures() / kind / (std::to_string(i) + ".bmp"), grey);
+      }
+    }
+  }
+  fs::path pictures() const { return folder_ / "pictures"; }
+  /// Without data; `settings` name some.
+  Recipe picture_recipe(const std::vector<std::string>& settings) const {
+    Recipe given = recipe();
+    given.name = "shades";
+    given.network = [](int64_t) { return std::make_shared<PictureNet>(); };
+    given.data = {};
+    given.loss = {};
+    given.num_classes = 2;
+    given.settings.insert(given.settings.end(), settings.begin(), settings.end());
+    return given;
+  }
+  std::vector<std::string> folder_settings() const {
+    return {"train.dataset.type=ImageFolderDataset",
+            "train.dataset.data_dir=" + pictures().string(),
+            "train.dataset.transform_pipeline=[{Resize: {size: [8, 8]}}, {NormalizeImage: }]"};
+  }
+  static std::string refusal(const Recipe& given) {
+    const Error error = error_of([&] { train(given, World::join()); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+};
+
+TEST_F(PictureRecipe, TakesABuiltInDataSet) {
+  auto given = picture_recipe(folder_settings());
+  for (const std::string& item : folder_settings()) {
+    given.settings.push_back("eval" + item.substr(item.find('.')));
+  }
+  given.settings.insert(given.settings.end(),
+                        {"system.val_while_train=True", "train.loader.batch_size=4"});
+  given.loss = [](const Tensors& outputs, const Tensors& targets) {
+    EXPECT_EQ(targets[0].scalar_type(), at::kLong);
+    return at::cross_entropy_loss(outputs[0], targets[0]);
+  };
+  double accuracy = 0;
+  given.events.on_evaluation = [&](const EvalResult& result) { accuracy = result.metric("acc"); };
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(accuracy, 1);
+  EXPECT_EQ(read_file(out() / "classes.txt"), "dark\nlight\n");
+}
+
+TEST_F(PictureRecipe, MistakesInDataOfSettingsAreOneLine) {
+  const auto has = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(refusal(picture_recipe({})),
+      "the recipe:1: train.dataset.type is missing: one of Cifar10Dataset, ");
+  has(refusal(picture_recipe({"train.dataset.type=ImageFoldrDataset"})),
+      "Recipe::settings of shades: train.dataset.type=ImageFoldrDataset: train.dataset.type must "
+      "be one of Cifar10Dataset, ");
+  has(refusal(picture_recipe({"train.dataset.type=ImageFoldrDataset"})),
+      "did you mean 'ImageFolderDataset'?");
+  has(refusal(picture_recipe({"train.dataset.type=ImageFolderDataset"})),
+      "train.dataset.data_dir is missing: a folder with a sub-folder for each class");
+  auto given = picture_recipe(folder_settings());
+  given.num_classes = 0;
+  EXPECT_EQ(refusal(given), "the data have 2 classes, Recipe::num_classes is 0");
 }
 
 /// Forgets a row, or a column.

@@ -326,9 +326,12 @@ parallel: {comm_hook: x}
 }
 
 TEST(CheckClasses, OfTheDataMustFitTheModel) {
-  check_classes(10, 10);
-  check_classes(10, 100);
-  const auto error = error_of([] { check_classes(10, 3); });
+  ModelConfig model;
+  model.head.num_classes = 10;
+  check_classes(10, model);
+  check_classes(3, model);
+  model.head.num_classes = 3;
+  const auto error = error_of([&] { check_classes(10, model); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_STREQ(error.what(), "the data have 10 classes, model.head.num_classes is 3");
 }

@@ -13,7 +13,7 @@ namespace lockstep::inline internal {
 /// Letters, digits, '_', '-' and '.'; not empty.
 bool is_plain_name(const std::string& text);
 
-/// What is wrong with the parts of a recipe; empty: nothing. `data` may be missing.
+/// What is wrong with the parts of a recipe; empty: nothing.
 std::string fault_of(const Recipe& recipe);
 
 /// Before a tree is read: what Recipe::settings and the recipe's name say by default, if model.type

@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "lockstep/error.h"
-#include "lockstep/models/zoo/zoo.h"
 #include "lockstep/train/callbacks/recipe_events.h"
-#include "lockstep/train/config/overrides.h"
 #include "lockstep/train/config/registered_task.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
@@ -17,53 +14,6 @@
 
 namespace lockstep {
 namespace {
-
-/// The reader of a part without settings.
-template <typename Made>
-std::function<Made(Section&)> reader_of(const Made& make) {
-  return [make](Section&) { return make; };
-}
-
-/// The recipe's parts become those of its name, in the place of an earlier recipe's.
-void register_parts(const Recipe& recipe) {
-  const std::string about = "of the recipe";
-  networks().put({recipe.name, about, reader_of(recipe.network)});
-  datasets().put({recipe.name, about, reader_of(recipe.data)});
-  if (recipe.loss) losses().put({recipe.name, about, reader_of(LoggedLoss(recipe.loss))});
-  if (recipe.metric) metrics().put({recipe.name, about, reader_of(recipe.metric)});
-}
-
-/// The file that would say the same.
-std::string file_of(const Recipe& recipe) {
-  std::string text = fmt::format(
-      "model: {{type: cls, network: {{name: {0}}}, head: {{num_classes: {1}}}}}\n"
-      "train: {{ckpt_save_dir: out/{0}, dataset: {{type: {0}}}, loader: {{batch_size: 32}}}}\n"
-      "eval: {{dataset: {{type: {0}}}, loader: {{batch_size: 32}}}}\n",
-      recipe.name, recipe.num_classes);
-  if (recipe.loss) text += fmt::format("loss: {{name: {}}}\n", recipe.name);
-  text += fmt::format("metric: {{{}main_indicator: {}}}\n",
-                      recipe.metric ? fmt::format("name: {}, ", recipe.name) : "",
-                      recipe.main_indicator);
-  return text;
-}
-
-/// Registering the recipe's network would replace that of the zoo.
-bool is_of_zoo(const std::string& name) {
-  const auto& all = zoo();
-  return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
-}
-
-void check(const Recipe& recipe) {
-  std::string fault = fault_of(recipe);
-  if (fault.empty() && !recipe.data) fault = "the recipe has no data";
-  if (fault.empty() && is_of_zoo(recipe.name)) {
-    fault = fmt::format(
-        "the name '{0}' is that of a network of the zoo: give the recipe another; the "
-        "settings model.name={0} and train.ckpt_save_dir=out/{0} keep checkpoints",
-        recipe.name);
-  }
-  if (!fault.empty()) throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + fault);
-}
 
 /// Trains by the recipe, whose events learn of any failure, too.
 int run_recipe(const Config& config, const Recipe& recipe, World world, bool by_command) {
@@ -81,13 +31,13 @@ int run_recipe(const Config& config, const Recipe& recipe, World world, bool by_
 
 }  // namespace
 
+/// The recipe becomes the task of its name, in the place of an earlier one of that name.
 int train(const Recipe& recipe, World world) {
-  check(recipe);
-  register_parts(recipe);
-  Node tree = parse_yaml(file_of(recipe), "the recipe");
-  apply_overrides(tree, recipe.settings);
-  expand_variables(tree);
-  Config config = read_config(std::move(tree));
+  const std::string fault = fault_of(recipe);
+  if (!fault.empty()) throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + fault);
+  tasks().put({recipe.name, "of the program", [recipe](Section&) { return recipe; }});
+  const auto file = fmt::format("model: {{type: {}}}\n", recipe.name);
+  Config config = read_config(parse_yaml(file, "the recipe"));
   config.source = write_yaml(config.effective);
   return run_recipe(config, recipe, std::move(world), /*by_command=*/false);
 }
