@@ -37,18 +37,23 @@ Settings settings_named(const PartKind& kind, const std::string& name, const Tas
   return settings;
 }
 
+template <typename Part>
+std::string line_of(const Part& part, const TaskSettings& task) {
+  return fmt::format("{}; of {}", part.about, task.name);
+}
+
 std::vector<ListedPart> list_of_tasks(const PartKind& kind) {
   std::vector<ListedPart> listed;
   for (const auto& task : all_tasks()) {
-    for (const auto& [name, about] : task.*kind.parts) {
-      listed.push_back(
-          {name, fmt::format("{}; of {}", about, task.name), settings_named(kind, name, task)});
+    for (const auto& part : task.*kind.parts) {
+      listed.push_back({part.name, line_of(part, task), settings_named(kind, part.name, task)});
     }
   }
   return listed;
 }
 
-std::vector<std::string> names_of_tasks(BuiltInParts TaskSettings::*parts) {
+template <typename Parts>
+std::vector<std::string> names_of_tasks(Parts TaskSettings::*parts) {
   std::vector<std::string> all;
   for (const auto& task : all_tasks()) {
     for (const auto& part : task.*parts) all.push_back(part.name);
@@ -96,9 +101,13 @@ std::vector<ListedPart> built_in_backbones() {
 }
 
 std::vector<ListedPart> built_in_losses() {
-  return list_of_tasks(
-      {&TaskSettings::losses, "loss", "name",
-       [](ConfigSection section, const TaskSettings& task) { task.read_loss(section, task); }});
+  std::vector<ListedPart> parts;
+  for (const auto& task : all_tasks()) {
+    for (const auto& part : task.losses) {
+      parts.push_back({part.name, line_of(part, task), settings_of(part.name, part.read)});
+    }
+  }
+  return parts;
 }
 
 std::vector<ListedPart> built_in_metrics() {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 #include <system_error>
 
@@ -127,33 +126,6 @@ LossConfig read_distillation(ConfigSection& section) {
   return config;
 }
 
-struct ClassLoss {
-  const char* name;
-  const char* about;
-  LossConfig (*read)(ConfigSection& section);
-};
-
-/// The first is the default.
-constexpr std::array<ClassLoss, 4> kClassLosses = {
-    {{"CrossEntropySmooth", "cross entropy, with smoothed labels", read_cross_entropy},
-     {"FocalLoss", "cross entropy in which samples of a sure class count less", read_focal_loss},
-     {"BCEWithLogitsLoss", "binary cross entropy of each class by itself", read_bce_loss},
-     {"DistillationLoss", "follows the labels, and the scores of a trained network",
-      read_distillation}}};
-
-BuiltInParts class_losses() {
-  BuiltInParts parts;
-  for (const auto& [name, about, read] : kClassLosses) parts.push_back({name, about});
-  return parts;
-}
-
-LossConfig read_class_loss(ConfigSection& section, const TaskSettings&) {
-  std::string name = kClassLosses.front().name;
-  const auto own = read_part(section, "name", name, names_of(kClassLosses), losses(),
-                             "*ours*, but for CrossEntropySmooth", kOtherLosses);
-  return own ? *own : find_named(kClassLosses, name)->read(section);
-}
-
 PostprocessConfig read_class_postprocess(ConfigSection& section) {
   std::string name = "ClsPostprocess";
   section.choose("name", name, {name}, "");
@@ -228,44 +200,58 @@ void complete_class_task(Config& config, ConfigSection& root) {
 
 }  // namespace
 
-const std::vector<std::string> kOtherLosses = {"SARLoss",          "AttentionLoss",
-                                               "VisionLANLoss",    "PSEDiceLoss",
-                                               "EASTLoss",         "MasterLoss",
-                                               "ABINetLoss",       "TableMasterLoss",
-                                               "CrossEntropyLoss", "VQASerTokenLayoutLMLoss"};
+LossConfig read_loss(ConfigSection& section, const TaskSettings& task) {
+  // Those of MindOCR that are not built in.
+  static const std::vector<std::string> others = {"SARLoss",          "AttentionLoss",
+                                                  "VisionLANLoss",    "PSEDiceLoss",
+                                                  "EASTLoss",         "MasterLoss",
+                                                  "ABINetLoss",       "TableMasterLoss",
+                                                  "CrossEntropyLoss", "VQASerTokenLayoutLMLoss"};
+  std::string name = task.losses.front().name;
+  const auto own =
+      read_part(section, "name", name, names_of(task.losses), losses(), task.about_losses, others);
+  return own ? *own : find_named(task.losses, name)->read(section);
+}
 
 TaskSettings class_task() {
-  return {.name = "cls",
-          .about = "classification, of pictures or anything else with classes",
-          .backbones = {{"resnet18", "ResNet of 18 layers"},
-                        {"resnet34", "ResNet of 34 layers"},
-                        {"resnet50", "ResNet of 50 layers"},
-                        {"resnet101", "ResNet of 101 layers"},
-                        {"resnet152", "ResNet of 152 layers"}},
-          .losses = class_losses(),
-          .metrics = {{"ClsMetric", "acc, and top_5 with more than 5 classes"},
-                      {"TopKMetric", "top_1, top_5, ...: the class is among the k best"},
-                      {"F1Metric", "f1, precision and recall"},
-                      {"AucMetric", "auc: area under the ROC curve, the mean of classes"},
-                      {"MapMetric", "map: average precision, the mean of classes"}},
-          .datasets = {{"Cifar10Dataset", "CIFAR-10 in its binary files"},
-                       {"Cifar100Dataset", "CIFAR-100 in its binary files"},
-                       {"MnistDataset", "MNIST's handwritten digits"},
-                       {"FashionMnistDataset", "Fashion-MNIST's clothes, in files as MNIST's"},
-                       {"ImageFolderDataset", "pictures in files, a sub-folder for each class"},
-                       {"ImageListDataset", "pictures in files, with labels in a list"},
-                       {"WebDataset", "pictures and labels in tar archives"}},
-          .default_dataset = "Cifar10Dataset",
-          .exact_decay = true,
-          .weights_format = "none",
-          .read_backbone = read_class_backbone,
-          .read_neck_and_head = read_neck_and_class_head,
-          .read_head_of_network = read_head_of_classifier,
-          .read_loss = read_class_loss,
-          .read_metric = read_class_metric,
-          .read_postprocess = read_class_postprocess,
-          .read_dataset = read_class_dataset,
-          .complete = complete_class_task};
+  return {
+      .name = "cls",
+      .about = "classification, of pictures or anything else with classes",
+      .backbones = {{"resnet18", "ResNet of 18 layers"},
+                    {"resnet34", "ResNet of 34 layers"},
+                    {"resnet50", "ResNet of 50 layers"},
+                    {"resnet101", "ResNet of 101 layers"},
+                    {"resnet152", "ResNet of 152 layers"}},
+      .losses = {{"CrossEntropySmooth", "cross entropy, with smoothed labels", read_cross_entropy},
+                 {"FocalLoss", "cross entropy in which samples of a sure class count less",
+                  read_focal_loss},
+                 {"BCEWithLogitsLoss", "binary cross entropy of each class by itself",
+                  read_bce_loss},
+                 {"DistillationLoss", "follows the labels, and the scores of a trained network",
+                  read_distillation}},
+      .about_losses = "*ours*, but for CrossEntropySmooth",
+      .metrics = {{"ClsMetric", "acc, and top_5 with more than 5 classes"},
+                  {"TopKMetric", "top_1, top_5, ...: the class is among the k best"},
+                  {"F1Metric", "f1, precision and recall"},
+                  {"AucMetric", "auc: area under the ROC curve, the mean of classes"},
+                  {"MapMetric", "map: average precision, the mean of classes"}},
+      .datasets = {{"Cifar10Dataset", "CIFAR-10 in its binary files"},
+                   {"Cifar100Dataset", "CIFAR-100 in its binary files"},
+                   {"MnistDataset", "MNIST's handwritten digits"},
+                   {"FashionMnistDataset", "Fashion-MNIST's clothes, in files as MNIST's"},
+                   {"ImageFolderDataset", "pictures in files, a sub-folder for each class"},
+                   {"ImageListDataset", "pictures in files, with labels in a list"},
+                   {"WebDataset", "pictures and labels in tar archives"}},
+      .default_dataset = "Cifar10Dataset",
+      .exact_decay = true,
+      .weights_format = "none",
+      .read_backbone = read_class_backbone,
+      .read_neck_and_head = read_neck_and_class_head,
+      .read_head_of_network = read_head_of_classifier,
+      .read_metric = read_class_metric,
+      .read_postprocess = read_class_postprocess,
+      .read_dataset = read_class_dataset,
+      .complete = complete_class_task};
 }
 
 std::string held_out_note(const Config& config) {

@@ -19,9 +19,6 @@ const BuiltInParts kDetBackbones = {{"det_resnet18", "ResNet of 18 layers"},
                                     {"det_mobilenet_v3_enhance", "MobileNetV3 of PP-OCRv3"}};
 const BuiltInParts kRecBackbones = {{"rec_resnet34", "ResNet of 34 layers"},
                                     {"rec_vgg7", "VGG of 7 layers, as CRNN has it"}};
-const BuiltInParts kDetLosses = {{"DBLoss", "of DBNet's maps: binary, thresh and thresh_binary"},
-                                 {"L1BalancedCELoss", "DBLoss under its name in MindOCR 0.1"}};
-const BuiltInParts kRecLosses = {{"CTCLoss", "of texts without places of their characters"}};
 
 // Parts of MindOCR that are not built in.
 const std::vector<std::string> kOtherBackbones = {
@@ -41,13 +38,6 @@ const std::vector<std::string> kOtherPostprocess = {
 void read_only_name(ConfigSection& section, std::string name,
                     const std::vector<std::string>& others) {
   read_name(section, "name", name, {name}, others, "");
-}
-
-/// Of `loss`: one of the `built_in` names, the first by default, or a registered loss, which is
-/// returned.
-std::optional<OwnLoss> read_own_loss(ConfigSection& section, const BuiltInParts& built_in) {
-  std::string name = built_in.front().name;
-  return read_part(section, "name", name, names_of(built_in), losses(), "", kOtherLosses);
 }
 
 void read_mobilenet(ConfigSection& section, BackboneConfig& config) {
@@ -196,8 +186,7 @@ void read_head_of_recogniser(ConfigSection& model, ModelConfig& config) {
   head.finish();
 }
 
-LossConfig read_db_loss(ConfigSection& section, const TaskSettings&) {
-  if (const auto own = read_own_loss(section, kDetLosses)) return *own;
+LossConfig read_db_loss(ConfigSection& section) {
   DbLossConfig config;
   section.read("eps", config.eps, {0, 1}, "added to each denominator");
   section.read("l1_scale", config.l1_scale, {0, 1e6},
@@ -209,8 +198,7 @@ LossConfig read_db_loss(ConfigSection& section, const TaskSettings&) {
   return config;
 }
 
-LossConfig read_ctc_loss(ConfigSection& section, const TaskSettings&) {
-  if (const auto own = read_own_loss(section, kRecLosses)) return *own;
+LossConfig read_ctc_loss(ConfigSection& section) {
   CtcLossConfig config;
   section.read("pred_seq_len", config.pred_seq_len, {1, 1 << 20}, "only so many frames count");
   section.read("max_label_len", config.max_label_len, {1, 1 << 20},
@@ -307,7 +295,8 @@ TaskSettings detection_task() {
   return {.name = "det",
           .about = "detection of text in pictures",
           .backbones = kDetBackbones,
-          .losses = kDetLosses,
+          .losses = {{"DBLoss", "of DBNet's maps: binary, thresh and thresh_binary", read_db_loss},
+                     {"L1BalancedCELoss", "DBLoss under its name in MindOCR 0.1", read_db_loss}},
           .metrics = {{"DetMetric", "f-score, recall and precision of polygons"}},
           .datasets = {{"DetDataset", "pictures, and a file with the polygons in each"},
                        {"SynthTextDataset", "SynthText's pictures, with polygons in its gt.mat"}},
@@ -318,7 +307,6 @@ TaskSettings detection_task() {
           .read_backbone = read_det_backbone,
           .read_neck_and_head = read_det_neck_and_head,
           .read_head_of_network = read_head_of_detector,
-          .read_loss = read_db_loss,
           .read_metric = read_det_metric,
           .read_postprocess = read_db_postprocess,
           .read_dataset = read_ocr_dataset,
@@ -329,7 +317,7 @@ TaskSettings recognition_task() {
   return {.name = "rec",
           .about = "recognition of text: pictures of a word or a line",
           .backbones = kRecBackbones,
-          .losses = kRecLosses,
+          .losses = {{"CTCLoss", "of texts without places of their characters", read_ctc_loss}},
           .metrics = {{"RecMetric", "acc of whole texts, and norm_edit_distance"}},
           .datasets = {{"RecDataset", "pictures of a text each, and a file with the texts"},
                        {"LMDBDataset", "pictures and texts in LMDB"}},
@@ -338,7 +326,6 @@ TaskSettings recognition_task() {
           .read_backbone = read_rec_backbone,
           .read_neck_and_head = read_rec_neck_and_head,
           .read_head_of_network = read_head_of_recogniser,
-          .read_loss = read_ctc_loss,
           .read_metric = read_rec_metric,
           .read_postprocess = read_rec_postprocess,
           .read_dataset = read_ocr_dataset,

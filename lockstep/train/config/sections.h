@@ -50,6 +50,8 @@ std::vector<ListedPart> built_in_small_image_transforms();
 /// an absent key means True.
 void read_weights(ConfigSection& section, std::string& weights, const std::string& known,
                   bool by_default, const std::string& about);
+/// One of task.losses, the first by default, or a registered one.
+LossConfig read_loss(ConfigSection& section, const TaskSettings& task);
 MetricConfig read_class_metric(ConfigSection& section, const TaskSettings& task);
 /// `name` of `metric`: one of `known`, or a list of some.
 std::vector<std::string> read_metric_names(ConfigSection& section,
@@ -94,9 +96,6 @@ void check_head_classes(const Config& config, const ocr::CharacterOptions& taugh
                         ConfigSection& root);
 /// The common keys of all readers of dictionaries; not every reader has `lower`.
 ocr::CharacterOptions read_characters(ConfigSection& section);
-
-/// Losses of MindOCR that are not built in.
-extern const std::vector<std::string> kOtherLosses;
 
 /// A key that `read` leaves is an error.
 template <typename T>

@@ -12,6 +12,9 @@
 namespace lockstep::inline internal {
 
 enum class DataUse : uint8_t;
+struct TaskSettings;
+
+LossConfig read_loss(ConfigSection& section, const TaskSettings& task);  // see sections.h
 
 /// A part of a task, as --list shows it. Its settings are those that the task's readers ask for.
 struct BuiltInPart {
@@ -20,13 +23,20 @@ struct BuiltInPart {
 };
 using BuiltInParts = std::vector<BuiltInPart>;
 
+struct BuiltInLoss {
+  std::string name;
+  std::string about;  ///< One line.
+  LossConfig (*read)(ConfigSection& section);
+};
+
 /// Its readers leave Section::finish() of the section that they are given to the caller.
 struct TaskSettings {
   const char* name;   ///< As `model.type` has it.
   const char* about;  ///< One line, for --list.
   // The first loss and metric are the default.
   BuiltInParts backbones;
-  BuiltInParts losses;
+  std::vector<BuiltInLoss> losses;
+  const char* about_losses = "";  ///< For the manual's line about loss.name.
   BuiltInParts metrics;
   BuiltInParts datasets;
   const char* default_dataset = "";  ///< Empty: dataset.type is required.
@@ -41,7 +51,7 @@ struct TaskSettings {
   void (*read_neck_and_head)(ConfigSection& model, ModelConfig& config);
   /// Beside model.network: the number of its classes alone.
   void (*read_head_of_network)(ConfigSection& model, ModelConfig& config);
-  LossConfig (*read_loss)(ConfigSection& section, const TaskSettings& task);
+  LossConfig (*read_loss)(ConfigSection& section, const TaskSettings& task) = lockstep::read_loss;
   MetricConfig (*read_metric)(ConfigSection& section, const TaskSettings& task);
   PostprocessConfig (*read_postprocess)(ConfigSection& section);
   /// All but the keys `type` and `dataset_root`.
