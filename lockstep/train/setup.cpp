@@ -17,7 +17,6 @@
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/task_parts.h"
-#include "lockstep/train/zoo_parts.h"
 #include "lockstep/training_checkpoint.h"
 #include "lockstep/world/cores.h"
 
@@ -61,7 +60,6 @@ std::shared_ptr<Model> make_network(const ModelConfig& config) {
 }  // namespace
 
 std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool warns) {
-  link_zoo_parts();
   torch::manual_seed(static_cast<uint64_t>(seed));
   auto model = make_network(config);
   // Initial weights: a tensor that does not fit keeps its values, with a warning, as in MindOCR.

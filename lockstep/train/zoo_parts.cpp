@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "lockstep/model.h"
 #include "lockstep/models/zoo/zoo.h"
 #include "lockstep/registry.h"
@@ -43,23 +45,19 @@ ZooSettings read_settings(Section& section, ZooSettings settings) {
   return settings;
 }
 
-struct ZooParts {
-  ZooParts() {
-    for (const ZooNetwork& network : zoo()) {
-      networks().add({network.name, network.about, [&network](Section& section) -> NetworkMaker {
-                        const ZooSettings settings = read_settings(section, network.settings);
-                        return [&network, settings](int64_t classes) {
-                          return make_network(network, settings, classes);
-                        };
-                      }});
-    }
-  }
-};
-
-const ZooParts kZooParts;
-
 }  // namespace
 
-void link_zoo_parts() {}
+void register_zoo() {
+  static bool registered = false;
+  if (std::exchange(registered, true)) return;
+  for (const ZooNetwork& network : zoo()) {
+    networks().add({network.name, network.about, [&network](Section& section) -> NetworkMaker {
+                      const ZooSettings settings = read_settings(section, network.settings);
+                      return [&network, settings](int64_t classes) {
+                        return make_network(network, settings, classes);
+                      };
+                    }});
+  }
+}
 
 }  // namespace lockstep::inline internal

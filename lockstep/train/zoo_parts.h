@@ -3,8 +3,7 @@
 
 namespace lockstep::inline internal {
 
-/// They are registered before main() in every program that links a call of this function; the call
-/// itself does nothing.
-void link_zoo_parts();
+/// Registers them. The first call counts: make it before a configuration is read.
+void register_zoo();
 
 }  // namespace lockstep::inline internal

@@ -26,6 +26,7 @@ train:
 )";
 
 Config read_zoo(const std::vector<std::string>& overrides = {}) {
+  register_zoo();
   Node tree = parse_yaml(kSmallest, "a.yaml");
   apply_overrides(tree, overrides);
   return read_config(std::move(tree));
@@ -66,8 +67,12 @@ TEST(ZooParts, NeedTheNumberOfClasses) {
                "model.head.num_classes is missing: mobilenet_v3_small needs the number of classes");
 }
 
-TEST(ZooParts, AreListed) {
+TEST(ZooParts, AreListedOnce) {
+  register_zoo();
+  register_zoo();
   const auto text = list_parts("networks");
+  const auto first = text.find("  convnext_tiny: ");
+  EXPECT_EQ(text.find("  convnext_tiny: ", first + 1), std::string::npos);
   EXPECT_NE(text.find("  convnext_tiny: 28.6 million parameters with 1000 classes\n"
                       "    stochastic_depth: share of pictures"),
             std::string::npos)

@@ -11,6 +11,7 @@
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/run/run.h"
 #include "lockstep/train/trainer.h"
+#include "lockstep/train/zoo_parts.h"
 
 namespace lockstep {
 namespace {
@@ -35,6 +36,7 @@ int run_recipe(const Config& config, const Recipe& recipe, World world, bool by_
 int train(const Recipe& recipe, World world) {
   const std::string fault = fault_of(recipe);
   if (!fault.empty()) throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + fault);
+  register_zoo();
   tasks().put({recipe.name, "of the program", [recipe](Section&) { return recipe; }});
   const auto file = fmt::format("model: {{type: {}}}\n", recipe.name);
   Config config = read_config(parse_yaml(file, "the recipe"));
