@@ -194,9 +194,9 @@ class Trainer::ManualStep final : public TrainingStep {
       const double parts = trainer_.parts_of_step(slot_, own);
       const auto of_step = parts == 1 ? value : value / parts;
       (scale == 1 ? of_step : of_step * scale).backward();
+      const auto numbers = numbers_on_host(value, logged);
       of_others.put_back();
       const auto row = static_cast<size_t>(virtual_rank - trainer_.virtual_ranks().first);
-      const auto numbers = numbers_on_host(value, logged);
       losses_[index][row].back() += numbers[0] / parts;
       for (size_t i = 0; i < logged.size(); ++i) {
         if (logged[i].defined()) logged_[i][row].add(numbers[i + 1], 1 / parts);
