@@ -13,9 +13,9 @@
 // files, of small images and of text (`det`, `rec`), and for PredictDataset.
 //
 // The function gets the picture of one sample, decoded, after the items before it and before those
-// behind it. It must stand before the conversion to floats, so before Normalize or NormalizeImage,
-// and of small images before Resize, too. A grey small image has three equal channels here; a
-// network's input of one channel takes no transforms of one's own.
+// behind it. It must stand before the conversion to floats, so before Normalize or NormalizeImage.
+// A grey small image has three equal channels here; a network's input of one channel takes no
+// transforms of one's own.
 //
 // Threads: the loader's threads call one function at the same time, each with a picture of its own.
 // So it must not change its captures, nor anything else that is shared. A `mutable` lambda does
@@ -26,10 +26,10 @@
 // function without it must give the same result for the same picture. A random transform is an
 // error in `eval` and `predict`, as built-in ones are.
 //
-// Size: a function must keep it, so that regions of text stay in their places. Only pictures in
-// files of a classifier may change it. If Resize [height, width], CenterCrop, RandomCrop or
-// RandomResizedCrop stands before, another one of these must then stand behind. `predict` and
-// `export` need one of them in any case.
+// Size: a function must keep it, so that regions of text stay in their places. Only pictures of a
+// classifier may change it; small images if CenterCrop or RandomResizedCrop is behind it. If Resize
+// [height, width], CenterCrop, RandomCrop or RandomResizedCrop stands before, another one of these
+// must then stand behind. `predict` and `export` need one of them in any case.
 //
 // Cost: each call adds to the time of a sample, in each epoch, beside training. A copy of a picture
 // copies its bytes.

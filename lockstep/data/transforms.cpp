@@ -49,9 +49,9 @@ void draw(const RandomHorizontalFlip& flip, const ImageShape&, Philox& random, W
   window.columns.step = -window.columns.step;
 }
 
-void draw(const Resize&, const ImageShape&, Philox&, Window&) {}
-void draw(const Normalize&, const ImageShape&, Philox&, Window&) {}
-void draw(const OwnTransform&, const ImageShape&, Philox&, Window&) {}  // see shown()
+/// ResizePicture and Normalize draw nothing, and OwnTransform does so itself: see shown().
+template <typename Other>
+void draw(const Other&, const ImageShape&, Philox&, Window&) {}
 
 /// Bytes in (C, H, W) order.
 struct Planes {
@@ -128,32 +128,15 @@ void write_window(const Planes& image, const Window& window, const ByteTables& t
   }
 }
 
-void check_order(const std::vector<Transform>& steps) {
-  size_t crops = 0;
-  size_t resizes = 0;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const bool is_normalize = std::holds_alternative<Normalize>(steps[i]);
-    if (resizes > 0 && !is_normalize) {
-      refuse("transform_pipeline: behind Resize only Normalize may follow");
-    }
-    resizes += std::holds_alternative<Resize>(steps[i]) ? 1 : 0;
-    crops += std::holds_alternative<RandomCrop>(steps[i]) ? 1 : 0;
-    if (is_normalize && i + 1 != steps.size()) {
-      refuse("transform_pipeline: Normalize must be the last transform");
-    }
-  }
-  if (crops > 1) refuse("transform_pipeline: RandomCrop may stand in it once");
-}
-
-void check_own(const std::vector<Transform>& steps, int64_t channels) {
-  if (channels == 3) return;
-  for (const auto& step : steps) {
-    if (const auto* own = std::get_if<OwnTransform>(&step)) {
-      refuse(
-          fmt::format("{}: a transform of one's own needs a network's input of 3 channels, not {}",
-                      own->name, channels));
-    }
-  }
+/// Steps of ImageTransform stand in ascending order; 0 may stand there several times. -1: of a step
+/// that it does not take.
+int turn_of(const PictureStep& step) {
+  if (std::holds_alternative<ResizePicture>(step)) return 1;
+  if (std::holds_alternative<Normalize>(step)) return 2;
+  const bool is_first = std::holds_alternative<RandomCrop>(step) ||
+                        std::holds_alternative<RandomHorizontalFlip>(step) ||
+                        std::holds_alternative<OwnTransform>(step);
+  return is_first ? 0 : -1;
 }
 
 void check_crop(const RandomCrop& crop, const ImageShape& input) {
@@ -223,24 +206,48 @@ ByteTables byte_tables(const Normalize* normalize, int64_t channels) {
   return tables;
 }
 
-ImageTransform::ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed,
+void check_own_channels(const std::vector<PictureStep>& steps, int64_t channels) {
+  if (channels == 3) return;
+  for (const auto& step : steps) {
+    const auto* own = std::get_if<OwnTransform>(&step);
+    if (own == nullptr) continue;
+    refuse(fmt::format("{}: a transform of one's own needs a network's input of 3 channels, not {}",
+                       own->name, channels));
+  }
+}
+
+bool ImageTransform::takes(const std::vector<PictureStep>& steps) {
+  int last = 0;
+  int crops = 0;
+  for (const auto& step : steps) {
+    const int turn = turn_of(step);
+    if (turn < last || (turn == last && turn > 0)) return false;
+    last = turn;
+    crops += std::holds_alternative<RandomCrop>(step) ? 1 : 0;
+  }
+  return crops <= 1;
+}
+
+ImageTransform::ImageTransform(std::vector<PictureStep> steps, ImageShape input, uint64_t seed,
                                int64_t channels)
     : steps_(std::move(steps)), input_(input), sampled_(input), output_(input), seed_(seed) {
-  check_order(steps_);
+  if (!takes(steps_)) refuse("transform_pipeline: these transforms need a PicturePipeline");
   if (channels != 0 && input.channels != 1 && channels != input.channels) {
     refuse(fmt::format("images of {} channels cannot become {}", input.channels, channels));
   }
   if (channels != 0) sampled_.channels = output_.channels = channels;
-  check_own(steps_, output_.channels);
+  check_own_channels(steps_, output_.channels);
   for (const auto& step : steps_) {
     if (const auto* crop = std::get_if<RandomCrop>(&step)) {
       check_crop(*crop, input);
       sampled_.height = sampled_.width = crop->size;
       output_ = sampled_;
     }
-    if (const auto* resize = std::get_if<Resize>(&step)) {
-      output_.height = resize->height;
-      output_.width = resize->width;
+    if (const auto* resize = std::get_if<ResizePicture>(&step)) {
+      const auto size = size_after(
+          *resize, {static_cast<int>(sampled_.width), static_cast<int>(sampled_.height)});
+      output_.height = size.height;
+      output_.width = size.width;
     }
   }
   const auto* normalize = steps_.empty() ? nullptr : std::get_if<Normalize>(&steps_.back());
@@ -258,7 +265,7 @@ void ImageTransform::apply(std::span<const uint8_t> image, int64_t epoch, int64_
 }
 
 bool ImageTransform::has_own() const {
-  return std::any_of(steps_.begin(), steps_.end(), [](const Transform& step) {
+  return std::any_of(steps_.begin(), steps_.end(), [](const PictureStep& step) {
     return std::holds_alternative<OwnTransform>(step);
   });
 }

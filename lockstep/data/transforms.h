@@ -1,66 +1,47 @@
 #pragma once
 // The way from the bytes of an image to the network's input: crop, flip and normalise in one pass.
+// Other lists of steps take PicturePipeline (pictures/pipeline.h), with the same bits.
 
 #include <array>
 #include <cstdint>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "lockstep/base/philox.h"
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/own_transform.h"
+#include "lockstep/data/steps.h"
 
 namespace lockstep::inline internal {
-
-/// Puts `padding` black pixels on each side, then cuts a square of `size` from a random place.
-/// Draws: row, then column. The output is (C, size, size).
-struct RandomCrop {
-  int64_t size = 32;
-  int64_t padding = 4;
-};
-
-/// Mirrors left and right with probability `prob`. Draws: one.
-struct RandomHorizontalFlip {
-  double prob = 0.5;
-};
-
-/// Bilinear, corners of pixels aligned, as cv2.resize and MindSpore's Resize, without rounding of
-/// values. After crop and flip; to (C, height, width). Cost: about 4 ns per value.
-struct Resize {
-  int64_t height = 224;
-  int64_t width = 224;
-};
-
-/// (value / 255 - mean) / std per channel, in float32 and in this order, so that the result has
-/// torchvision's bits. The last step. Defaults: CIFAR-10's training images.
-struct Normalize {
-  std::vector<double> mean = {0.4914, 0.4822, 0.4465};
-  std::vector<double> std = {0.2470, 0.2435, 0.2616};
-};
-
-/// OwnTransform keeps the size, and makes three channels of a grey image's one.
-using Transform = std::variant<RandomCrop, RandomHorizontalFlip, Resize, Normalize, OwnTransform>;
 
 /// Per channel the float of each byte; without `normalize` in [0, 1]. Errors: kInvalidArgument if
 /// it has not one number per channel, or a std that is not above 0.
 using ByteTables = std::vector<std::array<float, 256>>;
 ByteTables byte_tables(const Normalize* normalize, int64_t channels);
 
+/// Errors: kInvalidArgument if a registered step is among `steps`, and `channels`, those of the
+/// network's input, are not 3.
+void check_own_channels(const std::vector<PictureStep>& steps, int64_t channels);
+
 /// Steps prepared for images of one shape. Immutable: any number of threads may apply() it.
+///
+/// ResizePicture is bilinear here, corners of pixels aligned, as cv2.resize and MindSpore's Resize,
+/// without rounding of values. Cost: about 4 ns per value. OwnTransform keeps the size, and makes
+/// three channels of a grey image's one.
 ///
 /// The random values of a sample depend on (seed, epoch, index of the sample) alone. They are words
 /// 0, 1, .. of the Philox stream with this key and counter, in the order of the steps. So an image
 /// is the same on any rank and thread, and after a resume.
 class ImageTransform {
  public:
-  /// Errors: kInvalidArgument if a step cannot follow another, a crop is larger than the padded
-  /// image, or a list has not one number per channel. Normalize is the last step; there is at most
-  /// one RandomCrop and one Resize, and no random or registered step after Resize. A registered one
-  /// needs an output of three channels.
+  /// Whether these steps may be done here: RandomCrop at most once, RandomHorizontalFlip and
+  /// OwnTransform; then at most one ResizePicture; then at most one Normalize.
+  static bool takes(const std::vector<PictureStep>& steps);
+
+  /// Errors: kInvalidArgument if it does not take the steps, a crop is larger than the padded
+  /// image, or a list has not one number per channel; those of check_own_channels().
   ///
   /// `channels`: of the output; a grey image may become three equal ones. 0: those of the input.
-  ImageTransform(std::vector<Transform> steps, ImageShape input, uint64_t seed,
+  ImageTransform(std::vector<PictureStep> steps, ImageShape input, uint64_t seed,
                  int64_t channels = 0);
 
   ImageShape input() const { return input_; }
@@ -76,7 +57,7 @@ class ImageTransform {
  private:
   void sample(std::span<const uint8_t> image, int64_t epoch, int64_t index, float* out) const;
 
-  std::vector<Transform> steps_;
+  std::vector<PictureStep> steps_;
   ImageShape input_;
   ImageShape sampled_;  // after crop and flip
   ImageShape output_;

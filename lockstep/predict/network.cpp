@@ -72,15 +72,19 @@ std::vector<cv::Mat> images_of(const Samples& pictures) {
   return images;
 }
 
+std::optional<ImageShape> stored_shape(const DatasetConfig& train) {
+  if (train.own || train.has_picture_files()) return std::nullopt;
+  return small_images_of(train).shape;
+}
+
 using AnyTransform = std::variant<ImageTransform, PicturePipeline>;
 
-AnyTransform transform_of(const Config& config) {
+AnyTransform transform_of(const Config& config, const std::optional<ImageShape>& stored) {
   const DatasetConfig& dataset = picture_dataset(config);
-  const DatasetConfig& train = config.train.dataset;
-  if (!train.own && !train.has_picture_files()) {
+  if (stored) {
     DatasetConfig as_trained = dataset;
-    as_trained.channels = train.channels;
-    return make_image_transform(as_trained, small_images_of(train).shape, 0);
+    as_trained.channels = config.train.dataset.channels;
+    return make_small_image_pipeline(as_trained, *stored, 0);
   }
   PicturePipeline pipeline = make_picture_pipeline(dataset, 0);
   if (pipeline.output()) return pipeline;
@@ -90,11 +94,9 @@ AnyTransform transform_of(const Config& config) {
                   "CenterCrop");
 }
 
-/// As the training data were decoded: read_picture() ignores EXIF's orientation.
-std::vector<ocr::Transform> decode_to_rgb(const AnyTransform& transform) {
-  return {
-      ocr::DecodeImage{.img_mode = ocr::ImageMode::kRgb,
-                       .ignore_orientation = std::holds_alternative<PicturePipeline>(transform)}};
+/// Pictures in files as the training data were decoded: read_picture() ignores EXIF's orientation.
+std::vector<ocr::Transform> decode_to_rgb(bool small_images) {
+  return {ocr::DecodeImage{.img_mode = ocr::ImageMode::kRgb, .ignore_orientation = !small_images}};
 }
 
 /// (C, H, W), not initialised.
@@ -128,6 +130,16 @@ std::vector<uint8_t> planes_of(const cv::Mat& picture, const ImageShape& shape) 
   return bytes;
 }
 
+/// RGB as a stored image of `shape`.
+cv::Mat as_stored(const cv::Mat& picture, const ImageShape& shape) {
+  cv::Mat small = resized(picture, shape);
+  if (shape.channels == 3) return small;
+  cv::Mat grey, result;
+  cv::cvtColor(small, grey, cv::COLOR_RGB2GRAY);
+  cv::cvtColor(grey, result, cv::COLOR_GRAY2RGB);
+  return result;
+}
+
 // All write the network's input, (C, H, W), into the sample's image.
 
 void put_input(const ImageTransform& transform, ocr::Sample& sample) {
@@ -139,7 +151,8 @@ void put_input(const ImageTransform& transform, ocr::Sample& sample) {
 }
 
 void put_input(const PicturePipeline& pipeline, const MadePicture& made, ocr::Sample& sample) {
-  sample.image = planes_for(3, made.pixels.rows, made.pixels.cols);
+  sample.image =
+      planes_for(static_cast<int>(pipeline.channels()), made.pixels.rows, made.pixels.cols);
   pipeline.write(made, sample.image.ptr<float>());
 }
 
@@ -330,8 +343,9 @@ std::vector<ocr::RecognizedText> Recogniser::read(const std::vector<cv::Mat>& in
 
 Classifier::Classifier(const PredictStage& stage, c10::Device device)
     : network_(stage, device),
-      transform_(transform_of(stage.config)),
-      decode_(decode_to_rgb(transform_), 0, false),
+      stored_(stored_shape(stage.config.train.dataset)),
+      transform_(transform_of(stage.config, stored_)),
+      decode_(decode_to_rgb(stored_.has_value()), 0, false),
       names_(class_names(stage.config, stage.weights)),
       by_itself_(std::holds_alternative<BceConfig>(stage.config.loss)),
       batch_(batch_of(stage.config)),
@@ -339,7 +353,7 @@ Classifier::Classifier(const PredictStage& stage, c10::Device device)
 
 ocr::Sample Classifier::load(const std::filesystem::path& picture, bool keeps) const {
   const auto* pipeline = std::get_if<PicturePipeline>(&transform_);
-  const bool reduces = pipeline != nullptr && pipeline->reduces();
+  const bool reduces = pipeline != nullptr && !stored_ && pipeline->reduces();
   ocr::Sample sample;
   if (!reduces) sample = load_picture(decode_, picture);
   sample.source = picture.string();
@@ -348,6 +362,7 @@ ocr::Sample Classifier::load(const std::filesystem::path& picture, bool keeps) c
     if (reduces) {
       put_reduced_input(*pipeline, keeps, sample);
     } else {
+      if (pipeline != nullptr && stored_) sample.image = as_stored(sample.image, *stored_);
       std::visit([&](const auto& transform) { put_input(transform, sample); }, transform_);
     }
   } catch (const TransformFailed& error) {

@@ -111,14 +111,14 @@ class Recogniser {
 /// Classifies pictures of any size.
 class Classifier {
  public:
-  /// Errors: those of Network, make_image_transform(), make_picture_pipeline() and class_names();
-  /// kInvalidArgument if the transforms leave pictures in different sizes.
+  /// Errors: those of Network, make_small_image_pipeline(), make_picture_pipeline() and
+  /// class_names(); kInvalidArgument if the transforms leave pictures in different sizes.
   Classifier(const PredictStage& stage, c10::Device device);
 
   /// Reads a picture, and applies the transforms of evaluation. With `keeps`, `original` is the
-  /// picture, RGB. A network that was trained on CIFAR-10 gets it in the size of these data first;
-  /// areas are averaged if that is smaller. Any number of threads. Errors: those of a bad picture,
-  /// naming it.
+  /// picture, RGB. A network that was trained on small images gets it in their size first, and grey
+  /// where they are; areas are averaged if that is smaller. Any number of threads. Errors: those of
+  /// a bad picture, naming it.
   ///
   /// A file is read once, and decoded once. Only where the transforms have it decoded smaller, a
   /// picture that is kept is decoded in both sizes.
@@ -137,6 +137,7 @@ class Classifier {
 
  private:
   Network network_;
+  std::optional<ImageShape> stored_;  ///< Of the small images that it was trained on.
   std::variant<ImageTransform, PicturePipeline> transform_;
   ocr::Pipeline decode_;
   std::vector<std::string> names_;

@@ -5,7 +5,7 @@
 
 #include <array>
 #include <cmath>
-#include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "lockstep/base/hash.h"
@@ -14,6 +14,7 @@
 #include "lockstep/data/pictures/buffer_order.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/list.h"
+#include "lockstep/data/pictures/memory_pictures.h"
 #include "lockstep/data/pictures/shards.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/weights.h"
@@ -23,21 +24,11 @@ namespace lockstep::inline internal {
 namespace {
 
 /// What `build` makes of the steps of dataset.transforms. Errors: its own, with the place of the
-/// first one in the configuration; a step of the other kind of images, with its place.
-template <typename Step, typename Build>
+/// first one in the configuration.
+template <typename Build>
 auto build_of(const DatasetConfig& dataset, const Build& build) {
-  std::vector<Step> steps;
-  for (const auto& item : dataset.transforms) {
-    const auto* step = std::get_if<Step>(&item.step);
-    if (step == nullptr) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  item.where + ": " +
-                      (std::is_same_v<Step, Transform>
-                           ? "a transform of pictures in files cannot take small images"
-                           : "a transform of small images cannot take pictures in files"));
-    }
-    steps.push_back(*step);
-  }
+  std::vector<PictureStep> steps;
+  for (const auto& item : dataset.transforms) steps.push_back(item.step);
   try {
     return build(std::move(steps));
   } catch (const Error& error) {
@@ -52,16 +43,30 @@ const SmallImages& small_images_of(const DatasetConfig& config) {
   return small_images(config.type, config.coarse);
 }
 
-ImageTransform make_image_transform(const DatasetConfig& dataset, ImageShape shape, int64_t seed) {
-  return build_of<Transform>(dataset, [&](std::vector<Transform> steps) {
-    return ImageTransform(std::move(steps), shape, static_cast<uint64_t>(seed), dataset.channels);
+PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed) {
+  return build_of(dataset, [&](std::vector<PictureStep> steps) {
+    return PicturePipeline(std::move(steps), static_cast<uint64_t>(seed), dataset.reduced_decoding);
   });
 }
 
-PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed) {
-  return build_of<PictureStep>(dataset, [&](std::vector<PictureStep> steps) {
-    return PicturePipeline(std::move(steps), static_cast<uint64_t>(seed), dataset.reduced_decoding);
+SmallImagePipeline make_small_image_pipeline(const DatasetConfig& dataset, ImageShape stored,
+                                             int64_t seed) {
+  const auto key = static_cast<uint64_t>(seed);
+  return build_of(dataset, [&](std::vector<PictureStep> steps) -> SmallImagePipeline {
+    if (ImageTransform::takes(steps)) {
+      return ImageTransform(std::move(steps), stored, key, dataset.channels);
+    }
+    const cv::Size size(static_cast<int>(stored.width), static_cast<int>(stored.height));
+    const int64_t channels = dataset.channels > 0 ? dataset.channels : stored.channels;
+    return PicturePipeline(std::move(steps), key, false, PicturesAlike{size, channels});
   });
+}
+
+ImageShape output_shape(const SmallImagePipeline& pipeline) {
+  if (const auto* transform = std::get_if<ImageTransform>(&pipeline)) return transform->output();
+  const auto& pictures = std::get<PicturePipeline>(pipeline);
+  const cv::Size size = pictures.output().value();
+  return {pictures.channels(), size.height, size.width};
 }
 
 namespace {
@@ -240,17 +245,33 @@ void set_buffer_order(std::shared_ptr<const PictureIndex> index, int64_t buffer,
   };
 }
 
+/// Section `train` or `eval` of a configuration.
+struct DataSection {
+  const DatasetConfig& dataset;
+  uint64_t seed;
+  BadSample bad;
+
+  DataSection(const Config& config, bool training)
+      : dataset(training ? config.train.dataset : config.eval->dataset),
+        seed(static_cast<uint64_t>(config.system.seed)),
+        bad(training ? BadSample::kReplaced : BadSample::kLeftOut) {}
+};
+
+std::unique_ptr<const BatchMaker> batches_of_pictures(const DataSection& section, PixelForm form,
+                                                      std::shared_ptr<const PictureSource> source,
+                                                      PicturePipeline pipeline) {
+  if (!pipeline.ends_with_bytes() || section.dataset.mixing.any()) form = PixelForm::kFloats;
+  return picture_batches(
+      PictureReader(std::move(source), std::move(pipeline), section.bad, section.seed), section.bad,
+      form);
+}
+
 std::unique_ptr<const BatchMaker> make_picture_batches(const Config& config, bool training,
                                                        PixelForm form,
                                                        std::shared_ptr<const PictureIndex> index) {
-  const DatasetConfig& dataset = training ? config.train.dataset : config.eval->dataset;
-  const int64_t seed = config.system.seed;
-  const BadSample bad = training ? BadSample::kReplaced : BadSample::kLeftOut;
-  auto pipeline = make_picture_pipeline(dataset, seed);
-  if (!pipeline.ends_with_bytes() || dataset.mixing.any()) form = PixelForm::kFloats;
-  return picture_batches(
-      PictureReader(std::move(index), std::move(pipeline), bad, static_cast<uint64_t>(seed)), bad,
-      form);
+  const DataSection section(config, training);
+  return batches_of_pictures(section, form, picture_files(std::move(index)),
+                             make_picture_pipeline(section.dataset, config.system.seed));
 }
 
 std::shared_ptr<const ImageDataset> load_images(const Config& config,
@@ -261,15 +282,18 @@ std::shared_ptr<const ImageDataset> load_images(const Config& config,
 }
 
 std::unique_ptr<const BatchMaker> make_image_batches(const Config& config, bool training,
+                                                     PixelForm form,
                                                      std::shared_ptr<const ImageDataset> data) {
-  const DatasetConfig& dataset = training ? config.train.dataset : config.eval->dataset;
-  const int64_t seed = config.system.seed;
-  auto transform = make_image_transform(dataset, data->shape(), seed);
-  const int64_t used = samples_used(dataset, data->size());
-  return image_batches(
-      std::move(data), std::move(transform),
-      {dataset.data_dirs.front().string(), training ? BadSample::kReplaced : BadSample::kLeftOut,
-       static_cast<uint64_t>(seed), used});
+  const DataSection section(config, training);
+  auto pipeline = make_small_image_pipeline(section.dataset, data->shape(), config.system.seed);
+  const int64_t used = samples_used(section.dataset, data->size());
+  const std::string name = section.dataset.data_dirs.front().string();
+  if (auto* transform = std::get_if<ImageTransform>(&pipeline)) {
+    return image_batches(std::move(data), std::move(*transform),
+                         {name, section.bad, section.seed, used});
+  }
+  return batches_of_pictures(section, form, memory_pictures(std::move(data), used, name),
+                             std::get<PicturePipeline>(std::move(pipeline)));
 }
 
 int64_t count_images(const DatasetConfig& config) {
@@ -280,12 +304,13 @@ CheckedData check_images(const Config& config) {
   const SmallImages& images = small_images_of(config.train.dataset);
   check_classes(images.num_classes, config.model);
   CheckedData data;
-  data.image_elements =
-      make_image_transform(config.train.dataset, images.shape, config.system.seed).output().numel();
+  data.image_elements = output_shape(make_small_image_pipeline(config.train.dataset, images.shape,
+                                                               config.system.seed))
+                            .numel();
   int64_t eval_count = 0;
   if (config.eval) {
     check_same_kind(config);
-    make_image_transform(config.eval->dataset, images.shape, config.system.seed);
+    make_small_image_pipeline(config.eval->dataset, images.shape, config.system.seed);
     eval_count = count_images(config.eval->dataset);
   }
   const int64_t count = count_images(config.train.dataset);
@@ -294,7 +319,7 @@ CheckedData check_images(const Config& config) {
   if (count == 0) data.note = ", the official number: the data are not there yet";
   const auto make = [](const Config& tried, bool training) {
     const auto& dataset = training ? tried.train.dataset : tried.eval->dataset;
-    return make_image_batches(tried, training, load_images(tried, dataset));
+    return make_image_batches(tried, training, PixelForm::kFloats, load_images(tried, dataset));
   };
   data.warnings = try_own_transforms(config, {count > 0, eval_count > 0}, make);
   return data;
@@ -361,7 +386,7 @@ std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool 
     const auto data = load_images(config, dataset);
     parts.samples = samples_used(dataset, data->size());
     parts.classes = small_images_of(dataset).class_names(dataset.data_dirs.front());
-    maker = make_image_batches(config, training, data);
+    maker = make_image_batches(config, training, form, data);
   }
   const auto& given = std::get<ClassNames>(config.postprocess).label_list;
   if (!given.empty()) parts.classes = given;

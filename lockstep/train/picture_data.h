@@ -1,6 +1,8 @@
 #pragma once
 // A classifier's data, as configured: a registered data set, pictures in files or small images.
 
+#include <variant>
+
 #include "lockstep/data/pictures/picture_batches.h"
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/data/small_images.h"
@@ -13,9 +15,18 @@ namespace lockstep::inline internal {
 /// pictures.
 const SmallImages& small_images_of(const DatasetConfig& config);
 
-/// Errors: kInvalidArgument, with the place of the item in the configuration.
-ImageTransform make_image_transform(const DatasetConfig& dataset, ImageShape shape, int64_t seed);
+/// Of pictures in files. Errors: kInvalidArgument, with the place of the first item in the
+/// configuration.
 PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed);
+
+/// Of small images: ImageTransform if it takes the steps, else the pipeline of pictures. The steps
+/// alone decide.
+using SmallImagePipeline = std::variant<ImageTransform, PicturePipeline>;
+/// `stored`: the shape of each image. Errors: as above.
+SmallImagePipeline make_small_image_pipeline(const DatasetConfig& dataset, ImageShape stored,
+                                             int64_t seed);
+/// Of the network's input.
+ImageShape output_shape(const SmallImagePipeline& pipeline);
 
 /// A registered data set of section `train` or `eval`. Errors: kInvalidArgument if it has no
 /// samples; its own.

@@ -62,7 +62,7 @@ std::vector<int64_t> order_of(int64_t size) {
   return order;
 }
 
-Loader make_loader(int64_t size, LoaderOptions options, std::vector<Transform> steps = {}) {
+Loader make_loader(int64_t size, LoaderOptions options, std::vector<PictureStep> steps = {}) {
   auto data = std::make_shared<FakeImages>(size);
   return Loader(image_batches(data, ImageTransform(std::move(steps), data->shape(), 11)), options);
 }
@@ -105,7 +105,7 @@ TEST(Loader, PaddingAtTheEndDoesNotCount) {
 }
 
 TEST(Loader, SameBatchesWhateverTheThreads) {
-  const std::vector<Transform> steps = {RandomCrop{4, 1}, RandomHorizontalFlip{}, Normalize{}};
+  const std::vector<PictureStep> steps = {RandomCrop{4, 1}, RandomHorizontalFlip{}, Normalize{}};
   auto one = make_loader(100, {.batch_size = 8, .threads = 1}, steps);
   auto many = make_loader(100, {.batch_size = 8, .threads = 4, .prefetch = 7}, steps);
   one.start(3, order_of(100));
@@ -120,7 +120,7 @@ TEST(Loader, SameBatchesWhateverTheThreads) {
 }
 
 TEST(Loader, RestOfAnEpochIsTheSameAsInOneGo) {
-  const std::vector<Transform> steps = {RandomCrop{4, 1}, RandomHorizontalFlip{}};
+  const std::vector<PictureStep> steps = {RandomCrop{4, 1}, RandomHorizontalFlip{}};
   auto whole = make_loader(64, {.batch_size = 8}, steps);
   auto rest = make_loader(64, {.batch_size = 8}, steps);
   const auto order = order_of(64);
@@ -139,7 +139,7 @@ std::vector<at::Tensor> images_of(Loader& loader) {
 }
 
 TEST(Loader, ReadsAheadOverTheEndOfAnEpochAndGivesTheSameBatches) {
-  const std::vector<Transform> steps = {RandomCrop{4, 2}, RandomHorizontalFlip{}};
+  const std::vector<PictureStep> steps = {RandomCrop{4, 2}, RandomHorizontalFlip{}};
   const LoaderOptions options{.batch_size = 2, .threads = 2, .prefetch = 3};
   const auto data = std::make_shared<FakeImages>(8);
   Loader loader(image_batches(data, ImageTransform(steps, data->shape(), 11)), options);

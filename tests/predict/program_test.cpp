@@ -203,6 +203,15 @@ TEST_F(PredictProgram, ClassifiesPicturesOfAnySize) {
   ASSERT_EQ(predict("-c grey.yaml --cls cls.ckpt --input pictures --output grey"), 0)
       << text_of("stderr.txt");
   EXPECT_EQ(text_of("grey/cls_results.txt"), text_of("classes/cls_results.txt"));
+  for (const std::string config : {"cls.yaml", "grey.yaml"}) {  // as pictures
+    const std::string cut = "-o 'eval.dataset.transform_pipeline=[{CenterCrop: {size: 32}}]'";
+    const std::string output = config + "_cut";
+    ASSERT_EQ(
+        predict("-c " + config + " --cls cls.ckpt --input pictures --output " + output + " " + cut),
+        0)
+        << text_of("stderr.txt");
+    EXPECT_EQ(text_of(output + "/cls_results.txt"), text_of("classes/cls_results.txt"));
+  }
 }
 
 TEST_F(PredictProgram, AClassifierLeavesATableAndPictures) {

@@ -536,15 +536,72 @@ TEST(CompareWeights, NamesTheRanksThatDifferFromRank0) {
   EXPECT_NE(weights_digest(*net), before);
 }
 
-TEST(MakePictures, RefusesATransformOfOtherImages) {
+DatasetConfig dataset_of(const std::vector<PictureStep>& steps, int64_t channels = 0) {
   DatasetConfig dataset;
-  dataset.transforms = {{Transform(RandomCrop()), "t.yaml:3"}};
-  const Error small = error_of([&] { make_picture_pipeline(dataset, 0); });
-  EXPECT_EQ(small.code(), ErrorCode::kInvalidArgument);
-  EXPECT_STREQ(small.what(), "t.yaml:3: a transform of small images cannot take pictures in files");
-  dataset.transforms = {{PictureStep(CenterCrop()), "t.yaml:4"}};
-  const Error large = error_of([&] { make_image_transform(dataset, {3, 32, 32}, 0); });
-  EXPECT_STREQ(large.what(), "t.yaml:4: a transform of pictures in files cannot take small images");
+  dataset.channels = channels;
+  for (const auto& step : steps) dataset.transforms.push_back({step, "t.yaml:3"});
+  return dataset;
+}
+
+TEST(SmallImagePipeline, TheStepsDecideWhichItIs) {
+  const ImageShape cifar{3, 32, 32};
+  const auto made = [&](const std::vector<PictureStep>& steps) {
+    return make_small_image_pipeline(dataset_of(steps), cifar, 0);
+  };
+  const std::vector<std::vector<PictureStep>> at_once = {
+      {},
+      {RandomCrop{}, RandomHorizontalFlip{}, Normalize{}},
+      {ResizePicture{64, {}}, Normalize{}}};
+  for (const auto& steps : at_once) {
+    EXPECT_TRUE(std::holds_alternative<ImageTransform>(made(steps))) << steps.size();
+  }
+  const std::vector<std::vector<PictureStep>> as_pictures = {
+      {RandomCrop{}, RandAugment{}, Normalize{}},
+      {Normalize{}, RandomErasing{}},
+      {ResizePicture{40, {}}, RandomCrop{32, 0}, Normalize{}}};
+  for (const auto& steps : as_pictures) {
+    EXPECT_TRUE(std::holds_alternative<PicturePipeline>(made(steps))) << steps.size();
+    EXPECT_EQ(output_shape(made(steps)), cifar);
+  }
+  EXPECT_EQ(output_shape(made({CenterCrop{{20, 24}}, ResizePicture{40, {}}})),
+            (ImageShape{3, 48, 40}));
+}
+
+TEST(SmallImagePipeline, GreyImagesHaveTheChannelsOfTheNetwork) {
+  const ImageShape grey{1, 28, 28};
+  for (const int64_t channels : {1, 3}) {
+    const auto crop = dataset_of({CenterCrop{{20, 24}}}, channels);
+    EXPECT_EQ(output_shape(make_small_image_pipeline(crop, grey, 0)),
+              (ImageShape{channels, 24, 20}));
+  }
+}
+
+TEST(SmallImagePipeline, FaultsAreOneLineWithTheirPlace) {
+  const auto fault = [](const std::vector<PictureStep>& steps, int64_t channels) {
+    const ImageShape stored{channels, 28, 28};
+    const Error error =
+        error_of([&] { make_small_image_pipeline(dataset_of(steps, channels), stored, 0); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return std::string(error.what());
+  };
+  EXPECT_EQ(fault({RandomVerticalFlip{}, RandomCrop{37, 4}}, 3),
+            "t.yaml:3: RandomCrop: size 37 does not fit into a picture of 28 x 28 with padding 4");
+  EXPECT_EQ(fault({ResizePicture{20, {}}, RandomCrop{24, 0}}, 3),
+            "t.yaml:3: RandomCrop: size 24 does not fit into a picture of 20 x 20 with padding 0");
+  EXPECT_EQ(fault({Normalize{}, RandomVerticalFlip{}}, 3),
+            "t.yaml:3: transform_pipeline: behind Normalize only RandomErasing may follow");
+  const OwnTransform mine{"Mine", PlainTransform([](Picture&) {})};
+  EXPECT_EQ(
+      fault({mine, RandomVerticalFlip{}}, 1),
+      "t.yaml:3: Mine: a transform of one's own needs a network's input of 3 channels, not 1");
+  RandomErasing red;
+  red.value = {1, 0, 0};
+  EXPECT_EQ(fault({red}, 1),
+            "t.yaml:3: RandomErasing: value has 3 numbers; the images have 1 channel");
+  EXPECT_EQ(fault({RandomVerticalFlip{}, Normalize{}}, 1),
+            "t.yaml:3: Normalize: mean has 3 and std 3 numbers; the images have 1 channels");
+  const auto grown = dataset_of({mine, RandomCrop{37, 4}, RandomVerticalFlip{}}, 3);
+  EXPECT_NO_THROW(make_small_image_pipeline(grown, {3, 28, 28}, 0)) << "it may change the size";
 }
 
 }  // namespace

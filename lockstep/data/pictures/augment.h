@@ -6,7 +6,7 @@
 #include <span>
 
 #include "lockstep/base/philox.h"
-#include "lockstep/data/pictures/steps.h"
+#include "lockstep/data/steps.h"
 
 namespace lockstep::inline internal {
 

@@ -6,7 +6,7 @@
 #include <opencv2/core.hpp>
 
 #include "lockstep/base/philox.h"
-#include "lockstep/data/pictures/steps.h"
+#include "lockstep/data/steps.h"
 
 namespace lockstep::inline internal {
 

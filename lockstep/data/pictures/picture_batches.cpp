@@ -21,7 +21,7 @@ class PictureBatches final : public BatchMaker {
     if (form == PixelForm::kBytes) byte_values_ = byte_values(reader_.pipeline());
   }
 
-  int64_t size() const override { return reader_.index().size(); }
+  int64_t size() const override { return reader_.source().size(); }
 
   Batch make(const BatchRows& rows) const override {
     const bool evaluates = bad_ == BadSample::kLeftOut;
@@ -49,21 +49,25 @@ class PictureBatches final : public BatchMaker {
   }
 
   at::Tensor floats_of(const std::vector<PictureSample>& samples, cv::Size size) const {
-    auto images = at::empty({std::ssize(samples), 3, size.height, size.width}, at::kFloat);
+    const int64_t channels = reader_.pipeline().channels();
+    auto images = at::empty({std::ssize(samples), channels, size.height, size.width}, at::kFloat);
     auto* planes = images.data_ptr<float>();
     for (const auto& sample : samples) {
       reader_.pipeline().write(sample.picture, planes);
-      planes += int64_t{3} * size.area();
+      planes += channels * size.area();
     }
     return images;
   }
 
-  static at::Tensor bytes_of(const std::vector<PictureSample>& samples, cv::Size size) {
-    auto images = at::empty({std::ssize(samples), size.height, size.width, 3}, at::kByte);
+  at::Tensor bytes_of(const std::vector<PictureSample>& samples, cv::Size size) const {
+    const int64_t channels = reader_.pipeline().channels();
+    auto images = at::empty({std::ssize(samples), size.height, size.width, channels}, at::kByte);
     auto* bytes = images.data_ptr<uint8_t>();
     for (const auto& sample : samples) {
-      sample.picture.pixels.copyTo(cv::Mat(size, CV_8UC3, bytes));
-      bytes += int64_t{3} * size.area();
+      const cv::Mat& pixels = sample.picture.pixels;
+      cv::Mat out(size, CV_8UC(static_cast<int>(channels)), bytes);
+      channels == 1 ? cv::extractChannel(pixels, out, 0) : pixels.copyTo(out);
+      bytes += channels * size.area();
     }
     return images;
   }
@@ -84,7 +88,7 @@ class PictureBatches final : public BatchMaker {
     const auto shown = [&](const PictureSample& sample) {
       const cv::Size size = sample.picture.pixels.size();
       return fmt::format("{} x {} ({})", size.width, size.height,
-                         reader_.index().where(sample.index));
+                         reader_.source().where(sample.index));
     };
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("one batch has pictures of {} and {}: transform_pipeline needs Resize "

@@ -1,5 +1,5 @@
 #pragma once
-// Labelled pictures in files as the tensors of a batch.
+// Labelled pictures as the tensors of a batch.
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,8 @@ namespace lockstep::inline internal {
 /// Bytes are a quarter of the memory. Floats are made of them by Batch::move_to().
 enum class PixelForm : uint8_t { kFloats, kBytes };
 
-/// Batches of `reader`'s pictures: images (N, 3, H, W) float32; the one target is the labels, (N)
-/// int64.
+/// Batches of `reader`'s pictures: images (N, channels, H, W) float32; the one target is the
+/// labels, (N) int64.
 ///
 /// An unusable picture costs a line in Batch::faults. With BadSample::kReplaced (training) another
 /// one replaces it. With kLeftOut (evaluation) it is left out, and so is the padding behind the

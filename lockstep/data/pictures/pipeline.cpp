@@ -58,14 +58,17 @@ cv::Size cv_size(const PictureSize& size) {
 }
 
 cv::Size resized(const ResizePicture& resize, cv::Size from) {
-  if (resize.shorter == 0) return cv_size(resize.exact);
-  const auto longer = [&](int side, int shorter) {
-    constexpr double kAbsurd = 1e9;  // its caller refuses it
-    const double pixels = static_cast<double>(resize.shorter) * side / shorter;
-    return static_cast<int>(std::min(pixels, kAbsurd));
-  };
-  if (from.width <= from.height) return {resize.shorter, longer(from.height, from.width)};
-  return {longer(from.width, from.height), resize.shorter};
+  return cv_size(size_after(resize, {from.width, from.height}));
+}
+
+bool crop_fits(const RandomCrop& crop, cv::Size picture) {
+  return crop.size <= std::min(picture.height, picture.width) + 2 * crop.padding;
+}
+
+[[noreturn]] void refuse_crop(const RandomCrop& crop, cv::Size picture) {
+  refuse_steps(
+      fmt::format("RandomCrop: size {} does not fit into a picture of {} x {} with padding {}",
+                  crop.size, picture.width, picture.height, crop.padding));
 }
 
 /// Half of `number`, halves to the even number, as Python rounds.
@@ -177,12 +180,7 @@ class Applied {
   void operator()(const RandomCrop& crop) {
     const auto size = static_cast<int>(crop.size);
     const auto border = static_cast<int>(crop.padding);
-    if (size > std::min(pixels().rows, pixels().cols) + 2 * border) {
-      refuse_steps(
-          fmt::format("RandomCrop: size {} does not fit into a picture of {} x {} with "
-                      "padding {}",
-                      size, pixels().cols, pixels().rows, border));
-    }
+    if (!crop_fits(crop, pixels().size())) refuse_crop(crop, pixels().size());
     const auto place = [&](int extent) {
       return static_cast<int>(random_.below(static_cast<uint32_t>(extent + 2 * border - size + 1)));
     };
@@ -270,23 +268,54 @@ struct SizeAfter {
   }
 };
 
+/// Each crop fits into its picture, as far as sizes are known: a registered step may change one.
+void check_crops(const std::vector<PictureStep>& steps, cv::Size size) {
+  for (const auto& step : steps) {
+    if (std::holds_alternative<OwnTransform>(step)) return;
+    const auto* crop = std::get_if<RandomCrop>(&step);
+    if (crop != nullptr && !crop_fits(*crop, size)) refuse_crop(*crop, size);
+    size = *std::visit(SizeAfter{size}, step);
+  }
+}
+
+/// Each value is for as many channels as the network's input has.
+void check_alike(const std::vector<PictureStep>& steps, const PicturesAlike& pictures) {
+  check_crops(steps, pictures.size);
+  check_own_channels(steps, pictures.channels);
+  const auto* erasing = steps.empty() ? nullptr : std::get_if<RandomErasing>(&steps.back());
+  if (erasing == nullptr || pictures.channels != 1) return;
+  const auto& [first, second, third] = erasing->value;
+  if (first == second && first == third) return;
+  refuse_steps("RandomErasing: value has 3 numbers; the images have 1 channel");
+}
+
 }  // namespace
 
-PicturePipeline::PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced)
+PicturePipeline::PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced,
+                                 const std::optional<PicturesAlike>& pictures)
     : steps_(std::move(steps)), seed_(seed), reduced_(reduced) {
   check_steps(steps_);
+  if (pictures) {
+    check_alike(steps_, *pictures);
+    output_ = pictures->size;
+  }
   const Normalize* normalize = nullptr;
   for (const auto& step : steps_) {
     output_ = std::visit(SizeAfter{output_}, step);
     if (const auto* found = std::get_if<Normalize>(&step)) normalize = found;
     if (const auto* found = std::get_if<RandomErasing>(&step)) erasing_ = *found;
   }
-  tables_ = byte_tables(normalize, 3);
+  tables_ = byte_tables(normalize, pictures ? pictures->channels : 3);
+}
+
+Undecoded already_decoded(cv::Mat picture) {
+  return [picture = std::move(picture)](const ocr::ChoosePart& choose) {
+    return picture(choose(picture.size()).part);
+  };
 }
 
 MadePicture PicturePipeline::apply(const cv::Mat& picture, int64_t epoch, int64_t index) const {
-  return apply([&](const ocr::ChoosePart& choose) { return picture(choose(picture.size()).part); },
-               epoch, index);
+  return apply(already_decoded(picture), epoch, index);
 }
 
 MadePicture PicturePipeline::apply(const Undecoded& picture, int64_t epoch, int64_t index) const {

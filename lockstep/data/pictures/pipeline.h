@@ -1,12 +1,14 @@
 #pragma once
 // The way from a decoded picture of any size to the network's input.
 
+#include <functional>
+#include <iterator>
 #include <opencv2/core.hpp>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "lockstep/data/pictures/steps.h"
+#include "lockstep/data/transforms.h"
 #include "lockstep/ocr/transforms/decode.h"
 
 namespace lockstep::inline internal {
@@ -24,6 +26,14 @@ struct MadePicture {
 /// That size is at least the one that RandomResizedCrop or Resize makes of them. Data below the
 /// part are then not read.
 using Undecoded = std::function<cv::Mat(const ocr::ChoosePart& choose)>;
+/// A part of `picture`, which is 8-bit RGB.
+Undecoded already_decoded(cv::Mat picture);
+
+/// Pictures of one size.
+struct PicturesAlike {
+  cv::Size size;
+  int64_t channels = 3;  ///< Of the network's input. 1: the first one of grey pictures.
+};
 
 /// Immutable: any number of threads may use it.
 ///
@@ -36,7 +46,11 @@ class PicturePipeline {
   /// Errors: kInvalidArgument if Normalize is followed by another step than RandomErasing, or
   /// RandomErasing by any.
   /// `reduced`: see Undecoded.
-  PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced = false);
+  /// `pictures`: all have one size. Errors: also kInvalidArgument if RandomCrop is larger than they
+  /// are with their padding, or RandomErasing has values of other channels; those of
+  /// check_own_channels().
+  PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced = false,
+                  const std::optional<PicturesAlike>& pictures = std::nullopt);
 
   /// The size of every result; none if it depends on the picture. A registered step is expected to
   /// keep the size.
@@ -55,8 +69,10 @@ class PicturePipeline {
   bool ends_with_bytes() const { return !erasing_; }
   /// The float that each byte of a channel stands for.
   const ByteTables& tables() const { return tables_; }
+  /// Of the network's input: 3, or 1 of grey pictures.
+  int64_t channels() const { return std::ssize(tables_); }
 
-  /// Writes the floats of a result, (3, H, W).
+  /// Writes the floats of a result, (channels(), H, W).
   void write(const MadePicture& made, float* planes) const;
 
  private:

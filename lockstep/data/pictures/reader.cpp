@@ -70,6 +70,22 @@ class OpenShards {
   std::list<ShardFile> shards_;  ///< The one that was read last comes first.
 };
 
+class PictureFiles final : public PictureSource {
+ public:
+  explicit PictureFiles(std::shared_ptr<const PictureIndex> index) : index_(std::move(index)) {}
+
+  int64_t size() const override { return index_->size(); }
+  int64_t label(int64_t index) const override { return index_->label(index); }
+  std::string where(int64_t index) const override { return index_->where(index); }
+  Undecoded read(int64_t index) const override {
+    return [bytes = read_bytes(index_->path(index), index_->part(index))](
+               const ocr::ChoosePart& choose) { return decode_bytes(bytes, choose); };
+  }
+
+ private:
+  std::shared_ptr<const PictureIndex> index_;
+};
+
 std::string bytes_of_part(const ShardFile& shard, const FilePart& part) {
   std::string bytes(part.bytes, '\0');
   if (shard.read(part.begin, bytes.data(), bytes.size()) == bytes.size()) return bytes;
@@ -105,32 +121,32 @@ std::string read_bytes(const std::filesystem::path& path, const std::optional<Fi
   }
 }
 
-PictureReader::PictureReader(std::shared_ptr<const PictureIndex> index, PicturePipeline pipeline,
+std::shared_ptr<const PictureSource> picture_files(std::shared_ptr<const PictureIndex> index) {
+  return std::make_shared<PictureFiles>(std::move(index));
+}
+
+PictureReader::PictureReader(std::shared_ptr<const PictureSource> source, PicturePipeline pipeline,
                              BadSample bad, uint64_t seed)
-    : index_(std::move(index)), pipeline_(std::move(pipeline)), bad_(bad), seed_(seed) {}
+    : source_(std::move(source)), pipeline_(std::move(pipeline)), bad_(bad), seed_(seed) {}
 
 PictureSample PictureReader::make(int64_t epoch, int64_t index) const {
   try {
-    const std::string bytes = read_bytes(index_->path(index), index_->part(index));
-    const auto undecoded = [&](const ocr::ChoosePart& choose) {
-      return decode_bytes(bytes, choose);
-    };
-    return {pipeline_.apply(undecoded, epoch, index), index, index_->label(index)};
+    return {pipeline_.apply(source_->read(index), epoch, index), index, source_->label(index)};
   } catch (const DataChanged&) {
     throw;
   } catch (const Error& error) {
-    throw Error(error.code(), starting_with(index_->where(index), error.what()));
+    throw Error(error.code(), starting_with(source_->where(index), error.what()));
   } catch (const TransformFailed& error) {
-    throw TransformFailed(starting_with(index_->where(index), error.what()));
+    throw TransformFailed(starting_with(source_->where(index), error.what()));
   }
 }
 
 UsableSamples<PictureSample> PictureReader::read(int64_t epoch,
                                                  std::span<const int64_t> indices) const {
   return make_usable<PictureSample>(
-      indices, index_->size(), bad_, seed_, epoch,
+      indices, source_->size(), bad_, seed_, epoch,
       [&](int64_t index) { return make(epoch, index); },
-      [&](const PictureSample& sample) { return index_->where(sample.index); });
+      [&](const PictureSample& sample) { return source_->where(sample.index); });
 }
 
 }  // namespace lockstep::inline internal

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/data/pictures/index.h"
@@ -26,6 +27,23 @@ cv::Mat read_picture(const std::filesystem::path& path);
 /// read last. Errors: kNotFound, kIo; DataChanged if the shard is no longer as it was indexed.
 std::string read_bytes(const std::filesystem::path& path, const std::optional<FilePart>& part);
 
+/// Labelled pictures 0 .. size()-1, as they are before any transform. Read-only once made: any
+/// number of threads may read.
+class PictureSource {
+ public:
+  virtual ~PictureSource() = default;
+
+  virtual int64_t size() const = 0;
+  virtual int64_t label(int64_t index) const = 0;
+  /// For messages: a file's path, "SHARD: MEMBER", or "data/cifar10: image 17".
+  virtual std::string where(int64_t index) const = 0;
+  /// Errors: those of read_bytes().
+  virtual Undecoded read(int64_t index) const = 0;
+};
+
+/// Those of an index.
+std::shared_ptr<const PictureSource> picture_files(std::shared_ptr<const PictureIndex> index);
+
 struct PictureSample {
   MadePicture picture;
   int64_t index = 0;
@@ -35,10 +53,13 @@ struct PictureSample {
 /// Makes the samples of batches. Read-only once made: any number of threads may read.
 class PictureReader {
  public:
+  PictureReader(std::shared_ptr<const PictureSource> source, PicturePipeline pipeline,
+                BadSample bad, uint64_t seed);
   PictureReader(std::shared_ptr<const PictureIndex> index, PicturePipeline pipeline, BadSample bad,
-                uint64_t seed);
+                uint64_t seed)
+      : PictureReader(picture_files(std::move(index)), std::move(pipeline), bad, seed) {}
 
-  const PictureIndex& index() const { return *index_; }
+  const PictureSource& source() const { return *source_; }
   const PicturePipeline& pipeline() const { return pipeline_; }
 
   /// Errors: kCorrupt if a picture and its ten replacements are unusable; DataChanged;
@@ -48,7 +69,7 @@ class PictureReader {
  private:
   PictureSample make(int64_t epoch, int64_t index) const;
 
-  std::shared_ptr<const PictureIndex> index_;
+  std::shared_ptr<const PictureSource> source_;
   PicturePipeline pipeline_;
   BadSample bad_;
   uint64_t seed_;

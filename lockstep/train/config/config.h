@@ -20,8 +20,7 @@
 
 #include "lockstep/amp_policy.h"
 #include "lockstep/data/mixing.h"
-#include "lockstep/data/pictures/steps.h"
-#include "lockstep/data/transforms.h"
+#include "lockstep/data/steps.h"
 #include "lockstep/models/spec/loss_config.h"
 #include "lockstep/models/spec/model_spec.h"
 #include "lockstep/ocr/options.h"
@@ -35,16 +34,14 @@ struct Recipe;
 
 namespace lockstep::inline internal {
 
-/// One item of a classifier's transform_pipeline, for small images or for pictures in files.
-/// ToCHWImage is accepted and left out: images are in that order anyway.
+/// One item of a classifier's transform_pipeline. ToCHWImage is accepted and left out: images are
+/// in that order anyway.
 struct TransformConfig {
-  std::variant<Transform, PictureStep> step;
+  PictureStep step;
   std::string where;  ///< For errors: "FILE:LINE".
 
   /// A registered one; null for a built-in one.
-  const OwnTransform* own() const {
-    return std::visit([](const auto& one) { return std::get_if<OwnTransform>(&one); }, step);
-  }
+  const OwnTransform* own() const { return std::get_if<OwnTransform>(&step); }
 };
 
 struct DatasetConfig {

@@ -52,7 +52,7 @@ void read_small_images(ConfigSection& section, DatasetConfig& config, bool train
   section.choose("usage", config.usage, {"train", "test", "all"},
                  "which images; all: training and test images");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1}, "part of the records");
-  read_small_image_pipeline(section, config, training);
+  read_class_pipeline(section, config, training, ImageKind::kSmall);
   accept_columns(section);
 }
 
@@ -61,7 +61,7 @@ void read_picture_steps(ConfigSection& section, DatasetConfig& config, bool trai
   section.read("reduced_decoding", config.reduced_decoding,
                "*ours*: JPEGs are decoded at 1/2, 1/4 or 1/8 of their size where Resize or "
                "RandomResizedCrop, as the first transform, needs no more");
-  read_picture_pipeline(section, config, training);
+  read_class_pipeline(section, config, training, ImageKind::kInFiles);
   accept_columns(section);
 }
 
@@ -132,8 +132,8 @@ void read_shards(ConfigSection& section, DatasetConfig& config, bool training) {
 void read_pictures(ConfigSection& section, DatasetConfig& config, bool small_images) {
   config.data_dirs = read_paths(section, "data_dir", config.dataset_root);
   for (const auto* key : {"label_file", "sample_ratio", "usage"}) ignore(section, key);
-  const auto read = small_images ? read_small_image_pipeline : read_picture_pipeline;
-  read(section, config, false);
+  read_class_pipeline(section, config, false,
+                      small_images ? ImageKind::kSmall : ImageKind::kInFiles);
   accept_columns(section);
 }
 

@@ -32,22 +32,19 @@ struct ListedKind {
   std::vector<ListedPart> parts;
 };
 
-/// Those of one name stand together.
 std::vector<ListedKind> all_kinds() {
-  return {
-      {"tasks", "model.type", listed(tasks(), built_in_tasks())},
-      {"networks", "model.network.name", listed(networks())},
-      {"backbones", "model.backbone.name; registered ones: of det and rec",
-       listed(backbones(), built_in_backbones())},
-      {"losses", "loss.name", listed(losses(), built_in_losses())},
-      {"metrics", "metric.name", listed(metrics(), built_in_metrics())},
-      {"datasets", "train.dataset.type", listed(datasets(), built_in_datasets())},
-      {"transforms", "an item of transform_pipeline; built-in ones: of pictures in files",
-       listed(transforms(), built_in_picture_transforms())},
-      {"transforms", "the same; built-in ones: of small images", built_in_small_image_transforms()},
-      {"optimizers", "optimizer.opt", listed(optimizers(), built_in_optimizers())},
-      {"schedules", "scheduler.scheduler", listed(schedules(), built_in_schedules())},
-      {"callbacks", "callbacks: a list of {name: ...}", listed(callbacks())}};
+  return {{"tasks", "model.type", listed(tasks(), built_in_tasks())},
+          {"networks", "model.network.name", listed(networks())},
+          {"backbones", "model.backbone.name; registered ones: of det and rec",
+           listed(backbones(), built_in_backbones())},
+          {"losses", "loss.name", listed(losses(), built_in_losses())},
+          {"metrics", "metric.name", listed(metrics(), built_in_metrics())},
+          {"datasets", "train.dataset.type", listed(datasets(), built_in_datasets())},
+          {"transforms", "an item of transform_pipeline; built-in ones: of cls",
+           listed(transforms(), built_in_class_transforms())},
+          {"optimizers", "optimizer.opt", listed(optimizers(), built_in_optimizers())},
+          {"schedules", "scheduler.scheduler", listed(schedules(), built_in_schedules())},
+          {"callbacks", "callbacks: a list of {name: ...}", listed(callbacks())}};
 }
 
 /// A line of the manual without its marks: "*ours*, one_cycle: ", "; [keys](#groups)", "; see
@@ -185,7 +182,7 @@ std::string list_parts(const std::string& kind) {
   std::string text;
   std::vector<std::string> names;
   for (const auto& each : all_kinds()) {
-    if (names.empty() || names.back() != each.name) names.push_back(each.name);
+    names.push_back(each.name);
     if (kind.empty() || kind == each.name) text += describe(each);
   }
   if (!text.empty()) return text;

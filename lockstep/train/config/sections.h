@@ -18,6 +18,9 @@ inline constexpr int64_t kMaxSide = 1 << 16;  ///< Pixels.
 /// The purpose of a data set.
 enum class DataUse : uint8_t { kTrain, kEval, kPredict };
 
+/// The images of a classifier: in files, or in memory and perhaps grey.
+enum class ImageKind : uint8_t { kInFiles, kSmall };
+
 bool contains(const std::vector<std::string>& list, const std::string& text);
 
 SystemConfig read_system(ConfigSection section);
@@ -43,8 +46,7 @@ std::vector<ListedPart> built_in_metrics();
 std::vector<ListedPart> built_in_datasets();
 std::vector<ListedPart> built_in_optimizers();
 std::vector<ListedPart> built_in_schedules();
-std::vector<ListedPart> built_in_picture_transforms();
-std::vector<ListedPart> built_in_small_image_transforms();
+std::vector<ListedPart> built_in_class_transforms();
 
 /// Weights: a file, an address, none, or True: MindOCR's address, which is `known`. `by_default`:
 /// an absent key means True.
@@ -72,10 +74,9 @@ LoaderConfig read_loader(ConfigSection section, DataUse use);
 /// Calls `read` for each item `name: {settings}` of transform_pipeline, if that is given.
 using TransformReader = std::function<void(ConfigSection& item, const std::string& name)>;
 void read_transforms(ConfigSection& section, const TransformReader& read);
-/// The transform_pipeline of a classifier's data set: of small images, or of pictures in files.
-/// Random transforms are for training alone.
-void read_small_image_pipeline(ConfigSection& section, DatasetConfig& config, bool training);
-void read_picture_pipeline(ConfigSection& section, DatasetConfig& config, bool training);
+/// The transform_pipeline of a classifier's data set. Random transforms are for training alone.
+void read_class_pipeline(ConfigSection& section, DatasetConfig& config, bool training,
+                         ImageKind images);
 /// The names of the built-in transforms of text.
 const std::vector<std::string>& text_transform_names();
 /// The registered transform of an item of a pipeline, with its settings read; none if none has this

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lockstep/train/config/node.h"
+#include "lockstep/train/config/sections.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -41,25 +42,20 @@ void read_whole_one(ConfigSection& args, const std::string& key, int64_t& value,
   args.read(key, value, {least, kMostWhole}, about);
 }
 
-std::vector<int> read_sides(ConfigSection& args, const std::string& fallback,
-                            const std::string& about) {
+std::vector<int> require_sides(ConfigSection& args, const std::string& about) {
   constexpr int kLongest = 1 << 14;
-  args.record("size", "a whole number, or [height, width]", fallback, about);
+  args.require("size", "is missing: one whole number, or [height, width]");
+  args.record("size", "a whole number, or [height, width]", "", about);
   const auto sides = args.number_or_list("size");
+  if (!args.has("size")) return {1};  // keys are being listed
   const bool right = std::all_of(sides.begin(), sides.end(), [](double side) {
     return side >= 1 && side <= kLongest && side == std::floor(side);
   });
-  if (args.has("size") && (sides.empty() || sides.size() > 2 || !right)) {
+  if (sides.empty() || sides.size() > 2 || !right) {
     args.fail("size", fmt::format("must be one whole number or [height, width], each from 1 to {}",
                                   kLongest));
   }
   return {sides.begin(), sides.end()};
-}
-
-std::vector<int> require_sides(ConfigSection& args, const std::string& about) {
-  args.require("size", "is missing: one whole number, or [height, width]");
-  const auto sides = read_sides(args, "", about);
-  return sides.empty() ? std::vector<int>{1} : sides;  // keys are being listed
 }
 
 PictureSize require_size(ConfigSection& args, const std::string& about) {
@@ -106,9 +102,10 @@ void read_jitter(ConfigSection& args, const std::string& key, std::pair<double, 
 }
 
 void read_mean_and_std(ConfigSection& args, Normalize& normalize, const char* about,
-                       const char* images, bool grey) {
+                       const char* fallback, ImageKind images) {
+  const bool grey = images == ImageKind::kSmall;
   const auto read = [&](const char* key, std::vector<double>& values, const char* line) {
-    args.record(key, "three numbers", images, line);
+    args.record(key, "three numbers", fallback, line);
     const auto given = args.number_or_list(key);
     if (!args.has(key)) return;
     if (given.size() != 3 && !(grey && given.size() == 1)) {

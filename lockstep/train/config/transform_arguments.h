@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/data/pictures/steps.h"
-#include "lockstep/data/transforms.h"
+#include "lockstep/data/steps.h"
 #include "lockstep/train/config/config_section.h"
 
 namespace lockstep::inline internal {
+
+enum class ImageKind : uint8_t;
 
 void read_one(ConfigSection& args, const std::string& key, double& value, Range<double> range,
               const std::string& about);
@@ -20,10 +21,7 @@ void read_one(ConfigSection& args, const std::string& key, double& value, Range<
 void read_whole_one(ConfigSection& args, const std::string& key, int64_t& value, int64_t least,
                     const std::string& about);
 
-/// `size`: one side, or [height, width]; empty if it is absent. `fallback`: for the manual.
-std::vector<int> read_sides(ConfigSection& args, const std::string& fallback,
-                            const std::string& about);
-/// The same where it is required: one or two sides.
+/// `size`, which is required: one side, or [height, width].
 std::vector<int> require_sides(ConfigSection& args, const std::string& about);
 PictureSize require_size(ConfigSection& args, const std::string& about);
 
@@ -37,8 +35,8 @@ void read_ascending(ConfigSection& args, const std::string& key, std::pair<doubl
 void read_jitter(ConfigSection& args, const std::string& key, std::pair<double, double>& value,
                  double middle, Range<double> range, const std::string& about);
 
-/// Three numbers each. `images`: the default is of these. `grey`: one number of each will do.
+/// Three numbers each; of small images, which may be grey, also one. `fallback`: for the manual.
 void read_mean_and_std(ConfigSection& args, Normalize& normalize, const char* about,
-                       const char* images, bool grey);
+                       const char* fallback, ImageKind images);
 
 }  // namespace lockstep::inline internal

@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "lockstep/data/mixing.h"
 #include "lockstep/data/own_transform.h"
-#include "lockstep/data/pictures/steps.h"
-#include "lockstep/data/transforms.h"
+#include "lockstep/data/steps.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/transforms/options.h"
 #include "lockstep/train/config/node.h"
@@ -31,37 +28,31 @@ void read_parts(ConfigSection& args, std::pair<double, double>& scale,
   read_ascending(args, "ratio", ratio, {1e-6, 1e6}, about_ratio);
 }
 
-template <typename Step>
-Step read_random_crop(ConfigSection& args) {
+PictureStep read_random_crop(ConfigSection& args, ImageKind) {
   RandomCrop crop;
   read_whole_one(args, "size", crop.size, 1, "of a square");
   read_whole_one(args, "padding", crop.padding, 0, "black pixels on each side before it");
   return crop;
 }
 
-template <typename Step, typename Flip>
-Step read_random_flip(ConfigSection& args) {
+template <typename Flip>
+PictureStep read_random_flip(ConfigSection& args, ImageKind) {
   Flip flip;
   read_prob(args, flip.prob);
   return flip;
 }
 
-template <typename Step>
-constexpr bool kMayBeGrey = std::is_same_v<Step, Transform>;
-
-template <typename Step>
-Step read_normalize_floats(ConfigSection& args) {
+PictureStep read_normalize_floats(ConfigSection& args, ImageKind images) {
   Normalize normalize;
-  read_mean_and_std(args, normalize, "of values from 0 to 1", "of CIFAR-10", kMayBeGrey<Step>);
+  read_mean_and_std(args, normalize, "of values from 0 to 1", "of CIFAR-10", images);
   return normalize;
 }
 
 /// MindOCR's flags are only checked.
-template <typename Step>
-Step read_normalize_bytes(ConfigSection& args) {
+PictureStep read_normalize_bytes(ConfigSection& args, ImageKind images) {
   Normalize normalize{{ocr::kImageNetMean.begin(), ocr::kImageNetMean.end()},
                       {ocr::kImageNetStd.begin(), ocr::kImageNetStd.end()}};
-  read_mean_and_std(args, normalize, "of values from 0 to 255", "of ImageNet", kMayBeGrey<Step>);
+  read_mean_and_std(args, normalize, "of values from 0 to 255", "of ImageNet", images);
   for (auto* values : {&normalize.mean, &normalize.std}) {
     for (double& value : *values) value /= 255;
   }
@@ -71,33 +62,28 @@ Step read_normalize_bytes(ConfigSection& args) {
   return normalize;
 }
 
-Transform read_small_resize(ConfigSection& args) {
-  Resize resize;
-  const auto fallback = fmt::format("[{}, {}]", resize.height, resize.width);
-  const auto sides = read_sides(args, fallback, "of the result");
-  if (!sides.empty()) resize = {sides.front(), sides.back()};
-  return resize;
-}
-
-PictureStep read_resize(ConfigSection& args) {
-  const auto sides =
-      require_sides(args, "one number is of the shorter side; bilinear, with antialias");
+PictureStep read_resize(ConfigSection& args, ImageKind images) {
+  constexpr int kSmallDefault = 224;
+  const char* about = "one number is of the shorter side; small images: 224 unless given";
+  const bool may_be_absent = images == ImageKind::kSmall && !args.has("size");
+  if (may_be_absent) args.any("size");
+  const auto sides = may_be_absent ? std::vector{kSmallDefault} : require_sides(args, about);
   if (sides.size() == 1) return ResizePicture{sides[0], {}};
   return ResizePicture{0, {sides[1], sides[0]}};
 }
 
-PictureStep read_center_crop(ConfigSection& args) {
+PictureStep read_center_crop(ConfigSection& args, ImageKind) {
   return CenterCrop{require_size(args, "of the middle")};
 }
 
-PictureStep read_resized_crop(ConfigSection& args) {
+PictureStep read_resized_crop(ConfigSection& args, ImageKind) {
   RandomResizedCrop crop;
   crop.size = require_size(args, "of the result");
   read_parts(args, crop.scale, crop.ratio, "width over height");
   return crop;
 }
 
-PictureStep read_color_jitter(ConfigSection& args) {
+PictureStep read_color_jitter(ConfigSection& args, ImageKind) {
   constexpr Range<double> kFactor{0, 1000}, kTurn{-0.5, 0.5};
   ColorJitter jitter;
   read_jitter(args, "brightness", jitter.brightness, 1, kFactor, "a factor from 1 - x to 1 + x");
@@ -111,7 +97,7 @@ void read_bins(ConfigSection& args, int64_t& bins) {
   read_whole_one(args, "num_magnitude_bins", bins, 2, "strengths there are");
 }
 
-PictureStep read_rand_augment(ConfigSection& args) {
+PictureStep read_rand_augment(ConfigSection& args, ImageKind) {
   RandAugment augment;
   const bool has_magnitude = args.has("magnitude");  // a default has no line for an error
   read_whole_one(args, "num_ops", augment.num_ops, 0, "operations one after another");
@@ -127,13 +113,13 @@ PictureStep read_rand_augment(ConfigSection& args) {
             fmt::format("is {}; it must be above magnitude, {} unless given", bins, magnitude));
 }
 
-PictureStep read_trivial_augment(ConfigSection& args) {
+PictureStep read_trivial_augment(ConfigSection& args, ImageKind) {
   TrivialAugmentWide augment;
   read_bins(args, augment.num_magnitude_bins);
   return augment;
 }
 
-PictureStep read_random_erasing(ConfigSection& args) {
+PictureStep read_random_erasing(ConfigSection& args, ImageKind) {
   RandomErasing erasing;
   read_prob(args, erasing.prob);
   read_parts(args, erasing.scale, erasing.ratio, "height over width");
@@ -148,38 +134,26 @@ PictureStep read_random_erasing(ConfigSection& args) {
   return erasing;
 }
 
-template <typename Step>
 struct StepReader {
   const char* name;
-  Step (*read)(ConfigSection& args);
+  PictureStep (*read)(ConfigSection& args, ImageKind images);
   const char* about;
 };
 
-constexpr auto kSmallImageReaders = std::to_array<StepReader<Transform>>(
-    {{"RandomCrop", read_random_crop<Transform>, "cuts a square from a random place"},
-     {"RandomHorizontalFlip", read_random_flip<Transform, RandomHorizontalFlip>,
-      "mirrors left and right"},
-     {"Resize", read_small_resize, "brings the image to a size; bilinear, without antialias"},
-     {"Normalize", read_normalize_floats<Transform>, "(value / 255 - mean) / std of each channel"},
-     {"NormalizeImage", read_normalize_bytes<Transform>, "(value - mean) / std of each channel"}});
-
-constexpr auto kPictureReaders = std::to_array<StepReader<PictureStep>>(
-    {{"Resize", read_resize, "brings the picture to a size"},
+constexpr auto kStepReaders = std::to_array<StepReader>(
+    {{"Resize", read_resize, "brings the picture to a size; bilinear"},
      {"CenterCrop", read_center_crop,
       "cuts the middle out; a smaller picture gets black pixels around it"},
-     {"RandomCrop", read_random_crop<PictureStep>, "cuts a square from a random place"},
+     {"RandomCrop", read_random_crop, "cuts a square from a random place"},
      {"RandomResizedCrop", read_resized_crop, "cuts a random part out, and brings it to a size"},
-     {"RandomHorizontalFlip", read_random_flip<PictureStep, RandomHorizontalFlip>,
-      "mirrors left and right"},
-     {"RandomVerticalFlip", read_random_flip<PictureStep, RandomVerticalFlip>,
-      "mirrors top and bottom"},
+     {"RandomHorizontalFlip", read_random_flip<RandomHorizontalFlip>, "mirrors left and right"},
+     {"RandomVerticalFlip", read_random_flip<RandomVerticalFlip>, "mirrors top and bottom"},
      {"ColorJitter", read_color_jitter,
       "brightness, contrast, saturation and hue, in a random order"},
      {"RandAugment", read_rand_augment, "some of 14 operations, of one strength"},
      {"TrivialAugmentWide", read_trivial_augment, "one of 14 operations, of any strength"},
-     {"Normalize", read_normalize_floats<PictureStep>,
-      "(value / 255 - mean) / std of each channel"},
-     {"NormalizeImage", read_normalize_bytes<PictureStep>, "(value - mean) / std of each channel"},
+     {"Normalize", read_normalize_floats, "(value / 255 - mean) / std of each channel"},
+     {"NormalizeImage", read_normalize_bytes, "(value - mean) / std of each channel"},
      {"RandomErasing", read_random_erasing, "fills a random rectangle; the last one"}});
 
 template <auto kKind>
@@ -197,7 +171,7 @@ void read_mixing(ConfigSection& args, Mixing& mixing) {
 
 void read_nothing(ConfigSection&, Mixing&) {}
 
-/// Items of both pipelines that are no steps of a sample.
+/// Items that are no steps of a sample.
 struct BatchReader {
   const char* name;
   void (*read)(ConfigSection& args, Mixing& mixing);
@@ -211,10 +185,8 @@ constexpr auto kBatchReaders = std::to_array<BatchReader>(
       "a rectangle of the next image of a batch in the place of each one's"},
      {"ToCHWImage", read_nothing, "nothing: images have this order anyway"}});
 
-/// Those of `readers`, and of kBatchReaders.
-template <typename Readers>
-std::vector<std::string> names_with(const Readers& readers) {
-  auto names = names_of(readers);
+std::vector<std::string> class_transform_names() {
+  auto names = names_of(kStepReaders);
   for (const auto& reader : kBatchReaders) names.emplace_back(reader.name);
   return names;
 }
@@ -226,73 +198,13 @@ bool is_random(const std::string& name) {
          std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
 }
 
-/// The kind of images that has the transform `name` of `Step`, or `cls` for both: in front of the
-/// manual's lines about its arguments.
-template <typename Step>
-const char* images_with(const std::string& name) {
-  const auto* small = find_named(kSmallImageReaders, name);
-  const auto* in_files = find_named(kPictureReaders, name);
-  if (small == nullptr && in_files == nullptr) return "`cls`: ";  // of batches
-  const bool same = small && in_files && std::string_view(small->about) == in_files->about;
-  if (same) return "`cls`: ";
-  return std::is_same_v<Step, Transform> ? "small images: " : "pictures in files: ";
-}
-
-template <typename Step, size_t N>
-void read_pipeline(ConfigSection& section, DatasetConfig& config, bool training,
-                   const std::array<StepReader<Step>, N>& readers) {
-  const auto names = names_with(readers);
-  const auto check_random = [&](const ConfigSection& item, const std::string& name, bool random) {
-    if (random && !training) item.fail(name, "is random, evaluation is not");
-  };
-  read_transforms(section, [&](ConfigSection& item, const std::string& name) {
-    const auto where = item.where(name);
-    if (auto own = read_own_transform(item, name, names)) {
-      check_random(item, name, std::holds_alternative<RandomTransform>(own->transform));
-      config.transforms.push_back({Step(std::move(*own)), where});
-      return;
-    }
-    check_random(item, name, is_random(name));
-    ConfigSection args = item.section(name);
-    Settings* settings = args.settings();
-    const size_t before = settings == nullptr ? 0 : settings->size();
-    const auto* reader = find_named(readers, name);
-    if (reader != nullptr) {
-      config.transforms.push_back({reader->read(args), where});
-    } else {
-      find_named(kBatchReaders, name)->read(args, config.mixing);
-    }
-    args.finish();
-    for (size_t i = before; settings != nullptr && i < settings->size(); ++i) {
-      (*settings)[i].about.insert(0, images_with<Step>(name));
-    }
-  });
-}
-
-template <typename Readers>
-std::vector<ListedPart> listed_with(const Readers& readers) {
-  std::vector<ListedPart> parts;
-  for (const auto& reader : readers) {
-    parts.push_back({reader.name, reader.about, settings_of(reader.name, reader.read)});
-  }
-  for (const auto& reader : kBatchReaders) {
-    const auto read = [&](ConfigSection& args) {
-      Mixing mixing;
-      reader.read(args, mixing);
-    };
-    parts.push_back({reader.name, reader.about, settings_of(reader.name, read)});
-  }
-  return parts;
-}
-
 }  // namespace
 
 template <>
 std::vector<std::string> built_in_names<PictureTransform>() {
   auto names = text_transform_names();
-  for (const auto& more : {names_with(kSmallImageReaders), names_with(kPictureReaders)}) {
-    names.insert(names.end(), more.begin(), more.end());
-  }
+  const auto more = class_transform_names();
+  names.insert(names.end(), more.begin(), more.end());
   return names;
 }
 
@@ -325,20 +237,50 @@ std::optional<OwnTransform> read_own_transform(ConfigSection& item, const std::s
   return own;
 }
 
-void read_small_image_pipeline(ConfigSection& section, DatasetConfig& config, bool training) {
-  read_pipeline(section, config, training, kSmallImageReaders);
+void read_class_pipeline(ConfigSection& section, DatasetConfig& config, bool training,
+                         ImageKind images) {
+  const auto names = class_transform_names();
+  const auto check_random = [&](const ConfigSection& item, const std::string& name, bool random) {
+    if (random && !training) item.fail(name, "is random, evaluation is not");
+  };
+  read_transforms(section, [&](ConfigSection& item, const std::string& name) {
+    const auto where = item.where(name);
+    if (auto own = read_own_transform(item, name, names)) {
+      check_random(item, name, std::holds_alternative<RandomTransform>(own->transform));
+      config.transforms.push_back({std::move(*own), where});
+      return;
+    }
+    check_random(item, name, is_random(name));
+    ConfigSection args = item.section(name);
+    Settings* settings = args.settings();
+    const size_t before = settings == nullptr ? 0 : settings->size();
+    const auto* reader = find_named(kStepReaders, name);
+    if (reader != nullptr) {
+      config.transforms.push_back({reader->read(args, images), where});
+    } else {
+      find_named(kBatchReaders, name)->read(args, config.mixing);
+    }
+    args.finish();
+    for (size_t i = before; settings != nullptr && i < settings->size(); ++i) {
+      (*settings)[i].about.insert(0, "`cls`: ");
+    }
+  });
 }
 
-void read_picture_pipeline(ConfigSection& section, DatasetConfig& config, bool training) {
-  read_pipeline(section, config, training, kPictureReaders);
-}
-
-std::vector<ListedPart> built_in_picture_transforms() {
-  return listed_with(kPictureReaders);
-}
-
-std::vector<ListedPart> built_in_small_image_transforms() {
-  return listed_with(kSmallImageReaders);
+std::vector<ListedPart> built_in_class_transforms() {
+  std::vector<ListedPart> parts;
+  for (const auto& reader : kStepReaders) {
+    const auto read = [&](ConfigSection& args) { reader.read(args, ImageKind::kInFiles); };
+    parts.push_back({reader.name, reader.about, settings_of(reader.name, read)});
+  }
+  for (const auto& reader : kBatchReaders) {
+    const auto read = [&](ConfigSection& args) {
+      Mixing mixing;
+      reader.read(args, mixing);
+    };
+    parts.push_back({reader.name, reader.about, settings_of(reader.name, read)});
+  }
+  return parts;
 }
 
 }  // namespace lockstep::inline internal

@@ -121,7 +121,7 @@ std::vector<int64_t> input_sizes(const Config& config, int64_t size) {
     DatasetConfig as_trained = dataset;
     as_trained.channels = config.train.dataset.channels;
     const ImageShape stored = small_images_of(config.train.dataset).shape;
-    const ImageShape shape = make_image_transform(as_trained, stored, 0).output();
+    const ImageShape shape = output_shape(make_small_image_pipeline(as_trained, stored, 0));
     return {shape.channels, shape.height, shape.width};
   }
   if (const auto output = make_picture_pipeline(dataset, 0).output()) {

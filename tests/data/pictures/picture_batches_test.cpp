@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "lockstep/data/pictures/folder.h"
+#include "lockstep/data/pictures/memory_pictures.h"
 #include "lockstep/data/pictures/reader.h"
 #include "tests/data/pictures/drawn.h"
 #include "tests/support/error_of.h"
@@ -107,6 +108,47 @@ TEST_F(PictureBatches, AsBytesBecomeTheSameFloats) {
       EXPECT_FALSE(bytes.byte_values.defined());
       expect_same({bytes}, {floats});
     }
+  }
+}
+
+/// Grey images of 4 x 5 pixels, which begin with their number.
+class GreyImages final : public ImageDataset {
+ public:
+  int64_t size() const override { return 6; }
+  ImageShape shape() const override { return {1, 4, 5}; }
+  int64_t num_classes() const override { return 6; }
+  int64_t label(int64_t index) const override { return index; }
+  std::span<const uint8_t> image(int64_t index) const override {
+    return std::span(bytes_).subspan(static_cast<size_t>(index), 20);
+  }
+
+ private:
+  const std::vector<uint8_t> bytes_ = [] {
+    std::vector<uint8_t> bytes(26);
+    std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+    return bytes;
+  }();
+};
+
+TEST(MemoryPictureBatches, HaveOneOrThreeChannelsAsFloatsAndBytes) {
+  const std::vector<int64_t> order = {5, 0, 3};
+  for (const int64_t channels : {1, 3}) {
+    const auto batch_as = [&](PixelForm form) {
+      PicturePipeline pipeline({CenterCrop{{3, 2}}}, 1, false, PicturesAlike{{5, 4}, channels});
+      return picture_batches(PictureReader(memory_pictures(std::make_shared<GreyImages>(), 6, "d"),
+                                           std::move(pipeline), BadSample::kReplaced, 1),
+                             BadSample::kReplaced, form)
+          ->make({0, order, 3});
+    };
+    const Batch floats = batch_as(PixelForm::kFloats), bytes = batch_as(PixelForm::kBytes);
+    ASSERT_EQ(floats.images.sizes(), at::IntArrayRef({3, channels, 2, 3}));
+    EXPECT_EQ(bytes.images.sizes(), at::IntArrayRef({3, 2, 3, channels}));
+    EXPECT_TRUE(at::equal(bytes.inputs_on(at::kCPU).front(), floats.images));
+    for (int64_t c = 0; c < channels; ++c) {  // row 1 and column 1 are the first that stay
+      EXPECT_EQ(floats.images[0][c][0][0].item<float>(), (5 + 5 + 1) / 255.0F);
+      EXPECT_EQ(floats.images[2][c][1][2].item<float>(), (3 + 10 + 3) / 255.0F);
+    }
+    EXPECT_EQ(floats.targets[0][0].item<int64_t>(), 5);
   }
 }
 

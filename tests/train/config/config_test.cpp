@@ -328,9 +328,9 @@ TEST(Config, PipelineIsTyped) {
                           "{ToCHWImage: }")});
   const auto& transforms = config.train.dataset.transforms;
   ASSERT_EQ(transforms.size(), 3u);
-  EXPECT_EQ(std::get<RandomCrop>(std::get<Transform>(transforms[0].step)).padding, 2);
-  EXPECT_EQ(std::get<RandomHorizontalFlip>(std::get<Transform>(transforms[1].step)).prob, 0.5);
-  const auto& normalize = std::get<Normalize>(std::get<Transform>(transforms[2].step));
+  EXPECT_EQ(std::get<RandomCrop>(transforms[0].step).padding, 2);
+  EXPECT_EQ(std::get<RandomHorizontalFlip>(transforms[1].step).prob, 0.5);
+  const auto& normalize = std::get<Normalize>(transforms[2].step);
   EXPECT_EQ(normalize.mean, (std::vector<double>{1. / 255, 2. / 255, 3. / 255}));
   EXPECT_NE(error_with(pipeline("{RandomCropp: }")).find("did you mean 'RandomCrop'?"),
             std::string::npos);

@@ -106,10 +106,9 @@ TEST(OwnTransforms, AreForSmallImagesToo) {
   ASSERT_EQ(config.train.dataset.transforms.size(), 1u);
   EXPECT_TRUE(config.train.dataset.transforms[0].own());
   EXPECT_TRUE(config.eval->dataset.transforms.at(0).own());
-  for (const std::string item : {"RandomGrian", "ColorJitter"}) {
-    const auto set = "train.dataset={data_dir: d, transform_pipeline: [{" + item + ": }]}";
-    EXPECT_NE(fault_in(kPictures, {set}), "") << item;
-  }
+  EXPECT_NE(
+      fault_in(kPictures, {"train.dataset={data_dir: d, transform_pipeline: [{RandomGrian: }]}"}),
+      "");
 }
 
 /// A detector's pipelines with own transforms, and more changes.
@@ -174,9 +173,9 @@ TEST(OwnTransforms, OfTextAreRefusedInOneLine) {
 TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
   const auto text = list_parts("transforms");
   EXPECT_EQ(
-      text.find("transforms (an item of transform_pipeline; built-in ones: of pictures in files):\n"
-                "  Resize: brings the picture to a size\n"
-                "    size: one number is of the shorter side; bilinear, with antialias; a "
+      text.find("transforms (an item of transform_pipeline; built-in ones: of cls):\n"
+                "  Resize: brings the picture to a size; bilinear\n"
+                "    size: one number is of the shorter side; small images: 224 unless given; a "
                 "whole number, or [height, width]; required\n"
                 "  CenterCrop: "),
       0U)
@@ -190,20 +189,12 @@ TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
                       "    most: the strongest; a whole number from 1 to 255; default 16\n"),
             std::string::npos)
       << text;
-  const auto of_small = text.find("transforms (the same; built-in ones: of small images):\n");
-  ASSERT_NE(of_small, std::string::npos) << text;
-  EXPECT_NE(text.find("  Resize: brings the image to a size; bilinear, without antialias\n"
-                      "    size: of the result; a whole number, or [height, width]; default [224, "
-                      "224]\n",
-                      of_small),
-            std::string::npos)
-      << text;
   EXPECT_NE(text.find("  RandomHorizontalFlip: mirrors left and right\n"
                       "    prob: its probability; also as `p`; a number from 0 to 1; default "
-                      "0.5\n",
-                      of_small),
+                      "0.5\n"),
             std::string::npos)
       << text;
+  EXPECT_EQ(text.find("transforms (", 1), std::string::npos) << "one list: " << text;
 }
 
 }  // namespace

@@ -129,12 +129,5 @@ TEST(PictureConfig, SmallImagesHaveTheirOwnKeys) {
             std::string::npos);
 }
 
-TEST(PictureConfig, Cifar10KeepsItsOwnTransforms) {
-  EXPECT_NE(
-      fault_with({"train.dataset={data_dir: d, transform_pipeline: [{CenterCrop: {size: 8}}]}"})
-          .find("CenterCrop"),
-      std::string::npos);
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -205,9 +205,6 @@ std::vector<std::pair<const char*, std::vector<std::string>>> variants() {
       {kAllOfPictures, {}},
       {kAllOfPictures, {"eval.dataset.type=ImageFolderDataset", "eval.dataset.label_file=null"}},
       {kAllOfPictures, {"eval.dataset={type: WebDataset, shards: s.tar}"}},
-      {kAllOfClassification,
-       {"train.dataset.transform_pipeline=[{RandomCrop: }, {RandomHorizontalFlip: }, {Resize: }, "
-        "{Normalize: }, {NormalizeImage: }]"}},
       {kAllOfDetection, {}},
       {kAllOfRecognition, {}},
       {kAllOfRecognition, {"model.backbone={name: rec_resnet34}"}},

@@ -22,14 +22,9 @@ TEST(TransformFaults, MistakesNameTheNearest) {
   expect_near("{RandomCorp: }", "RandomCrop");
   expect_near("{RandomCrop: {paddin: 4}}", "padding");
   expect_near("{MixUp: {alpa: 1}}", "alpha");
-  const std::vector<std::pair<std::string, std::string>> of_files = {
-      {"{CentreCrop: {size: 8}}", "CenterCrop"},
-      {"{TrivialAugment: }", "TrivialAugmentWide"},
-      {"{CenterCrop: {sise: 8}}", "size"}};
-  for (const auto& [item, meant] : of_files) {
-    const auto fault = fault_in(kPictures, overrides_of(Images::kInFiles, item));
-    EXPECT_NE(fault.find("did you mean '" + meant + "'?"), std::string::npos) << fault;
-  }
+  expect_near("{CentreCrop: {size: 8}}", "CenterCrop");
+  expect_near("{TrivialAugment: }", "TrivialAugmentWide");
+  expect_near("{CenterCrop: {sise: 8}}", "size");
 }
 
 TEST(TransformFaults, ImpossibleValuesAreOneLine) {
@@ -50,11 +45,13 @@ TEST(TransformFaults, ImpossibleValuesAreOneLine) {
         "NormalizeImage.bgr_to_rgb cannot be 'True': these images are RGB already");
 }
 
-TEST(TransformFaults, ImpossibleValuesOfPicturesAreOneLine) {
+TEST(TransformFaults, ImpossibleValuesAreThoseOfAllImages) {
   const auto pictures = [](const std::string& items, const std::string& said) {
-    expect_fault(Images::kInFiles, items, said);
+    for (const auto images : {Images::kSmall, Images::kInFiles}) expect_fault(images, items, said);
   };
-  pictures("{Resize: }", "Resize.size is missing: one whole number, or [height, width]");
+  expect_fault(Images::kInFiles, "{Resize: }",
+               "Resize.size is missing: one whole number, or [height, width]");
+  pictures("{CenterCrop: }", "CenterCrop.size is missing: one whole number, or [height, width]");
   pictures("{CenterCrop: {size: 0}}",
            "CenterCrop.size must be one whole number or [height, width], each from 1 to 16384");
   pictures("{RandomResizedCrop: {size: 8, scale: [0.5, 1.5]}}",

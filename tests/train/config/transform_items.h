@@ -23,12 +23,12 @@ inline DatasetConfig read_items(Images images, const std::string& items) {
   return read_text(kPictures, overrides).train.dataset;
 }
 
-inline Transform small_step(const std::string& item) {
-  return std::get<Transform>(read_items(Images::kSmall, item).transforms.at(0).step);
+inline PictureStep small_step(const std::string& item) {
+  return read_items(Images::kSmall, item).transforms.at(0).step;
 }
 
 inline PictureStep picture_step(const std::string& item) {
-  return std::get<PictureStep>(read_items(Images::kInFiles, item).transforms.at(0).step);
+  return read_items(Images::kInFiles, item).transforms.at(0).step;
 }
 
 /// A step as it was read, number by number.
@@ -37,7 +37,6 @@ struct NumbersOf {
   Numbers operator()(const ResizePicture& resize) const {
     return {1. * resize.shorter, 1. * resize.exact.height, 1. * resize.exact.width};
   }
-  Numbers operator()(const Resize& resize) const { return {1. * resize.height, 1. * resize.width}; }
   Numbers operator()(const CenterCrop& crop) const {
     return {1. * crop.size.height, 1. * crop.size.width};
   }
@@ -75,8 +74,7 @@ inline Numbers numbers_of(Images images, const std::string& item) {
   const auto& [mix_up, cut_mix] = data.mixing;
   if (mix_up) return {mix_up->alpha, mix_up->prob};
   if (cut_mix) return {cut_mix->alpha, cut_mix->prob};
-  return std::visit([](const auto& step) { return std::visit(NumbersOf(), step); },
-                    data.transforms.at(0).step);
+  return std::visit(NumbersOf(), data.transforms.at(0).step);
 }
 
 /// The error begins with the place of the pipeline, and goes on with `said`.

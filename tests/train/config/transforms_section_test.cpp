@@ -17,20 +17,38 @@
 namespace lockstep {
 namespace {
 
-TEST(TransformsSection, SmallImagesHaveTheirSteps) {
-  const auto crop = std::get<RandomCrop>(small_step("{RandomCrop: {size: 28, padding: 0}}"));
-  EXPECT_EQ(crop.size, 28);
-  EXPECT_EQ(crop.padding, 0);
-  EXPECT_EQ(std::get<RandomHorizontalFlip>(small_step("{RandomHorizontalFlip: {p: 1}}")).prob, 1);
-  const auto square = std::get<Resize>(small_step("{Resize: {size: 40}}"));
-  EXPECT_EQ(square.height, 40);
-  EXPECT_EQ(square.width, 40);
-  EXPECT_EQ(std::get<Resize>(small_step("{Resize: {size: [40, 50]}}")).width, 50);
-  EXPECT_EQ(std::get<Normalize>(small_step("{Normalize: {mean: [1, 2, 3]}}")).mean,
-            (std::vector<double>{1, 2, 3}));
+/// Each built-in step once, in an order that is allowed.
+const std::vector<std::string> kAllItems = {"Resize: {size: 40}",
+                                            "CenterCrop: {size: 36}",
+                                            "RandomCrop: ",
+                                            "RandomResizedCrop: {size: 28}",
+                                            "RandomHorizontalFlip: ",
+                                            "RandomVerticalFlip: ",
+                                            "ColorJitter: {hue: 0.1}",
+                                            "RandAugment: ",
+                                            "TrivialAugmentWide: ",
+                                            "Normalize: ",
+                                            "NormalizeImage: ",
+                                            "RandomErasing: "};
+
+TEST(TransformsSection, SmallImagesHaveThoseOfPictures) {
+  for (const auto& item : kAllItems) {
+    EXPECT_EQ(small_step("{" + item + "}").index(), picture_step("{" + item + "}").index()) << item;
+    EXPECT_EQ(numbers_of(Images::kSmall, "{" + item + "}"),
+              numbers_of(Images::kInFiles, "{" + item + "}"))
+        << item;
+  }
+  EXPECT_EQ(kAllItems.size() + 3, built_in_class_transforms().size()) << "and three of batches";
+}
+
+TEST(TransformsSection, SmallImagesMayBeGreyAndHaveADefaultSize) {
   EXPECT_EQ(std::get<Normalize>(small_step("{Normalize: {mean: 0.5, std: 2}}")).std,
             std::vector<double>{2})
       << "of grey images";
+  for (const std::string item : {"{Resize: }", "{Resize: {size: null}}", "{Resize: {size: 224}}"}) {
+    EXPECT_EQ(std::get<ResizePicture>(small_step(item)).shorter, 224) << item;
+  }
+  EXPECT_EQ(std::get<ResizePicture>(small_step("{Resize: {size: [40, 50]}}")).exact.width, 50);
 }
 
 TEST(TransformsSection, PicturesHaveTorchvisionsSteps) {
@@ -63,7 +81,7 @@ TEST(TransformsSection, StepsKeepTheirOrder) {
   ASSERT_EQ(steps.size(), 3U) << "ToCHWImage is none";
   const auto is = [&](size_t i, const auto& kind) {
     using Kind = std::decay_t<decltype(kind)>;
-    return std::holds_alternative<Kind>(std::get<PictureStep>(steps[i].step));
+    return std::holds_alternative<Kind>(steps[i].step);
   };
   EXPECT_TRUE(is(0, ResizePicture{}));
   EXPECT_TRUE(is(1, CenterCrop{}));
@@ -144,28 +162,21 @@ TEST(TransformsSection, RandomOnesAreForTraining) {
 }
 
 TEST(TransformsSection, PicturesToPredictAreAsThoseOfTraining) {
-  const std::string set =
-      "predict.dataset={type: PredictDataset, transform_pipeline: [{Resize: "
-      "{size: 8}}]}";
+  const std::string after_small = "train.dataset={type: Cifar10Dataset, data_dir: d}";
+  const auto set = [](const std::string& item) {
+    return "predict.dataset={type: PredictDataset, transform_pipeline: [{" + item + "}]}";
+  };
   const auto step_after = [&](const std::vector<std::string>& overrides) {
     return read_text(kPictures, overrides).predict->dataset->transforms.at(0).step;
   };
-  EXPECT_TRUE(std::holds_alternative<PictureStep>(step_after({set})));
-  EXPECT_TRUE(std::holds_alternative<Transform>(
-      step_after({set, "train.dataset={type: Cifar10Dataset, data_dir: d}",
-                  "eval.dataset={type: "
-                  "Cifar10Dataset}"})));
-}
-
-TEST(TransformsSection, SmallImagesToPredictTakeNoTransformsOfFiles) {
-  const auto fault = fault_in(
-      kPictures,
-      {"train.dataset={type: Cifar10Dataset, data_dir: d}", "eval.dataset={type: Cifar10Dataset}",
-       "predict.dataset={type: PredictDataset, transform_pipeline: [{CenterCrop: {size: "
-       "8}}]}"});
-  EXPECT_NE(fault.find("unknown key 'predict.dataset.transform_pipeline.CenterCrop'"),
-            std::string::npos)
-      << fault;
+  const std::string eval = "eval.dataset={type: Cifar10Dataset}";
+  EXPECT_TRUE(std::holds_alternative<ResizePicture>(step_after({set("Resize: {size: 8}")})));
+  EXPECT_TRUE(
+      std::holds_alternative<ResizePicture>(step_after({set("Resize: "), after_small, eval})));
+  EXPECT_TRUE(std::holds_alternative<CenterCrop>(
+      step_after({set("CenterCrop: {size: 8}"), after_small, eval})));
+  const auto random = fault_in(kPictures, {set("RandAugment: "), after_small, eval});
+  EXPECT_NE(random.find(".RandAugment is random, evaluation is not"), std::string::npos) << random;
 }
 
 TEST(TransformsSection, TheEffectiveFileHasDefaultsAndReadsBack) {
@@ -191,12 +202,9 @@ std::string meant_by(const Setting& setting) {
 }
 
 TEST(TransformsSection, DefaultsOfTheManualChangeNothing) {
-  const std::vector<std::pair<Images, std::vector<ListedPart>>> all = {
-      {Images::kSmall, built_in_small_image_transforms()},
-      {Images::kInFiles, built_in_picture_transforms()}};
   int checked = 0;
-  for (const auto& [images, parts] : all) {
-    for (const auto& part : parts) {
+  for (const auto images : {Images::kSmall, Images::kInFiles}) {
+    for (const auto& part : built_in_class_transforms()) {
       std::string required;
       for (const auto& setting : part.settings) {
         if (setting.fallback == "required") required = setting.key + ": 8, ";
@@ -211,7 +219,7 @@ TEST(TransformsSection, DefaultsOfTheManualChangeNothing) {
       }
     }
   }
-  EXPECT_GT(checked, 30);
+  EXPECT_GT(checked, 50);
 }
 
 TEST(TransformsSection, DefaultsAreThoseOfTheStructs) {
@@ -229,13 +237,10 @@ TEST(TransformsSection, DefaultsAreThoseOfTheStructs) {
     EXPECT_EQ(numbers_of(Images::kInFiles, "{" + item + "}"), std::visit(NumbersOf(), step))
         << item;
   }
-  EXPECT_EQ(numbers_of(Images::kSmall, "{Resize: }"), NumbersOf()(Resize{}));
 }
 
 TEST(TransformsSection, EveryTransformHasALine) {
-  for (const auto& parts : {built_in_picture_transforms(), built_in_small_image_transforms()}) {
-    for (const auto& part : parts) EXPECT_NE(part.about, "") << part.name;
-  }
+  for (const auto& part : built_in_class_transforms()) EXPECT_NE(part.about, "") << part.name;
 }
 
 }  // namespace

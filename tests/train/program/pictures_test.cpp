@@ -7,36 +7,60 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// By the list of the configuration, and by one that small images take as pictures.
 TEST_F(PicturesProgram, PngFilesTrainToTheBitsOfTheBinaryFiles) {
-  const std::string args = "-o scheduler.num_epochs=2 ";
-  const auto records = train(args + "train.ckpt_save_dir=records", 2);
-  ASSERT_EQ(records.status, 0) << records.err;
+  const std::vector<std::string> lists = {
+      "-o scheduler.num_epochs=2 ",
+      "-o scheduler.num_epochs=2 "
+      "train.dataset.transform_pipeline=\"[{RandomResizedCrop: {size: 32}}, {ColorJitter: "
+      "{brightness: 0.4}}, {RandAugment: }, {NormalizeImage: }, {RandomErasing: }, {CutMix: }]\" "
+      "eval.dataset.transform_pipeline=\"[{Resize: {size: 36}}, {CenterCrop: {size: 32}}, "
+      "{NormalizeImage: }]\" "};
   write_list(Split::kTrain, "train");
   write_list(Split::kTest, "test");
-  configure("    type: ImageListDataset\n    data_dir: png\n    label_file: train.csv\n",
-            "    type: ImageListDataset\n    data_dir: png\n    label_file: test.csv\n");
-  const auto pictures = train(args + "train.ckpt_save_dir=pictures train.loader.num_workers=2", 2);
-  ASSERT_EQ(pictures.status, 0) << pictures.err;
-  const auto steps = steps_of("records");
-  EXPECT_EQ(steps.size(), 12u);
-  EXPECT_EQ(steps_of("pictures"), steps);
-  EXPECT_EQ(evaluation_of("pictures"), evaluation_of("records"));
+  for (size_t i = 0; i < lists.size(); ++i) {
+    write_file_atomically(folder_ / "c.yaml", std::string_view(kConfig));
+    const auto result_in = [&](const std::string& name) {
+      return fmt::format("train.ckpt_save_dir={}{}", name, i);
+    };
+    const auto records = train(lists[i] + result_in("records"), 2);
+    ASSERT_EQ(records.status, 0) << records.err;
+    configure("    type: ImageListDataset\n    data_dir: png\n    label_file: train.csv\n",
+              "    type: ImageListDataset\n    data_dir: png\n    label_file: test.csv\n");
+    const auto pictures = train(lists[i] + result_in("png") + " train.loader.num_workers=2", 2);
+    ASSERT_EQ(pictures.status, 0) << pictures.err;
+    const auto steps = steps_of(fmt::format("records{}", i));
+    EXPECT_EQ(steps.size(), 12u);
+    EXPECT_EQ(steps_of(fmt::format("png{}", i)), steps) << lists[i];
+    EXPECT_EQ(evaluation_of(fmt::format("png{}", i)), evaluation_of(fmt::format("records{}", i)));
+  }
+  EXPECT_NE(steps_of("records0"), steps_of("records1"));
 }
 
 TEST_F(PicturesProgram, MixedAndAugmentedPicturesDoNotDependOnRanksOrThreads) {
   write_class_folders(Split::kAll, "kinds");
-  const std::string folder = "    type: ImageFolderDataset\n    data_dir: kinds\n";
-  configure(folder, folder);
   const std::string args =
       "-o scheduler.num_epochs=1 train.max_steps=3 parallel.virtual_ranks=2 "
-      "system.val_while_train=False train.dataset.transform_pipeline=\"[{RandAugment: }, "
-      "{TrivialAugmentWide: }, {NormalizeImage: }, {MixUp: {alpha: 0.4}}, {CutMix: }]\" ";
-  const auto one = train(args + "train.ckpt_save_dir=one train.loader.num_workers=2");
-  ASSERT_EQ(one.status, 0) << one.err;
-  const auto two = train(args + "train.ckpt_save_dir=two", 2);
-  ASSERT_EQ(two.status, 0) << two.err;
-  EXPECT_EQ(steps_of("one").size(), 3u);
-  EXPECT_EQ(steps_of("two"), steps_of("one"));
+      "system.val_while_train=False train.dataset.transform_pipeline=";
+  const auto expect_same = [&](const std::string& name, const std::string& list) {
+    const std::string of_name = args + list + " train.ckpt_save_dir=" + name;
+    const auto one = train(of_name + "1 train.loader.num_workers=2");
+    ASSERT_EQ(one.status, 0) << one.err;
+    const auto two = train(of_name + "2", 2);
+    ASSERT_EQ(two.status, 0) << two.err;
+    EXPECT_EQ(steps_of(name + "1").size(), 3u);
+    EXPECT_EQ(steps_of(name + "2"), steps_of(name + "1"));
+  };
+  expect_same("records",
+              "\"[{RandomCrop: }, {RandAugment: }, {NormalizeImage: }, {RandomErasing: }, "
+              "{MixUp: {alpha: 0.4}}]\"");
+  expect_same("mixed",
+              "\"[{RandomCrop: }, {NormalizeImage: }, {MixUp: {alpha: 0.4}}, {CutMix: }]\"");
+  const std::string folder = "    type: ImageFolderDataset\n    data_dir: kinds\n";
+  configure(folder, folder);
+  expect_same("pictures",
+              "\"[{RandAugment: }, {TrivialAugmentWide: }, {NormalizeImage: }, {MixUp: {alpha: "
+              "0.4}}, {CutMix: }]\"");
   const auto twice = train(
       "-o train.max_steps=1 train.dataset.transform_pipeline=\"[{NormalizeImage: }, {MixUp: }, "
       "{MixUp: }]\"");
@@ -314,6 +338,21 @@ TEST_F(PicturesProgram, SmallImagesOfOtherFilesTrain) {
                      "have other numbers"),
       std::string::npos)
       << mixed.err;
+
+  // As pictures, of three channels, which a network of the zoo takes.
+  const auto augmented = train(mnist +
+                               "train.ckpt_save_dir=augmented train.dataset.transform_pipeline="
+                               "\"[{RandAugment: }, {NormalizeImage: }]\"");
+  EXPECT_EQ(augmented.status, 0) << augmented.err;
+  EXPECT_EQ(steps_of("augmented").size(), 2u);
+  const auto small = train("--check " + mnist +
+                           "train.dataset.transform_pipeline=\"[{RandomVerticalFlip: }, "
+                           "{RandomCrop: {size: 40}}]\"");
+  EXPECT_EQ(small.status, 2);
+  EXPECT_NE(small.err.find("RandomCrop: size 40 does not fit into a picture of 28 x 28 with "
+                           "padding 4"),
+            std::string::npos)
+      << small.err;
 
   fs::resize_file(folder_ / "mnist/t10k-labels-idx1-ubyte", 15);
   const auto cut = train(mnist + "train.ckpt_save_dir=cut");

@@ -1,14 +1,14 @@
 #pragma once
-// The transforms of pictures of any size, under torchvision's names and with its defaults and
-// meanings. Those of images of one shape stand in lockstep/data/transforms.h.
+// The transforms of a classifier's images, under torchvision's names and with its meanings.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "lockstep/data/own_transform.h"
-#include "lockstep/data/transforms.h"
 
 namespace lockstep::inline internal {
 
@@ -18,16 +18,35 @@ struct PictureSize {
   int height = 0;
 };
 
-/// To a size, by resample().
+/// To a size, by resample(). Without antialias where ImageTransform does it.
 struct ResizePicture {
   /// Of the shorter side, the longer one in proportion, rounded down; 0: exactly to `exact`.
   int shorter = 0;
   PictureSize exact;
 };
 
+/// The size of a picture of `from` after the step; absurd ones stay within an int.
+inline PictureSize size_after(const ResizePicture& resize, PictureSize from) {
+  if (resize.shorter == 0) return resize.exact;
+  const auto longer = [&](int side, int shorter) {
+    constexpr double kAbsurd = 1e9;  // its caller refuses it
+    const double pixels = static_cast<double>(resize.shorter) * side / shorter;
+    return static_cast<int>(std::min(pixels, kAbsurd));
+  };
+  if (from.width <= from.height) return {resize.shorter, longer(from.height, from.width)};
+  return {longer(from.width, from.height), resize.shorter};
+}
+
 /// Cuts the middle out. A smaller picture gets black pixels around it.
 struct CenterCrop {
   PictureSize size;
+};
+
+/// Puts `padding` black pixels on each side, then cuts a square of `size` from a random place.
+/// Draws: row, then column.
+struct RandomCrop {
+  int64_t size = 32;
+  int64_t padding = 4;
 };
 
 /// Cuts a random part out, and brings it to `size` by resample(). Draws, up to ten times: area,
@@ -38,6 +57,11 @@ struct RandomResizedCrop {
   PictureSize size{224, 224};
   std::pair<double, double> scale{0.08, 1};         ///< Share of the picture's area.
   std::pair<double, double> ratio{3. / 4, 4. / 3};  ///< Width over height.
+};
+
+/// Mirrors left and right with probability `prob`. Draws: one.
+struct RandomHorizontalFlip {
+  double prob = 0.5;
 };
 
 /// Mirrors top and bottom with probability `prob`. Draws: one.
@@ -69,6 +93,13 @@ struct RandAugment {
 /// Source: Mueller and Hutter, "TrivialAugment", ICCV 2021; torchvision's table.
 struct TrivialAugmentWide {
   int64_t num_magnitude_bins = 31;
+};
+
+/// (value / 255 - mean) / std per channel, in float32 and in this order, so that the result has
+/// torchvision's bits. Defaults: CIFAR-10's training images.
+struct Normalize {
+  std::vector<double> mean = {0.4914, 0.4822, 0.4465};
+  std::vector<double> std = {0.2470, 0.2435, 0.2616};
 };
 
 /// Fills a random rectangle with `value`, with probability `prob`. The last step, after Normalize,
