@@ -45,7 +45,7 @@ TEST(Recipe, HoldsATenthOutOfAFolderOfClasses) {
   EXPECT_EQ(config.train.ckpt_save_dir, "runs/x");
   EXPECT_EQ(config.model.backbone.stem, Stem::kImageNet);
   const auto first_step = [](const DatasetConfig& dataset) {
-    return std::get<PictureStep>(dataset.transforms.front().step);
+    return dataset.transforms.front().step;
   };
   EXPECT_EQ(std::get<RandomResizedCrop>(first_step(config.train.dataset)).size.height, 64);
   EXPECT_EQ(std::get<ResizePicture>(first_step(config.eval->dataset)).shorter, 73);
