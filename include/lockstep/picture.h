@@ -27,9 +27,9 @@
 // error in `eval` and `predict`, as built-in ones are.
 //
 // Size: a function must keep it, so that regions of text stay in their places. Only pictures of a
-// classifier may change it; small images if CenterCrop or RandomResizedCrop is behind it. If Resize
-// [height, width], CenterCrop, RandomCrop or RandomResizedCrop stands before, another one of these
-// must then stand behind. `predict` and `export` need one of them in any case.
+// classifier may change it. If Resize [height, width], CenterCrop, RandomCrop or RandomResizedCrop
+// stands before, another one of these must then stand behind; of small images in any case.
+// `predict` and `export` need one of them, too.
 //
 // Cost: each call adds to the time of a sample, in each epoch, beside training. A copy of a picture
 // copies its bytes.

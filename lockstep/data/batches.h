@@ -3,32 +3,18 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/data/mixing.h"
 #include "lockstep/data/transforms.h"
-#include "lockstep/data/usable_samples.h"
 
 namespace lockstep::inline internal {
 
-/// For registered transforms among the steps of images in memory.
-struct ImageFaults {
-  std::string data = "the data set";  ///< For errors, such as "data/cifar10: image 17: ...".
-  BadSample bad = BadSample::kReplaced;
-  uint64_t seed = 0;  ///< Of replacements.
-  int64_t among = 0;  ///< Replacements are of the first so many images; 0: of all.
-};
-
 /// Batches of `data`, transformed; the one target is the labels, (N) int64. Errors:
 /// kInvalidArgument (the transform is for another image shape).
-///
-/// An image that a registered transform refuses is treated as an unusable picture: see
-/// picture_batches() (pictures/picture_batches.h). Errors of a batch: kCorrupt if an image and its
-/// ten replacements are unusable; TransformFailed, naming the image.
 std::unique_ptr<const BatchMaker> image_batches(std::shared_ptr<const ImageDataset> data,
-                                                ImageTransform transform, ImageFaults faults = {});
+                                                ImageTransform transform);
 
 struct MixedOptions {
   Mixing mixing;

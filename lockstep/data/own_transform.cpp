@@ -46,8 +46,8 @@ void apply_in_size(const OwnTransform& own, Picture& picture, Philox& random) {
   apply_own_transform(own, picture, random);
   if (picture.width() == width && picture.height() == height) return;
   throw TransformFailed(
-      fmt::format("the transform {} made {} x {} pixels of {} x {}: only pictures in files of a "
-                  "classifier may change their size",
+      fmt::format("the transform {} made {} x {} pixels of {} x {}: only pictures of a classifier "
+                  "may change their size",
                   own.name, picture.width(), picture.height(), width, height));
 }
 

@@ -29,10 +29,6 @@ struct Window {
   int64_t width;
 };
 
-Window whole(const ImageShape& shape) {
-  return {{}, {}, shape.height, shape.width};
-}
-
 void draw(const RandomCrop& crop, const ImageShape& input, Philox& random, Window& window) {
   const auto place = [&](int64_t extent) {
     return random.below(static_cast<uint32_t>(extent + 2 * crop.padding - crop.size + 1)) -
@@ -49,44 +45,9 @@ void draw(const RandomHorizontalFlip& flip, const ImageShape&, Philox& random, W
   window.columns.step = -window.columns.step;
 }
 
-/// ResizePicture and Normalize draw nothing, and OwnTransform does so itself: see shown().
+/// ResizePicture and Normalize draw nothing.
 template <typename Other>
 void draw(const Other&, const ImageShape&, Philox&, Window&) {}
-
-/// Bytes in (C, H, W) order.
-struct Planes {
-  std::span<const uint8_t> bytes;
-  ImageShape shape;
-};
-
-/// The pixels in the window, as a picture; those outside the image are black.
-Picture shown(const Planes& image, const Window& window) {
-  const auto [channels, height, width] = image.shape;
-  Picture picture(static_cast<int>(window.width), static_cast<int>(window.height));
-  uint8_t* out = picture.bytes().data();
-  for (int64_t y = 0; y < window.height; ++y) {
-    const int64_t row = window.rows.origin + window.rows.step * y;
-    for (int64_t x = 0; x < window.width; ++x, out += 3) {
-      const int64_t column = window.columns.origin + window.columns.step * x;
-      if (row < 0 || row >= height || column < 0 || column >= width) continue;
-      for (int64_t c = 0; c < 3; ++c) {
-        const int64_t plane = channels == 1 ? 0 : c;
-        out[c] = image.bytes[static_cast<size_t>((plane * height + row) * width + column)];
-      }
-    }
-  }
-  return picture;
-}
-
-std::vector<uint8_t> planes_of(const Picture& picture) {
-  const auto bytes = picture.bytes();
-  const size_t pixels = bytes.size() / 3;
-  std::vector<uint8_t> planes(bytes.size());
-  for (size_t i = 0; i < pixels; ++i) {
-    for (size_t c = 0; c < 3; ++c) planes[c * pixels + i] = bytes[3 * i + c];
-  }
-  return planes;
-}
 
 /// The positions i in [0, size) that fall inside an input axis of `extent`: [first, last).
 std::pair<int64_t, int64_t> inside(const AxisMap& map, int64_t extent, int64_t size) {
@@ -108,10 +69,11 @@ void copy_row(const uint8_t* row, const AxisMap& map, std::pair<int64_t, int64_t
 
 /// The floats of the pixels in the window, a plane for each table; a grey image's one plane serves
 /// each. The window may be larger than the image.
-void write_window(const Planes& image, const Window& window, const ByteTables& tables, float* out) {
-  const auto [channels, height, width] = image.shape;
+void write_window(std::span<const uint8_t> image, const ImageShape& shape, const Window& window,
+                  const ByteTables& tables, float* out) {
+  const auto [channels, height, width] = shape;
   const auto columns = inside(window.columns, width, window.width);
-  const uint8_t* plane = image.bytes.data();
+  const uint8_t* plane = image.data();
   float* row = out;
   for (const auto& table : tables) {
     for (int64_t y = 0; y < window.height; ++y, row += window.width) {
@@ -134,8 +96,7 @@ int turn_of(const PictureStep& step) {
   if (std::holds_alternative<ResizePicture>(step)) return 1;
   if (std::holds_alternative<Normalize>(step)) return 2;
   const bool is_first = std::holds_alternative<RandomCrop>(step) ||
-                        std::holds_alternative<RandomHorizontalFlip>(step) ||
-                        std::holds_alternative<OwnTransform>(step);
+                        std::holds_alternative<RandomHorizontalFlip>(step);
   return is_first ? 0 : -1;
 }
 
@@ -206,16 +167,6 @@ ByteTables byte_tables(const Normalize* normalize, int64_t channels) {
   return tables;
 }
 
-void check_own_channels(const std::vector<PictureStep>& steps, int64_t channels) {
-  if (channels == 3) return;
-  for (const auto& step : steps) {
-    const auto* own = std::get_if<OwnTransform>(&step);
-    if (own == nullptr) continue;
-    refuse(fmt::format("{}: a transform of one's own needs a network's input of 3 channels, not {}",
-                       own->name, channels));
-  }
-}
-
 bool ImageTransform::takes(const std::vector<PictureStep>& steps) {
   int last = 0;
   int crops = 0;
@@ -236,7 +187,6 @@ ImageTransform::ImageTransform(std::vector<PictureStep> steps, ImageShape input,
     refuse(fmt::format("images of {} channels cannot become {}", input.channels, channels));
   }
   if (channels != 0) sampled_.channels = output_.channels = channels;
-  check_own_channels(steps_, output_.channels);
   for (const auto& step : steps_) {
     if (const auto* crop = std::get_if<RandomCrop>(&step)) {
       check_crop(*crop, input);
@@ -264,29 +214,14 @@ void ImageTransform::apply(std::span<const uint8_t> image, int64_t epoch, int64_
   resize_planes(small, sampled_, output_, out.data());
 }
 
-bool ImageTransform::has_own() const {
-  return std::any_of(steps_.begin(), steps_.end(), [](const PictureStep& step) {
-    return std::holds_alternative<OwnTransform>(step);
-  });
-}
-
 void ImageTransform::sample(std::span<const uint8_t> image, int64_t epoch, int64_t index,
                             float* out) const {
   Philox random(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index));
-  Planes source{image, input_};
-  std::vector<uint8_t> changed;  // what a registered transform has made; then the source
-  Window window = whole(input_);
+  Window window{{}, {}, input_.height, input_.width};
   for (const auto& step : steps_) {
-    std::visit([&](const auto& what) { draw(what, source.shape, random, window); }, step);
-    const auto* own = std::get_if<OwnTransform>(&step);
-    if (own == nullptr) continue;
-    Picture picture = shown(source, window);
-    apply_in_size(*own, picture, random);
-    changed = planes_of(picture);
-    source = {changed, {3, window.height, window.width}};
-    window = whole(source.shape);
+    std::visit([&](const auto& what) { draw(what, input_, random, window); }, step);
   }
-  write_window(source, window, tables_, out);
+  write_window(image, input_, window, tables_, out);
 }
 
 }  // namespace lockstep::inline internal

@@ -18,27 +18,22 @@ namespace lockstep::inline internal {
 using ByteTables = std::vector<std::array<float, 256>>;
 ByteTables byte_tables(const Normalize* normalize, int64_t channels);
 
-/// Errors: kInvalidArgument if a registered step is among `steps`, and `channels`, those of the
-/// network's input, are not 3.
-void check_own_channels(const std::vector<PictureStep>& steps, int64_t channels);
-
 /// Steps prepared for images of one shape. Immutable: any number of threads may apply() it.
 ///
 /// ResizePicture is bilinear here, corners of pixels aligned, as cv2.resize and MindSpore's Resize,
-/// without rounding of values. Cost: about 4 ns per value. OwnTransform keeps the size, and makes
-/// three channels of a grey image's one.
+/// without rounding of values. Cost: about 4 ns per value.
 ///
 /// The random values of a sample depend on (seed, epoch, index of the sample) alone. They are words
 /// 0, 1, .. of the Philox stream with this key and counter, in the order of the steps. So an image
 /// is the same on any rank and thread, and after a resume.
 class ImageTransform {
  public:
-  /// Whether these steps may be done here: RandomCrop at most once, RandomHorizontalFlip and
-  /// OwnTransform; then at most one ResizePicture; then at most one Normalize.
+  /// Whether these steps may be done here: RandomCrop at most once, and RandomHorizontalFlip; then
+  /// at most one ResizePicture; then at most one Normalize.
   static bool takes(const std::vector<PictureStep>& steps);
 
   /// Errors: kInvalidArgument if it does not take the steps, a crop is larger than the padded
-  /// image, or a list has not one number per channel; those of check_own_channels().
+  /// image, or a list has not one number per channel.
   ///
   /// `channels`: of the output; a grey image may become three equal ones. 0: those of the input.
   ImageTransform(std::vector<PictureStep> steps, ImageShape input, uint64_t seed,
@@ -46,11 +41,7 @@ class ImageTransform {
 
   ImageShape input() const { return input_; }
   ImageShape output() const { return output_; }
-  /// A registered transform is among the steps.
-  bool has_own() const;
-
-  /// image: (C, H, W) of input(), out: (C, H', W') of output(). Cost: about a nanosecond per value;
-  /// each registered transform adds a copy there and back. Errors: those of apply_in_size().
+  /// image: (C, H, W) of input(), out: (C, H', W') of output(). Cost: about a nanosecond per value.
   void apply(std::span<const uint8_t> image, int64_t epoch, int64_t index,
              std::span<float> out) const;
 

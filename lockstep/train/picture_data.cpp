@@ -286,12 +286,11 @@ std::unique_ptr<const BatchMaker> make_image_batches(const Config& config, bool 
                                                      std::shared_ptr<const ImageDataset> data) {
   const DataSection section(config, training);
   auto pipeline = make_small_image_pipeline(section.dataset, data->shape(), config.system.seed);
+  if (auto* transform = std::get_if<ImageTransform>(&pipeline)) {
+    return image_batches(std::move(data), std::move(*transform));
+  }
   const int64_t used = samples_used(section.dataset, data->size());
   const std::string name = section.dataset.data_dirs.front().string();
-  if (auto* transform = std::get_if<ImageTransform>(&pipeline)) {
-    return image_batches(std::move(data), std::move(*transform),
-                         {name, section.bad, section.seed, used});
-  }
   return batches_of_pictures(section, form, memory_pictures(std::move(data), used, name),
                              std::get<PicturePipeline>(std::move(pipeline)));
 }

@@ -11,6 +11,8 @@
 #include <stdexcept>
 
 #include "lockstep/data/batches.h"
+#include "lockstep/data/pictures/memory_pictures.h"
+#include "lockstep/data/pictures/picture_batches.h"
 #include "lockstep/error.h"
 
 namespace lockstep {
@@ -206,11 +208,13 @@ std::unique_ptr<const BatchMaker> picky_batches(BadSample bad, int64_t size, int
                              if (byte % 4 != 0) return;
                              throw Error(ErrorCode::kInvalidArgument, "a multiple of four");
                            }};
-  const auto data = std::make_shared<FakeImages>(size);
-  return image_batches(data, ImageTransform({picky}, data->shape(), 11), {"there", bad, 11, among});
+  auto source =
+      memory_pictures(std::make_shared<FakeImages>(size), among > 0 ? among : size, "there");
+  PicturePipeline pipeline({picky}, 11, false, PicturesAlike{{4, 4}});
+  return picture_batches(PictureReader(std::move(source), std::move(pipeline), bad, 11), bad);
 }
 
-TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsReplacedInTraining) {
+TEST(PicturesInMemory, AnImageThatAnOwnTransformRefusesIsReplacedInTraining) {
   const std::vector<int64_t> order = {5, 8, 6, 12};
   const auto batch = picky_batches(BadSample::kReplaced, 99)->make({0, order, 3});
   EXPECT_EQ(batch.valid, 3);
@@ -230,7 +234,7 @@ TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsReplacedInTraining) {
   }
 }
 
-TEST(ImageBatches, ReplacementsAreOfTheImagesThatAreUsed) {
+TEST(PicturesInMemory, ReplacementsAreOfTheImagesThatAreUsed) {
   const std::vector<int64_t> refused = {0, 4, 0, 4, 0, 4, 0, 4};
   const auto batch = picky_batches(BadSample::kReplaced, 99, 6)->make({0, refused, 8});
   EXPECT_EQ(batch.faults.size(), 8U);
@@ -239,7 +243,7 @@ TEST(ImageBatches, ReplacementsAreOfTheImagesThatAreUsed) {
   }
 }
 
-TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsLeftOutInEvaluation) {
+TEST(PicturesInMemory, AnImageThatAnOwnTransformRefusesIsLeftOutInEvaluation) {
   const auto maker = picky_batches(BadSample::kLeftOut, 99);
   const std::vector<int64_t> order = {8, 5, 6, 7};
   const auto batch = maker->make({0, order, 3});
@@ -254,7 +258,7 @@ TEST(ImageBatches, AnImageThatAnOwnTransformRefusesIsLeftOutInEvaluation) {
   EXPECT_EQ(maker->make({0, unusable, 2}).images.size(0), 0);
 }
 
-TEST(ImageBatches, AFaultOfAnOwnTransformNamesTheImage) {
+TEST(PicturesInMemory, AFaultOfAnOwnTransformNamesTheImage) {
   const std::vector<int64_t> order = {5, 99};
   for (const auto bad : {BadSample::kReplaced, BadSample::kLeftOut}) {
     try {

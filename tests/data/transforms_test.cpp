@@ -101,17 +101,16 @@ TEST(ImageTransform, TakesListsOfItsStepsInTheirOrder) {
   const RandomHorizontalFlip flip;
   const ResizePicture resize{40, {}};
   const Normalize normalize;
-  const OwnTransform mine{"Mine", PlainTransform([](Picture&) {})};
   const auto takes = [](const std::vector<PictureStep>& steps) {
     return ImageTransform::takes(steps);
   };
   EXPECT_TRUE(takes({}));
   EXPECT_TRUE(takes({crop, flip, normalize}));
-  EXPECT_TRUE(takes({flip, mine, crop, flip, mine, resize, normalize}));
+  EXPECT_TRUE(takes({flip, crop, flip, resize, normalize}));
   EXPECT_TRUE(takes({resize}));
   EXPECT_FALSE(takes({crop, flip, crop})) << "two crops";
   EXPECT_FALSE(takes({resize, crop}));
-  EXPECT_FALSE(takes({resize, mine, normalize}));
+  EXPECT_FALSE(takes({resize, flip, normalize}));
   EXPECT_FALSE(takes({resize, resize}));
   EXPECT_FALSE(takes({normalize, flip}));
   EXPECT_FALSE(takes({normalize, normalize}));
@@ -235,98 +234,6 @@ TEST(ImageTransform, RefusesStepsThatDoNotFit) {
   EXPECT_NE(make({Normalize{{0.5}, {0.5}}}).find("3 channels"), std::string::npos);
   EXPECT_NE(make({Normalize{{0, 0, 0}, {1, 0, 1}}}).find("std is 0"), std::string::npos);
   EXPECT_EQ(make({RandomCrop{40, 4}}), "no error");
-}
-
-OwnTransform own(PictureTransform transform) {
-  return {"Mine", std::move(transform)};
-}
-
-void make_negative(Picture& picture) {
-  for (uint8_t& byte : picture.bytes()) byte = static_cast<uint8_t>(255 - byte);
-}
-
-std::vector<uint8_t> negative_of(std::vector<uint8_t> image) {
-  for (uint8_t& byte : image) byte = static_cast<uint8_t>(255 - byte);
-  return image;
-}
-
-TEST(OwnTransform, ChangesAnImageInItsPlace) {
-  const auto image = test_image(kCifar);
-  const auto negative = own(make_negative), nothing = own([](Picture&) {});
-  const auto steps_with = [](const OwnTransform& one, const OwnTransform& other) {
-    return std::vector<PictureStep>{one, RandomCrop{}, other, RandomHorizontalFlip{}, Normalize{}};
-  };
-  const ImageTransform built_in({RandomCrop{}, RandomHorizontalFlip{}, Normalize{}}, kCifar, 7);
-  const ImageTransform before(steps_with(negative, nothing), kCifar, 7);
-  const ImageTransform twice(steps_with(negative, negative), kCifar, 7);
-  const ImageTransform neither(steps_with(nothing, nothing), kCifar, 7);
-  EXPECT_TRUE(before.has_own());
-  EXPECT_FALSE(built_in.has_own());
-  int padded = 0;
-  for (int64_t index = 0; index < 20; ++index) {
-    const auto expected = transformed(built_in, image, 3, index);
-    EXPECT_EQ(transformed(neither, image, 3, index), expected);
-    EXPECT_EQ(transformed(before, image, 3, index),
-              transformed(built_in, negative_of(image), 3, index));
-    padded += transformed(twice, image, 3, index) != expected ? 1 : 0;
-  }
-  EXPECT_GT(padded, 10) << "the second one sees the padding of the crop";
-}
-
-TEST(OwnTransform, SeesAnImageByColumnAndRow) {
-  const ImageShape shape{3, 2, 3};
-  const auto image = test_image(shape);
-  const auto mark = own([&](Picture& picture) {
-    EXPECT_EQ(picture.width(), 3);
-    EXPECT_EQ(picture.height(), 2);
-    EXPECT_EQ(picture.pixel(2, 1)[0], image[5]);
-    EXPECT_EQ(picture.pixel(0, 1)[2], image[15]);
-    picture.pixel(1, 0)[1] = 9;
-  });
-  auto expected = image;
-  expected[7] = 9;
-  EXPECT_EQ(transformed(ImageTransform({mark}, shape, 1), image), as_floats(expected));
-  const ImageTransform small({mark, ResizePicture{0, {5, 4}}}, shape, 1);
-  EXPECT_EQ(transformed(small, image),
-            transformed(ImageTransform({ResizePicture{0, {5, 4}}}, shape, 1), expected));
-}
-
-TEST(OwnTransform, DrawsTheWordsOfItsImageInTurn) {
-  uint32_t word = 0;
-  const auto draws = own([&](Picture&, RandomNumbers& random) { word = random.next(); });
-  const ImageTransform transform({RandomCrop{}, draws, RandomHorizontalFlip{}}, kCifar, 7);
-  transformed(transform, test_image(kCifar), 3, 11);
-  Philox expected(7, 3, 11);
-  expected.next();
-  expected.next();  // row and column of the crop
-  EXPECT_EQ(word, expected.next());
-}
-
-TEST(OwnTransform, GivesAGreyImageThreeChannels) {
-  const ImageShape grey{1, 2, 2};
-  const auto redden = own([](Picture& picture) {
-    EXPECT_EQ(picture.pixel(1, 1)[2], 4);
-    picture.pixel(0, 0)[0] = 255;
-  });
-  EXPECT_EQ(transformed(ImageTransform({redden}, grey, 1, 3), {1, 2, 3, 4}),
-            as_floats({255, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}));
-  for (const int64_t channels : {0, 1}) {
-    EXPECT_EQ(error_of([&] { ImageTransform({redden}, grey, 1, channels); }),
-              "Mine: a transform of one's own needs a network's input of 3 channels, not 1");
-  }
-}
-
-TEST(OwnTransform, KeepsTheSizeOfASmallImage) {
-  const auto halve =
-      own([](Picture& picture) { picture = Picture(picture.width() / 2, picture.height() / 2); });
-  try {
-    transformed(ImageTransform({halve}, kCifar, 1), test_image(kCifar));
-    ADD_FAILURE() << "no failure";
-  } catch (const TransformFailed& failure) {
-    EXPECT_STREQ(failure.what(),
-                 "the transform Mine made 16 x 16 pixels of 32 x 32: only pictures in files of a "
-                 "classifier may change their size");
-  }
 }
 
 }  // namespace

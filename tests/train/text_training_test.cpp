@@ -162,7 +162,7 @@ TEST_F(TextTraining, OwnTransformsAreTriedBeforeTraining) {
           "10 others, drawn in its place\n")))
       << refusing;
   const auto halving = checked("Halving");
-  EXPECT_NE(halving.find(": only pictures in files of a classifier may change their size\n"),
+  EXPECT_NE(halving.find(": only pictures of a classifier may change their size\n"),
             std::string::npos)
       << halving;
 }

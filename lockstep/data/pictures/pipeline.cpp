@@ -278,6 +278,17 @@ void check_crops(const std::vector<PictureStep>& steps, cv::Size size) {
   }
 }
 
+void check_own_channels(const std::vector<PictureStep>& steps, int64_t channels) {
+  if (channels == 3) return;
+  for (const auto& step : steps) {
+    const auto* own = std::get_if<OwnTransform>(&step);
+    if (own == nullptr) continue;
+    refuse_steps(
+        fmt::format("{}: a transform of one's own needs a network's input of 3 channels, not {}",
+                    own->name, channels));
+  }
+}
+
 /// Each value is for as many channels as the network's input has.
 void check_alike(const std::vector<PictureStep>& steps, const PicturesAlike& pictures) {
   check_crops(steps, pictures.size);

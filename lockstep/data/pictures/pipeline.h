@@ -47,8 +47,8 @@ class PicturePipeline {
   /// RandomErasing by any.
   /// `reduced`: see Undecoded.
   /// `pictures`: all have one size. Errors: also kInvalidArgument if RandomCrop is larger than they
-  /// are with their padding, or RandomErasing has values of other channels; those of
-  /// check_own_channels().
+  /// are with their padding; with one channel if RandomErasing has several values, or a registered
+  /// step is among the steps.
   PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced = false,
                   const std::optional<PicturesAlike>& pictures = std::nullopt);
 

@@ -145,6 +145,50 @@ TEST(MemoryPictures, OfOneChannelAreTheFirstOfThree) {
   }
 }
 
+// Another step is all that makes a list one of pictures: its other steps keep their bits.
+TEST(MemoryPictures, HaveTheBitsOfImageTransform) {
+  const DrawnImages images(3);
+  const RandomCrop crop{28, 4};
+  const RandomHorizontalFlip flip;
+  const Normalize normalize;
+  const OwnTransform nothing{"Nothing", PlainTransform([](Picture&) {})};
+  const PictureReader reader = from_memory({nothing, crop, nothing, flip, normalize}, 3, 3);
+  const ImageTransform at_once({crop, flip, normalize}, images.shape(), 7);
+  for (int64_t sample = 0; sample < kImages; ++sample) {
+    std::vector<float> expected(static_cast<size_t>(at_once.output().numel()));
+    at_once.apply(images.image(sample), 3, sample, expected);
+    EXPECT_EQ(floats_of(reader, 3, sample), expected) << sample;
+  }
+}
+
+TEST(MemoryPictures, OfGreyImagesHaveThreeChannelsForAnOwnTransform) {
+  const OwnTransform redden{"Redden", PlainTransform([](Picture& picture) {
+                              for (int x = 0; x < picture.width(); ++x)
+                                picture.pixel(x, 0)[0] = 255;
+                            })};
+  const auto planes = floats_of(from_memory({redden}, 1, 3), 0, 2);  // it begins with 22
+  const auto plane = planes.size() / 3;
+  EXPECT_EQ(planes[0], 1);
+  EXPECT_EQ(planes[plane], 22 / 255.0F);
+  EXPECT_EQ(planes[2 * plane], 22 / 255.0F);
+}
+
+TEST(MemoryPictures, AnOwnTransformThatChangesTheSizeNeedsAStepThatFixesIt) {
+  const OwnTransform halve{"Halve", PlainTransform([](Picture& picture) {
+                             picture = Picture(picture.width() / 2, picture.height() / 2);
+                           })};
+  try {
+    from_memory({halve}, 3, 3).read(0, std::vector<int64_t>{5});
+    ADD_FAILURE() << "no failure";
+  } catch (const TransformFailed& failure) {
+    EXPECT_STREQ(
+        failure.what(),
+        "data: image 5: transform_pipeline: Halve changed the size, so the result has 16 x "
+        "14 pixels, not 32 x 28: behind it Resize [height, width] or CenterCrop is needed");
+  }
+  EXPECT_EQ(floats_of(from_memory({halve, RandomCrop{14, 0}}, 3, 3), 0, 5).size(), 3U * 14 * 14);
+}
+
 TEST(MemoryPictures, AFaultNamesTheImageAndReplacementsAreOfThoseThatAreUsed) {
   const OwnTransform picky{"Picky", [](Picture& picture) {
                              if (picture.pixel(0, 0)[0] % 2 == 0) {

@@ -141,9 +141,10 @@ TEST(OwnTransforms, AreForPicturesOfTextToo) {
     shrinking.change(pixels, 2, 2, draws);
     ADD_FAILURE() << "no failure";
   } catch (const TransformFailed& failure) {
-    EXPECT_STREQ(failure.what(),
-                 "the transform Shrinking made 1 x 1 pixels of 2 x 2: only pictures in files of a "
-                 "classifier may change their size");
+    EXPECT_STREQ(
+        failure.what(),
+        "the transform Shrinking made 1 x 1 pixels of 2 x 2: only pictures of a classifier "
+        "may change their size");
   }
 }
 

@@ -158,9 +158,12 @@ TEST_F(OwnTransformsOfRecords, AreTriedOnOneImage) {
   EXPECT_NE(broken.find(key + "the transform Broken failed: no such row"), std::string::npos)
       << broken;
   const auto halving = refusal(train(with("Halving: ", "--check")));
-  EXPECT_NE(halving.find(key + "the transform Halving made 16 x 16 pixels of 32 x 32: only "),
+  EXPECT_NE(halving.find(key + "transform_pipeline: Halving changed the size, so the result has 16 "
+                               "x 16 pixels, not 32 x 32: behind it Resize "),
             std::string::npos)
       << halving;
+  const auto cut = train(with("Halving: }, {CenterCrop: {size: 32}", "--check"));
+  EXPECT_EQ(cut.status, 0) << cut.err;
 }
 
 TEST_F(OwnTransformsProgram, FaultsNameThePicture) {
