@@ -18,7 +18,6 @@
 #include "lockstep/spawn.h"
 #include "lockstep/world.h"
 #include "lockstep/world/host_load.h"
-#include "lockstep/world/identity.h"
 #include "lockstep/world/join/this_process.h"
 
 namespace {

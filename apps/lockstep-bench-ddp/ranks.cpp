@@ -13,7 +13,6 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/tcp_store.h"
-#include "lockstep/world/host_id.h"
 
 namespace lockstep::bench {
 namespace {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 
 #include "apps/bench_ranks.h"
@@ -19,7 +18,6 @@
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"
 #include "lockstep/store/tcp/tcp_store.h"
-#include "lockstep/world/host_id.h"
 
 namespace lockstep::app {
 namespace {

@@ -3,8 +3,6 @@
 #include "apps/lockstep/verbs.h"
 #include "lockstep/base/env.h"
 #include "lockstep/base/options.h"
-#include "lockstep/base/text.h"
-#include "lockstep/error.h"
 #include "lockstep/world/bootstrap/pmi_wire.h"
 #include "lockstep/world/cores.h"
 #include "lockstep/world/join/env_report.h"

@@ -4,6 +4,8 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/nn/modules/batchnorm.h>
 
+#include <map>
+
 namespace lockstep::inline internal {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
-#include <map>
 #include <memory>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #pragma once
 // TCP with a deadline on every call and the peer's address in every error.
 
-#include <cstdint>
 #include <functional>
 #include <string>
 

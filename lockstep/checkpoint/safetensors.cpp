@@ -10,7 +10,6 @@
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/safetensors_format.h"
 #include "lockstep/checkpoint/tensor_types.h"
-#include "lockstep/error.h"
 
 namespace lockstep::inline internal {
 namespace {

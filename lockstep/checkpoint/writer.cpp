@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <vector>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"

@@ -2,7 +2,6 @@
 // The error contract that Lockstep adds to other engines (MPI, libtorch's).
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>

@@ -2,7 +2,6 @@
 // Tasks that a dedicated thread runs in the order of their submission.
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>

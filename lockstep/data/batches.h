@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "lockstep/batch.h"
 #include "lockstep/data/dataset.h"
-#include "lockstep/data/loader.h"
 #include "lockstep/data/mixing.h"
 #include "lockstep/data/transforms.h"
 

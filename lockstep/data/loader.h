@@ -4,7 +4,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "lockstep/base/rounding.h"

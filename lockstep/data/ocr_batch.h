@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "lockstep/data/loader.h"
+#include "lockstep/batch.h"
 #include "lockstep/data/ocr_reader.h"
 #include "lockstep/ocr/sample.h"
 

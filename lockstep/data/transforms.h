@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "lockstep/base/philox.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/steps.h"
 

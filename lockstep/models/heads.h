@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "lockstep/models/model.h"
+#include "lockstep/model.h"
 #include "lockstep/models/spec/model_spec.h"
 
 namespace lockstep::inline internal {

@@ -4,7 +4,6 @@
 // Sources: tensorflow/core/lib/io/record_writer.h (framing), tensorboard/compat/proto/event.proto
 // and summary.proto (numbers of fields).
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>

@@ -7,7 +7,6 @@
 // waiting, by just the difference. The order of arrival at collectives would not show it: behind a
 // slow rank all arrive at the later ones together.
 
-#include <cstdint>
 #include <map>
 #include <string>
 

@@ -1,7 +1,6 @@
 #pragma once
 // One image with its text on its way from a file to a network.
 
-#include <array>
 #include <cstdint>
 #include <opencv2/core.hpp>
 #include <optional>

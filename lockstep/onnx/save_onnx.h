@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "lockstep/models/model.h"
+#include "lockstep/model.h"
 
 namespace lockstep::inline internal {
 

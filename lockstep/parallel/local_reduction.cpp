@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lockstep/comm/kernels/reduce.h"
-#include "lockstep/error.h"
 #include "lockstep/parallel/pass_clock.h"
 #include "lockstep/tensor/device/dtype.h"
 

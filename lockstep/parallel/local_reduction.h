@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "lockstep/parallel/module_state.h"
-#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
 
 namespace lockstep::inline internal {

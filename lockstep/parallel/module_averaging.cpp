@@ -10,7 +10,6 @@
 #include "lockstep/error.h"
 #include "lockstep/parallel/kernel_choices.h"
 #include "lockstep/parallel/sync_batch_norm_layers.h"
-#include "lockstep/sync_batch_norm.h"
 
 namespace lockstep::inline internal {
 namespace {

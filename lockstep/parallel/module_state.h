@@ -10,7 +10,6 @@
 
 #include "lockstep/parallel/gradient_memory.h"
 #include "lockstep/parallel/subtree_reduction.h"
-#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
 
 namespace torch::nn {

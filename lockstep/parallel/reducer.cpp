@@ -8,7 +8,6 @@
 #include <map>
 #include <utility>
 
-#include "lockstep/base/log.h"
 #include "lockstep/error.h"
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/tensor/tensor_arena.h"

@@ -3,9 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
-#include <utility>
 
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"

@@ -13,7 +13,6 @@
 
 #include "lockstep/autocast.h"
 #include "lockstep/checkpoint_folder.h"
-#include "lockstep/data/pictures/own_step.h"
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
 #include "lockstep/predict/outcomes.h"

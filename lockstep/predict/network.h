@@ -12,7 +12,7 @@
 #include "lockstep/data/pictures/pipeline.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/error.h"
-#include "lockstep/models/model.h"
+#include "lockstep/model.h"
 #include "lockstep/ocr/postprocess/ctc_path.h"
 #include "lockstep/ocr/postprocess/db.h"
 #include "lockstep/ocr/transforms/pipeline.h"

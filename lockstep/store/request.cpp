@@ -6,7 +6,6 @@
 #include <cctype>
 
 #include "lockstep/base/number.h"
-#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/counted.h"

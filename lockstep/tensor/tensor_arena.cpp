@@ -3,7 +3,6 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <utility>

@@ -10,7 +10,6 @@
 #include "lockstep/autocast.h"
 #include "lockstep/base/hash.h"
 #include "lockstep/evaluation.h"
-#include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/disk_work.h"

@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "lockstep/data/pictures/picture_batches.h"
-#include "lockstep/data/pictures/reader.h"
 #include "lockstep/data/small_images.h"
 #include "lockstep/data/transforms.h"
 #include "lockstep/train/setup.h"

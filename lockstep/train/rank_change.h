@@ -3,7 +3,6 @@
 // batch by accumulation, or a smaller or larger run by rule.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "lockstep/train/config/config.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint_folder.h"
-#include "lockstep/parallel/comm_hook_state.h"
+#include "lockstep/comm_hook.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/ema.h"

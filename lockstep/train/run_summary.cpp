@@ -7,9 +7,10 @@
 #include "lockstep/base/counted.h"
 #include "lockstep/base/rounding.h"
 #include "lockstep/base/text.h"
+#include "lockstep/comm/reduce_tree.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "lockstep/error.h"
-#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/rank_change.h"
 
 namespace lockstep::inline internal {

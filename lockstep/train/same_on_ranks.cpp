@@ -5,9 +5,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -17,7 +17,7 @@
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/task_parts.h"
-#include "lockstep/training_checkpoint.h"
+#include "lockstep/weights.h"
 #include "lockstep/world/cores.h"
 
 namespace lockstep::inline internal {

@@ -9,11 +9,10 @@
 #include <vector>
 
 #include "lockstep/amp/master_weights.h"
-#include "lockstep/data/dataset.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/distributed_data_parallel.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/models/build/build_model.h"
-#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/process_group.h"
 #include "lockstep/train/config/config.h"
 

@@ -20,7 +20,6 @@
 #include "lockstep/model.h"
 #include "lockstep/parallel/sync_batch_norm_layers.h"
 #include "lockstep/process_group.h"
-#include "lockstep/sync_batch_norm.h"
 #include "lockstep/train.h"
 #include "lockstep/train/called_module.h"
 #include "lockstep/train/config/config.h"

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
-#include "lockstep/model.h"
 #include "lockstep/models/zoo/zoo.h"
 #include "lockstep/registry.h"
 

@@ -7,7 +7,6 @@
 #include "lockstep/base/namespaces.h"
 #include "lockstep/base/proc.h"
 #include "lockstep/error.h"
-#include "lockstep/world.h"
 #include "lockstep/world/host_id.h"
 
 namespace lockstep::inline internal {

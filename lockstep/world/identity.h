@@ -8,7 +8,6 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/socket.h"
-#include "lockstep/world/environment.h"
 
 namespace lockstep::inline internal {
 

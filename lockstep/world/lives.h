@@ -1,7 +1,6 @@
 #pragma once
 // Which ranks of the job live, by the store: for ranks without any other connection yet.
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>

@@ -12,7 +12,6 @@
 #include "lockstep/base/log.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
-#include "lockstep/world/identity.h"
 
 namespace lockstep::inline internal {
 namespace {

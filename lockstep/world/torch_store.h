@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/socket.h"
 #include "lockstep/store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "lockstep/world/identity.h"

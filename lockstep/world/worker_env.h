@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/auth.h"
-#include "lockstep/base/socket.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep::inline internal {

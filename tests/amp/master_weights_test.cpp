@@ -8,6 +8,8 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
+#include <map>
+
 #include "lockstep/autocast.h"
 
 namespace lockstep {

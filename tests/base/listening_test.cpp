@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include <cstdint>
+
 #include "tests/support/held_port.h"
 
 namespace lockstep::testing {

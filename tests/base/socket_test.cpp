@@ -12,7 +12,7 @@
 
 #include <cerrno>
 #include <cstddef>
-
+#include <cstdint>
 #include <functional>
 #include <future>
 

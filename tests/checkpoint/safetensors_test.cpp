@@ -8,7 +8,6 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/file_digest.h"
-#include "lockstep/checkpoint_folder.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"

@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 
-#include "lockstep/base/file.h"
 #include "lockstep/checkpoint/mindspore_file.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"

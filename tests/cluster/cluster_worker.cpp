@@ -3,7 +3,6 @@
 // (seconds since 1970).
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>

@@ -7,9 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <thread>
 
 #include "lockstep/comm/fault_point.h"

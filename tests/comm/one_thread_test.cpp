@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <latch>
-#include <string>
 #include <string_view>
 #include <thread>
 

@@ -8,6 +8,7 @@
 #include <opencv2/core.hpp>
 
 #include "lockstep/base/philox.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/error.h"
 #include "tests/support/error_of.h"
 

@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <functional>
-#include <numeric>
 #include <set>
 
 #include "lockstep/error.h"

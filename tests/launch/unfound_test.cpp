@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "tests/launch/launched.h"
 #include "tests/support/temp_folder.h"

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include <fstream>
-#include <optional>
 
 #include "lockstep/base/socket.h"
 #include "tests/launch/launched.h"

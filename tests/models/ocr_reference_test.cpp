@@ -10,7 +10,6 @@
 
 #include <cmath>
 #include <map>
-#include <sstream>
 
 #include "tests/models/specs.h"
 #include "tests/support/torch_script.h"

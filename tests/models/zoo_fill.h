@@ -10,8 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "lockstep/weights.h"
-
 namespace lockstep::inline internal {
 
 /// FNV-1a.

@@ -14,6 +14,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/models/build/build_model.h"
 #include "lockstep/models/spec/zoo_names.h"
+#include "lockstep/weights.h"
 #include "tests/models/zoo_fill.h"
 #include "tests/support/error_of.h"
 #include "tests/support/zoo_network.h"

@@ -7,8 +7,6 @@
 #include <torch/optim/sgd.h>
 #include <torch/types.h>
 
-#include <array>
-
 #include "lockstep/comm_hook.h"
 #include "lockstep/distributed_data_parallel.h"
 #include "lockstep/parallel/int8_hook.h"

@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <numeric>
 #include <vector>
 
 #include "lockstep/distributed_data_parallel.h"

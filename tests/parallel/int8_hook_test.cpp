@@ -5,8 +5,6 @@
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
 
-#include <vector>
-
 #include "lockstep/distributed_data_parallel.h"
 #include "tests/support/ranks.h"
 

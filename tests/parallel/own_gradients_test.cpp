@@ -8,7 +8,6 @@
 #include <torch/optim/adam.h>
 #include <torch/utils.h>
 
-#include <functional>
 #include <vector>
 
 #include "lockstep/distributed_data_parallel.h"

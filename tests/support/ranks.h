@@ -3,7 +3,6 @@
 // store.
 
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "lockstep/world.h"

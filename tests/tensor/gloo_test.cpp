@@ -1,7 +1,5 @@
 // The back end "c10d:gloo": the suite of all back ends, and its own errors.
 
-#include "lockstep/tensor/c10d/gloo_group.h"
-
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 #include <signal.h>

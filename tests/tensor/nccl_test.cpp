@@ -2,7 +2,6 @@
 // report that.
 
 #include "lockstep/comm/kernels/element_types.h"
-#include "lockstep/tensor/c10d/nccl_group.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/arange.h>

@@ -1,8 +1,6 @@
 // Mixed precision in the trainer: levels, loss scales, overflows.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "lockstep/error.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/results.h"

@@ -8,7 +8,6 @@
 #include "lockstep/error.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/rank_change.h"
-#include "lockstep/train/setup.h"
 #include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"

@@ -4,7 +4,6 @@
 #include <torch/utils.h>
 
 #include <cmath>
-#include <map>
 #include <mutex>
 
 #include "lockstep/train/task/class_scores.h"

@@ -11,7 +11,6 @@
 
 #include "lockstep/error.h"
 #include "lockstep/train/callbacks/checkpoints.h"
-#include "lockstep/train/resume.h"
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/training_checkpoint.h"

@@ -15,7 +15,6 @@
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/evaluation.h"
 #include "lockstep/train/callbacks/results.h"
-#include "lockstep/train/resume.h"
 #include "lockstep/train/trainer.h"
 #include "lockstep/training_checkpoint.h"
 #include "tests/support/read_metrics.h"

@@ -9,6 +9,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "lockstep/base/philox.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/data/ocr_batch.h"
 #include "lockstep/models/loss/ctc_loss.h"
 #include "lockstep/models/loss/db_loss.h"

@@ -9,6 +9,7 @@
 
 #include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/optim/parameter_groups.h"
 
 namespace lockstep {
 namespace {

@@ -4,8 +4,6 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
-#include <cmath>
-
 #include "lockstep/error.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/task/classification.h"

@@ -6,7 +6,6 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>

@@ -6,7 +6,6 @@
 // the group's error, so all throw the same.
 
 #include <chrono>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>

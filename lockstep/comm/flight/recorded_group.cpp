@@ -1,6 +1,5 @@
 #include "lockstep/comm/flight/recorded_group.h"
 
-#include <algorithm>
 #include <type_traits>
 #include <utility>
 

@@ -3,7 +3,6 @@
 // of failure.
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>

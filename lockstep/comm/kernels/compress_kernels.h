@@ -4,7 +4,6 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-#include <stddef.h>
 
 #include "lockstep/comm/kernels/compress_sets.h"
 

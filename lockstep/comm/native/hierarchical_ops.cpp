@@ -3,7 +3,6 @@
 // memory). The carriers exchange it with other hosts, and the results are copied to their places.
 
 #include <algorithm>
-#include <cstring>
 
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/native/hierarchical_group.h"

@@ -5,13 +5,12 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "lockstep/comm/native/hierarchical_plan.h"
 #include "lockstep/comm/native/tcp/links.h"
-#include "lockstep/comm/native/tcp/schedule.h"
 #include "lockstep/comm/op_header.h"
+#include "lockstep/comm/spans.h"
 
 namespace lockstep::inline internal {
 

@@ -6,7 +6,6 @@
 #include "lockstep/base/rounding.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/native/hierarchical_group.h"
-#include "lockstep/comm/native/recursive_doubling.h"
 
 namespace lockstep::inline internal {
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "lockstep/comm/native/hierarchical_step.h"
+#include "lockstep/comm/native/tcp/schedule.h"
 #include "lockstep/deadline.h"
 
 namespace lockstep::inline internal {

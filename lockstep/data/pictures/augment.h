@@ -3,7 +3,6 @@
 // tables of torchvision, which say how strong they may be.
 
 #include <opencv2/core.hpp>
-#include <span>
 
 #include "lockstep/base/philox.h"
 #include "lockstep/data/steps.h"

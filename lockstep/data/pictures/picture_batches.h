@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "lockstep/data/loader.h"
+#include "lockstep/batch.h"
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/data/usable_samples.h"
 

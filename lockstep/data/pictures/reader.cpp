@@ -10,7 +10,6 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
 #include "lockstep/base/unique_fd.h"
-#include "lockstep/data/pictures/own_step.h"
 #include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
 

@@ -6,8 +6,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "lockstep/data/pictures/index.h"
 #include "lockstep/data/pictures/pipeline.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "lockstep/base/folder.h"
 #include "lockstep/base/text.h"

@@ -19,7 +19,6 @@
 #include "lockstep/launch/agent/worker_command.h"
 #include "lockstep/launch/job/start_messages.h"
 #include "lockstep/world/cores.h"
-#include "lockstep/world/identity.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/deadline.h"
 #include "lockstep/launch/agent/agent_state.h"
 #include "lockstep/launch/agent/job_listing.h"
 #include "lockstep/launch/agent/log_folder.h"

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "lockstep/launch/job/failure.h"
+#include "lockstep/base/children.h"
 
 namespace lockstep::inline internal {
 

@@ -25,7 +25,6 @@
 #include "lockstep/launch/start/host_slots.h"
 #include "lockstep/launch/start/remote_agent.h"
 #include "lockstep/launch/start/starter.h"
-#include "lockstep/world/detect/decision.h"
 #include "lockstep/world/join/this_process.h"
 #include "lockstep/world/secret.h"
 

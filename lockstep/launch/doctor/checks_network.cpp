@@ -7,8 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/launch/doctor/checks.h"
-#include "lockstep/world/identity.h"
 
 namespace lockstep::doctor {
 namespace {

@@ -14,7 +14,6 @@
 #include "lockstep/base/host_name.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/proc.h"
-#include "lockstep/error.h"
 #include "lockstep/launch/doctor/facts_json.h"
 #include "lockstep/launch/doctor/links.h"
 #include "lockstep/launch/doctor/probe.h"

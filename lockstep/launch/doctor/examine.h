@@ -2,7 +2,6 @@
 // The examination of all hosts.
 
 #include <chrono>
-#include <functional>
 #include <string>
 #include <vector>
 

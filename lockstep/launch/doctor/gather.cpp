@@ -22,12 +22,10 @@
 #include "lockstep/launch/doctor/firewall.h"
 #include "lockstep/launch/rank_table/hccl_tools.h"
 #include "lockstep/version.h"
-#include "lockstep/world.h"
 #include "lockstep/world/cores.h"
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/host_id.h"
 #include "lockstep/world/host_load.h"
-#include "lockstep/world/identity.h"
 
 namespace lockstep::doctor {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <poll.h>
 
-#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>

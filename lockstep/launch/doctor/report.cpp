@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "lockstep/base/counted.h"
 #include "lockstep/launch/doctor/facts_json.h"

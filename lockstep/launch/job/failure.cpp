@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "lockstep/base/text.h"
-#include "lockstep/error.h"
 #include "lockstep/launch/job/json_members.h"
 
 namespace lockstep::inline internal {

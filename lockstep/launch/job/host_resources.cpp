@@ -15,7 +15,6 @@
 #include "lockstep/error.h"
 #include "lockstep/world/cores.h"
 #include "lockstep/world/device.h"
-#include "lockstep/world/identity.h"
 
 namespace lockstep::inline internal {
 namespace {

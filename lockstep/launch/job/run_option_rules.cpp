@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "lockstep/base/counted.h"
-#include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 #include "lockstep/launch/job/run_option_table.h"
 #include "lockstep/world/detect/decision.h"

@@ -8,7 +8,6 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/help_text.h"
-#include "lockstep/base/socket.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/job/run_option_table.h"

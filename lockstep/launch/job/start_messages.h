@@ -11,7 +11,6 @@
 // All other output of the agent is its workers'. The end of its input makes the agent end them.
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

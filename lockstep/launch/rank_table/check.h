@@ -2,7 +2,6 @@
 // Rules of HCCL and of Ascend hosts for a table with correct ranks. Faults that stop HCCL are
 // errors. Limits of the hardware alone are warnings, since they do not apply to other hosts.
 
-#include <string>
 #include <vector>
 
 #include "lockstep/world/rank_table/rank_table.h"

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <map>
-#include <optional>
 
 #include "lockstep/launch/rank_table/check.h"
 

@@ -3,9 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/launch/rendezvous/messages.h"
 #include "lockstep/store.h"

@@ -1,10 +1,8 @@
 // The part of MembershipClient that finds the job again: after the loss of its store, and at the
 // endpoint that the job left.
 
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "lockstep/deadline.h"
 #include "lockstep/error.h"

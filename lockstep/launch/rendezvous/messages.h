@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/socket.h"
 #include "lockstep/launch/job/failure.h"
 #include "lockstep/world/worker_env.h"
 

@@ -19,10 +19,8 @@
 #include "lockstep/launch/rendezvous/membership_client.h"
 #include "lockstep/launch/rendezvous/workers_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
-#include "lockstep/world.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/host_id.h"
-#include "lockstep/world/identity.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -15,7 +15,6 @@
 #include "lockstep/store/file/file_store.h"
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/environment.h"
-#include "lockstep/world/identity.h"
 #include "lockstep/world/reported_wait.h"
 #include "lockstep/world/secret.h"
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/socket.h"
 #include "lockstep/deadline.h"
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/store.h"

@@ -11,7 +11,6 @@
 
 #include "lockstep/base/auth.h"
 #include "lockstep/base/mutex.h"
-#include "lockstep/base/socket.h"
 #include "lockstep/launch/job/run_options.h"
 #include "lockstep/launch/rendezvous/rendezvous_backend.h"
 

@@ -13,7 +13,6 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/detect/host_list.h"
-#include "lockstep/world/identity.h"
 #include "lockstep/world/kernel_variables.h"
 
 namespace lockstep::inline internal {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "lockstep/models/model.h"
+#include "lockstep/model.h"
 #include "lockstep/models/spec/model_spec.h"
 
 namespace lockstep::inline internal {

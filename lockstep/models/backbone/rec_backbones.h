@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "lockstep/models/model.h"
+#include "lockstep/model.h"
 
 namespace lockstep::inline internal {
 

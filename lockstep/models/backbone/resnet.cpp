@@ -10,7 +10,6 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
-#include <algorithm>
 #include <array>
 
 #include "lockstep/error.h"

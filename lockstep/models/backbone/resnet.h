@@ -5,7 +5,6 @@
 // first 1x1 convolution has it, as in the paper.
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "lockstep/models/model.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "lockstep/error.h"
 #include "lockstep/models/backbone/resnet.h"
 #include "lockstep/models/build/build_model.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/models/model.h"
+#include "lockstep/model.h"
 
 namespace lockstep::inline internal {
 

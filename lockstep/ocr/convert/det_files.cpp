@@ -13,7 +13,10 @@
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/error.h"
+#include "lockstep/ocr/convert/label_json.h"
 #include "lockstep/ocr/convert/label_set.h"
+#include "lockstep/ocr/convert/lines.h"
+#include "lockstep/ocr/convert/parse_set.h"
 
 namespace lockstep::ocr {
 namespace {

@@ -2,13 +2,9 @@
 // Private to the layer.
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
-#include <vector>
 
 #include "lockstep/ocr/convert/convert.h"
-#include "lockstep/ocr/convert/lines.h"
-#include "lockstep/ocr/convert/parse_set.h"
 
 namespace lockstep::ocr {
 

@@ -8,6 +8,8 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/convert/label_set.h"
+#include "lockstep/ocr/convert/lines.h"
+#include "lockstep/ocr/convert/parse_set.h"
 
 namespace lockstep::ocr {
 namespace {

@@ -7,7 +7,6 @@
 #include <functional>
 #include <istream>
 #include <string>
-#include <vector>
 
 #include "lockstep/base/unique_fd.h"
 

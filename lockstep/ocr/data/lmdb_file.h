@@ -5,13 +5,11 @@
 // by an assertion or worse. Data sets are downloaded and copied, so here each page is read by pread
 // and every offset in it is checked. Source: LMDB 0.9's lmdb.h and mdb.c (on-disk structures).
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "lockstep/base/unique_fd.h"
 

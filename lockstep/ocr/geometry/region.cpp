@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "lockstep/error.h"
 #include "lockstep/ocr/geometry/polygon.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <opencv2/imgproc.hpp>
+#include <vector>
 
 namespace lockstep::ocr {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <opencv2/core.hpp>
-#include <string>
 #include <string_view>
 #include <vector>
 

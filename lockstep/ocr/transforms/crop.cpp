@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "lockstep/error.h"
 #include "lockstep/ocr/geometry/polygon.h"
 #include "lockstep/ocr/geometry/region.h"
 

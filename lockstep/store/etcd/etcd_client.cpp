@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"

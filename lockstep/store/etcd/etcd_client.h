@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/error.h"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/base/literals.h"
 #include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_store_impl.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lockstep/base/socket.h"
+#include "lockstep/base/addresses.h"
 #include "lockstep/store.h"
 #include "lockstep/store/etcd/http.h"
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/error.h"

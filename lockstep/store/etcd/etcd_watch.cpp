@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lockstep/base/literals.h"
-#include "lockstep/error.h"
 #include "lockstep/store/etcd/etcd_store_impl.h"
 
 namespace lockstep::inline internal {

@@ -11,7 +11,6 @@
 #include "lockstep/base/folder.h"
 #include "lockstep/base/number.h"
 #include "lockstep/error.h"
-#include "lockstep/store/request.h"
 
 namespace lockstep::inline internal {
 namespace {

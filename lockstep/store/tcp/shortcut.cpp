@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <optional>
 #include <string>
 
 #include "lockstep/base/namespaces.h"
+#include "lockstep/base/socket.h"
 
 namespace lockstep::inline internal {
 namespace {

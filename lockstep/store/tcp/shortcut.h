@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "lockstep/base/socket.h"
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/unique_fd.h"
 
 namespace lockstep::inline internal {

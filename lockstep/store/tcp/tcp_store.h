@@ -6,8 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "lockstep/base/addresses.h"
 #include "lockstep/base/auth.h"
-#include "lockstep/base/socket.h"
+#include "lockstep/base/unique_fd.h"
 #include "lockstep/store.h"
 
 namespace lockstep::inline internal {

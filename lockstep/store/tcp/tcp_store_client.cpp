@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -16,7 +15,6 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/base/mutex.h"
-#include "lockstep/base/socket.h"
 #include "lockstep/base/tls.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"

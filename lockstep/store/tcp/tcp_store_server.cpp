@@ -5,6 +5,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/signal_blocking_thread.h"
+#include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 #include "lockstep/store/tcp/server_loop.h"
 #include "lockstep/store/tcp/tcp_store.h"

@@ -4,7 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <algorithm>
+#include <utility>
 
 namespace lockstep::inline internal {
 

@@ -7,9 +7,7 @@
 
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "lockstep/collectives.h"

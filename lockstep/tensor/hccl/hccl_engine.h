@@ -3,10 +3,7 @@
 
 #include <c10/core/Device.h>
 
-#include <memory>
-
 #include "lockstep/comm/group_impl.h"
-#include "lockstep/deadline.h"
 #include "lockstep/tensor/device/device_engine.h"
 #include "lockstep/tensor/hccl/interface.h"
 

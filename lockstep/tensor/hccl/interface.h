@@ -3,7 +3,6 @@
 // and its collectives (HCCL). Declared here, so that the build needs no CANN; the numbers are those
 // of CANN's headers and are the same in all its versions.
 
-#include <cstddef>
 #include <cstdint>
 
 namespace lockstep::hccl {

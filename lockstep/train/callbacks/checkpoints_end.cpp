@@ -7,7 +7,6 @@
 
 #include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/train/callbacks/checkpoints.h"
-#include "lockstep/training_checkpoint.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "lockstep/train/config/node.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"

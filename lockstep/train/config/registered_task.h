@@ -1,7 +1,6 @@
 #pragma once
 // A task of one's own as `model.type`: its recipe in the places of what a file would name.
 
-#include <memory>
 #include <string>
 
 #include "lockstep/recipe.h"

@@ -10,11 +10,9 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "lockstep/train/config/config.h"
-#include "lockstep/train/optim/parameter_groups.h"
 
 namespace lockstep::inline internal {
 

@@ -2,7 +2,6 @@
 // Optimizers that libtorch lacks, or implements differently from MindSpore: Lion, NAdam, Adan,
 // RMSProp, LAMB.
 
-#include <memory>
 #include <string>
 #include <vector>
 

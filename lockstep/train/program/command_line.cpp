@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <torch/nn/functional/pooling.h>
 #include <torch/utils.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>

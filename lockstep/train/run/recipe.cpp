@@ -10,7 +10,6 @@
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/run/run.h"
-#include "lockstep/train/trainer.h"
 #include "lockstep/train/zoo_parts.h"
 
 namespace lockstep {

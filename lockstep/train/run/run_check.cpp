@@ -3,12 +3,12 @@
 #include <cstdio>
 
 #include "lockstep/base/log.h"
-#include "lockstep/error.h"
 #include "lockstep/train/batch_share.h"
 #include "lockstep/train/compute_device.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/patience.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"

@@ -5,6 +5,7 @@
 #include "lockstep/amp/master_weights.h"
 #include "lockstep/autocast.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/checkpoint_folder.h"
 #include "lockstep/error.h"
 #include "lockstep/observe/confusion.h"
 #include "lockstep/train/compute_device.h"
@@ -18,7 +19,7 @@
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 #include "lockstep/train/task_parts.h"
-#include "lockstep/training_checkpoint.h"
+#include "lockstep/weights.h"
 
 namespace lockstep::inline internal {
 namespace {

@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/log/training_log.h"
 #include "lockstep/train/run/run_parts.h"

@@ -9,7 +9,6 @@
 
 #include "lockstep/models/loss/loss.h"
 #include "lockstep/ocr/options.h"
-#include "lockstep/ocr/sample.h"
 #include "lockstep/ocr/text/dictionary.h"
 #include "lockstep/train/task/metric_list.h"
 #include "lockstep/train/task/task.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <thread>
 
 #include "lockstep/base/addresses.h"
@@ -11,7 +10,6 @@
 #include "lockstep/base/literals.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/world/addresses.h"
 #include "lockstep/world/bootstrap/exchange.h"
 #include "lockstep/world/torch_store.h"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "lockstep/base/auth.h"
-#include "lockstep/base/socket.h"
 #include "lockstep/store.h"
 #include "lockstep/world/bootstrap/exchange.h"
 

@@ -2,7 +2,6 @@
 // PMI-1, the text protocol of hydra's proxies and Slurm's mpi/pmi2 plugin, mostly on PMI_FD: lines
 // "cmd=NAME key=value ...". Source: src/pmi of MPICH.
 
-#include <functional>
 #include <map>
 #include <string>
 

@@ -4,11 +4,8 @@
 // To add a launcher: declare one function here, write it in the file of its kind, and add a line to
 // the table of decision.cpp.
 
-#include <functional>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "lockstep/world/detect/reader.h"
 #include "lockstep/world/identity.h"

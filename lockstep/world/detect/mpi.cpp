@@ -1,7 +1,6 @@
 // MPI's launchers, other PMIx launchers, and horovodrun.
 #include <fmt/format.h>
 
-#include "lockstep/error.h"
 #include "lockstep/world/detect/launcher_probe.h"
 
 namespace lockstep::inline internal {

@@ -10,6 +10,7 @@
 #include "lockstep/world/bootstrap/munge_library.h"
 #include "lockstep/world/bootstrap/pmi_wire.h"
 #include "lockstep/world/bootstrap/pmix_library.h"
+#include "lockstep/world/detect/decision.h"
 #include "lockstep/world/secret.h"
 
 namespace lockstep::inline internal {

@@ -2,7 +2,7 @@
 // The rank of this process, decided from its environment and its host.
 
 #include "lockstep/deadline.h"
-#include "lockstep/world/detect/decision.h"
+#include "lockstep/world/detect/reader.h"
 #include "lockstep/world/environment.h"
 #include "lockstep/world/identity.h"
 

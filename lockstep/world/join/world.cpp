@@ -19,7 +19,6 @@
 #include "lockstep/world/addresses.h"
 #include "lockstep/world/assigned_world.h"
 #include "lockstep/world/bootstrap/meet.h"
-#include "lockstep/world/bootstrap/pmi_wire.h"
 #include "lockstep/world/cores.h"
 #include "lockstep/world/cpu_topology.h"
 #include "lockstep/world/detect/decision.h"

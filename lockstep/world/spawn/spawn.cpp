@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <thread>
+#include <utility>
 
 #include "lockstep/base/mutex.h"
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/world/assigned_world.h"
 #include "lockstep/world/cores.h"
 #include "lockstep/world/host_id.h"
-#include "lockstep/world/identity.h"
 #include "lockstep/world/spawn/ranks.h"
 
 namespace lockstep::inline internal {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <barrier>
-#include <memory>
 #include <set>
 #include <string>
 #include <thread>

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "lockstep/base/env.h"
 #include "lockstep/base/literals.h"
 #include "lockstep/error.h"
 #include "lockstep/process_group.h"

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 
 #include "lockstep/comm/kernels/reduce.h"
 #include "lockstep/comm/native/hierarchical_step.h"

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/comm/support/conformance.h"
 
 namespace lockstep::testing {

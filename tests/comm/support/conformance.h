@@ -2,7 +2,6 @@
 // Requirements on every transport, as bodies that a rank runs. They throw on failure, so they work
 // for ranks that are threads and for ranks that are processes.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <set>
 
-#include "tests/data/pictures/drawn.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 

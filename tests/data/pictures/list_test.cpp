@@ -4,7 +4,6 @@
 
 #include <fstream>
 
-#include "tests/data/pictures/drawn.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 

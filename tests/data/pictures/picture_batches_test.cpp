@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "lockstep/data/loader.h"
 #include "lockstep/data/pictures/folder.h"
 #include "lockstep/data/pictures/memory_pictures.h"
 #include "lockstep/data/pictures/reader.h"

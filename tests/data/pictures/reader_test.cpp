@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "lockstep/data/pictures/folder.h"
-#include "lockstep/data/pictures/own_step.h"
 #include "tests/data/pictures/decode_expected.h"
 #include "tests/data/pictures/drawn.h"
 #include "tests/data/pictures/reference.h"

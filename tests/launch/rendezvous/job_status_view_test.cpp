@@ -6,7 +6,7 @@
 
 #include "lockstep/launch/rendezvous/keys.h"
 #include "lockstep/launch/rendezvous/leader.h"
-#include "lockstep/launch/rendezvous/membership_client.h"
+#include "lockstep/launch/rendezvous/silence.h"
 #include "lockstep/store/memory/memory_store.h"
 
 namespace lockstep::testing {

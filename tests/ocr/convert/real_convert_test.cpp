@@ -5,7 +5,6 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/checkpoint/file_digest.h"
-#include "lockstep/checkpoint_folder.h"
 #include "lockstep/ocr/convert/convert.h"
 #include "tests/support/temp_folder.h"
 

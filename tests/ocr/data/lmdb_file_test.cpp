@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <random>
 
 #include "lockstep/base/file.h"

@@ -1,7 +1,6 @@
 #include "lockstep/ocr/transforms/colour.h"
 
 #include "tests/data/errors.h"
-#include "tests/ocr/transforms/pictures.h"
 
 namespace lockstep::ocr {
 namespace {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lockstep/base/socket.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
 #include "tests/support/namespaces.h"

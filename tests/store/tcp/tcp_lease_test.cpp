@@ -5,8 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <future>
-
 #include "lockstep/base/literals.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"

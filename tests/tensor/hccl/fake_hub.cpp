@@ -8,12 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
 #include <thread>
 
 #include "lockstep/base/unique_fd.h"

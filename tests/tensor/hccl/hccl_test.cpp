@@ -17,7 +17,6 @@
 #include "lockstep/comm/group/backends.h"
 #include "lockstep/error.h"
 #include "lockstep/tensor/device/device_group.h"
-#include "lockstep/tensor/device/dtype.h"
 #include "lockstep/tensor/hccl/hccl_engine.h"
 #include "lockstep/tensor/hccl/hccl_group.h"
 #include "lockstep/tensor/hccl/library.h"

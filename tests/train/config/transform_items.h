@@ -1,7 +1,6 @@
 #pragma once
 // Items of a classifier's transform_pipeline: as they are read, and their errors.
 
-#include <array>
 #include <string>
 #include <variant>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <thread>
 
 #include "lockstep/base/literals.h"
 #include "lockstep/base/unique_fd.h"

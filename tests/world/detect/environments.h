@@ -5,7 +5,7 @@
 
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
-#include "lockstep/world/detect/decision.h"
+#include "lockstep/world/detect/reader.h"
 
 namespace lockstep::inline internal {
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/base/literals.h"
-#include "lockstep/base/text.h"
+#include "lockstep/world/detect/decision.h"
 #include "lockstep/world/torch_store.h"
 #include "tests/world/detect/environments.h"
 

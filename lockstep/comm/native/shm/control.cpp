@@ -1,6 +1,6 @@
 #include "lockstep/comm/native/shm/control.h"
 
-#include "lockstep/comm/native/shm/segment.h"
+#include "lockstep/base/rounding.h"
 
 namespace lockstep::shm {
 

@@ -3,7 +3,6 @@
 #include "lockstep/comm/bytes.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace lockstep::shm {
 ExchangeCall::ExchangeCall(const StagedCall& call, const Exchange& exchange, const void* in,

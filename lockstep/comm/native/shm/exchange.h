@@ -2,7 +2,6 @@
 // Exchanges (lockstep/comm/exchange.h) between the ranks of a host.
 
 #include <optional>
-#include <string>
 
 #include "lockstep/comm/exchange.h"
 #include "lockstep/comm/native/shm/staged.h"

@@ -5,7 +5,6 @@
 // which takes a second for 8 GiB. It releases robust mutexes before that. So each rank has a thread
 // that holds one in shared memory for as long as the group lives.
 
-#include <condition_variable>
 #include <thread>
 
 #include "lockstep/base/mutex.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/rounding.h"
 #include "lockstep/base/text.h"
 
 namespace lockstep::shm {

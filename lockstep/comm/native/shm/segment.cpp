@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lockstep/base/namespaces.h"
+#include "lockstep/base/rounding.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 

@@ -3,9 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
-#include "lockstep/base/rounding.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/comm/native/shm/fd_server.h"
 

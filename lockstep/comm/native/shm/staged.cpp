@@ -1,6 +1,5 @@
 #include "lockstep/comm/native/shm/staged.h"
 
-#include <cstring>
 #include <vector>
 
 #include "lockstep/base/rounding.h"

@@ -4,7 +4,6 @@
 #include <sys/uio.h>
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <span>

@@ -20,7 +20,6 @@
 // The first two are wrong, and the third is slower. A group of its own costs a socket for each host
 // that it talks to, and nothing while it is unused.
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>

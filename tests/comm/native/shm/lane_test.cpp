@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <numeric>
 #include <random>
 #include <thread>
 #include <vector>

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <atomic>
-#include <cstring>
 #include <numeric>
 #include <thread>
 
