@@ -1,6 +1,7 @@
 #pragma once
 // The way from the bytes of an image to the network's input: crop, flip and normalise in one pass.
-// Other lists of steps take PicturePipeline (pictures/pipeline.h), with the same bits.
+// Other lists of steps go through PicturePipeline (pictures/pipeline.h), where these three have the
+// same bits.
 
 #include <array>
 #include <cstdint>

@@ -202,7 +202,8 @@ PredictPlan plan_prediction(const PredictOptions& options) {
 
 namespace {
 
-/// Pictures are made as in training, so small images need transforms of small images.
+/// Pictures are made as in training: those of small images get their size first, and need a list
+/// that is meant for it.
 void check_same_steps(const DatasetConfig& train, const DatasetConfig& eval) {
   const bool small = !train.own && !train.has_picture_files();
   if (eval.transforms.empty() || small == !eval.has_picture_files()) return;
