@@ -38,7 +38,7 @@ Settings settings_named(const PartKind& kind, const std::string& name, const Tas
 }
 
 template <typename Part>
-std::string line_of(const Part& part, const TaskSettings& task) {
+std::string line_of_part(const Part& part, const TaskSettings& task) {
   return fmt::format("{}; of {}", part.about, task.name);
 }
 
@@ -46,7 +46,8 @@ std::vector<ListedPart> list_of_tasks(const PartKind& kind) {
   std::vector<ListedPart> listed;
   for (const auto& task : all_tasks()) {
     for (const auto& part : task.*kind.parts) {
-      listed.push_back({part.name, line_of(part, task), settings_named(kind, part.name, task)});
+      listed.push_back(
+          {part.name, line_of_part(part, task), settings_named(kind, part.name, task)});
     }
   }
   return listed;
@@ -104,7 +105,7 @@ std::vector<ListedPart> built_in_losses() {
   std::vector<ListedPart> parts;
   for (const auto& task : all_tasks()) {
     for (const auto& part : task.losses) {
-      parts.push_back({part.name, line_of(part, task), settings_of(part.name, part.read)});
+      parts.push_back({part.name, line_of_part(part, task), settings_of(part.name, part.read)});
     }
   }
   return parts;
