@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto write = [](const auto& message) { return to_json(message); };
   judge(text, kMaxJoinRequestBytes, join_request_from_json, write);
-  judge(text, kMaxAssignmentBytes, node_assignment_from_json, write);
+  judge(text, kMaxAssignmentBytes, host_assignment_from_json, write);
   judge(text, SIZE_MAX, job_record_from_json, write);
   try {
     refusal_from_json(text);

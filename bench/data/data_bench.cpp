@@ -13,6 +13,7 @@
 
 #include "lockstep/data/batches.h"
 #include "lockstep/data/cifar10.h"
+#include "lockstep/data/loader.h"
 #include "lockstep/error.h"
 
 namespace {
