@@ -102,7 +102,7 @@ const std::vector<TextPicture>& text_pictures(const Batch& batch);
 /// Replaces them.
 void set_text_pictures(Batch& batch, std::vector<TextPicture> pictures);
 
-/// The samples of a batch.
+/// The samples of a batch: in training, those of one virtual rank in one micro-step.
 struct BatchRows {
   int64_t epoch = 0;
   std::span<const int64_t> samples;
@@ -116,9 +116,15 @@ class BatchMaker {
   virtual ~BatchMaker() = default;
   /// Samples are numbered 0 .. size()-1.
   virtual int64_t size() const = 0;
-  /// Depends on `rows` alone, so that a sample is the same on any rank, after any restart. Batch of
-  /// as many rows as `rows.samples`, with valid == rows.num_counted. Errors: those of reading the
-  /// samples; they end the run.
+  /// Batch of as many rows as `rows.samples`, with valid == rows.num_counted. It depends on `rows`
+  /// alone, so that it is the same on any rank, after any restart. A sample may depend on the other
+  /// ones of its batch, as where all are padded to the longest: batches may differ in their shapes.
+  ///
+  /// Called once for each batch that the network gets: that of loader.batch_size samples, or the
+  /// rest, of one virtual rank. So training and evaluation have the same bits on any number of
+  /// ranks with the same parallel.virtual_ranks. Without it each rank is one virtual rank. Then
+  /// figures of an evaluation depend on the number of ranks, too, if padding changes a network's
+  /// outputs. Errors: those of reading the samples; they end the run.
   virtual Batch make(const BatchRows& rows) const = 0;
 };
 

@@ -28,16 +28,20 @@ class BatchSource {
     static_cast<void>(order);
   }
 
-  /// The number of batches for an order of `num_samples`.
+  /// The number of batches, of all parts, for an order of `num_samples`.
   virtual int64_t num_batches(int64_t num_samples) const = 0;
 
   /// The next batch, or nothing at the end of the epoch. Errors: kTimeout, and any error of making
   /// this batch; then the epoch is over.
   virtual std::optional<Batch> next() = 0;
 
-  /// Whether next() would not wait. The ranks wait for the disk of a rank that is not ready with a
-  /// separate deadline (train.disk_timeout_s). A source without this information is always ready.
-  virtual bool ready() const { return true; }
+  /// Whether the next `batches` calls of next() would not wait. The ranks wait for the disk of a
+  /// rank that is not ready with a separate deadline (train.disk_timeout_s). A source without this
+  /// information is always ready.
+  virtual bool ready(int64_t batches) const {
+    static_cast<void>(batches);
+    return true;
+  }
 
   /// Time that next() has waited for data since the source was made.
   virtual double wait_seconds() const = 0;

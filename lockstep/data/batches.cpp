@@ -52,20 +52,16 @@ class MixedBatches final : public BatchMaker {
   Batch make(const BatchRows& rows) const override {
     Batch batch = maker_->make(rows);
     const int64_t size = batch.images.size(0);
-    const int64_t of_part = size / options_.parts;
     const ImageShape shape{batch.images.size(1), batch.images.size(2), batch.images.size(3)};
     const int64_t* labels = batch.targets[0].data_ptr<int64_t>();
     auto shares = at::empty({size, options_.num_classes}, at::kFloat);
-    for (int64_t first = 0; first < size; first += of_part) {
-      const auto count = static_cast<size_t>(of_part);
-      mix(options_.mixing, options_.seed, rows.epoch,
-          {rows.samples.subspan(static_cast<size_t>(first), count),
-           {labels + first, count},
-           shape,
-           options_.num_classes,
-           batch.images.data_ptr<float>() + first * shape.numel(),
-           shares.data_ptr<float>() + first * options_.num_classes});
-    }
+    mix(options_.mixing, options_.seed, rows.epoch,
+        {rows.samples,
+         {labels, rows.samples.size()},
+         shape,
+         options_.num_classes,
+         batch.images.data_ptr<float>(),
+         shares.data_ptr<float>()});
     batch.targets[0] = std::move(shares);
     return batch;
   }

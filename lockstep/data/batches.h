@@ -19,9 +19,6 @@ std::unique_ptr<const BatchMaker> image_batches(std::shared_ptr<const ImageDatas
 struct MixedOptions {
   Mixing mixing;
   uint64_t seed = 0;
-  /// Parts of equal size that a batch consists of, one for each of a rank's virtual ranks. Images
-  /// are mixed within a part, so that the number of ranks does not show.
-  int parts = 1;
   int64_t num_classes = 0;
 };
 

@@ -1,9 +1,11 @@
 #include "lockstep/data/loader.h"
 
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/alignment.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "lockstep/base/reading_note.h"
@@ -16,17 +18,35 @@ void require(bool met, const std::string& what) {
   if (!met) throw Error(ErrorCode::kInvalidArgument, "data loader: " + what);
 }
 
+/// In memory that begins where libtorch's own may begin: sums in its kernels may depend on that.
+at::Tensor aligned(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.is_cpu() || tensor.layout() != at::kStrided) return tensor;
+  const auto address = reinterpret_cast<uintptr_t>(tensor.data_ptr());
+  return address % c10::gAlignment == 0 ? tensor : tensor.clone();
+}
+
+void align(Batch& batch) {
+  batch.images = aligned(batch.images);
+  for (auto* columns : {&batch.targets, &batch.more_inputs}) {
+    for (auto& column : *columns) column = aligned(column);
+  }
+}
+
 }  // namespace
 
 Loader::Loader(std::unique_ptr<const BatchMaker> maker, const LoaderOptions& options)
-    : maker_(std::move(maker)), options_(options), batches_(options.threads, options.prefetch) {
+    : maker_(std::move(maker)),
+      options_(options),
+      batches_(options.threads, options.prefetch * options.parts) {
   require(options.batch_size >= 1, fmt::format("batch_size is {}", options.batch_size));
+  require(options.parts >= 1, fmt::format("{} parts", options.parts));
   require(options.threads >= 1, fmt::format("{} threads", options.threads));
   require(options.prefetch >= 1, fmt::format("prefetch is {}", options.prefetch));
 }
 
 int64_t Loader::num_batches(int64_t num_samples) const {
-  return batches_of(num_samples, options_.batch_size, options_.drop_remainder);
+  const int64_t of_all_parts = options_.batch_size * options_.parts;
+  return options_.parts * batches_of(num_samples, of_all_parts, options_.drop_remainder);
 }
 
 Loader::SharedSamples Loader::checked_samples(int64_t epoch, std::vector<int64_t> order,
@@ -36,6 +56,7 @@ Loader::SharedSamples Loader::checked_samples(int64_t epoch, std::vector<int64_t
     require(index >= 0 && index < size, fmt::format("sample {} is not in [0, {})", index, size));
   }
   const int64_t all = std::ssize(order);
+  require(all % options_.parts == 0, fmt::format("{} samples, {} parts", all, options_.parts));
   return std::make_shared<const EpochSamples>(
       EpochSamples{epoch, std::move(order), num_counted.value_or(all)});
 }
@@ -69,12 +90,15 @@ std::optional<Batch> Loader::next() {
 }
 
 Batch Loader::make_batch(const EpochSamples& samples, int64_t batch) const {
-  const int64_t begin = batch * options_.batch_size;
-  const int64_t rows = std::min(options_.batch_size, std::ssize(samples.order) - begin);
+  const int64_t first = batch / options_.parts * options_.parts * options_.batch_size;
+  const int64_t left = (std::ssize(samples.order) - first) / options_.parts;
+  const int64_t rows = std::min(options_.batch_size, left);
+  const int64_t begin = first + batch % options_.parts * rows;
   Batch made = maker_->make(
       {samples.epoch,
        std::span(samples.order).subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
        std::clamp<int64_t>(samples.num_counted - begin, 0, rows)});
+  align(made);
   if (options_.device.is_cuda()) {
     const c10::DeviceGuard guard(options_.device);  // this thread's device is still the first
     made.pin();

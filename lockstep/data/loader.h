@@ -14,9 +14,10 @@ namespace lockstep::inline internal {
 
 struct LoaderOptions {
   int64_t batch_size = 1;
+  int64_t parts = 1;                  ///< Of the order, in turn: virtual ranks. See Loader.
   bool drop_remainder = false;        ///< Leave out an incomplete last batch.
   int threads = 1;                    ///< 1 makes over 100,000 CIFAR-10 images a second.
-  int64_t prefetch = 4;               ///< Most batches made ahead; limits memory.
+  int64_t prefetch = 4;               ///< Most batches of each part made ahead; limits memory.
   std::chrono::seconds timeout{600};  ///< For one batch.
   c10::Device device = at::kCPU;      ///< Batches for CUDA are made in page-locked memory.
 };
@@ -26,9 +27,11 @@ constexpr int64_t batches_of(int64_t num_samples, int64_t batch_size, bool drop_
   return drop_remainder ? num_samples / batch_size : divide_up(num_samples, batch_size);
 }
 
-/// Reads a data set in a given order. The batches depend on (maker, epoch, order) alone, not on
-/// threads or timing. They are made ahead across the epoch's end too if the next one is known. The
-/// worker threads end with the loader.
+/// Reads a data set in a given order: one call of the maker for each batch. With several parts the
+/// order holds as many samples of each, laid in turn by lay_in_turn(). A batch then has samples of
+/// one part: the first batch is of the first part, the next one of the second. The batches depend
+/// on (maker, epoch, order) alone, not on threads or timing. They are made ahead across the epoch's
+/// end too if the next one is known. The worker threads end with the loader.
 class Loader final : public BatchSource {
  public:
   /// Errors: kInvalidArgument naming the option.
@@ -40,7 +43,7 @@ class Loader final : public BatchSource {
   int64_t num_batches(int64_t num_samples) const override;
   /// Errors: the maker's; kTimeout naming the file that is read.
   std::optional<Batch> next() override;
-  bool ready() const override { return batches_.ready(); }
+  bool ready(int64_t batches) const override { return batches_.ready(batches); }
   double wait_seconds() const override { return batches_.wait_seconds(); }
 
  private:

@@ -86,10 +86,15 @@ class Prefetcher {
     return std::exchange(slot.item, std::nullopt);
   }
 
-  /// Whether next() would not wait.
-  bool ready() const {
+  /// Whether the next `count` calls of next() would not wait. False if they are more than `depth`.
+  bool ready(int64_t count) const {
     MutexLock lock(mutex_);
-    return taken_ == current_.end || slots_[index(taken_)].ready();
+    const int64_t end = std::min(taken_ + count, current_.end);
+    if (end - taken_ > std::ssize(slots_)) return false;
+    for (int64_t item = taken_; item < end; ++item) {
+      if (!slots_[index(item)].ready()) return false;
+    }
+    return true;
   }
 
   /// Time that next() has waited so far, over all rounds.

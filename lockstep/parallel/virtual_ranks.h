@@ -37,7 +37,7 @@ double tree_sum(std::span<const double> leaves);
 
 /// Merges the sample lists of the virtual ranks, cut into pieces of `batch`: the first piece of
 /// every list, the second of every list, ... The lists have equal length; their last pieces may be
-/// short. A batch of (number of lists) x `batch` rows then has one part per virtual rank.
+/// short. The loader makes a batch of each piece.
 std::vector<int64_t> lay_in_turn(const std::vector<std::vector<int64_t>>& lists, int64_t batch);
 
 }  // namespace lockstep::inline internal

@@ -48,12 +48,12 @@ struct EvaluationFailed : Error {
 
 /// Collective. Every rank evaluates its virtual ranks of the data in turn; the sums of all are
 /// added in the tree's order. So the counts are those of one process for any number of ranks and
-/// any batch size. The loss has the same bits for the same virtual ranks. Rank 0 first broadcasts
-/// its buffers (batch norm's statistics), so that all evaluate one model. Leaves the model's mode
-/// (train or eval) unchanged. `level`: see forward_at(). An interrupted rank reads no more, and no
-/// rank gets a result. Finished ranks wait for a rank that waits for its disk, up to the limit.
-/// Errors: those of the group; kTimeout naming the late ranks and their files; EvaluationFailed
-/// with those of the task and the loader.
+/// any batch size, unless a sample depends on its batch (see BatchMaker). The loss has the same
+/// bits for the same virtual ranks. Rank 0 first broadcasts its buffers (batch norm's statistics),
+/// so that all evaluate one model. Leaves the model's mode (train or eval) unchanged. `level`: see
+/// forward_at(). An interrupted rank reads no more, and no rank gets a result. Finished ranks wait
+/// for a rank that waits for its disk, up to the limit. Errors: those of the group; kTimeout naming
+/// the late ranks and their files; EvaluationFailed with those of the task and the loader.
 std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
                                    std::span<const DistributedSampler> samplers,
                                    ProcessGroup& group, Task& task, AmpLevel level = AmpLevel::kO0,

@@ -111,7 +111,8 @@ std::chrono::seconds read_limit(const Config& config) {
 
 LoaderOptions loader_options(const LoaderConfig& config, int parts, int max_workers) {
   LoaderOptions options;
-  options.batch_size = config.batch_size * parts;
+  options.batch_size = config.batch_size;
+  options.parts = parts;
   options.drop_remainder = config.drop_remainder;
   options.threads = data_threads(config, max_workers);
   options.prefetch = batches_ahead(config, options.threads);
@@ -139,7 +140,6 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   if (dataset.mixing.any()) {
     maker = mixed_batches(std::move(maker), {.mixing = dataset.mixing,
                                              .seed = static_cast<uint64_t>(seed),
-                                             .parts = virtual_ranks.count,
                                              .num_classes = config.model.head.num_classes});
   }
   parts.loader = std::make_unique<Loader>(std::move(maker), options);

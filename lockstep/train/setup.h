@@ -56,12 +56,11 @@ struct DataParts {
   uint64_t digest = 0;
   decltype(SamplerOptions::order) order = torch_randperm;
 };
-/// The data of section `train` or `eval`, for a rank of `virtual_ranks`. In training a batch of the
-/// loader holds those of all the rank's virtual ranks, interleaved (see lay_in_turn()); otherwise
-/// that of one virtual rank. Errors: kNotFound, kCorrupt (the files), kInvalidArgument (labels
-/// beyond the model's classes). `max_workers`: limit of threads, whatever loader.num_workers; a
-/// note reports it. `device`: of the network. For CUDA batches are page-locked, and pictures to
-/// train on come as bytes where their pipeline allows it.
+/// The data of section `train` or `eval`, for a rank of `virtual_ranks`. In training these are the
+/// parts of the loader's order; an evaluation reads them one after the other. Errors: kNotFound,
+/// kCorrupt (the files), kInvalidArgument (labels beyond the model's classes). `max_workers`: limit
+/// of threads, whatever loader.num_workers; a note reports it. `device`: of the network. For CUDA
+/// batches are page-locked, and pictures to train on come as bytes where their pipeline allows it.
 DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks, bool training,
                     int max_workers, c10::Device device);
 

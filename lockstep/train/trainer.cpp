@@ -129,8 +129,9 @@ Trainer::Trainer(TrainerParts parts, TrainingState state, const CommHookState& a
 
 /// Of an epoch behind its first `taken` samples, which leave so many for each virtual rank.
 int64_t Trainer::micro_steps(int64_t samples_a_virtual_rank, int64_t taken) const {
-  const int64_t batches = parts_.loader.num_batches(samples_a_virtual_rank * virtual_ranks().count);
-  return micro_steps_of(batches, dataset_size() - taken, config(), virtual_ranks().total);
+  const int64_t count = virtual_ranks().count;
+  const int64_t batches = parts_.loader.num_batches(samples_a_virtual_rank * count);
+  return micro_steps_of(batches / count, dataset_size() - taken, config(), virtual_ranks().total);
 }
 
 /// Converts the epoch of `saved` to this run's steps.
@@ -194,9 +195,9 @@ void Trainer::run_epoch() {
   while (!finished()) {
     const auto step_begin = Clock::now();
     const double waited = parts_.loader.wait_seconds();
-    const auto batches = next_batches();
-    if (batches.empty()) break;
-    StepReport step = take_step(batches);
+    const auto micro_steps = next_micro_steps();
+    if (micro_steps.empty()) break;
+    StepReport step = take_step(micro_steps);
     step.data_wait_s = parts_.loader.wait_seconds() - waited;
     step.step_s = seconds_since(step_begin);
     recent_waits_.fade(kWaitsKept);
@@ -217,35 +218,46 @@ void Trainer::run_epoch() {
 }
 
 /// Those of one call of take_step(). Only of the first one the ranks know whether all have it.
-std::vector<Batch> Trainer::next_batches() {
+std::vector<Trainer::MicroBatches> Trainer::next_micro_steps() {
   const int64_t count = parts_.training_step ? std::max<int64_t>(1, slot_of_step().size) : 1;
-  std::vector<Batch> batches;
+  std::vector<MicroBatches> micro_steps;
   double waited_s = 0;
-  while (std::ssize(batches) < count) {
-    auto batch = next_batch();
+  while (std::ssize(micro_steps) < count) {
+    auto batches = next_micro_step();
     waited_s += waited_for_data_s_;
     all_have_data_ = false;
+    if (batches.empty()) break;
+    micro_steps.push_back(std::move(batches));
+  }
+  waited_for_data_s_ = waited_s;
+  return micro_steps;
+}
+
+/// None at the end of the epoch.
+Trainer::MicroBatches Trainer::read_micro_step() {
+  MicroBatches batches;
+  while (std::ssize(batches) < virtual_ranks().count) {
+    auto batch = parts_.loader.next();
     if (!batch) break;
     batches.push_back(std::move(*batch));
   }
-  waited_for_data_s_ = waited_s;
   return batches;
 }
 
-/// If a rank has no batch yet, the others are informed that it waits for its disk.
-std::optional<Batch> Trainer::next_batch() {
+/// If a rank lacks a batch yet, the others are informed that it waits for its disk.
+Trainer::MicroBatches Trainer::next_micro_step() {
   waited_for_data_s_ = 0;
-  if (all_have_data_) return parts_.loader.next();
+  if (all_have_data_) return read_micro_step();
   const auto begin = Clock::now();
   double own_s = 0;
-  std::optional<Batch> batch;
+  MicroBatches batches;
   do_disk_work(group(), "a batch of the training data is read",
                std::chrono::seconds(config().train.disk_timeout_s), [&] {
-                 batch = parts_.loader.next();
+                 batches = read_micro_step();
                  own_s = seconds_since(begin);
                });
   waited_for_data_s_ = seconds_since(begin) - own_s;
-  return batch;
+  return batches;
 }
 
 /// This epoch's remaining samples of this rank, without those taken before a resume.

@@ -83,7 +83,7 @@ struct TrainerParts {
   std::shared_ptr<Model> model;
   torch::optim::Optimizer& optimizer;  ///< For rates of its groups see GroupRates.
   Task& task;
-  BatchSource& loader;  ///< Its batches hold a part for each of the rank's virtual ranks.
+  BatchSource& loader;                        ///< Its parts are the rank's virtual ranks.
   std::span<DistributedSampler> samplers;     ///< One for each of the rank's virtual ranks.
   std::function<int()> pending_signal;        ///< See SignalWatch::pending().
   MasterWeights* masters = nullptr;           ///< Of the model; for amp_level O2 and O3.
@@ -125,11 +125,11 @@ int signal_of(StopReason reason);
 /// ranks. The last optimizer step of an epoch takes the remaining micro-steps, and the last
 /// micro-step the remaining samples.
 ///
-/// With parallel.virtual_ranks a batch of a rank holds a part for each of its virtual ranks.
-/// Losses, weights and optimizer state then have the same bits on any number of ranks up to that of
-/// the virtual ranks. This holds also if a run resumes with another number of ranks. Random numbers
-/// of a forward pass from libtorch's generator (dropout) depend on (system.seed, micro-step,
-/// virtual rank) alone. They do so without parallel.virtual_ranks, too.
+/// With parallel.virtual_ranks a rank takes one batch for each of its virtual ranks. Losses,
+/// weights and optimizer state then have the same bits on any number of ranks up to that of the
+/// virtual ranks. This holds also if a run resumes with another number of ranks. Random numbers of
+/// a forward pass from libtorch's generator (dropout) depend on (system.seed, micro-step, virtual
+/// rank) alone. They do so without parallel.virtual_ranks, too.
 ///
 /// Batches are copied to the device of the model's parameters; see compute_device.h. Dropout on
 /// CUDA draws from that device's generator, seeded in the same way.
@@ -245,12 +245,15 @@ class Trainer {
   int64_t micro_steps(int64_t samples_a_virtual_rank, int64_t taken) const;
   std::vector<int64_t> dealt(int64_t epoch, int64_t taken, int64_t padding);
   void read_ahead();
-  std::optional<Batch> next_batch();
-  std::vector<Batch> next_batches();
+  /// Of a micro-step, one for each of the rank's virtual ranks.
+  using MicroBatches = std::vector<Batch>;
+  MicroBatches read_micro_step();
+  MicroBatches next_micro_step();
+  std::vector<MicroBatches> next_micro_steps();
   AccumulationSlot slot_of_step() const;
   double current_rate() const;
-  StepReport report_before(const std::vector<Batch>& batches) const;
-  StepReport take_step(const std::vector<Batch>& batches);
+  StepReport report_before(const std::vector<MicroBatches>& micro_steps) const;
+  StepReport take_step(const std::vector<MicroBatches>& micro_steps);
   void count_samples(const StepReport& report);
   struct Losses {  ///< Of this rank's virtual ranks.
     std::vector<double> losses;
@@ -262,13 +265,13 @@ class Trainer {
     int64_t micro_step = 0;
     uint64_t phase = 0;
   };
-  Batch begin_virtual_rank(const Batch& batch, const Turn& turn);
-  double parts_of_step(const AccumulationSlot& slot, const Batch& part) const;
-  Losses make_gradients(const std::vector<Batch>& batches, const AccumulationSlot& slot,
+  Batch begin_virtual_rank(const MicroBatches& batches, const Turn& turn);
+  double parts_of_step(const AccumulationSlot& slot, const Batch& batch) const;
+  Losses make_gradients(const std::vector<MicroBatches>& micro_steps, const AccumulationSlot& slot,
                         StepReport& report);
-  Losses forward_backward(const Batch& batch, const AccumulationSlot& slot);
+  Losses forward_backward(const MicroBatches& batches, const AccumulationSlot& slot);
   class ManualStep;
-  Losses step_manually(const std::vector<Batch>& batches, const AccumulationSlot& slot,
+  Losses step_manually(const std::vector<MicroBatches>& micro_steps, const AccumulationSlot& slot,
                        StepReport& report);
   std::vector<std::string> log_names() const;
   bool agree(const Losses& losses, bool overflow, double together_s, StepReport& report);

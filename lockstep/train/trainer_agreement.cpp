@@ -57,7 +57,7 @@ bool Trainer::agree(const Losses& own, bool overflow, double together_s, StepRep
                               overflow ? 1.0 : 0.0,
                               static_cast<double>(report.faults.size()),
                               static_cast<double>(report.remarks.size()),
-                              parts_.loader.ready() ? 0.0 : 1.0,
+                              parts_.loader.ready(virtual_ranks().count) ? 0.0 : 1.0,
                               parts_.take_save_request && parts_.take_save_request() ? 1.0 : 0.0};
   const size_t first_logged = sums.size();
   for (const auto& of_virtual_ranks : own.logged) sums.push_back(tree_sum(of_virtual_ranks));

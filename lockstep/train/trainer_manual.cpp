@@ -49,9 +49,9 @@ double mean_of(const std::vector<double>& values) {
 
 class Trainer::ManualStep final : public TrainingStep {
  public:
-  ManualStep(Trainer& trainer, const std::vector<Batch>& batches, const AccumulationSlot& slot,
-             StepReport& report)
-      : trainer_(trainer), batches_(batches), slot_(slot), report_(report) {
+  ManualStep(Trainer& trainer, const std::vector<MicroBatches>& micro_steps,
+             const AccumulationSlot& slot, StepReport& report)
+      : trainer_(trainer), micro_steps_(micro_steps), slot_(slot), report_(report) {
     const auto virtual_ranks = static_cast<size_t>(trainer.virtual_ranks().count);
     for (size_t i = 0; i < trainer.trained_.size(); ++i) losses_.emplace_back(virtual_ranks);
     for (size_t i = 0; i < trainer.value_names_.size(); ++i) logged_.emplace_back(virtual_ranks);
@@ -166,9 +166,9 @@ class Trainer::ManualStep final : public TrainingStep {
     const KeptBuffers of_others = buffers_beside(part);
     part.ddp.zero_grad();
     for (auto& of_virtual_rank : losses_[index]) of_virtual_rank.push_back(0);
-    for (size_t i = 0; i < batches_.size(); ++i) {
+    for (size_t i = 0; i < micro_steps_.size(); ++i) {
       std::optional<NoSync> hold;
-      if (i + 1 < batches_.size()) hold.emplace(part.ddp.no_sync());
+      if (i + 1 < micro_steps_.size()) hold.emplace(part.ddp.no_sync());
       backward(index, loss, i, of_others);
     }
   }
@@ -177,7 +177,7 @@ class Trainer::ManualStep final : public TrainingStep {
     TrainedPart& part = *trainer_.trained_[index];
     part.ddp.for_each_virtual_rank([&](int virtual_rank) {
       const Batch own = trainer_.begin_virtual_rank(
-          batches_[micro_step], {virtual_rank, static_cast<int64_t>(micro_step), phase_});
+          micro_steps_[micro_step], {virtual_rank, static_cast<int64_t>(micro_step), phase_});
       std::vector<at::Tensor> logged;
       const auto value = part.ddp.forward([&] {
         const LoggedValues taker(trainer_.value_names_, logged);
@@ -249,7 +249,7 @@ class Trainer::ManualStep final : public TrainingStep {
   }
 
   Trainer& trainer_;
-  const std::vector<Batch>& batches_;
+  const std::vector<MicroBatches>& micro_steps_;
   AccumulationSlot slot_;
   StepReport& report_;
   uint64_t phase_ = 0;  ///< Calls of optimize() so far.
@@ -260,9 +260,9 @@ class Trainer::ManualStep final : public TrainingStep {
   std::vector<std::vector<WeighedMean>> logged_;
 };
 
-Trainer::Losses Trainer::step_manually(const std::vector<Batch>& batches,
+Trainer::Losses Trainer::step_manually(const std::vector<MicroBatches>& micro_steps,
                                        const AccumulationSlot& slot, StepReport& report) {
-  ManualStep step(*this, batches, slot, report);
+  ManualStep step(*this, micro_steps, slot, report);
   parts_.training_step(step);
   report.dropped = !report.skipped.empty() && !step.updated();
   return step.losses();

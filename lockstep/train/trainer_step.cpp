@@ -18,25 +18,6 @@
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::inline internal {
-namespace {
-
-/// Part `index` of `count`, in its own memory: sums in libtorch's kernels may depend on the
-/// alignment of their input.
-Batch part_of(const Batch& batch, int index, int count) {
-  if (count == 1) return batch;
-  const int64_t rows = batch.images.size(0) / count;
-  const auto own = [&](const at::Tensor& all) { return all.narrow(0, index * rows, rows).clone(); };
-  Batch part{own(batch.images), batch.targets, rows};
-  part.images_name = batch.images_name;
-  part.more_inputs = batch.more_inputs;
-  for (auto* columns : {&part.targets, &part.more_inputs}) {
-    for (auto& column : *columns) column = own(column);
-  }
-  part.byte_values = batch.byte_values;
-  return part;
-}
-
-}  // namespace
 
 AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64_t accumulation) {
   const int64_t first = index / accumulation * accumulation;
@@ -57,45 +38,47 @@ double Trainer::current_rate() const {
                                       state_.plateau ? state_.plateau->times : 0);
 }
 
-StepReport Trainer::report_before(const std::vector<Batch>& batches) const {
+StepReport Trainer::report_before(const std::vector<MicroBatches>& micro_steps) const {
   StepReport report{.epoch = state_.epoch + 1,
-                    .step_in_epoch = state_.batch_in_epoch + std::ssize(batches),
+                    .step_in_epoch = state_.batch_in_epoch + std::ssize(micro_steps),
                     .steps_per_epoch = steps_per_epoch_,
-                    .micro_steps = std::ssize(batches),
+                    .micro_steps = std::ssize(micro_steps),
                     .optimizer_steps = state_.step,
                     .lr = current_rate()};
   int64_t rows = 0;
-  for (const Batch& batch : batches) {
-    rows += batch.images.size(0);
-    report.faults.insert(report.faults.end(), batch.faults.begin(), batch.faults.end());
-    report.remarks.insert(report.remarks.end(), batch.remarks.begin(), batch.remarks.end());
+  for (const auto& batches : micro_steps) {
+    for (const Batch& batch : batches) {
+      rows += batch.images.size(0);
+      report.faults.insert(report.faults.end(), batch.faults.begin(), batch.faults.end());
+      report.remarks.insert(report.remarks.end(), batch.remarks.begin(), batch.remarks.end());
+    }
   }
   report.samples = rows / virtual_ranks().count * virtual_ranks().total;
   return report;
 }
 
-Trainer::Losses Trainer::make_gradients(const std::vector<Batch>& batches,
+Trainer::Losses Trainer::make_gradients(const std::vector<MicroBatches>& micro_steps,
                                         const AccumulationSlot& slot, StepReport& report) {
-  if (parts_.training_step) return step_manually(batches, slot, report);
+  if (parts_.training_step) return step_manually(micro_steps, slot, report);
   if (!slot.last) {
     const auto hold = ddp().no_sync();
-    return forward_backward(batches.front(), slot);
+    return forward_backward(micro_steps.front(), slot);
   }
-  auto losses = forward_backward(batches.front(), slot);
+  auto losses = forward_backward(micro_steps.front(), slot);
   report.timings = ddp().timings();
   return losses;
 }
 
-/// `batches`: one, or with training_step those of the whole optimizer step.
-StepReport Trainer::take_step(const std::vector<Batch>& batches) {
+/// `micro_steps`: one, or with training_step those of the whole optimizer step.
+StepReport Trainer::take_step(const std::vector<MicroBatches>& micro_steps) {
   const bool manual = static_cast<bool>(parts_.training_step);
   auto slot = slot_of_step();
   slot.last = slot.last || manual;
-  StepReport report = report_before(batches);
+  StepReport report = report_before(micro_steps);
   for (auto& callback : callbacks_) callback->before_step(*this, report);
   keep_buffers(slot);
   const double inner_begin_s = inner_time_->seconds();
-  const Losses losses = make_gradients(batches, slot, report);
+  const Losses losses = make_gradients(micro_steps, slot, report);
   kept_statistics_.restore();
   const auto& timings = report.timings;
   const double reduced_ms = timings.comm_exposed + timings.buffers + timings.buffer_average;
@@ -137,42 +120,43 @@ void Trainer::count_samples(const StepReport& report) {
   state_.epoch_samples += report.samples;
 }
 
-/// Returns the samples of this virtual rank on the device; its generator is seeded.
-Batch Trainer::begin_virtual_rank(const Batch& batch, const Turn& turn) {
+/// Returns the batch of this virtual rank on the device; its generator is seeded.
+Batch Trainer::begin_virtual_rank(const MicroBatches& batches, const Turn& turn) {
   constexpr uint64_t kApart = 0x9E3779B97F4A7C15;  // phases draw other numbers
-  Batch part = part_of(batch, turn.virtual_rank - virtual_ranks().first, virtual_ranks().count);
-  part.move_to(device_);
+  Batch batch = batches[static_cast<size_t>(turn.virtual_rank - virtual_ranks().first)];
+  batch.move_to(device_);
   const int64_t micro_step = state_.schedule_step + state_.dropped_batches + turn.micro_step;
   const auto seed = static_cast<uint64_t>(config().system.seed) + turn.phase * kApart;
   seed_virtual_rank(seed, micro_step, turn.virtual_rank, device_);
-  return part;
+  return batch;
 }
 
 /// A micro-step is weighted by its share of the optimizer step's samples: the last one may have
-/// fewer. Returns the inverse of that of `part`.
-double Trainer::parts_of_step(const AccumulationSlot& slot, const Batch& part) const {
+/// fewer. Returns the inverse of that of `batch`.
+double Trainer::parts_of_step(const AccumulationSlot& slot, const Batch& batch) const {
   if (slot.size == 1) return 1;
   const int64_t size = config().train.loader.batch_size;
   const int64_t end = std::min((slot.first + slot.size) * size, part_.samples_a_virtual_rank);
   const auto samples = static_cast<double>(end - slot.first * size);
-  return samples / static_cast<double>(part.images.size(0));
+  return samples / static_cast<double>(batch.images.size(0));
 }
 
-Trainer::Losses Trainer::forward_backward(const Batch& batch, const AccumulationSlot& slot) {
+Trainer::Losses Trainer::forward_backward(const MicroBatches& batches,
+                                          const AccumulationSlot& slot) {
   Losses losses;
   losses.logged.resize(value_names_.size());
   ddp().for_each_virtual_rank([&](int virtual_rank) {
-    const Batch part = begin_virtual_rank(batch, {virtual_rank});
+    const Batch batch = begin_virtual_rank(batches, {virtual_rank});
     const auto outputs =
-        forward_at(config().system.amp_level, part.inputs(), [&](const Tensors& inputs) {
+        forward_at(config().system.amp_level, batch.inputs(), [&](const Tensors& inputs) {
           return ddp().forward([&] { return model().compute(inputs); });
         });
     std::vector<at::Tensor> logged;
     const auto loss = [&] {
       const LoggedValues taker(value_names_, logged);
-      return parts_.task.loss_of(part, outputs);
+      return parts_.task.loss_of(batch, outputs);
     }();
-    const auto of_step = slot.size == 1 ? loss : loss / parts_of_step(slot, part);
+    const auto of_step = slot.size == 1 ? loss : loss / parts_of_step(slot, batch);
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
     const auto numbers = numbers_on_host(loss, logged);
     losses.losses.push_back(numbers[0]);

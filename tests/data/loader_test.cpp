@@ -1,5 +1,6 @@
 #include "lockstep/data/loader.h"
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
@@ -98,6 +99,52 @@ TEST(Loader, DropsARemainderWhenAsked) {
   EXPECT_FALSE(loader.next());
 }
 
+std::vector<int64_t> labels_of(const Batch& batch) {
+  const auto* labels = batch.targets[0].data_ptr<int64_t>();
+  return {labels, labels + batch.targets[0].numel()};
+}
+
+// Two lists of five samples, laid in turn.
+TEST(Loader, MakesABatchOfEachPartInTurn) {
+  const std::vector<int64_t> order = {0, 1, 5, 6, 2, 3, 7, 8, 4, 9};
+  auto loader = make_loader(10, {.batch_size = 2, .parts = 2, .threads = 3, .prefetch = 1});
+  EXPECT_EQ(loader.num_batches(10), 6);
+  loader.start(0, order);
+  std::vector<std::vector<int64_t>> batches;
+  while (const auto batch = loader.next()) batches.push_back(labels_of(*batch));
+  EXPECT_EQ(batches, (std::vector<std::vector<int64_t>>{{0, 1}, {5, 6}, {2, 3}, {7, 8}, {4}, {9}}));
+  auto dropping = make_loader(10, {.batch_size = 2, .parts = 2, .drop_remainder = true});
+  EXPECT_EQ(dropping.num_batches(10), 4);
+  dropping.start(0, order);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(dropping.next());
+  EXPECT_FALSE(dropping.next());
+}
+
+/// Rows of one long tensor, with no copy.
+class Views final : public BatchMaker {
+ public:
+  int64_t size() const override { return 100; }
+  Batch make(const BatchRows& rows) const override {
+    const auto own = all_.narrow(0, rows.samples.front(), std::ssize(rows.samples));
+    return {own, {own}, rows.num_counted};
+  }
+
+ private:
+  at::Tensor all_ = at::arange(100, at::kFloat);
+};
+
+// Sums in libtorch's kernels may depend on where a tensor begins.
+TEST(Loader, AlignsTensors) {
+  Loader loader(std::make_unique<Views>(), {.batch_size = 3});
+  loader.start(0, {5, 6, 7});
+  const auto batch = loader.next();
+  ASSERT_TRUE(batch);
+  for (const auto& tensor : {batch->images, batch->targets[0]}) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 64, 0U);
+    EXPECT_TRUE(at::equal(tensor, at::arange(5, 8, at::kFloat)));
+  }
+}
+
 TEST(Loader, PaddingAtTheEndDoesNotCount) {
   auto loader = make_loader(10, {.batch_size = 3});
   loader.start(0, {5, 6, 7, 8, 5, 6, 5}, /*num_counted=*/4);
@@ -191,11 +238,14 @@ TEST(Loader, CarriesAnErrorToTheConsumer) {
 
 TEST(Loader, RefusesWhatIsOutOfRange) {
   EXPECT_THROW(make_loader(4, {.batch_size = 0}), Error);
+  EXPECT_THROW(make_loader(4, {.parts = 0}), Error);
   EXPECT_THROW(make_loader(4, {.threads = 0}), Error);
   EXPECT_THROW(make_loader(4, {.prefetch = 0}), Error);
   auto loader = make_loader(4, {.batch_size = 2});
   EXPECT_THROW(loader.start(0, {0, 4}), Error);
   EXPECT_THROW(loader.start(0, {-1}), Error);
+  auto of_two = make_loader(4, {.parts = 2});
+  EXPECT_THROW(of_two.start(0, {0, 1, 2}), Error);
   auto data = std::make_shared<FakeImages>(4);
   EXPECT_THROW(image_batches(data, ImageTransform({}, {3, 8, 8}, 0)), Error);
 }

@@ -8,6 +8,8 @@
 
 #include <numeric>
 
+#include "lockstep/data/loader.h"
+
 namespace lockstep {
 namespace {
 
@@ -23,33 +25,40 @@ class NumberedImages final : public BatchMaker {
   }
 };
 
-Batch batch_of(const std::vector<int64_t>& samples, int parts) {
-  const auto maker =
-      mixed_batches(std::make_unique<NumberedImages>(),
-                    {.mixing = {MixUp{}, CutMix{}}, .seed = 4, .parts = parts, .num_classes = 7});
+std::unique_ptr<const BatchMaker> mixed_images() {
+  return mixed_batches(std::make_unique<NumberedImages>(),
+                       {.mixing = {MixUp{}, CutMix{}}, .seed = 4, .num_classes = 7});
+}
+
+Batch batch_of(const std::vector<int64_t>& samples) {
+  const auto maker = mixed_images();
   EXPECT_EQ(maker->size(), 100);
   return maker->make({2, samples, std::ssize(samples)});
 }
 
 // So a virtual rank's images are the same on whatever rank it is.
-TEST(MixedBatches, ImagesAreMixedWithinAPart) {
+TEST(MixedBatches, ImagesAreMixedWithinABatchOfAPart) {
   const std::vector<int64_t> first = {5, 80, 31}, second = {7, 2, 99};
   std::vector<int64_t> both = first;
   both.insert(both.end(), second.begin(), second.end());
-  const auto together = batch_of(both, 2);
-  const auto alone = batch_of(first, 1), other = batch_of(second, 1);
-  EXPECT_EQ(together.valid, 6);
-  EXPECT_TRUE(at::equal(together.images.narrow(0, 0, 3), alone.images));
-  EXPECT_TRUE(at::equal(together.images.narrow(0, 3, 3), other.images));
-  EXPECT_TRUE(at::equal(together.targets[0].narrow(0, 0, 3), alone.targets[0]));
-  EXPECT_TRUE(at::equal(together.targets[0].narrow(0, 3, 3), other.targets[0]));
-  EXPECT_FALSE(at::equal(batch_of(both, 1).images, together.images));
+  Loader loader(mixed_images(), {.batch_size = 3, .parts = 2});
+  loader.start(2, both);
+  for (const auto& samples : {first, second}) {
+    const auto batch = loader.next();
+    ASSERT_TRUE(batch);
+    const auto alone = batch_of(samples);
+    EXPECT_EQ(batch->valid, 3);
+    EXPECT_TRUE(at::equal(batch->images, alone.images));
+    EXPECT_TRUE(at::equal(batch->targets[0], alone.targets[0]));
+  }
+  const auto together = batch_of(both).images.narrow(0, 0, 3);
+  EXPECT_FALSE(at::equal(together, batch_of(first).images));
 }
 
 TEST(MixedBatches, TargetsAreSharesOfTheClasses) {
   std::vector<int64_t> samples(20);
   std::iota(samples.begin(), samples.end(), 40);
-  const auto batch = batch_of(samples, 1);
+  const auto batch = batch_of(samples);
   ASSERT_EQ(batch.targets.size(), 1U);
   EXPECT_EQ(batch.targets[0].sizes(), at::IntArrayRef({20, 7}));
   EXPECT_EQ(batch.targets[0].scalar_type(), at::kFloat);
@@ -64,7 +73,7 @@ TEST(MixedBatches, TargetsAreSharesOfTheClasses) {
 }
 
 TEST(MixedBatches, AnEmptyBatchStaysEmpty) {
-  EXPECT_EQ(batch_of({}, 2).images.size(0), 0);
+  EXPECT_EQ(batch_of({}).images.size(0), 0);
 }
 
 }  // namespace

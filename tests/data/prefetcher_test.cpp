@@ -149,6 +149,23 @@ TEST(Prefetcher, SlowItemIsATimeoutAndCanBeWaitedForAgain) {
   EXPECT_EQ(items.next(soon()), 7);
 }
 
+TEST(Prefetcher, KnowsForHowManyItemsItWouldNotWait) {
+  std::latch go(1);
+  Prefetcher<int64_t> items(2, 3);
+  items.start(5, [&](int64_t item) {
+    if (item == 2) go.wait();
+    return item;
+  });
+  EXPECT_EQ(items.next(soon()), 0);
+  while (!items.ready(1)) std::this_thread::sleep_for(1ms);
+  EXPECT_FALSE(items.ready(2));
+  go.count_down();
+  while (!items.ready(3)) std::this_thread::sleep_for(1ms);
+  EXPECT_FALSE(items.ready(4)) << "as many are not made ahead";
+  for (int64_t item = 1; item < 5; ++item) EXPECT_EQ(items.next(soon()), item);
+  EXPECT_TRUE(items.ready(2)) << "the end of the round";
+}
+
 TEST(Prefetcher, MeasuresTheWait) {
   Prefetcher<int> items(1, 1);
   items.start(1, [](int64_t) {

@@ -174,7 +174,7 @@ class TinyBytes final : public BatchMaker {
 };
 
 TEST(TrainerOnADevice, HasTheBitsOfFloatsFromBytes) {
-  for (const int virtual_ranks : {0, 4}) {  // with 4 a batch is cut into the parts of two
+  for (const int virtual_ranks : {0, 4}) {  // with 4 a rank takes two batches
     Config config = tiny_config();
     config.parallel.virtual_ranks = virtual_ranks;
     TinyHooks hooks;

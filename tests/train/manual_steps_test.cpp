@@ -178,9 +178,10 @@ PairRun run_pair_rank(const World& world, const Config& config, StepOfPair step)
   for (int i = virtual_ranks.first; i < virtual_ranks.first + virtual_ranks.count; ++i) {
     samplers.emplace_back(data->size(), i, virtual_ranks.total);
   }
-  Loader loader(
-      image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
-      {.batch_size = config.train.loader.batch_size * virtual_ranks.count, .drop_remainder = true});
+  Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+                {.batch_size = config.train.loader.batch_size,
+                 .parts = virtual_ranks.count,
+                 .drop_remainder = true});
   const auto task = make_task(config);
   PairRun run;
   TrainerParts trainer_parts{config,   world.rank,          world.size, group,

@@ -136,7 +136,7 @@ class WatchedSource final : public BatchSource {
     }
     return batch;
   }
-  bool ready() const override { return inner_.ready(); }
+  bool ready(int64_t batches) const override { return inner_.ready(batches); }
   double wait_seconds() const override { return inner_.wait_seconds(); }
 
  private:
@@ -226,9 +226,9 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
     samplers.emplace_back(data->size(), virtual_rank, virtual_ranks.total,
                           SamplerOptions{.shuffle = config.train.loader.shuffle});
   }
-  Loader images(hooks.batches(data),
-                {.batch_size = config.train.loader.batch_size * virtual_ranks.count,
-                 .drop_remainder = config.train.loader.drop_remainder});
+  Loader images(hooks.batches(data), {.batch_size = config.train.loader.batch_size,
+                                      .parts = virtual_ranks.count,
+                                      .drop_remainder = config.train.loader.drop_remainder});
   TinyRun run;
   WatchedSource loader(images, run.taken, run.told_ahead);
   TrainingState state;

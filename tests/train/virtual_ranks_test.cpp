@@ -53,9 +53,45 @@ class WithDropout final : public Model {
   std::shared_ptr<Model> net_;
 };
 
+/// The same, with the mean of the columns in their place: padding counts, and draws random numbers.
+class OverColumns final : public Model {
+ public:
+  explicit OverColumns(std::shared_ptr<Model> net) : net_(register_module("net", std::move(net))) {}
+  at::Tensor forward(at::Tensor input) override {
+    const auto kept = at::dropout(input, 0.1, is_training());
+    return net_->forward(kept.mean(3, /*keepdim=*/true).expand({-1, -1, -1, 4}));
+  }
+
+ private:
+  std::shared_ptr<Model> net_;
+};
+
+/// Pictures of 1 to 4 columns, padded to the widest of the batch: one in twelve has 4.
+class OwnWidths final : public BatchMaker {
+ public:
+  explicit OwnWidths(std::unique_ptr<const BatchMaker> pictures) : pictures_(std::move(pictures)) {}
+  int64_t size() const override { return pictures_->size(); }
+  Batch make(const BatchRows& rows) const override {
+    Batch batch = pictures_->make(rows);
+    int64_t widest = 0;
+    for (int64_t row = 0; row < std::ssize(rows.samples); ++row) {
+      const int64_t sample = rows.samples[static_cast<size_t>(row)];
+      const int64_t width = sample % 12 == 0 ? 4 : 1 + sample % 3;
+      batch.images[row].slice(2, width).zero_();
+      widest = std::max(widest, width);
+    }
+    batch.images = batch.images.narrow(3, 0, widest).contiguous();
+    return batch;
+  }
+
+ private:
+  std::unique_ptr<const BatchMaker> pictures_;
+};
+
 struct Job {
   Config config;
   bool resnet = false;
+  bool own_widths = false;
   int64_t overflow_at = 0;  ///< The micro-step (from 1) with infinite gradients.
   fs::path resume{};        ///< Folder of the checkpoint to resume from.
 };
@@ -81,6 +117,7 @@ std::shared_ptr<Model> make_net(const Job& job, int virtual_ranks) {
     net->overflows = [&job, virtual_ranks](int64_t call) {
       return (call - 1) / virtual_ranks + 1 == job.overflow_at;
     };
+    if (job.own_widths) return std::make_shared<OverColumns>(net);
     return std::make_shared<WithDropout>(net);
   }
   ModelSpec spec{.backbone = {.name = "resnet18"}, .head = {.num_classes = 10}};
@@ -120,6 +157,16 @@ std::vector<DistributedSampler> samplers_of(const VirtualRankRange& virtual_rank
   return samplers;
 }
 
+std::unique_ptr<const BatchMaker> batches_of_job(const Job& job) {
+  const auto data = std::make_shared<const SmallPictures>();
+  const int64_t size = job.resnet ? 8 : 4;
+  const ImageTransform transform({RandomCrop{size, 2}, RandomHorizontalFlip{}, Normalize{}},
+                                 data->shape(), 3);
+  auto pictures = image_batches(data, transform);
+  if (!job.own_widths) return pictures;
+  return std::make_unique<OwnWidths>(std::move(pictures));
+}
+
 /// One rank's run. Writes its results to DIR/rank_R, and checkpoints of small nets to DIR.
 void run_rank(const World& world, Job job, const fs::path& dir) {
   job.config.train.ckpt_save_dir = dir;
@@ -132,13 +179,10 @@ void run_rank(const World& world, Job job, const fs::path& dir) {
   const auto masters = make_masters(config.system.amp_level, *model);
   torch::nn::Module& weights = masters ? masters->module() : *model;
   const auto optimizer = make_optimizer(config.optimizer, weights, config.scheduler.lr);
-  const auto data = std::make_shared<const SmallPictures>();
-  auto samplers = samplers_of(virtual_ranks, data->size());
-  const int64_t size = job.resnet ? 8 : 4;
-  const ImageTransform transform({RandomCrop{size, 2}, RandomHorizontalFlip{}, Normalize{}},
-                                 data->shape(), 3);
-  Loader loader(image_batches(data, transform),
-                {.batch_size = config.train.loader.batch_size * virtual_ranks.count});
+  auto batches = batches_of_job(job);
+  auto samplers = samplers_of(virtual_ranks, batches->size());
+  Loader loader(std::move(batches),
+                {.batch_size = config.train.loader.batch_size, .parts = virtual_ranks.count});
   TrainingState state;
   if (!job.resume.empty()) {
     state = load_checkpoint(job.resume, weights, *optimizer, config.model.name());
@@ -155,8 +199,13 @@ void run_rank(const World& world, Job job, const fs::path& dir) {
   trainer.add(std::make_shared<Recorder>(run));
   if (!job.resnet) trainer.add(std::make_shared<Checkpoints>(log));
   trainer.fit();
-  write_file_atomically(dir / fmt::format("rank_{}", world.rank),
-                        result_of(trainer.weights(), *optimizer, ema.get(), run));
+  auto result = result_of(trainer.weights(), *optimizer, ema.get(), run);
+  if (job.own_widths) {
+    Loader evaluated(batches_of_job(job), {.batch_size = 5});
+    result += fmt::format("{}\n",
+                          evaluate(*model, evaluated, samplers, group, *task).value().loss.value());
+  }
+  write_file_atomically(dir / fmt::format("rank_{}", world.rank), result);
 }
 
 /// The result of every rank, which must be the same.
@@ -266,6 +315,19 @@ TEST(TrainVirtualRanks, AccumulationAndShortBatchesToo) {
   const auto one = result_on({1}, job);
   for (const HostLayout& hosts : {HostLayout{2}, {3}, {8}, {2, 2}, {2, 4}}) {
     EXPECT_EQ(result_on(hosts, job), one);
+  }
+}
+
+// Each virtual rank's batch is made alone. An epoch has micro-steps of 6, 6 and 4 samples.
+TEST(TrainVirtualRanks, PaddingToTheLongestSampleToo) {
+  Job job = small_job();
+  job.own_widths = true;
+  job.config.parallel.virtual_ranks = 6;
+  job.config.train.loader.batch_size = 6;
+  job.config.train.gradient_accumulation_steps = 2;
+  const auto one = result_on({1}, job);
+  for (const HostLayout& hosts : {HostLayout{2}, {3}, {4}, {6}}) {
+    EXPECT_EQ(result_on(hosts, job), one) << hosts.front() << " ranks";
   }
 }
 
