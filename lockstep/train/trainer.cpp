@@ -244,7 +244,7 @@ Trainer::MicroBatches Trainer::read_micro_step() {
   return batches;
 }
 
-/// If a rank lacks a batch yet, the others are informed that it waits for its disk.
+/// If a rank does not have its batches yet, the others are informed that it waits for its disk.
 Trainer::MicroBatches Trainer::next_micro_step() {
   waited_for_data_s_ = 0;
   if (all_have_data_) return read_micro_step();

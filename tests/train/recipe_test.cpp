@@ -11,6 +11,8 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 
 #include "lockstep/base/file.h"
@@ -318,6 +320,37 @@ TEST_F(RecipeTest, TakesOptimizerScheduleAndCallbacksByName) {
 /// The mean square of outputs less targets.
 at::Tensor square_error(const Tensors& outputs, const Tensors& targets) {
   return (outputs[0] - targets[0]).square().mean();
+}
+
+/// Counts the batches of each size.
+class CountedLine final : public BatchMaker {
+ public:
+  explicit CountedLine(std::map<int64_t, int>& batches) : batches_(batches) {}
+  int64_t size() const override { return line_.size(); }
+  Batch make(const BatchRows& rows) const override {
+    const std::lock_guard lock(mutex_);
+    ++batches_[std::ssize(rows.samples)];
+    return line_.make(rows);
+  }
+
+ private:
+  Line line_;
+  mutable std::mutex mutex_;
+  std::map<int64_t, int>& batches_;
+};
+
+// 32 samples, dealt to 3: 11 each, in batches of 8 and 3.
+TEST_F(RecipeTest, ItsDataMakeABatchForEachVirtualRank) {
+  std::map<int64_t, int> batches;
+  auto given = recipe();
+  given.data = [&](const DatasetUse&) { return std::make_unique<const CountedLine>(batches); };
+  given.settings.insert(given.settings.end(),
+                        {"scheduler.num_epochs=1", "parallel.virtual_ranks=3",
+                         "train.loader.drop_remainder=False", "train.loader.shuffle=True"});
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_EQ(batches[8], 3);
+  EXPECT_EQ(batches[3], 3);
+  EXPECT_EQ(batches.count(24), 0U);
 }
 
 TEST_F(RecipeTest, ItsLossLogsValuesOfItsOwn) {
