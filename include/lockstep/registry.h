@@ -256,16 +256,17 @@ using LossFunction = std::function<at::Tensor(const Tensors& outputs, const Tens
 /// run's value is the mean over virtual ranks, ranks and accumulated batches, as that of `loss`.
 /// With the same virtual ranks it has the same bits on any number of ranks. It stands in
 /// metrics.jsonl, TensorBoard's files, the log's line of a step, and StepFacts::logged. Of several
-/// numbers under one name in one call of the loss the last counts. Without one on some virtual rank
-/// the value is NaN, which metrics.jsonl writes as null. Numbers that are not finite end no run. In
-/// an evaluation the numbers are dropped.
+/// numbers under one name in one call of the loss the last counts. The value is NaN, which
+/// metrics.jsonl writes as null, where one of these numbers is, or where some virtual rank or
+/// accumulated batch has none. Numbers that are not finite end no run. In an evaluation the numbers
+/// are dropped.
 ///
 /// The names are fixed before the run, so that all ranks agree: Recipe::log_names, or those of a
 /// LoggedLoss. They differ from the other fields of metrics.jsonl.
 ///
 /// Threads: the one that calls the loss. Cost: 8 bytes for each step and name, in a reduction that
-/// a step has anyway. The number leaves its device together with the loss. Errors:
-/// kInvalidArgument for an unknown name, for several numbers, or outside of a loss.
+/// a step has anyway. The number is copied at once, and leaves its device together with the loss.
+/// Errors: kInvalidArgument for an unknown name, for several numbers, or outside of a loss.
 void log_value(const std::string& name, const at::Tensor& value);
 
 /// What a LossPart makes: a loss, with the names of what it gives to log_value(), if any. A

@@ -163,7 +163,7 @@ class TrainingStep {
   virtual void optimize(const std::string& part, const Loss& loss) = 0;
 };
 
-/// Collective. Trains as the recipe says, which becomes the task of its name: see TaskPart. Returns
+/// Collective. Registers the recipe as the task of its name (see TaskPart), and trains it. Returns
 /// the process's exit status: 0, or 128 + the signal that ended the run early. Errors:
 /// kInvalidArgument naming the setting, or the missing part of the recipe; those of training.
 int train(const Recipe& recipe, World world);

@@ -117,7 +117,7 @@ class Classifier {
 
   /// Reads a picture, and applies the transforms of evaluation. With `keeps`, `original` is the
   /// picture, RGB. A network that was trained on small images gets it in their size first, and grey
-  /// where they are; areas are averaged if that is smaller. Any number of threads. Errors: those of
+  /// where they are. Areas are averaged if that is smaller. Any number of threads. Errors: those of
   /// a bad picture, naming it.
   ///
   /// A file is read once, and decoded once. Only where the transforms have it decoded smaller, a

@@ -60,7 +60,7 @@ std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, doub
       report.epoch, num_epochs, report.step_in_epoch, report.steps_per_epoch, report.loss,
       report.lr, step_ms, images_per_s(batch_size, step_ms));
   for (const auto& [name, value] : shown_values(report)) {
-    line += fmt::format(", {}: {:.6f}", name, value);
+    line += fmt::format(", {}: {:.6g}", name, value);
   }
   return line;
 }

@@ -35,8 +35,9 @@ struct StepReport {
   /// then true if no part was updated.
   std::vector<std::string> skipped{};
   std::optional<double> grad_norm = std::nullopt;  ///< Before clipping; set only if it is clipped.
-  /// The logged values of this micro-step, means over ranks: those of several optimizers or of the
-  /// task, then those of a loss or a recipe of one's own. NaN: not logged on some virtual rank.
+  /// The logged values of this micro-step, means over ranks. Those of several optimizers or of the
+  /// task come first, then those of a loss or a recipe of one's own. NaN: also where some virtual
+  /// rank logged none.
   std::vector<std::pair<std::string, double>> logged{};
   size_t shown = 0;  ///< So many of them, the last ones, stand in the log's line, too.
   /// After this step; none without a loss scaler.
@@ -61,8 +62,8 @@ struct EpochReport {
 };
 
 /// "epoch: [1/5] step: [10/156], loss: 2.302585, lr: 0.004000, per step time: 105.123 ms, fps per
-/// card: 304.41 img/s", and behind it ", box: 0.512345" of each shown value. `step_ms`: mean since
-/// the last such line; batch_size: of one rank.
+/// card: 304.41 img/s", and behind it ", box: 0.512345", six digits of each shown value. `step_ms`:
+/// mean since the last such line; batch_size: of one rank.
 std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, double step_ms,
                               int64_t batch_size);
 /// "epoch: [1/5], loss: ..., epoch time: ... s, per step time: ... ms, fps per card: ... img/s",

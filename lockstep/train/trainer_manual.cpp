@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "lockstep/amp/gradients.h"
 #include "lockstep/autocast.h"
@@ -105,6 +106,12 @@ class Trainer::ManualStep final : public TrainingStep {
     void add(double value, double weight) {
       sum_ += value * weight;
       weight_ += weight;
+      ++of_call_;
+    }
+    /// Behind a call of `batches`: NaN if some of them had a value, and others none.
+    void end_call(size_t batches) {
+      const auto added = std::exchange(of_call_, 0);
+      if (added > 0 && added < batches) sum_ = std::numeric_limits<double>::quiet_NaN();
     }
     /// NaN without values.
     double value() const {
@@ -114,6 +121,7 @@ class Trainer::ManualStep final : public TrainingStep {
    private:
     double sum_ = 0;
     double weight_ = 0;
+    size_t of_call_ = 0;  ///< Values of the current call.
   };
 
   /// Values of buffers, to put back.
@@ -170,6 +178,9 @@ class Trainer::ManualStep final : public TrainingStep {
       std::optional<NoSync> hold;
       if (i + 1 < micro_steps_.size()) hold.emplace(part.ddp.no_sync());
       backward(index, loss, i, of_others);
+    }
+    for (auto& of_name : logged_) {
+      for (auto& mean : of_name) mean.end_call(micro_steps_.size());
     }
   }
 

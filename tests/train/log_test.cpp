@@ -35,11 +35,11 @@ TEST(Lines, MindocrStep) {
 
 TEST(Lines, ShownValuesStandBehindTheRest) {
   auto report = step();
-  report.logged = {{"loss_box", 7}, {"box", 0.5}, {"share", std::nan("")}};
-  report.shown = 2;
+  report.logged = {{"loss_box", 7}, {"box", 0.5}, {"small", 3e-8}, {"share", std::nan("")}};
+  report.shown = 3;
   EXPECT_TRUE(mindocr_step_line(report, 5, 105.1234, 32)
-                  .ends_with("fps per card: 304.40 img/s, box: 0.500000, share: nan"));
-  EXPECT_TRUE(mindspore_step_line(report).ends_with(", box is 0.5, share is nan"));
+                  .ends_with("fps per card: 304.40 img/s, box: 0.5, small: 3e-08, share: nan"));
+  EXPECT_TRUE(mindspore_step_line(report).ends_with(", box is 0.5, small is 3e-08, share is nan"));
 }
 
 TEST(Lines, MindocrEpoch) {

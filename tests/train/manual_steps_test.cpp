@@ -88,6 +88,19 @@ void judge_then_make(TrainingStep& step) {
   EXPECT_TRUE(pair.critic->weight.requires_grad());
 }
 
+/// One batch of the first step logs nothing.
+void log_all_but_one(TrainingStep& step) {
+  auto& pair = step.network<Pair>();
+  int64_t calls = 0;
+  step.optimize("judge", [&](const Batch& batch) {
+    if (++calls > 1 || step.number() > 0) log_value("gap", at::full({}, 5));
+    return judged(pair, pair.maker(batch.images.flatten(1)));
+  });
+  step.optimize("maker", [&](const Batch& batch) {
+    return judged(pair, pair.maker(batch.images.flatten(1)));
+  });
+}
+
 /// Each network once: a sum of two gradients would be computed outside the averaged memory.
 void judge_once(TrainingStep& step) {
   auto& pair = step.network<Pair>();
@@ -189,7 +202,7 @@ PairRun run_pair_rank(const World& world, const Config& config, StepOfPair step)
                              samplers, [] { return 0; }};
   trainer_parts.optimized = parts;
   trainer_parts.training_step = step;
-  if (step == judge_then_make) trainer_parts.log_names = {"gap"};
+  if (step == judge_then_make || step == log_all_but_one) trainer_parts.log_names = {"gap"};
   Trainer trainer(std::move(trainer_parts), {});
   trainer.add(std::make_shared<PairRecorder>(run));
   try {
@@ -245,6 +258,23 @@ TEST(ManualSteps, HaveTheSameBitsOnAnyRanks) {
   EXPECT_TRUE(std::isfinite(one.logged[0].second));
   EXPECT_NEAR(one.logged[2].second + 1, one.logged[0].second, 1e-6);
   expect_same_bits(one, pair_config(), judge_then_make);
+}
+
+// A call without any leaves the mean as it is.
+TEST(ManualSteps, ABatchWithoutANumberLeavesItsStepWithoutOne) {
+  auto config = pair_config();
+  config.parallel.virtual_ranks = 0;
+  config.train.gradient_accumulation_steps = 2;
+  const auto gap_after = [&](int64_t steps) {
+    config.train.max_steps = steps;
+    const auto run = run_pair(1, config, log_all_but_one)[0];
+    EXPECT_EQ(run.error, "");
+    EXPECT_EQ(run.state.step, steps);
+    return run.logged.at(2);
+  };
+  EXPECT_EQ(gap_after(1).first, "gap");
+  EXPECT_TRUE(std::isnan(gap_after(1).second));
+  EXPECT_EQ(gap_after(2).second, 5);
 }
 
 Config scaled_pair(bool dynamic = true) {

@@ -18,6 +18,7 @@
 #include "lockstep/base/file.h"
 #include "lockstep/model.h"
 #include "lockstep/train/task/classification.h"
+#include "lockstep/train/task/logged_values.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
 #include "tests/support/read_metrics.h"
@@ -361,7 +362,9 @@ TEST_F(RecipeTest, ItsLossLogsValuesOfItsOwn) {
                          "train.loader.batch_size=4", "system.log_interval=1"});
   given.loss = [](const Tensors& outputs, const Tensors& targets) {
     const auto loss = square_error(outputs, targets);
-    log_value("twice", loss * 2);
+    const auto twice = loss.detach() * 2;
+    log_value("twice", twice);
+    twice.zero_();  // the value has been copied
     log_value("endless", at::full({}, std::numeric_limits<double>::infinity()));
     return loss;
   };
@@ -386,6 +389,28 @@ TEST_F(RecipeTest, ItsLossLogsValuesOfItsOwn) {
   const auto log = read_file(out() / "log_0.txt");
   EXPECT_NE(log.find(" img/s, twice: "), std::string::npos) << log;
   EXPECT_NE(log.find(", endless: inf\n"), std::string::npos) << log;
+}
+
+// Whether a number is NaN, or is missing.
+TEST_F(RecipeTest, ABatchWithoutANumberLeavesItsStepWithoutOne) {
+  auto given = recipe();
+  given.log_names = {"some", "bad"};
+  given.settings.insert(given.settings.end(),
+                        {"train.gradient_accumulation_steps=2", "train.loader.batch_size=4"});
+  int64_t calls = 0;
+  given.loss = [&](const Tensors& outputs, const Tensors& targets) {
+    const bool first = ++calls == 1;  // of the first step's two batches
+    if (!first) log_value("some", at::full({}, 5));
+    log_value("bad", at::full({}, first ? std::nan("") : 5.0));
+    return square_error(outputs, targets);
+  };
+  EXPECT_EQ(train(given, World::join()), 0);
+  const auto records = read_metrics(out() / "metrics.jsonl");
+  ASSERT_GE(records.size(), 2U);
+  for (const char* name : {"some", "bad"}) {
+    EXPECT_TRUE(std::isnan(records[0].value(name).value())) << name;
+    EXPECT_EQ(records[1].value(name), 5) << name;
+  }
 }
 
 const LossPart kTwoTerms("two_terms", "logs both of its terms", [](Section& settings) {
@@ -449,6 +474,16 @@ TEST_F(RecipeTest, MistakesInLoggedValuesAreOneLine) {
     return square_error(outputs, targets);
   };
   EXPECT_EQ(refusal(), "log_value('box'): 8 numbers, not one");
+}
+
+TEST(LoggedValues, OfAnyTypeAreNumbersInTheirOrder) {
+  const auto numbers =
+      numbers_on_host(at::full({1}, 2.5), {at::Tensor(), at::full({}, 3, at::kLong), at::ones({})});
+  ASSERT_EQ(numbers.size(), 4U);
+  EXPECT_EQ(numbers[0], 2.5);
+  EXPECT_TRUE(std::isnan(numbers[1]));
+  EXPECT_EQ(numbers[2], 3);
+  EXPECT_EQ(numbers[3], 1);
 }
 
 // It computes the loss, too.

@@ -27,27 +27,19 @@ double rounded_ms(double ms) {
 
 void WholeStep::add(const StepReport& next) {
   const StepReport before = std::exchange(report_, next);
-  logged_samples_.resize(next.logged.size());
-  const auto mean = [&](double earlier, int64_t samples, double& last, int64_t more) {
-    const double share = static_cast<double>(samples) / static_cast<double>(samples + more);
-    last += (earlier - last) * share;
-  };
-  for (size_t i = 0; i < next.logged.size(); ++i) {
-    double& last = report_.logged[i].second;
-    const bool is_logged = !std::isnan(last);
-    if (logged_samples_[i] > 0 && !is_logged) last = before.logged[i].second;
-    if (logged_samples_[i] > 0 && is_logged) {
-      mean(before.logged[i].second, logged_samples_[i], last, next.samples);
-    }
-    if (is_logged) logged_samples_[i] += next.samples;
-  }
   const double wait_s = next.waits.waited_s + next.waits.others_s;
   if (before.samples > 0 && wait_s <= longest_wait_s_) {
     report_.waits.slowest = before.waits.slowest;
   }
   longest_wait_s_ = std::max(longest_wait_s_, wait_s);
   if (before.samples == 0) return;
-  mean(before.loss, before.samples, report_.loss, next.samples);
+  const double share =
+      static_cast<double>(before.samples) / static_cast<double>(before.samples + next.samples);
+  const auto mean = [&](double earlier, double& last) { last += (earlier - last) * share; };
+  mean(before.loss, report_.loss);
+  for (size_t i = 0; i < next.logged.size(); ++i) {
+    mean(before.logged[i].second, report_.logged[i].second);
+  }
   report_.samples += before.samples;
   report_.micro_steps += before.micro_steps;
   report_.step_s += before.step_s;
@@ -59,7 +51,6 @@ void WholeStep::add(const StepReport& next) {
 }
 
 StepReport WholeStep::take() {
-  logged_samples_.clear();
   longest_wait_s_ = 0;
   return std::exchange(report_, {});
 }

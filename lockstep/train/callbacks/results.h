@@ -17,8 +17,8 @@
 namespace lockstep::inline internal {
 
 /// The report of an optimizer step from those of its micro-steps. Losses and logged values are
-/// means by samples, the latter over the micro-steps that log them. Times are sums, and the slowest
-/// rank is that of the longest wait. All else is the last one's.
+/// means by samples. So a value is NaN where one of a micro-step is. Times are sums, and the
+/// slowest rank is that of the longest wait. All else is the last one's.
 class WholeStep {
  public:
   void add(const StepReport& next);
@@ -27,7 +27,6 @@ class WholeStep {
 
  private:
   StepReport report_;
-  std::vector<int64_t> logged_samples_;  ///< By the values' order.
   double longest_wait_s_ = 0;
 };
 

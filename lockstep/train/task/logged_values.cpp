@@ -1,6 +1,5 @@
 #include "lockstep/train/task/logged_values.h"
 
-#include <ATen/ops/full_like.h>
 #include <ATen/ops/stack.h>
 #include <fmt/format.h>
 
@@ -39,20 +38,30 @@ void LoggedValues::add(const std::string& name, const at::Tensor& value) {
                             "name{}",
                             name, did_you_mean(name, *names_)));
   }
-  (*values_)[static_cast<size_t>(found - names_->begin())] = value.detach();
+  (*values_)[static_cast<size_t>(found - names_->begin())] = value.detach().clone();
 }
 
 std::vector<double> numbers_on_host(const at::Tensor& first,
                                     const std::vector<at::Tensor>& others) {
-  std::vector<at::Tensor> all = {first.detach().reshape({}).to(at::kDouble)};
-  for (const at::Tensor& other : others) {
-    all.push_back(other.defined()
-                      ? other.reshape({}).to(all[0].options())
-                      : at::full_like(all[0], std::numeric_limits<double>::quiet_NaN()));
-  }
-  const at::Tensor stacked = at::stack(all).cpu();
-  const auto* const numbers = stacked.data_ptr<double>();
-  return {numbers, numbers + all.size()};
+  std::vector<double> numbers(1 + others.size(), std::numeric_limits<double>::quiet_NaN());
+  std::vector<at::Tensor> of_device;
+  std::vector<size_t> places;
+  const auto add = [&](size_t place, const at::Tensor& one) {
+    if (!one.defined()) return;
+    if (one.is_cpu()) {
+      numbers[place] = one.item<double>();
+      return;
+    }
+    of_device.push_back(one.detach().reshape({}).to(first.device(), at::kDouble));
+    places.push_back(place);
+  };
+  add(0, first);
+  for (size_t i = 0; i < others.size(); ++i) add(i + 1, others[i]);
+  if (of_device.empty()) return numbers;
+  const at::Tensor stacked = at::stack(of_device).cpu();
+  const auto* const copied = stacked.data_ptr<double>();
+  for (size_t i = 0; i < places.size(); ++i) numbers[places[i]] = copied[i];
+  return numbers;
 }
 
 void check_log_names(const std::vector<std::string>& names, const std::vector<std::string>& taken) {

@@ -12,8 +12,8 @@ namespace lockstep::inline internal {
 /// call of a loss.
 class LoggedValues {
  public:
-  /// For a step of training. `values` gets the numbers in the order of `names`, undefined for those
-  /// without one.
+  /// For a step of training. `values` gets copies of the numbers in the order of `names`, undefined
+  /// for those without one.
   LoggedValues(const std::vector<std::string>& names, std::vector<at::Tensor>& values);
   /// For an evaluation, which computes the loss, too: any name is taken, and its number dropped.
   LoggedValues();
@@ -34,11 +34,12 @@ class LoggedValues {
   static thread_local LoggedValues* current_;
 };
 
-/// One number each, in double, by one copy from the device of the first; NaN for undefined ones.
+/// One number each, in double; NaN for undefined ones. Those of a device take one copy from that of
+/// the first, and those of the CPU none.
 std::vector<double> numbers_on_host(const at::Tensor& first, const std::vector<at::Tensor>& others);
 
-/// Errors: kInvalidArgument if one of `names`, for log_value(), is unfit, is there twice, or is one
-/// of `taken`: the other fields of a step in metrics.jsonl.
+/// Checks `names` for log_value(). `taken`: the other fields of a step in metrics.jsonl. Errors:
+/// kInvalidArgument if a name is unfit, is there twice, or is one of `taken`.
 void check_log_names(const std::vector<std::string>& names, const std::vector<std::string>& taken);
 
 }  // namespace lockstep::inline internal
