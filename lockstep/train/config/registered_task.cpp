@@ -37,19 +37,25 @@ std::shared_ptr<const Recipe> recipe_in(Node& tree) {
   return part ? checked_recipe(section, std::move(*part)) : nullptr;
 }
 
-/// The recipe's own settings of sections, as items of -o.
-std::vector<std::string> defaults_of(const Recipe& recipe, const Node& tree) {
+bool names_metric(const Node& tree) {
+  const Node* const metric = tree.find("metric");
+  return metric != nullptr && metric->find("name") != nullptr;
+}
+
+/// The defaults of any recipe, as items of -o. `own`: those of its settings.
+std::vector<std::string> common_defaults(const Recipe& recipe, const Node& own, const Node& tree) {
   std::vector<std::string> items = {fmt::format("train.ckpt_save_dir=out/{}", recipe.name),
                                     "train.loader.batch_size=32"};
-  const bool evaluates = recipe.data || tree.find("eval") != nullptr ||
-                         std::any_of(recipe.settings.begin(), recipe.settings.end(),
-                                     [](const auto& item) { return item.starts_with("eval."); });
-  if (evaluates) items.emplace_back("eval.loader.batch_size=32");
-  const Node* const metric = tree.find("metric");
-  if (metric == nullptr || metric->find("name") == nullptr) {
+  const Node* const eval = own.find("eval");
+  const bool own_eval =
+      eval == nullptr ? static_cast<bool>(recipe.data) : eval->kind != Node::Kind::kNull;
+  if (own_eval || tree.find("eval") != nullptr) items.emplace_back("eval.loader.batch_size=32");
+  // A metric that is named with its whole section has a figure of its own.
+  const bool whole = std::any_of(recipe.settings.begin(), recipe.settings.end(),
+                                 [](const auto& item) { return item.starts_with("metric="); });
+  if (!names_metric(tree) && !(whole && names_metric(own))) {
     items.push_back("metric.main_indicator=" + recipe.main_indicator);
   }
-  items.insert(items.end(), recipe.settings.begin(), recipe.settings.end());
   return items;
 }
 
@@ -152,9 +158,14 @@ std::string fault_of(const Recipe& recipe) {
 void complete_by_recipe(Node& tree) {
   const auto recipe = recipe_in(tree);
   if (!recipe) return;
-  Node defaults;
-  apply_overrides(defaults, defaults_of(*recipe, tree),
-                  fmt::format("Recipe::settings of {}: ", recipe->name));
+  const auto from = fmt::format("Recipe::settings of {}: ", recipe->name);
+  Node own;
+  apply_overrides(own, recipe->settings, from);
+  Node common;
+  apply_overrides(common, common_defaults(*recipe, own, tree), from);
+  Node defaults = common;
+  apply_overrides(defaults, recipe->settings, from);
+  fill_in(defaults, common);  // what a setting of a whole section replaced
   expand_variables(defaults);
   fill_in(tree, defaults);
   refuse_replaced_sections(tree, *recipe);

@@ -192,6 +192,32 @@ TEST(RegisteredTask, MayHaveANameAndAKeyThatMindOcrHas) {
   EXPECT_NE(write_yaml(config.effective).find("transform: crop"), std::string::npos);
 }
 
+/// The configuration of kOpen's recipe with these settings.
+Config read_with(const std::vector<std::string>& settings) {
+  Recipe recipe;
+  recipe.name = "given";
+  recipe.network = [](int64_t) { return nullptr; };
+  recipe.num_classes = 3;
+  recipe.settings = settings;
+  tasks().put({recipe.name, "of this test", [recipe](Section&) { return recipe; }});
+  return read_text("model: {type: given}\n");
+}
+
+TEST(RegisteredTask, AWholeSectionOfItsSettingsLeavesTheDefaults) {
+  auto config = read_with({"train={dataset: {type: points}}", "eval={dataset: {type: points}}"});
+  EXPECT_EQ(config.train.ckpt_save_dir, "out/given");
+  EXPECT_EQ(config.train.loader.batch_size, 32);
+  EXPECT_EQ(config.eval->loader.batch_size, 32);
+  config = read_with({"train={dataset: {type: points}, loader: {batch_size: 4}}",
+                      "eval={dataset: {type: points}}", "eval.loader={batch_size: 5}"});
+  EXPECT_EQ(config.train.ckpt_save_dir, "out/given");
+  EXPECT_EQ(config.train.loader.batch_size, 4);
+  EXPECT_EQ(config.eval->loader.batch_size, 5);
+  config = read_with({"train={dataset: {type: points}}", "eval=null", "metric={name: F1Metric}"});
+  EXPECT_FALSE(config.eval);
+  EXPECT_NE(config.metric.main_indicator, "acc") << "F1Metric has none";
+}
+
 TEST(RegisteredTask, NoneIsATeacher) {
   const auto text = fault_in(
       kPictures, {"loss={name: DistillationLoss, teacher: {type: ring, pretrained: a.ckpt}}"});
