@@ -403,14 +403,20 @@ class Registry {
   /// As add(), in the place of earlier ones of that name.
   void put(NamedPart<Made> part) {
     std::erase_if(parts_, [&](const auto& earlier) { return earlier.name == part.name; });
+    put_names_.push_back(part.name);
     parts_.push_back(std::move(part));
   }
   const std::vector<NamedPart<Made>>& parts() const { return parts_; }
+  /// Those that were given to put().
+  const std::vector<std::string>& put_names() const { return put_names_; }
 
  private:
   std::vector<NamedPart<Made>> parts_;
+  std::vector<std::string> put_names_;
 };
 
+/// The zoo's networks are added when training begins. A part that was given to put() by then keeps
+/// its name; one of add() is an error, as any name that is given twice.
 Registry<NetworkMaker>& networks();
 Registry<BackboneMaker>& backbones();
 Registry<LoggedLoss>& losses();

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "lockstep/models/zoo/zoo.h"
 #include "lockstep/registry.h"
 
@@ -48,6 +51,8 @@ void register_zoo() {
   static bool registered = false;
   if (std::exchange(registered, true)) return;
   for (const ZooNetwork& network : zoo()) {
+    const auto& put = networks().put_names();
+    if (std::find(put.begin(), put.end(), network.name) != put.end()) continue;
     networks().add({network.name, network.about, [&network](Section& section) -> NetworkMaker {
                       const ZooSettings settings = read_settings(section, network.settings);
                       return [&network, settings](int64_t classes) {

@@ -3,7 +3,8 @@
 
 namespace lockstep::inline internal {
 
-/// Registers them. The first call counts: make it before a configuration is read.
+/// Registers them, but for names that Registry::put() was given. The first call counts: make it
+/// before a configuration is read.
 void register_zoo();
 
 }  // namespace lockstep::inline internal

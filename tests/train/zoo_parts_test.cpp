@@ -25,6 +25,17 @@ train:
   loader: {batch_size: 32}
 )";
 
+NetworkMaker own_network(Section&) {
+  return [](int64_t) { return nullptr; };
+}
+
+// Before the zoo is registered, as in a program's main().
+const bool kIsPut = [] {
+  networks().put({"resnet101", "of the program, and not the zoo's", own_network});
+  return true;
+}();
+const NetworkPart kAdded("wide_resnet50_2", "of the program, too", own_network);
+
 Config read_zoo(const std::vector<std::string>& overrides = {}) {
   register_zoo();
   Node tree = parse_yaml(kSmallest, "a.yaml");
@@ -59,6 +70,15 @@ TEST(ZooParts, HaveTheirOwnSettings) {
   EXPECT_NE(zoo_refusal({"model.network.name=mobilenet_v3_smal"})
                 .find("did you mean 'mobilenet_v3_small'?"),
             std::string::npos);
+}
+
+TEST(ZooParts, LeaveTheirNamesToPartsThatWerePut) {
+  EXPECT_TRUE(kIsPut);
+  read_zoo({"model.network={name: resnet101}"});
+  EXPECT_NE(list_parts("networks").find("  resnet101: of the program, and not the zoo's\n"),
+            std::string::npos);
+  const auto refusal = zoo_refusal({"model.network={name: wide_resnet50_2}"});
+  EXPECT_NE(refusal.find("'wide_resnet50_2' is registered twice"), std::string::npos) << refusal;
 }
 
 TEST(ZooParts, NeedTheNumberOfClasses) {
