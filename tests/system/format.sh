@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every source has the format of clang-format-14, which `make format` gives it. It prints what
-# differs. scripts/lint.sh calls it, too.
+# Every source has the format of clang-format-14, which `make format` gives it: also one that git
+# does not know yet. It prints what differs. scripts/lint.sh calls it, too.
 # usage: format.sh BUILD SOURCE
 set -euo pipefail
 cd "$2"
@@ -8,8 +8,10 @@ command -v clang-format-14 >/dev/null || { echo "clang-format-14 is missing: scr
 work=$(mktemp -d "${TMPDIR:-/tmp}/lockstep-format-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-sources=$(git ls-files '*.h' '*.cpp' 2>/dev/null | grep . ||
+sources=$(git ls-files -co --exclude-standard '*.h' '*.cpp' 2>/dev/null | grep . ||
   find apps bench examples fuzz include lockstep tests -name '*.h' -o -name '*.cpp')
+# Git lists what was deleted, too.
+sources=$(while read -r file; do [ ! -e "$file" ] || echo "$file"; done <<<"$sources")
 mkdir "$work/own"
 xargs cp --parents -t "$work/own" .clang-format <<<"$sources"
 cp -r "$work/own" "$work/formatted"

@@ -27,6 +27,7 @@ cmp "$folder"/{one,two}/latest/model.safetensors
 terms_of() { # RUN
   grep -oE '"(dice|border)":[^,}]+' "$folder/$1/metrics.jsonl"
 }
+terms_of one >/dev/null || fail "metrics.jsonl has no terms of the loss"
 [ "$(terms_of one | wc -l)" = "$((2 * $(grep -c '"kind":"train"' "$folder/one/metrics.jsonl")))" ] || fail "steps lack the terms of the loss"
 [ "$(terms_of one)" = "$(terms_of two)" ] || fail "the terms of the loss differ between one rank and two"
 
