@@ -316,6 +316,7 @@ CheckedData check_images(const Config& config) {
   const int64_t official = images.official_count(split_of(config.train.dataset));
   data.samples = samples_used(config.train.dataset, count > 0 ? count : official);
   if (count == 0) data.note = ", the official number: the data are not there yet";
+  data.classes = images.class_names(config.train.dataset.data_dirs.front());
   const auto make = [](const Config& tried, bool training) {
     const auto& dataset = training ? tried.train.dataset : tried.eval->dataset;
     return make_image_batches(tried, training, PixelForm::kFloats, load_images(tried, dataset));
@@ -343,7 +344,11 @@ CheckedData check_pictures(const Config& config) {
   const int64_t seed = config.system.seed;
   const auto size = make_picture_pipeline(config.train.dataset, seed).output();
   data.image_elements = size ? int64_t{3} * size->area() : 0;
-  const auto count = [&](bool training) { return make_picture_index(config, training)->size(); };
+  const auto count = [&](bool training) {
+    const auto index = make_picture_index(config, training);
+    if (training) data.classes = index->classes().names;
+    return index->size();
+  };
   std::string why;
   const auto pictures = count_if_there([&] { return count(true); }, why);
   data.samples = pictures.value_or(config.train.loader.batch_size);
@@ -361,6 +366,12 @@ CheckedData check_pictures(const Config& config) {
   };
   data.warnings = try_own_transforms(config, {pictures.has_value(), evaluates}, make);
   return data;
+}
+
+/// The names of postprocess.label_list, if any, replace those of the data.
+void take_given_names(const Config& config, std::vector<std::string>& classes) {
+  const auto& given = std::get<ClassNames>(config.postprocess).label_list;
+  if (!given.empty()) classes = given;
 }
 
 }  // namespace
@@ -387,14 +398,17 @@ std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool 
     parts.classes = small_images_of(dataset).class_names(dataset.data_dirs.front());
     maker = make_image_batches(config, training, form, data);
   }
-  const auto& given = std::get<ClassNames>(config.postprocess).label_list;
-  if (!given.empty()) parts.classes = given;
+  take_given_names(config, parts.classes);
   return maker;
 }
 
 CheckedData check_class_data(const Config& config) {
-  if (config.train.dataset.own) return check_own_data(config);
-  return config.train.dataset.has_picture_files() ? check_pictures(config) : check_images(config);
+  const auto& dataset = config.train.dataset;
+  CheckedData data = dataset.own                   ? check_own_data(config)
+                     : dataset.has_picture_files() ? check_pictures(config)
+                                                   : check_images(config);
+  take_given_names(config, data.classes);
+  return data;
 }
 
 std::vector<std::string> missing_class_files(const Config& config, bool with_eval) {

@@ -80,9 +80,13 @@ fs::path move_contents(const fs::path& dir) {
 
 }  // namespace
 
+bool has_results(const fs::path& dir) {
+  return has_checkpoint(dir) || fs::exists(dir / "metrics.jsonl");
+}
+
 fs::path move_earlier_results(const fs::path& given) {
   const fs::path dir = without_slash(given);
-  if (!has_checkpoint(dir) && !fs::exists(dir / "metrics.jsonl")) return {};
+  if (!has_results(dir)) return {};
   const bool has_name = dir.has_filename() && dir.filename() != "." && dir.filename() != "..";
   if (!has_name || fs::is_symlink(dir)) return move_contents(dir);
   const fs::path target = numbered_path(dir);

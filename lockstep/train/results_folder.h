@@ -17,6 +17,9 @@ void check_results_folder(const std::filesystem::path& dir);
 /// Errors: kInvalidArgument naming the key, if another run still holds it at `deadline`.
 std::optional<FolderLock> hold_results_folder(const std::filesystem::path& dir, Deadline deadline);
 
+/// Whether a run left a checkpoint or metrics in `dir`.
+bool has_results(const std::filesystem::path& dir);
+
 /// Keeps an earlier run's results in `dir` apart from a new run's: the folder is moved to DIR.1
 /// (.2, ...). A folder that cannot be moved, such as a mount point or ".", stays. So does a
 /// symbolic link, which selects the disk for results. Then only the results in it are moved, to

@@ -42,6 +42,7 @@ struct CheckedData {
   std::string note{};  ///< Printed behind the number of samples.
   int64_t image_elements = 0;
   std::vector<std::string> warnings{};
+  std::vector<std::string> classes{};  ///< As DataParts::classes, as far as they are known.
 };
 
 /// One rank's source of samples.

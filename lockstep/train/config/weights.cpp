@@ -132,10 +132,17 @@ namespace {
 
 constexpr const char* kClassesFile = "classes.txt";
 
-std::vector<std::string> read_names(const fs::path& path) {
-  auto names = split(read_file(path, int64_t{1} << 28), '\n');
-  if (!names.empty() && names.back().empty()) names.pop_back();  // behind the last line
-  return names;
+/// Without the ends of lines that Windows writes, and without empty lines at the end.
+std::vector<std::string> plain_lines(std::vector<std::string> lines) {
+  for (auto& line : lines) {
+    if (line.ends_with('\r')) line.pop_back();
+  }
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return lines;
+}
+
+std::vector<std::string> read_class_names(const fs::path& path) {
+  return plain_lines(split(read_file(path, int64_t{1} << 28), '\n'));
 }
 
 /// What DIR/classes.txt has to do with a run.
@@ -147,7 +154,8 @@ ClassesFile compare_names(const fs::path& dir, const std::vector<std::string>& n
     return ClassesFile::kUnused;
   }
   if (!fs::is_regular_file(dir / kClassesFile)) return ClassesFile::kMissing;
-  return read_names(dir / kClassesFile) == names ? ClassesFile::kSame : ClassesFile::kDiffers;
+  const bool same = read_class_names(dir / kClassesFile) == plain_lines(names);
+  return same ? ClassesFile::kSame : ClassesFile::kDiffers;
 }
 
 }  // namespace
@@ -180,13 +188,13 @@ fs::path write_class_names(const fs::path& dir, const std::vector<std::string>& 
 }
 
 std::vector<std::string> trained_class_names(const fs::path& weights) {
-  if (fs::is_regular_file(weights / kClassesFile)) return read_names(weights / kClassesFile);
+  if (fs::is_regular_file(weights / kClassesFile)) return read_class_names(weights / kClassesFile);
   fs::path folder = without_slash(weights).parent_path();
   const fs::path name = weights.filename();
   const bool in_checkpoint = name == "model.safetensors" || name == "ema.safetensors";
   if (in_checkpoint && !fs::exists(folder / kClassesFile)) folder = folder.parent_path();
   if (!fs::is_regular_file(folder / kClassesFile)) return {};
-  return read_names(folder / kClassesFile);
+  return read_class_names(folder / kClassesFile);
 }
 
 fs::path best_weights(const TrainSection& train) {

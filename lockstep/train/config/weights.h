@@ -47,9 +47,9 @@ std::filesystem::path best_weights(const TrainSection& train);
 /// naming both.
 void check_class_names(const std::filesystem::path& dir, const std::vector<std::string>& names);
 /// Writes DIR/classes.txt: the names of a run's classes, one a line. Nothing if there are none, or
-/// one has a line's end in it. A file of the same lines stays. One of other lines is renamed to
-/// classes.txt.1 (.2, ...), since a user may have changed them; the new path is returned. Errors:
-/// kIo.
+/// one has a line's end in it. A file of the same lines stays, whether they end as on Windows or
+/// not. One of other lines is renamed to classes.txt.1 (.2, ...), since a user may have changed
+/// them; the new path is returned. Errors: kIo.
 std::filesystem::path write_class_names(const std::filesystem::path& dir,
                                         const std::vector<std::string>& names);
 

@@ -57,6 +57,9 @@ int run_check(const Config& given, World world) {
   check_figures(config, *parts.task);
   const CheckedData data = task_parts(config).check_data(config);
   if (world.rank != 0) return 0;
+  // A new run moves the results of an earlier one, with its classes.txt.
+  const auto& dir = config.train.ckpt_save_dir;
+  if (!has_results(dir)) check_class_names(dir, data.classes);
   for (const auto& line : missing_weights(config)) log_warn(line);
   for (const auto& line : task_parts(config).missing_files(config, true)) log_warn(line);
   for (const auto& line : data.warnings) log_warn(line);

@@ -105,10 +105,14 @@ TEST(ClassNamesFile, OfOtherLinesIsNotLost) {
 TEST(ClassNamesFile, OfTheSameLinesStaysAsItIs) {
   const TempFolder dir;
   const auto file = dir / "classes.txt";
-  write_file_atomically(file, std::string_view("cat\ndog"));
-  check_class_names(dir.path(), {"cat", "dog"});
-  EXPECT_EQ(write_class_names(dir.path(), {"cat", "dog"}), "");
-  EXPECT_EQ(content_of(file), "cat\ndog");
+  for (const std::string text :
+       {"cat\ndog", "cat\r\ndog\r\n", "cat\ndog\n\n", "cat\ndog\r\n\r\n"}) {
+    write_file_atomically(file, text);
+    check_class_names(dir.path(), {"cat", "dog"});
+    EXPECT_EQ(write_class_names(dir.path(), {"cat", "dog"}), "");
+    EXPECT_EQ(content_of(file), text);
+    EXPECT_EQ(trained_class_names(dir / "best.ckpt"), (std::vector<std::string>{"cat", "dog"}));
+  }
 }
 
 TEST(ClassNamesFile, OfNoRunIsRefusedWhereARunWouldWriteIt) {

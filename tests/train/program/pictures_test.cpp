@@ -106,15 +106,18 @@ TEST_F(PicturesProgram, AClassesFileOfItsUserIsNotOverwritten) {
   configure(folder, folder);
   const std::string args = "-o train.max_steps=1 system.val_while_train=False ";
   write_file_atomically(folder_ / "classes.txt", std::string_view("mine\n"));
-  const auto refused = train(args + "train.ckpt_save_dir=.");
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_NE(refused.err.find("to ./classes.txt, which has other lines and is of no run"),
-            std::string::npos)
-      << refused.err;
+  for (const std::string check : {"--check ", ""}) {
+    const auto refused = train(check + args + "train.ckpt_save_dir=.");
+    EXPECT_EQ(refused.status, 2) << refused.out;
+    EXPECT_NE(refused.err.find("to ./classes.txt, which has other lines and is of no run"),
+              std::string::npos)
+        << refused.err;
+  }
   EXPECT_EQ(bytes("classes.txt"), "mine\n");
   EXPECT_FALSE(fs::exists(folder_ / "args.yaml"));
 
   ASSERT_EQ(train(args).status, 0);
+  EXPECT_EQ(train("--check " + args).status, 0);
   const auto names = bytes("out/classes.txt");
   EXPECT_EQ(text_count(names, "\n"), 10);
   write_file_atomically(folder_ / "out/classes.txt", std::string_view("renamed\n"));
