@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
+#include "lockstep/base/log.h"
 #include "lockstep/base/options.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/pictures/recipe.h"
@@ -67,13 +69,13 @@ std::string name_of(const fs::path& folder) {
 std::string summary_of(const FolderFacts& facts, const RecipeChoice& choice,
                        const fs::path& output) {
   return fmt::format(
-      "Pictures: {} in {}, {} classes, shorter side {} pixels\n"
+      "Pictures: {} in {}, {}, shorter side {} pixels\n"
       "Evaluation: {} pictures {}\n"
       "Training: {} on {} x {} pixels, {} epochs, batches of {} a rank\n"
       "Configuration: {}\n"
       "Next: lockstep train -c {}\n",
-      facts.train_pictures, facts.train.string(), facts.classes.count, facts.shorter_side,
-      facts.eval_pictures,
+      facts.train_pictures, facts.train.string(), counted(facts.classes.count, "class", "classes"),
+      facts.shorter_side, facts.eval_pictures,
       facts.eval.empty() ? fmt::format("held out, one of {} of each class", kHeldOut)
                          : "in " + facts.eval.string(),
       network_title(choice), choice.side, choice.side, choice.epochs, choice.batch_size,
@@ -103,6 +105,7 @@ int write_recipe(int argc, char** argv) {
   const fs::path results = results_of(output, without_slash(folder));
   if (!output.parent_path().empty()) make_folder(output.parent_path());
   write_file_atomically(output, recipe_yaml(facts, choice, results));
+  for (const auto& line : facts.warnings) log_warn(line);
   fmt::print("{}", summary_of(facts, choice, output));
   return 0;
 }

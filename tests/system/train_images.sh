@@ -76,6 +76,14 @@ output=$(cat runs/odd/log_*.txt)
 has 'WARNING - sample 15 cannot be used: odd/train/frog/51\.bmp: a BMP that is cut off; sample [0-9]+ \(odd/train/(cat|dog)/[0-9]+\.bmp\) stands in its place$'
 has 'WARNING - sample 1 cannot be used: odd/val/frog/51\.bmp: a BMP that is cut off$'
 
+# An archive that was unpacked into a folder of its own.
+draw zip/flowers/cat 1 8
+draw zip/flowers/dog 11 8
+mkdir -p zip/__MACOSX/flowers
+run "$bin/lockstep" data images zip
+has '^Pictures: [0-9]+ in zip, 1 class, shorter side 8 pixels$'
+has 'warn: zip: only one class, flowers: the classes are probably in zip/flowers, which has the folders cat, dog$'
+
 # Folders that cannot be trained on.
 mkdir -p none classes/{a,b}
 picture 1 >none/1.bmp

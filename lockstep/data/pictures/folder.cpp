@@ -4,15 +4,18 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/counted.h"
+#include "lockstep/base/text.h"
 #include "lockstep/data/pictures/index.h"
 #include "lockstep/data/pictures/listing.h"
 #include "lockstep/data/pictures/name_text.h"
@@ -92,6 +95,8 @@ class ClassPictures {
   }
 
   int64_t count() const { return count_; }
+  /// That of the class itself is the first.
+  const std::vector<std::string>& folders() const { return folders_; }
 
   void add_to(PictureIndex& index, int64_t label) const {
     int64_t left = count_;
@@ -181,18 +186,60 @@ std::string none_chosen(const fs::path& folder, const FolderOptions& options) {
                      folder.string());
 }
 
+constexpr size_t kNamed = 5;  // of many
+
+std::string first_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(kNamed, names.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return names.size() > kNamed ? text + ", ..." : text;
+}
+
 void warn_of_empty_classes(PictureIndex& index, const PictureClasses& classes,
                            const fs::path& folder, const std::vector<size_t>& empty) {
   if (empty.empty()) return;
-  constexpr size_t kNamed = 5;
-  std::string names;
-  for (size_t i = 0; i < std::min(kNamed, empty.size()); ++i) {
-    names += (i == 0 ? "" : ", ") + classes.names[empty[i]];
-  }
-  if (empty.size() > kNamed) names += ", ...";
+  std::vector<std::string> names;
+  for (const size_t i : empty) names.push_back(classes.names[i]);
   index.add_warning(fmt::format("{}: no picture of {}: {}", folder.string(),
                                 counted(static_cast<int64_t>(empty.size()), "class", "classes"),
-                                names));
+                                first_of(names)));
+}
+
+/// The folders right in `above`, without its own name; `all` are of one class.
+std::vector<std::string> folders_in(const std::string& above, const std::vector<std::string>& all) {
+  std::vector<std::string> names;
+  for (const auto& below : all) {
+    if (!below.starts_with(above + "/")) continue;
+    auto name = below.substr(above.size() + 1);
+    if (name.find('/') == std::string::npos) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+void warn_of_one_class(PictureIndex& index, const fs::path& folder,
+                       const std::vector<std::string>& of_class) {
+  std::string line = fmt::format("{}: only one class, {}", folder.string(), of_class.front());
+  std::string above = of_class.front();
+  auto names = folders_in(above, of_class);
+  while (names.size() == 1) {
+    above += "/" + names.front();
+    names = folders_in(above, of_class);
+  }
+  if (!names.empty()) {
+    line += fmt::format(": the classes are probably in {}, which has the folders {}",
+                        (folder / above).string(), first_of(names));
+  }
+  index.add_warning(line);
+}
+
+void warn_of_splits(PictureIndex& index, const fs::path& folder, const PictureClasses& classes) {
+  const auto splits = SplitFolders::among(classes.names);
+  if (splits.train.empty() || splits.eval.empty()) return;
+  index.add_warning(fmt::format(
+      "{}: {} and {} count as classes; if they are pictures for training and for evaluation, name "
+      "{} as the folder",
+      folder.string(), splits.train, splits.eval, (folder / splits.train).string()));
 }
 
 std::vector<ClassPictures> pictures_of(const PictureClasses& classes, const fs::path& folder,
@@ -208,7 +255,35 @@ std::vector<ClassPictures> pictures_of(const PictureClasses& classes, const fs::
   return pictures;
 }
 
+/// The folder whose name comes first in `names`.
+template <size_t kCount>
+std::string first_among(const std::vector<std::string>& folders,
+                        const std::array<std::string_view, kCount>& names) {
+  for (const auto name : names) {
+    const auto has_name = [&](const std::string& folder) { return ascii_lower(folder) == name; };
+    // Lower case wins: it stands behind capitals in the order of bytes.
+    const auto found = std::find_if(folders.rbegin(), folders.rend(), has_name);
+    if (found != folders.rend()) return *found;
+  }
+  return "";
+}
+
+constexpr std::array<std::string_view, 2> kTrainNames = {"train", "training"};
+constexpr std::array<std::string_view, 6> kEvalNames = {"val",  "valid",   "validation",
+                                                        "test", "testing", "eval"};
+
 }  // namespace
+
+SplitFolders SplitFolders::among(const std::vector<std::string>& folders) {
+  SplitFolders found{first_among(folders, kTrainNames), first_among(folders, kEvalNames)};
+  found.others =
+      static_cast<size_t>(std::count_if(folders.begin(), folders.end(), [](const auto& folder) {
+        const std::string name = ascii_lower(folder);
+        return std::find(kTrainNames.begin(), kTrainNames.end(), name) == kTrainNames.end() &&
+               std::find(kEvalNames.begin(), kEvalNames.end(), name) == kEvalNames.end();
+      }));
+  return found;
+}
 
 PictureClasses folder_classes(const fs::path& folder) {
   FolderListing listing(folder);
@@ -245,6 +320,9 @@ PictureIndex index_folder(const fs::path& folder, const FolderOptions& options,
   }
   index.shrink();
   warn_of_empty_classes(index, found, folder, empty);
+  if (classes) return index;
+  if (found.names.size() == 1) warn_of_one_class(index, folder, pictures.front().folders());
+  warn_of_splits(index, folder, found);
   return index;
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 // A folder with a sub-folder of pictures for each class: ImageNet's layout.
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/pictures/index.h"
@@ -20,7 +23,17 @@ struct FolderOptions {
   std::filesystem::path listing{};
 };
 
-/// The names of the sub-folders, sorted by their bytes. Hidden ones do not count. Errors:
+/// The sub-folders of a data set that are named as its parts for training and for evaluation, in
+/// any case: "train" or "training"; "val", "valid", "validation", "test", "testing", "eval".
+struct SplitFolders {
+  std::string train;  ///< Empty: there is none.
+  std::string eval;   ///< The first in this order; empty: there is none.
+  size_t others = 0;  ///< Neither for training nor for evaluation.
+
+  static SplitFolders among(const std::vector<std::string>& folders);
+};
+
+/// The names of the sub-folders, sorted by their bytes, without is_ignored_name() ones. Errors:
 /// kNotFound, which names the folder (it does not exist, or has no sub-folder); kIo.
 PictureClasses folder_classes(const std::filesystem::path& folder);
 
@@ -28,10 +41,10 @@ PictureClasses folder_classes(const std::filesystem::path& folder);
 /// itself is left out. They are sorted by class, then by folder, then by name, each by its bytes,
 /// as torchvision's ImageFolder sorts them. `classes`: those of training, for evaluation.
 ///
-/// A class without a picture is a warning. Folders are read by several threads: file servers answer
-/// side by side.
-/// Errors: those of folder_classes(); kNotFound (no picture at all); kInvalidArgument naming a
-/// sub-folder that `classes` lacks; kIo.
+/// A class without a picture is a warning. So is a single class of training, and classes that
+/// SplitFolders takes for parts of a data set. Folders are read by several threads: file servers
+/// answer side by side. Errors: those of folder_classes(); kNotFound (no picture at all);
+/// kInvalidArgument naming a sub-folder that `classes` lacks; kIo.
 PictureIndex index_folder(const std::filesystem::path& folder, const FolderOptions& options = {},
                           const std::optional<PictureClasses>& classes = std::nullopt);
 

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kListingMark = "lockstep pictures 2";
+constexpr std::string_view kListingMark = "lockstep pictures 3";
 constexpr std::string_view kListingEnd = "end";
 constexpr int64_t kUnsettled = std::numeric_limits<int64_t>::min();  // no folder's time
 constexpr uint64_t kBlockBytes = uint64_t{1} << 20;
@@ -109,6 +109,10 @@ bool has_settled(int64_t changed_ns) {
          std::chrono::duration_cast<std::chrono::nanoseconds>(settled.time_since_epoch()).count();
 }
 
+bool is_ignored_name(std::string_view name) {
+  return name.starts_with('.') || name == "__MACOSX";
+}
+
 bool is_picture_name(std::string_view name) {
   constexpr std::array<std::string_view, 5> kEnds = {".jpg", ".jpeg", ".png", ".bmp", ".webp"};
   const size_t slash = name.rfind('/');
@@ -170,7 +174,7 @@ FolderListing::Known FolderListing::read_entries(const fs::path& folder) {
   errno = 0;
   while (const dirent* entry = ::readdir(entries.get())) {
     const std::string_view name = entry->d_name;
-    if (name.starts_with('.')) continue;
+    if (is_ignored_name(name)) continue;
     const unsigned type = type_of(*entry);
     if (type == DT_DIR) {
       known.folders.emplace_back(name);

@@ -21,6 +21,9 @@ namespace lockstep::inline internal {
 /// Names that begin with a dot do not count.
 bool is_picture_name(std::string_view name);
 
+/// Of hidden entries, and of the folder that archives of macOS have beside their contents.
+bool is_ignored_name(std::string_view name);
+
 /// Whether a change of a file or folder, at this time in nanoseconds, is ten seconds old. One that
 /// is younger is read again by the next run, since further changes may have the same time.
 bool has_settled(int64_t changed_ns);
@@ -49,7 +52,7 @@ class FolderListing {
   explicit FolderListing(std::filesystem::path folder, std::filesystem::path file = {});
 
   /// The sub-folders of the folder `below` the data set's, sorted. Links count as their targets,
-  /// hidden ones do not count. Errors: kIo.
+  /// is_ignored_name() ones do not count. Errors: kIo.
   std::vector<std::string> read(const std::string& below);
 
   /// Folders that were read from the disk, rather than known.

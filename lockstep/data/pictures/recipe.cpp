@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "lockstep/base/folder.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/pictures/folder.h"
+#include "lockstep/data/pictures/listing.h"
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
 
@@ -24,19 +26,19 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-constexpr std::array<const char*, 4> kEvalFolders = {"val", "valid", "validation", "test"};
-
-/// Whether `folder` is divided into training and evaluation. A class among others may be called
-/// "train", too.
-bool holds_splits(const fs::path& folder) {
-  if (!is_folder(folder / "train")) return false;
-  const bool has_eval = std::any_of(kEvalFolders.begin(), kEvalFolders.end(),
-                                    [&](const char* name) { return is_folder(folder / name); });
-  if (has_eval) return true;
-  const auto entries = list_folder(folder);
-  return std::none_of(entries.begin(), entries.end(), [&](const std::string& entry) {
-    return entry != "train" && !entry.starts_with('.') && is_folder(folder / entry);
-  });
+/// The parts of `folder` for training and for evaluation; no `train` if its folders are classes. A
+/// class among others may be called "train" or "Test", too.
+SplitFolders splits_of(const fs::path& folder) {
+  if (!is_folder(folder)) return {};
+  std::vector<std::string> folders;
+  for (const auto& entry : list_folder(folder)) {
+    if (!is_ignored_name(entry) && is_folder(folder / entry)) folders.push_back(entry);
+  }
+  auto splits = SplitFolders::among(folders);
+  constexpr std::array<std::string_view, 4> kUsual = {"val", "valid", "validation", "test"};
+  const bool usual = splits.train == "train" &&
+                     std::find(kUsual.begin(), kUsual.end(), splits.eval) != kUsual.end();
+  return splits.others == 0 || usual ? splits : SplitFolders();
 }
 
 /// The median of some pictures' shorter sides.
@@ -109,17 +111,17 @@ std::string dataset_of(const fs::path& folder, bool holds_out) {
 FolderFacts look_at_folder(const fs::path& folder) {
   FolderFacts facts;
   facts.train = folder;
-  if (holds_splits(folder)) {
-    facts.train = folder / "train";
-    for (const char* name : kEvalFolders) {
-      if (facts.eval.empty() && is_folder(folder / name)) facts.eval = folder / name;
-    }
+  const auto splits = splits_of(folder);
+  if (!splits.train.empty()) {
+    facts.train = folder / splits.train;
+    if (!splits.eval.empty()) facts.eval = folder / splits.eval;
   }
   const bool holds_out = facts.eval.empty();
   const int64_t part = holds_out ? kHeldOut : 0;
   const auto index = index_folder(facts.train, {.held_out = part, .split = Split::kTrain});
   facts.classes = index.classes();
   facts.train_pictures = index.size();
+  facts.warnings = index.warnings();
   facts.shorter_side = shorter_side_of(index);
   facts.eval_pictures = index_folder(holds_out ? facts.train : facts.eval,
                                      {.held_out = part, .split = Split::kTest}, facts.classes)

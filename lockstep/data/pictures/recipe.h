@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "lockstep/data/pictures/index.h"
 
@@ -15,15 +16,16 @@ struct FolderFacts {
   PictureClasses classes;
   int64_t train_pictures = 0;
   int64_t eval_pictures = 0;
-  int shorter_side = 0;  ///< Median over some pictures.
+  int shorter_side = 0;               ///< Median over some pictures.
+  std::vector<std::string> warnings;  ///< Of the pictures for training.
 };
 
 /// A tenth of each class, if a folder has no pictures of its own for evaluation.
 inline constexpr int64_t kHeldOut = 10;
 
-/// FOLDER/train and FOLDER/val (valid, validation or test) if FOLDER has both, or the former as
-/// its only sub-folder; else the sub-folders of FOLDER are the classes. Decodes up to 60 pictures.
-/// Errors: those of index_folder(); kCorrupt if none of them can be decoded.
+/// The SplitFolders of FOLDER if it has no others, or has one called "train" and one for
+/// evaluation in small letters; else the sub-folders of FOLDER are the classes. Decodes up to 60
+/// pictures. Errors: those of index_folder(); kCorrupt if none of them can be decoded.
 FolderFacts look_at_folder(const std::filesystem::path& folder);
 
 /// The settings that depend on the facts.

@@ -91,6 +91,51 @@ TEST(PictureFolder, AClassWithoutPicturesIsANote) {
   EXPECT_EQ(index.warnings(), Names{dir.path().string() + ": no picture of 2 classes: a, c"});
 }
 
+TEST(PictureFolder, AFolderOfMacOsIsNoClass) {
+  const TempFolder dir;
+  for (const char* name : {"a/1.png", "b/1.png", "__MACOSX/a/._1.png", "a/__MACOSX/2.png"}) {
+    make_file(dir / name);
+  }
+  const auto index = index_folder(dir.path());
+  EXPECT_EQ(names_of(index), (Names{"0 a/1.png", "1 b/1.png"}));
+  EXPECT_TRUE(index.warnings().empty());
+}
+
+TEST(PictureFolder, AClassAloneIsANote) {
+  const TempFolder dir;
+  make_file(dir / "flowers/1.png");
+  const std::string line = dir.path().string() + ": only one class, flowers";
+  EXPECT_EQ(index_folder(dir.path()).warnings(), Names{line});
+  const auto classes = PictureClasses::named({"flowers"});
+  EXPECT_TRUE(index_folder(dir.path(), {}, classes).warnings().empty()) << "a second line";
+  make_file(dir / "flowers/deep/cat/1.png");
+  EXPECT_EQ(index_folder(dir.path()).warnings(), Names{line});
+  make_file(dir / "flowers/deep/dog/1.png");
+  EXPECT_EQ(index_folder(dir.path()).warnings(),
+            Names{line + ": the classes are probably in " + (dir / "flowers/deep").string() +
+                  ", which has the folders cat, dog"});
+}
+
+TEST(PictureFolder, PartsThatCountAsClassesAreANote) {
+  const TempFolder dir;
+  for (const char* name : {"Train/a/1.png", "more/a/1.png", "testing/a/1.png"}) {
+    make_file(dir / name);
+  }
+  EXPECT_EQ(index_folder(dir.path()).warnings(),
+            Names{dir.path().string() +
+                  ": Train and testing count as classes; if they are pictures for training and for "
+                  "evaluation, name " +
+                  (dir / "Train").string() + " as the folder"});
+}
+
+TEST(PictureFolder, FindsPartsByTheirNames) {
+  const auto splits = SplitFolders::among({"TEST", "Training", "VAL", "b", "train", "val"});
+  EXPECT_EQ(splits.train, "train");
+  EXPECT_EQ(splits.eval, "val");
+  EXPECT_EQ(splits.others, 1U);
+  EXPECT_TRUE(SplitFolders::among({"trains", "value"}).train.empty());
+}
+
 TEST(PictureFolder, MissingDataAreNotFound) {
   const TempFolder dir;
   const auto missing = error_of([&] { index_folder(dir / "none"); });

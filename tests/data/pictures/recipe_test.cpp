@@ -67,6 +67,34 @@ TEST(Recipe, TakesTheFoldersOfTrainingAndEvaluation) {
   EXPECT_EQ(config.train.loader.batch_size, 2) << "each of two ranks has three pictures";
 }
 
+TEST(Recipe, TakesPartsOfAnyUsualName) {
+  const std::vector<std::pair<std::string, std::string>> parts = {
+      {"Train", "Val"}, {"training", "testing"}, {"training", "validation"}, {"TRAIN", "TEST"}};
+  for (const auto& [train, eval] : parts) {
+    const TempFolder dir;
+    for (const char* name : {"a", "b"}) {
+      draw_class(dir / train / name, 3, {32, 32});
+      draw_class(dir / eval / name, 2, {32, 32});
+    }
+    std::filesystem::create_directory(dir / "__MACOSX");
+    const auto facts = look_at_folder(dir.path());
+    EXPECT_EQ(facts.train, dir / train);
+    EXPECT_EQ(facts.eval, dir / eval);
+    EXPECT_TRUE(facts.warnings.empty());
+  }
+}
+
+TEST(Recipe, NotesWhatIsOddAboutTheClasses) {
+  const TempFolder dir;
+  for (const char* name : {"Train/a", "Val/a", "more/a"}) draw_class(dir / name, 3, {32, 32});
+  std::filesystem::create_directory(dir / "none");
+  const auto facts = look_at_folder(dir.path());
+  EXPECT_EQ(facts.train, dir.path());
+  ASSERT_EQ(facts.warnings.size(), 2U);
+  EXPECT_EQ(facts.warnings[0], dir.path().string() + ": no picture of 1 class: none");
+  EXPECT_NE(facts.warnings[1].find("Train and Val count as classes"), std::string::npos);
+}
+
 TEST(Recipe, AClassMayBeCalledTrain) {
   const TempFolder dir;
   for (const char* name : {"bus", "car", "train"}) draw_class(dir / name, 12, {32, 32});
