@@ -103,15 +103,6 @@ std::string format_progress(const Progress& progress, int width) {
   return line;
 }
 
-std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t steps_left,
-                                                  std::chrono::nanoseconds elapsed) {
-  if (steps_done <= 0) return std::nullopt;
-  const std::chrono::duration<double> each =
-      std::chrono::duration<double>(elapsed) / static_cast<double>(steps_done);
-  return std::chrono::round<std::chrono::seconds>(
-      each * static_cast<double>(std::max<int64_t>(steps_left, 0)));
-}
-
 ProgressLine::ProgressLine(int fd, bool wanted)
     : fd_(fd), wanted_(wanted), redraws_(is_terminal(fd)) {
   if (redraws_) return;

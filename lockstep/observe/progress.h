@@ -25,11 +25,6 @@ struct Progress {
 /// columns. If it is too long, fields go in the order bar, steps, lr, rate, loss.
 std::string format_progress(const Progress& progress, int width);
 
-/// Time for `steps_left` more steps at the pace of `steps_done` in `elapsed`; none before the
-/// first.
-std::optional<std::chrono::seconds> estimate_left(int64_t steps_done, int64_t steps_left,
-                                                  std::chrono::nanoseconds elapsed);
-
 /// Redraws that line in place on a terminal, at most ten times a second. A pipe to a `lockstep run`
 /// on a terminal (LOCKSTEP_TERMINAL: its width, LOCKSTEP_TERMINAL_PIPE: that pipe) counts as one,
 /// too. Elsewhere the line is written with an end, first after kFirstLine and then every

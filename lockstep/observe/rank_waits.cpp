@@ -40,6 +40,7 @@ void WaitSums::add(const StepWaits& waits, double step_s) {
   waited_s_ += waits.waited_s;
   moved_s_ += waits.moved_s;
   others_s_ += waits.others_s;
+  if (waits.others_s > 0) this_rank_ = waits.slowest;
   if (waits.slowest >= 0) by_rank_[waits.slowest] += waits.waited_s;
 }
 
@@ -79,7 +80,7 @@ std::string WaitSums::note() const {
     return fmt::format("waiting for rank {}: {:.0f} %", rank, percent(waited_s_));
   }
   if (percent(others_s_) < kMuchWaitingPercent) return "";
-  return fmt::format("slower than other ranks: {:.0f} %", percent(others_s_));
+  return fmt::format("others wait for rank {}: {:.0f} %", this_rank_, percent(others_s_));
 }
 
 }  // namespace lockstep::inline internal

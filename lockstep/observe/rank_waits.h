@@ -50,7 +50,8 @@ class WaitSums {
   /// alone "communication: 0.0 %". A rank that keeps the others waiting adds ", others waited for
   /// this rank: 54.0 %".
   std::string text() const;
-  /// "waiting for rank 3: 54 %", "slower than other ranks: 54 %"; empty if neither part is large.
+  /// "waiting for rank 3: 54 %", "others wait for rank 0: 54 %" on that rank; empty if neither part
+  /// is large.
   std::string note() const;
 
  private:
@@ -58,6 +59,7 @@ class WaitSums {
   double percent(double part_s) const;
 
   double seconds_ = 0, waited_s_ = 0, moved_s_ = 0, others_s_ = 0;
+  int this_rank_ = -1;             // if the others waited for it
   std::map<int, double> by_rank_;  // of waited_s_
 };
 

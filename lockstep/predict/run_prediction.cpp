@@ -9,6 +9,7 @@
 #include <opencv2/core.hpp>
 #include <optional>
 
+#include "lockstep/base/clock.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"

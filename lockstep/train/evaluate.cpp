@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "lockstep/autocast.h"
+#include "lockstep/base/clock.h"
 #include "lockstep/base/hash.h"
 #include "lockstep/evaluation.h"
 #include "lockstep/parallel/subtree_reduction.h"

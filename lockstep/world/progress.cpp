@@ -72,6 +72,10 @@ void fill(StepSlot* slot, const StepFigures& figures) {
     slot->step_seconds =
         mean_step(slot->step_seconds, seconds / static_cast<double>(figures.step - slot->step));
   }
+  if (slot->begun_ns == 0 || figures.step < slot->step) {  // it goes on from an earlier step
+    slot->begun_ns = now;
+    slot->begun_step = figures.step;
+  }
   slot->step = figures.step;
   slot->total = figures.total;
   slot->loss = figures.loss;
@@ -97,7 +101,9 @@ void expect_steps() {
   if (slot == nullptr) return;
   slot->mark.store(kExpectsSteps, std::memory_order_relaxed);
   const Writing writing(slot);
-  if (writing && !shows_own_work(*slot)) slot->work[0] = 0;
+  if (!writing) return;
+  slot->begun_ns = 0;
+  if (!shows_own_work(*slot)) slot->work[0] = 0;
 }
 
 void report_step() {

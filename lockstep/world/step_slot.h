@@ -24,8 +24,10 @@ struct alignas(128) StepSlot {
   char note[48] = {};
   int32_t epoch = 0;
   int32_t num_epochs = 0;
-  int64_t work_ns = 0;  ///< Start of other work than steps.
-  char work[24] = {};   ///< Its name; empty: none.
+  int64_t work_ns = 0;     ///< Start of other work than steps.
+  char work[24] = {};      ///< Its name; empty: none.
+  int64_t begun_ns = 0;    ///< When this rank reported its first step; 0: none since its start.
+  int64_t begun_step = 0;  ///< The number of that step.
 };
 
 /// The name differs from kProgressMemoryName: LOCKSTEP_STEPS of a past job must not lead here.

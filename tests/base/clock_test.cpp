@@ -22,5 +22,13 @@ TEST(Clock, NumbersAreThoseOfTheKernelsClocks) {
   EXPECT_NEAR(static_cast<double>(ns_since_1970()) / 1e9, now, 30);
 }
 
+TEST(Clock, EstimatesTheTimeThatIsLeft) {
+  using std::chrono::seconds;
+  EXPECT_FALSE(estimate_left(0, 10, seconds(1)));
+  EXPECT_EQ(estimate_left(10, 30, seconds(20)), seconds(60));
+  EXPECT_EQ(estimate_left(10, 0, seconds(20)), seconds(0));
+  EXPECT_EQ(estimate_left(1, INT64_MAX, seconds(20)), seconds(1'000'000'000'000));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -75,12 +75,6 @@ TEST(Progress, HundredPercentMeansDone) {
   EXPECT_NE(format_progress(progress, 200).find(" 99%"), std::string::npos);
 }
 
-TEST(Progress, Estimates) {
-  EXPECT_FALSE(estimate_left(0, 10, seconds(1)));
-  EXPECT_EQ(estimate_left(10, 30, seconds(20)), seconds(60));
-  EXPECT_EQ(estimate_left(10, 0, seconds(20)), seconds(0));
-}
-
 /// A terminal of 60 columns with a readable screen.
 class Terminal {
  public:

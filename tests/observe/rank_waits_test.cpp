@@ -86,7 +86,7 @@ TEST(WaitSums, NamesWhoIsWaitedForAndNotTheNetwork) {
   EXPECT_EQ(slow.text(),
             "waiting for other ranks: 0.0 %, communication: 2.0 %, others waited for this rank: "
             "54.0 %");
-  EXPECT_EQ(slow.note(), "slower than other ranks: 54 %");
+  EXPECT_EQ(slow.note(), "others wait for rank 2: 54 %");
 }
 
 TEST(WaitSums, NamesNobodyWhereItIsNowThisOneAndNowThat) {

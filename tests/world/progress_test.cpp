@@ -109,6 +109,21 @@ TEST(ReportedWork, AStepReportedMeanwhileLeavesNoTimeToComeOff) {
   EXPECT_LE(slot->stepped_ns, monotonic_ns());
 }
 
+TEST(ReportedSteps, BeginAnewWithARestart) {
+  StepSlot* const slot = slot_for_reports();
+  ASSERT_NE(slot, nullptr);
+  const auto begun_by = [&](int64_t step) {
+    report_step({.step = step});
+    return slot->begun_step;
+  };
+  expect_steps();
+  EXPECT_EQ(begun_by(40), 40);
+  EXPECT_EQ(begun_by(41), 40);
+  EXPECT_EQ(begun_by(30), 30) << "a restart that announced nothing";
+  expect_steps();
+  EXPECT_EQ(begun_by(50), 50);
+}
+
 TEST(OwnSteps, AFailureToMakeThemIsRemembered) {
   ASSERT_NE(slot_for_reports(), nullptr);
   const pid_t child = ::fork();

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -70,6 +71,8 @@ RankSteps steps_of(const SlotBytes& slot) {
   steps.note = text_field<sizeof(StepSlot::note)>(slot, offsetof(StepSlot, note));
   steps.work_ns = field<int64_t>(slot, offsetof(StepSlot, work_ns));
   steps.work = text_field<sizeof(StepSlot::work)>(slot, offsetof(StepSlot, work));
+  steps.begun_ns = field<int64_t>(slot, offsetof(StepSlot, begun_ns));
+  steps.begun_step = field<int64_t>(slot, offsetof(StepSlot, begun_step));
   return steps;
 }
 
@@ -82,7 +85,8 @@ bool is_whole(const SlotBytes& slot, const SlotBytes& later) {
 bool is_possible(const RankSteps& steps) {
   constexpr int64_t kMost = int64_t{1} << 61;
   constexpr double kMostSeconds = 1e9;
-  const auto numbers = {steps.step, steps.total, steps.stepped_ns, steps.work_ns};
+  const auto numbers = {steps.step,    steps.total,    steps.stepped_ns,
+                        steps.work_ns, steps.begun_ns, steps.begun_step};
   return std::abs(steps.step_seconds) <= kMostSeconds &&  // false for NaN
          std::all_of(numbers.begin(), numbers.end(),
                      [](int64_t number) { return -kMost <= number && number <= kMost; });
@@ -108,6 +112,18 @@ std::vector<RankSteps> read_ranks(int memory, off_t begin = 0) {
   std::sort(ranks.begin(), ranks.end(),
             [](const auto& a, const auto& b) { return a.local_rank < b.local_rank; });
   return ranks;
+}
+
+/// Seconds to the end; -1: unknown. The mean time of the last steps alone would leave out what
+/// comes between epochs. It serves until there is a second step.
+double left_of(const RankSteps& rank, int64_t now_ns) {
+  if (rank.seconds_left >= 0 || rank.total <= 0) return rank.seconds_left;
+  const int64_t left = std::max<int64_t>(rank.total - rank.step, 0);
+  const int64_t until = rank.work.empty() ? rank.stepped_ns : now_ns;
+  const auto estimate = estimate_left(rank.begun_ns == 0 ? 0 : rank.step - rank.begun_step, left,
+                                      std::chrono::nanoseconds(until - rank.begun_ns));
+  if (estimate) return static_cast<double>(estimate->count());
+  return rank.step_seconds > 0 ? static_cast<double>(left) * rank.step_seconds : -1;
 }
 
 }  // namespace
@@ -168,17 +184,13 @@ std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int6
   const auto first = std::find_if(ranks.begin(), ranks.end(),
                                   [](const RankSteps& rank) { return rank.mark == kStepped; });
   if (first == ranks.end()) return std::nullopt;
-  JobProgress progress{first->step,         first->total, first->loss,  first->seconds_left,
+  JobProgress progress{first->step,         first->total, first->loss,  left_of(*first, now_ns),
                        first->step_seconds, first->note,  first->epoch, first->num_epochs};
   const double silent = static_cast<double>(now_ns - first->stepped_ns) / 1e9;
   if (silent > std::max(10.0, 5 * first->step_seconds)) {
     progress.note = fmt::format("no step for {:.0f} s", silent);
     const double at_work = static_cast<double>(now_ns - first->work_ns) / 1e9;
     if (!first->work.empty()) progress.note = fmt::format("{} for {:.0f} s", first->work, at_work);
-  }
-  if (progress.seconds_left < 0 && progress.total > 0 && progress.step_seconds > 0) {
-    const auto left = static_cast<double>(std::max<int64_t>(progress.total - progress.step, 0));
-    progress.seconds_left = left * progress.step_seconds;
   }
   return progress;
 }

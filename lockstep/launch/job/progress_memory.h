@@ -45,6 +45,8 @@ struct RankSteps {
   int num_epochs = 0;
   int64_t work_ns = 0;    ///< Start of `work`.
   std::string work = {};  ///< Its activity between steps; empty: none.
+  int64_t begun_ns = 0;   ///< StepSlot::begun_ns.
+  int64_t begun_step = 0;
 };
 
 /// Reports of the workers; reads a slot again if it is being written. Empty if `path` cannot be
@@ -74,7 +76,8 @@ struct JobProgress {
   int num_epochs = 0;
 };
 
-/// Nothing before the first step. `now_ns`: CLOCK_MONOTONIC.
+/// Nothing before the first step. `now_ns`: CLOCK_MONOTONIC. Where the worker gives no
+/// `seconds_left`, it is estimate_left() of the steps since the worker's start.
 std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks, int64_t now_ns);
 /// The same at this moment.
 std::optional<JobProgress> progress_of(const std::vector<RankSteps>& ranks);

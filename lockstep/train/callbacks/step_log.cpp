@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "lockstep/base/clock.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -32,7 +33,9 @@ void StepLog::on_start(Trainer& trainer) {
               "loss_scaler is dynamic: a step that overflows is left out, though "
               "system.drop_overflow_update is False");
   }
-  rate_.start(RateMeter::Clock::now());
+  began_ = RateMeter::Clock::now();
+  first_step_ = trainer.state().step;
+  rate_.start(began_);
   timer_.start(std::chrono::seconds(config.system.log_interval_seconds), LineTimer::Clock::now());
 }
 
@@ -102,11 +105,8 @@ void StepLog::show_progress(Trainer& trainer, const StepReport& report) {
   progress.loss = report.loss;
   progress.lr = report.lr;
   progress.images_per_s = rate_.per_second();
-  const int64_t images_a_step = batch_of_all(trainer) * config.train.gradient_accumulation_steps;
-  if (rate_.per_second() > 0) {
-    const auto images = static_cast<double>((total - report.optimizer_steps) * images_a_step);
-    progress.left = std::chrono::seconds(std::llround(images / rate_.per_second()));
-  }
+  progress.left = estimate_left(report.optimizer_steps - first_step_,
+                                total - report.optimizer_steps, RateMeter::Clock::now() - began_);
   progress.note = trainer.waits_note();
   log_.progress().update(progress);
 }

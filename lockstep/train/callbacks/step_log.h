@@ -48,6 +48,8 @@ class StepLog final : public Callback {
 
   TrainingLog& log_;
   RateMeter rate_;
+  RateMeter::Clock::time_point began_{};
+  int64_t first_step_ = 0;   // optimizer steps before it began
   double since_line_s_ = 0;  // time and number of the steps since the last printed line
   int64_t since_line_ = 0;
   LineTimer timer_;

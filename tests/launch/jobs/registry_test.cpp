@@ -267,6 +267,9 @@ TEST(ProgressMemory, HoldsWhatAWorkerReports) {
   ASSERT_EQ(ranks.size(), 1U);
   EXPECT_EQ(ranks[0].local_rank, 1);
   EXPECT_EQ(ranks[0].step, 2);
+  EXPECT_EQ(ranks[0].begun_step, 1);
+  EXPECT_GT(ranks[0].begun_ns, 0);
+  EXPECT_LT(ranks[0].begun_ns, ranks[0].stepped_ns);
   EXPECT_GT(ranks[0].step_seconds, 0);
   const std::string note = std::string(100, 'x') + "\x1b";
   report_step({.step = 9, .total = 10, .loss = 0.5, .note = note, .epoch = 2, .num_epochs = 5});
@@ -367,6 +370,21 @@ TEST(JobProgress, IsThatOfTheFirstRankThatMadeAStep) {
   steps.step_seconds = 60;
   EXPECT_EQ(progress_of({steps}, 40 * kSecond)->note, "");
   EXPECT_EQ(progress_of({steps}, 0)->seconds_left, 360);
+}
+
+TEST(JobProgress, TheTimeLeftCountsWhatComesBetweenSteps) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  RankSteps steps{.mark = kStepped, .step = 120, .total = 200, .step_seconds = 1};
+  EXPECT_EQ(progress_of({steps}, 0)->seconds_left, 80) << "until there is more";
+  steps.begun_ns = 50 * kSecond;
+  steps.begun_step = 100;  // it was restarted
+  steps.stepped_ns = 130 * kSecond;
+  EXPECT_EQ(progress_of({steps}, 140 * kSecond)->seconds_left, 320)
+      << "4 s a step, evaluations too";
+  steps.work = "evaluation";
+  EXPECT_EQ(progress_of({steps}, 150 * kSecond)->seconds_left, 400) << "and one that goes on";
+  steps.seconds_left = 7;
+  EXPECT_EQ(progress_of({steps}, 150 * kSecond)->seconds_left, 7);
 }
 
 TEST(JobTable, ShowsWhatIsKnown) {
