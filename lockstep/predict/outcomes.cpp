@@ -126,7 +126,7 @@ std::string class_line(const std::string& file, std::span<const float> probabili
                         list.empty() ? "" : ", ", text_of(names.at(*at)), *at,
                         number_of(probabilities[*at]));
   }
-  return file + "\t[" + list + "]";
+  return without_controls(file) + "\t[" + list + "]";
 }
 
 std::string class_table_head(size_t most) {

@@ -276,6 +276,11 @@ TEST(ClassLine, HasTheMostProbableFirst) {
             "{\"label\": \"c\", \"class\": 2, \"probability\": 0.250000}]");
 }
 
+TEST(ClassLine, IsOneLineWhateverTheFilesName) {
+  EXPECT_EQ(class_line("a\nb\t.png", std::vector<float>{1}, {"c\nd"}),
+            "a?b?.png\t[{\"label\": \"c\\nd\", \"class\": 0, \"probability\": 1.000000}]");
+}
+
 TEST(ClassLine, IsJsonWhateverTheNetworkAndTheNamesSay) {
   const float none = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> probabilities = {none, 0.25F, none, 0.5F};

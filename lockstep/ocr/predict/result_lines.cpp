@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/base/text.h"
 #include "lockstep/ocr/geometry/region.h"
 
 namespace lockstep::ocr {
@@ -61,11 +62,11 @@ std::vector<Polygon> checked_regions(std::span<const DetectedRegion> found,
 std::string detection_line(const std::string& file, std::span<const Polygon> regions) {
   std::string list;
   for (const Polygon& one : regions) list += (list.empty() ? "" : ", ") + corners_text(one);
-  return file + "\t[" + list + "]";
+  return without_controls(file) + "\t[" + list + "]";
 }
 
 std::string recognition_line(const std::string& file, const std::string& text) {
-  return file + "\t" + text;
+  return without_controls(file) + "\t" + text;
 }
 
 std::string system_line(const std::string& file, std::span<const ReadRegion> regions) {
@@ -75,7 +76,7 @@ std::string system_line(const std::string& file, std::span<const ReadRegion> reg
     list += fmt::format(R"({{"transcription": {}, "points": {}}})", nlohmann::json(one.text).dump(),
                         corners_text(one.polygon));
   }
-  return file + "\t[" + list + "]";
+  return without_controls(file) + "\t[" + list + "]";
 }
 
 }  // namespace lockstep::ocr

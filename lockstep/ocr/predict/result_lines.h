@@ -1,6 +1,6 @@
 #pragma once
 // Lines of MindOCR's result files (det_results.txt, rec_results.txt, system_results.txt): the
-// picture's file name, a tab, the result. Without the line feed.
+// picture's file name by without_controls(), a tab, the result. Without the line feed.
 
 #include <span>
 #include <string>

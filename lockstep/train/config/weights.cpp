@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -145,14 +147,19 @@ std::vector<std::string> read_class_names(const fs::path& path) {
   return plain_lines(split(read_file(path, int64_t{1} << 28), '\n'));
 }
 
+/// The first name with a line's end in it.
+std::optional<std::string> name_of_two_lines(const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    if (name.find('\n') != std::string::npos) return name;
+  }
+  return std::nullopt;
+}
+
 /// What DIR/classes.txt has to do with a run.
 enum class ClassesFile : uint8_t { kUnused, kMissing, kSame, kDiffers };
 
 ClassesFile compare_names(const fs::path& dir, const std::vector<std::string>& names) {
-  const auto has_end = [](const std::string& name) { return name.find('\n') != std::string::npos; };
-  if (names.empty() || std::any_of(names.begin(), names.end(), has_end)) {
-    return ClassesFile::kUnused;
-  }
+  if (names.empty() || name_of_two_lines(names)) return ClassesFile::kUnused;
   if (!fs::is_regular_file(dir / kClassesFile)) return ClassesFile::kMissing;
   const bool same = read_class_names(dir / kClassesFile) == plain_lines(names);
   return same ? ClassesFile::kSame : ClassesFile::kDiffers;
@@ -167,6 +174,16 @@ void check_class_names(const fs::path& dir, const std::vector<std::string>& name
                           "which has other lines and is of no run; move it away, or choose another "
                           "folder",
                           dir.string(), (dir / kClassesFile).string()));
+}
+
+std::string unwritten_names_note(const fs::path& dir, const std::vector<std::string>& names) {
+  const auto name = name_of_two_lines(names);
+  if (!name) return "";
+  return fmt::format(
+      "{} is not written: the name of class '{}' has a line's end; predict takes the names from "
+      "the "
+      "training data, or numbers where these are not",
+      (without_slash(dir) / kClassesFile).string(), without_controls(*name));
 }
 
 fs::path write_class_names(const fs::path& dir, const std::vector<std::string>& names) {

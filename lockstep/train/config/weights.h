@@ -53,6 +53,10 @@ void check_class_names(const std::filesystem::path& dir, const std::vector<std::
 std::filesystem::path write_class_names(const std::filesystem::path& dir,
                                         const std::vector<std::string>& names);
 
+/// Why write_class_names() writes nothing, though there are names; else empty.
+std::string unwritten_names_note(const std::filesystem::path& dir,
+                                 const std::vector<std::string>& names);
+
 /// The names that write_class_names() left beside `weights`: a file or checkpoint in the folder of
 /// results, or a file of such a checkpoint. Empty if there are none. Errors: kIo, kCorrupt.
 std::vector<std::string> trained_class_names(const std::filesystem::path& weights);

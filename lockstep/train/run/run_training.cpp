@@ -249,6 +249,8 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
                           without_slash(config.train.ckpt_save_dir).string(),
                           folder.moved_names.string()));
   }
+  const auto unwritten = unwritten_names_note(config.train.ckpt_save_dir, parts.train.classes);
+  if (!unwritten.empty()) log.write(Severity::kWarning, kName, unwritten);
   if (!config.recipe.empty()) {
     log.info(kName, fmt::format("Configuration: {}", config.recipe));
   }

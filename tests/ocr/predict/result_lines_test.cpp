@@ -16,6 +16,7 @@ TEST(ResultLines, OfDetection) {
 
 TEST(ResultLines, OfRecognition) {
   EXPECT_EQ(recognition_line("word_1.png", "Genaxis Theatre"), "word_1.png\tGenaxis Theatre");
+  EXPECT_EQ(recognition_line("a\nb\tc.png", "Theatre"), "a?b?c.png\tTheatre");
 }
 
 TEST(ResultLines, OfBothAreThoseOfALabelFile) {

@@ -115,6 +115,15 @@ TEST(ClassNamesFile, OfTheSameLinesStaysAsItIs) {
   }
 }
 
+TEST(ClassNamesFile, IsNotedWhereANameHasTwoLines) {
+  EXPECT_EQ(unwritten_names_note("out/", {"cat", "dog"}), "");
+  EXPECT_EQ(unwritten_names_note("out/", {}), "");
+  EXPECT_EQ(
+      unwritten_names_note("out/", {"cat", "a\nb"}),
+      "out/classes.txt is not written: the name of class 'a?b' has a line's end; predict takes "
+      "the names from the training data, or numbers where these are not");
+}
+
 TEST(ClassNamesFile, OfNoRunIsRefusedWhereARunWouldWriteIt) {
   const TempFolder dir;
   check_class_names(dir / "none", {"cat"});
