@@ -33,7 +33,7 @@ OptionGroup<Request> images_options() {
   using R = Request;
   return {"",
           {{"output", 'o', OptionKind::kValue, "FILE",
-            "file to write; without it, runs/FOLDER.yaml", set_text<&R::output>},
+            "file to write; without it, runs/FOLDER.yaml", set_path<&R::output>},
            {"network", 0, OptionKind::kValue, "NAME",
             "a network of `lockstep train --list networks`, in the place of ResNet-18",
             set_text<&R::network>},
@@ -90,6 +90,9 @@ int write_recipe(int argc, char** argv) {
   auto words = read_request({argv + 1, argv + argc}, images_options().options, verb, request);
   if (request.help) return print_images_help();
   if (words.empty()) throw Error(ErrorCode::kInvalidArgument, verb + ": which FOLDER?");
+  if (words[0].empty()) {
+    throw Error(ErrorCode::kInvalidArgument, verb + ": the name of FOLDER is empty");
+  }
   const fs::path folder = words[0];
   words.erase(words.begin());
   refuse_rest(words, names_of(images_options().options), verb);
@@ -104,6 +107,7 @@ int write_recipe(int argc, char** argv) {
   const RecipeChoice choice = choose_recipe(facts, request.network);
   const fs::path results = results_of(output, without_slash(folder));
   if (!output.parent_path().empty()) make_folder(output.parent_path());
+  check_output_file(output);
   write_file_atomically(output, recipe_yaml(facts, choice, results));
   for (const auto& line : facts.warnings) log_warn(line);
   fmt::print("{}", summary_of(facts, choice, output));

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "lockstep/base/namespaces.h"
 #include "lockstep/error.h"
@@ -125,7 +126,7 @@ void write_file_atomically(const std::filesystem::path& path,
       fmt::format("{}.tmp-{:x}-{}", path.string(), pid_space_of_all_hosts(), ::getpid());
   try {
     NewFiles file;
-    file.write(temporary, fill);
+    file.write(temporary, fill, path.string());
     file.sync();
     if (::rename(temporary.c_str(), path.c_str()) != 0)
       throw io_error("rename to " + path.string());
@@ -141,13 +142,15 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
                         [&](int fd) { write_all(fd, bytes.data(), bytes.size(), path.string()); });
 }
 
-void NewFiles::write(const std::filesystem::path& path, const std::function<void(int fd)>& fill) {
+void NewFiles::write(const std::filesystem::path& path, const std::function<void(int fd)>& fill,
+                     const std::string& shown) {
   constexpr size_t kMaxOpen = 16;  // descriptors are few
   if (unsynced_.size() == kMaxOpen) sync();
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd) throw io_error("create " + path.string());
+  const std::string name = shown.empty() ? path.string() : shown;
+  if (!fd) throw io_error("create " + name);
   fill(fd.get());
-  unsynced_.emplace_back(path.string(), std::move(fd));
+  unsynced_.emplace_back(name, std::move(fd));
 }
 
 void NewFiles::write(const std::filesystem::path& path, std::string_view bytes) {
@@ -184,7 +187,10 @@ void check_output_file(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, failure)) {
     throw Error(ErrorCode::kInvalidArgument, path.string() + " is a folder, a file is needed");
   }
-  if (::access(folder.c_str(), W_OK) != 0) throw io_error("write to folder " + folder.string());
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} cannot be written: folder {}: {}", path.string(), folder.string(),
+                          std::strerror(errno)));
 }
 
 }  // namespace lockstep::inline internal

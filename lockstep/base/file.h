@@ -48,8 +48,10 @@ void write_all(int fd, const void* data, size_t size, const std::string& what);
 /// names the path.
 class NewFiles {
  public:
-  /// Makes (or empties) the file, and lets `fill` write to its descriptor. Errors: also its own.
-  void write(const std::filesystem::path& path, const std::function<void(int fd)>& fill);
+  /// Makes (or empties) the file, and lets `fill` write to its descriptor. `shown`: its name in
+  /// errors, where `path` is none of a user's. Errors: also those of `fill`.
+  void write(const std::filesystem::path& path, const std::function<void(int fd)>& fill,
+             const std::string& shown = "");
   void write(const std::filesystem::path& path, std::string_view bytes);
   /// After this the files survive a power cut.
   void sync();
@@ -65,8 +67,8 @@ void reserve(int fd, size_t size, const std::string& what);
 void begin_writeback(int fd, size_t begin, size_t end);
 
 /// Checks, before long work, that its result can be written to `path`. Errors: kNotFound if the
-/// folder of `path` does not exist, kInvalidArgument if `path` is a folder, kIo if this user may
-/// not write there.
+/// folder of `path` does not exist, kInvalidArgument if `path` is a folder, or if this user may not
+/// write there.
 void check_output_file(const std::filesystem::path& path);
 
 }  // namespace lockstep::inline internal

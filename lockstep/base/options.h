@@ -14,6 +14,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/help_text.h"
+#include "lockstep/error.h"
 
 namespace lockstep::inline internal {
 
@@ -55,6 +56,12 @@ constexpr auto set_flag =
 template <auto kMember>
 constexpr auto set_text =
     [](auto& request, const std::string& value, const std::string&) { request.*kMember = value; };
+/// The same of a file or folder, whose name cannot be empty, as that of an unset variable is.
+template <auto kMember>
+constexpr auto set_path = [](auto& request, const std::string& value, const std::string& what) {
+  if (value.empty()) throw Error(ErrorCode::kInvalidArgument, what + ": the name is empty");
+  request.*kMember = value;
+};
 /// Of an option that may be given several times, or takes several words.
 template <auto kMember>
 constexpr auto add_text = [](auto& request, const std::string& value, const std::string&) {

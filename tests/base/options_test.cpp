@@ -55,6 +55,21 @@ TEST(Options, TheLastOfTwoValuesCounts) {
   EXPECT_EQ(request.log_dir, "b");
 }
 
+TEST(Options, ANameOfAFileIsNotEmpty) {
+  const std::vector<Option<Request>> path = {
+      {"output", 'o', OptionKind::kValue, "FILE", "where", set_path<&Request::log_dir>}};
+  Request request;
+  read_request({"-o", "a"}, path, "lockstep verb", request);
+  EXPECT_EQ(request.log_dir, "a");
+  try {
+    read_request({"--output="}, path, "lockstep verb", request);
+    FAIL() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(std::string(error.what()), "--output: the name is empty");
+  }
+}
+
 TEST(Options, OtherWordsMayStandBetweenThem) {
   Request request;
   EXPECT_EQ(read({"one", "-f", "two", "--mca", "x", "y", "--", "--log_dir"}, request),

@@ -1,6 +1,7 @@
 #include "lockstep/base/file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
@@ -18,6 +19,29 @@ TEST(OutputFile, FolderMustExistAndTheFileIsNotMade) {
   EXPECT_NE(std::string(missing.what()).find("there is no folder"), std::string::npos);
   const auto in_place = error_of([&] { check_output_file(folder.path()); });
   EXPECT_EQ(in_place.code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(OutputFile, AFolderThatTakesNoFileIsNamed) {
+  const TempFolder made;
+  std::filesystem::permissions(made.path(), std::filesystem::perms::owner_read);
+  std::filesystem::path folder = made.path();
+  if (::access(folder.c_str(), W_OK) == 0) folder = "/proc/self";  // for root, where it is so
+  if (::access(folder.c_str(), W_OK) == 0) GTEST_SKIP() << "this user may write anywhere";
+  const auto path = folder / "new.json";
+  const auto refused = error_of([&] { check_output_file(path); });
+  EXPECT_EQ(refused.code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(
+      std::string(refused.what())
+          .starts_with(path.string() + " cannot be written: folder " + folder.string() + ": "))
+      << refused.what();
+}
+
+TEST(OutputFile, ErrorsOfWritingHaveTheNameThatWasGiven) {
+  const TempFolder folder;
+  const auto path = folder / "none/new.json";
+  const auto failed = error_of([&] { write_file_atomically(path, std::string_view("x")); });
+  EXPECT_EQ(failed.code(), ErrorCode::kIo);
+  EXPECT_EQ(std::string(failed.what()), "create " + path.string() + ": No such file or directory");
 }
 
 }  // namespace

@@ -97,6 +97,10 @@ TEST_F(ExportProgram, ASizeLeavesTheChannelsAsTheyWereTrained) {
 }
 
 TEST_F(ExportProgram, BadInputIsOneLine) {
+  EXPECT_EQ(run("--weights w.safetensors --output none/out.onnx"), 2);
+  EXPECT_NE(text_of("stderr.txt").find("none/out.onnx cannot be written: there is no folder none"),
+            std::string::npos)
+      << text_of("stderr.txt");
   EXPECT_EQ(run("--weights w.safetensors --output out.pb"), 2);
   EXPECT_EQ(text_of("stderr.txt"),
             "lockstep export: error: --output must end in .onnx, .safetensors or .ckpt, unlike "

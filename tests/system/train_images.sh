@@ -84,6 +84,10 @@ run "$bin/lockstep" data images zip
 has '^Pictures: [0-9]+ in zip, 1 class, shorter side 8 pixels$'
 has 'warn: zip: only one class, flowers: the classes are probably in zip/flowers, which has the folders cat, dog$'
 
+# Names that are empty, as those of variables without a value.
+refused '^lockstep data: error: lockstep data images: the name of FOLDER is empty$' "$bin/lockstep" data images ''
+refused '^lockstep data: error: -o: the name is empty$' "$bin/lockstep" data images photos -o ''
+
 # Folders that cannot be trained on.
 mkdir -p none classes/{a,b}
 picture 1 >none/1.bmp

@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 
+#include "lockstep/base/file.h"
 #include "lockstep/base/help_text.h"
 #include "lockstep/base/options.h"
 #include "lockstep/batch.h"
@@ -44,7 +45,7 @@ const OptionGroup<ExportRequest>& export_options() {
        {"weights", 'w', kValue, "PATH",
         "a file or a checkpoint; default: eval.ckpt_load_path, else the best of "
         "train.ckpt_save_dir",
-        set_text<&R::weights>},
+        set_path<&R::weights>},
        {"size", 0, kValue, "N",
         "sides of the pictures, for .onnx; default: those of the transforms of eval, or of the "
         "first sample of a data set of one's own",
@@ -132,6 +133,7 @@ std::vector<int64_t> input_sizes(const Config& config, int64_t size) {
 
 int export_network(const ExportRequest& request) {
   const ExportFormat format = format_of(request.output);
+  check_output_file(request.output);
   load_plugins(request.plugins);
   const Config config = load_config(request.config, request.overrides);
   const fs::path weights = weights_in(weights_to_export(config, request.weights), config.train.ema);

@@ -34,10 +34,10 @@ const OptionGroup<PredictRequest>& predict_options() {
   static const OptionGroup<R> kOptions = {
       "",
       {{"config", 'c', kValue, "FILE", "YAML file of a classifier, a detector or a recogniser",
-        set_text<&R::config>},
+        set_path<&R::config>},
        {"input", 'i', kValue, "PATH",
         "a picture, or a folder of JPEG, PNG, BMP or WebP files; default: predict.dataset.data_dir",
-        set_text<&R::input>},
+        set_path<&R::input>},
        {"det", 0, kWords, "FILE",
         "the detector's YAML file, weights (.ckpt, .pth, .safetensors), or both",
         add_file<&R::det>},
@@ -47,7 +47,7 @@ const OptionGroup<PredictRequest>& predict_options() {
         add_file<&R::cls>},
        {"output", 0, kValue, "DIR",
         "folder for results and pictures; default: predict.output_save_dir, else output",
-        set_text<&R::output>},
+        set_path<&R::output>},
        {"drop_score", 0, kValue, "X",
         "least confidence of a text, with both networks (0 to 1; default {})",
         [](R& request, Text value, Text what) {
