@@ -78,7 +78,7 @@ void require_sources(const DatasetConfig& config) {
   for (const auto& path : lmdb ? config.data_dirs : config.label_files) {
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored)) continue;
-    throw Error(ErrorCode::kNotFound, fmt::format("{}: dataset.{}: no {} {}", config.where,
+    throw Error(ErrorCode::kNotFound, fmt::format("{}: dataset.{}: no {} {}", config.source_where,
                                                   lmdb ? "data_dir" : "label_file",
                                                   lmdb ? "folder" : "file", path.string()));
   }

@@ -152,13 +152,13 @@ Split split_of(const DatasetConfig& dataset) {
   return dataset.usage == "train" ? Split::kTrain : Split::kTest;
 }
 
-/// Errors of `body` begin with the place of the data set in the configuration.
+/// Errors of `body` begin with the place of the data in the configuration.
 template <typename Body>
 auto at_dataset(const DatasetConfig& dataset, const Body& body) {
   try {
     return body();
   } catch (const Error& error) {
-    throw Error(error.code(), dataset.where + ": " + error.what());
+    throw Error(error.code(), dataset.source_where + ": " + error.what());
   }
 }
 

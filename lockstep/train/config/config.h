@@ -76,6 +76,8 @@ struct DatasetConfig {
   ocr::LmdbOptions lmdb;                     ///< Of LMDBDataset.
   std::optional<OwnPart<DatasetMaker>> own;  ///< A registered one; all of the above is unused.
   std::string where;                         ///< For errors: "FILE:LINE".
+  /// The same of `label_file` or `shards`, else of `data_dir`, whichever has what is read first.
+  std::string source_where;
 };
 
 struct LoaderConfig {

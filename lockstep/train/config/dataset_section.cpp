@@ -224,9 +224,20 @@ void read_ocr_dataset(ConfigSection& section, DatasetConfig& config, const TaskS
   check_columns(section, config, task, use);
 }
 
+namespace {
+
+std::string where_of_source(const ConfigSection& section) {
+  for (const auto* key : {"shards", "label_file", "data_dir"}) {
+    if (section.has(key)) return section.where(key);
+  }
+  return section.where("type");
+}
+
+}  // namespace
+
 DatasetConfig read_dataset(ConfigSection section, const TaskSettings& task, DataUse use) {
   DatasetConfig config;
-  config.where = section.where("type");
+  config.where = config.source_where = section.where("type");
   const bool predicts = use == DataUse::kPredict;
   if (task.recipe != nullptr && task.recipe->data && !predicts) {
     config.type = task.name;
@@ -244,6 +255,7 @@ DatasetConfig read_dataset(ConfigSection section, const TaskSettings& task, Data
   if (!config.own) {
     section.read("dataset_root", config.dataset_root,
                  "in front of `data_dir` and `label_file`, unless they are absolute");
+    config.source_where = where_of_source(section);
     task.read_dataset(section, config, task, use);
   }
   section.finish();

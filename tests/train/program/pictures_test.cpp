@@ -2,6 +2,8 @@
 
 #include "tests/train/program/pictures.h"
 
+#include <algorithm>
+
 namespace lockstep {
 namespace {
 
@@ -98,6 +100,21 @@ TEST_F(PicturesProgram, AFolderOfClassesTrainsResumesAndCountsFaults) {
   const auto replaced = train(args + "train.ckpt_save_dir=replaced system.val_while_train=False");
   ASSERT_EQ(replaced.status, 0) << replaced.err;
   EXPECT_NE(replaced.out.find(") stands in its place"), std::string::npos) << replaced.out;
+}
+
+TEST_F(PicturesProgram, AFaultOfAListPointsAtItsOwnKey) {
+  write_list(Split::kTest, "test");
+  write_file_atomically(folder_ / "bad.csv", std::string_view("path,label\na.png\n"));
+  configure("    type: ImageListDataset\n    data_dir: png\n    label_file: bad.csv\n",
+            "    type: ImageListDataset\n    data_dir: png\n    label_file: test.csv\n");
+  const std::string text = bytes("c.yaml");
+  const auto key = text.begin() + static_cast<std::ptrdiff_t>(text.find("label_file: bad.csv"));
+  const auto line = 1 + std::count(text.begin(), key, '\n');
+  const auto refused = train("");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find(fmt::format("c.yaml:{}: bad.csv:2: 1 fields; allowed: two", line)),
+            std::string::npos)
+      << refused.err;
 }
 
 TEST_F(PicturesProgram, AClassesFileOfItsUserIsNotOverwritten) {
