@@ -197,6 +197,13 @@ struct ListedTwice {
   int64_t again = 0;
 };
 
+/// A picture's name without steps such as "./" and "a/../", by which two names are compared.
+std::string plain_name(std::string name) {
+  const bool plain = !name.starts_with("./") && !name.starts_with("../") &&
+                     name.find("//") == std::string::npos && name.find("/.") == std::string::npos;
+  return plain ? name : fs::path(name).lexically_normal().string();
+}
+
 /// The pictures that a list names more than once.
 struct Repeats {
   int64_t count = 0;                    ///< Of lines that repeat a picture with its label.
@@ -205,7 +212,7 @@ struct Repeats {
 };
 
 size_t hash_of_name(const PictureIndex& index, int64_t picture) {
-  return std::hash<std::string_view>()(index.name(picture));
+  return std::hash<std::string>()(plain_name(index.name(picture)));
 }
 
 /// The hashes that several names have, sorted. Next to always those names are equal. Memory: 8
@@ -231,7 +238,7 @@ Repeats find_repeats(const PictureIndex& index) {
   std::unordered_map<std::string, int64_t> firsts;
   for (int64_t i = 0; i < index.size(); ++i) {
     if (!std::binary_search(shared.begin(), shared.end(), hash_of_name(index, i))) continue;
-    const auto [found, is_new] = firsts.emplace(index.name(i), i);
+    const auto [found, is_new] = firsts.emplace(plain_name(index.name(i)), i);
     if (is_new) continue;
     const ListedTwice both{found->second, i};
     if (index.label(both.first) != index.label(i)) {
@@ -322,6 +329,9 @@ PictureIndex read_list(const fs::path& file, const ListOptions& options) {
   const ListFormat format = list_format(file);
   const std::string name = file.string();
   const std::string text = read_file(file, kMaxListBytes);
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    bad_line(name, "UTF-16; save it as UTF-8");
+  }
   Labels labels;
   PictureIndex lines(options.folder, {});  // its labels number the texts of `labels`
   int64_t headings = 0;

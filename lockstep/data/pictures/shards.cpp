@@ -148,6 +148,19 @@ void keep(const fs::path& known, const std::vector<std::string>& paths,
   now.save(known);
 }
 
+void warn_of_empty_shards(PictureIndex& index, const std::string& pattern,
+                          const std::vector<std::string>& paths,
+                          const std::vector<ShardSamples>& samples) {
+  int64_t empty = 0;
+  std::string first;
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (samples[i].empty() && ++empty == 1) first = paths[i];
+  }
+  if (empty == 0) return;
+  index.add_warning(fmt::format("shards '{}': {} of {} hold no sample; the first: {}", pattern,
+                                empty, paths.size(), first));
+}
+
 }  // namespace
 
 std::vector<std::string> expand_braces(const std::string& pattern) {
@@ -195,12 +208,14 @@ PictureIndex index_shards(const std::string& pattern, const PictureClasses& clas
   for (const auto& of_shard : samples) count += of_shard.size();
   if (count == 0) {
     throw Error(
-        ErrorCode::kNotFound,
-        fmt::format("shards '{}' hold no sample: NAME.jpg (.png, ...) with NAME.cls", pattern));
+        ErrorCode::kCorrupt,
+        fmt::format("shards '{}' hold no sample: NAME.jpg (.png, ...) with NAME.cls; the first: {}",
+                    pattern, paths[0]));
   }
   if (!known.empty() && any_read && count >= kWorthKnowing) keep(known, paths, states, samples);
   PictureIndex index({}, classes);
   index.reserve(count);
+  warn_of_empty_shards(index, pattern, paths, samples);
   for (size_t i = 0; i < paths.size(); ++i) {
     index.begin_shard(paths[i], states[i]);
     for (const auto& one : std::exchange(samples[i], {})) {

@@ -30,8 +30,9 @@ MemberName split_member_name(const std::string& name);
 /// Shards are read by several threads, their headers and classes alone. Memory: 16 bytes a sample.
 /// `known`: a file in which samples are kept from run to run, if there are 10,000 or more; empty:
 /// none. Of a shard whose size and time are known nothing is read. See KnownShards.
-/// Errors: kNotFound (a shard does not exist; no sample at all), kCorrupt as for_each_tar_member();
-/// kCorrupt naming shard and member for two members of one name, a second picture of a sample, a
+/// A shard without a sample is a warning.
+/// Errors: kNotFound (a shard does not exist), kCorrupt as for_each_tar_member(), for no sample at
+/// all, and naming shard and member for two members of one name, a second picture of a sample, a
 /// sample without picture or class; kInvalidArgument for a class that is not in [0, classes.count).
 PictureIndex index_shards(const std::string& pattern, const PictureClasses& classes,
                           const std::filesystem::path& known = {});

@@ -79,6 +79,26 @@ std::string name_in(std::string_view header) {
   return prefix.empty() ? name : std::string(prefix) + "/" + name;
 }
 
+/// The program that compressed a file with these first bytes, and the one that unpacks it.
+struct Compression {
+  std::string_view begin;
+  const char* name;
+  const char* unpack;
+};
+
+const Compression* compression_of(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  static constexpr std::array<Compression, 4> kAll = {{
+      {"\x1f\x8b"sv, "gzip", "gunzip"},
+      {"\x28\xb5\x2f\xfd"sv, "zstd", "unzstd"},
+      {"\xfd\x37\x7a\x58\x5a\0"sv, "xz", "unxz"},
+      {"BZh"sv, "bzip2", "bunzip2"},
+  }};
+  const auto found = std::find_if(kAll.begin(), kAll.end(),
+                                  [&](const auto& one) { return bytes.starts_with(one.begin); });
+  return found == kAll.end() ? nullptr : &*found;
+}
+
 class TarWalk {
  public:
   TarWalk(const TarBytes& archive, const std::function<void(const TarMember&)>& found)
@@ -107,11 +127,12 @@ class TarWalk {
   bool read_header() {
     header_at_ = next_;
     const size_t there = archive_.read(header_at_, block_.data(), block_.size());
+    header_ = std::string_view(block_.data(), std::min<size_t>(there, kBlock));
+    if (header_at_ == 0) refuse_compressed();
     if (there < kBlock) {
       refuse(header_at_, there == 0 ? "the archive ends without its end mark: it is cut off"
                                     : "the archive ends within a header: it is cut off");
     }
-    header_ = std::string_view(block_.data(), kBlock);
     head_ = std::string_view(block_.data() + kBlock, there - kBlock);
     if (header_.find_first_not_of('\0') == std::string_view::npos) return false;
     if (!has_its_checksum(header_))
@@ -121,6 +142,17 @@ class TarWalk {
     size_ = *size;
     begin_ = header_at_ + kBlock;
     return true;
+  }
+
+  /// An archive that is not compressed may begin with the same bytes, as its first member's name.
+  void refuse_compressed() const {
+    const auto* compression = compression_of(header_);
+    if (compression == nullptr || (header_.size() == kBlock && has_its_checksum(header_))) return;
+    throw Error(
+        ErrorCode::kCorrupt,
+        fmt::format("{} is compressed by {}, and its samples have no place in it: unpack it "
+                    "({})",
+                    archive_.name, compression->name, compression->unpack));
   }
 
   /// Passes over the contents.

@@ -115,6 +115,23 @@ TEST_F(PictureList, APictureThatIsListedAgainIsOneWarning) {
                   file + ":6: x.png, as at line 4"});
 }
 
+TEST_F(PictureList, OneFileWithTwoNamesIsOnePicture) {
+  EXPECT_EQ(
+      fault("l.csv", "x.png,cat\n./x.png,dog\n", ErrorCode::kCorrupt),
+      "l.csv:2: ./x.png has the label 'dog', but 'cat' at l.csv:1; allowed: one for a picture");
+  EXPECT_EQ(fault("l.csv", "sub/../x.png,cat\n.//x.png,dog\n", ErrorCode::kCorrupt),
+            "l.csv:2: .//x.png has the label 'dog', but 'cat' at l.csv:1; allowed: one for a "
+            "picture");
+  EXPECT_EQ(read("l.csv", "x.png,1\n./y.png,2\n").warnings(), Names{});
+}
+
+TEST_F(PictureList, AnotherEncodingIsNamed) {
+  using namespace std::string_literals;
+  for (const auto& text : {"\xFF\xFEx\0.\0"s, "\xFE\xFF\0x\0."s}) {
+    EXPECT_EQ(fault("l.csv", text, ErrorCode::kCorrupt), "l.csv: UTF-16; save it as UTF-8");
+  }
+}
+
 // Of many names each one is found, though hashes alone are kept of them.
 TEST_F(PictureList, OneOfManyPicturesThatIsListedTwiceIsFound) {
   std::string text;

@@ -170,14 +170,27 @@ TEST_F(Shards, FaultsNameShardAndMember) {
             std::string::npos);
 }
 
-TEST_F(Shards, AShardThatIsMissingAndNoSampleAreNotFound) {
-  write_tar(dir_ / "e.tar", {{"README", "no sample"}});
-  const auto error = error_of([&] { index_shards(pattern("e.tar"), {10}); });
-  EXPECT_EQ(error.code(), ErrorCode::kNotFound);
-  EXPECT_NE(std::string(error.what()).find("hold no sample: NAME.jpg (.png, ...) with NAME.cls"),
-            std::string::npos);
+TEST_F(Shards, AShardThatIsMissingIsNotFound) {
+  write_shard("e.tar", 0, 3);
   EXPECT_EQ(error_of([&] { index_shards(pattern("{e,g}.tar"), {10}); }).code(),
             ErrorCode::kNotFound);
+}
+
+TEST_F(Shards, AShardWithoutASampleIsNamed) {
+  const auto empty = (dir_ / "e.tar").string();
+  write_tar(empty, {{"README", "no sample"}});
+  const auto error = error_of([&] { index_shards(pattern("e.tar"), {10}); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt) << "it is there";
+  EXPECT_EQ(std::string(error.what()), "shards '" + empty +
+                                           "' hold no sample: NAME.jpg (.png, ...) with NAME.cls; "
+                                           "the first: " +
+                                           empty);
+  write_shard("s.tar", 0, 3);
+  const auto index = index_shards(pattern("{s,e}.tar"), {10});
+  EXPECT_EQ(index.size(), 3);
+  EXPECT_EQ(index.warnings(),
+            std::vector<std::string>{"shards '" + pattern("{s,e}.tar") +
+                                     "': 1 of 2 hold no sample; the first: " + empty});
 }
 
 TEST_F(Shards, WhatIsKnownIsNotReadAgain) {

@@ -128,6 +128,17 @@ TEST(Tar, AnArchiveThatIsCutOffIsNamed) {
   }
 }
 
+TEST(Tar, CompressionIsNamed) {
+  EXPECT_EQ(tar_fault("\x1f\x8b\x08"),
+            "a.tar is compressed by gzip, and its samples have no place in it: unpack it (gunzip)");
+  EXPECT_EQ(tar_fault("\x28\xb5\x2f\xfd" + std::string(2000, 'x')),
+            "a.tar is compressed by zstd, and its samples have no place in it: unpack it (unzstd)");
+  const std::string plain = tar_of({{"BZh.txt", "text"}});
+  int64_t members = 0;
+  for_each_tar_member(archive_of(plain), [&](const TarMember&) { ++members; });
+  EXPECT_EQ(members, 1);
+}
+
 TEST(Tar, DamageIsNamed) {
   using namespace std::string_literals;
   const std::string whole = tar_of(kMembers);
