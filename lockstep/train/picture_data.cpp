@@ -344,8 +344,10 @@ CheckedData check_pictures(const Config& config) {
   const int64_t seed = config.system.seed;
   const auto size = make_picture_pipeline(config.train.dataset, seed).output();
   data.image_elements = size ? int64_t{3} * size->area() : 0;
+  std::vector<std::string> warnings;
   const auto count = [&](bool training) {
     const auto index = make_picture_index(config, training);
+    warnings.insert(warnings.end(), index->warnings().begin(), index->warnings().end());
     if (training) data.classes = index->classes().names;
     return index->size();
   };
@@ -365,6 +367,7 @@ CheckedData check_pictures(const Config& config) {
                                 make_picture_index(tried, training));
   };
   data.warnings = try_own_transforms(config, {pictures.has_value(), evaluates}, make);
+  data.warnings.insert(data.warnings.begin(), warnings.begin(), warnings.end());
   return data;
 }
 

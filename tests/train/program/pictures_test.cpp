@@ -102,6 +102,18 @@ TEST_F(PicturesProgram, AFolderOfClassesTrainsResumesAndCountsFaults) {
   EXPECT_NE(replaced.out.find(") stands in its place"), std::string::npos) << replaced.out;
 }
 
+TEST_F(PicturesProgram, CheckWarnsOfOneClassAlone) {
+  write_class_folders(Split::kAll, "outer/kinds");
+  const std::string folder = "    type: ImageFolderDataset\n    data_dir: outer\n";
+  configure(folder, folder);
+  const auto checked = train("--check");
+  ASSERT_EQ(checked.status, 0) << checked.err;
+  EXPECT_NE(checked.err.find("outer: only one class, kinds: the classes are probably in "
+                             "outer/kinds, which has the folders kind0, kind1"),
+            std::string::npos)
+      << checked.err;
+}
+
 TEST_F(PicturesProgram, AFaultOfAListPointsAtItsOwnKey) {
   write_list(Split::kTest, "test");
   write_file_atomically(folder_ / "bad.csv", std::string_view("path,label\na.png\n"));
