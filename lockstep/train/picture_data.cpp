@@ -10,6 +10,7 @@
 
 #include "lockstep/base/hash.h"
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/text.h"
 #include "lockstep/data/batches.h"
 #include "lockstep/data/pictures/buffer_order.h"
 #include "lockstep/data/pictures/folder.h"
@@ -221,6 +222,20 @@ PictureClasses picture_classes(const Config& config) {
   });
 }
 
+/// A list or shards of one class alone; a folder has its own warning.
+void warn_of_one_label(PictureIndex& index, const DatasetConfig& dataset) {
+  if (dataset.type == "ImageFolderDataset" || index.size() < 2) return;
+  for (int64_t i = 1; i < index.size(); ++i) {
+    if (index.label(i) != index.label(0)) return;
+  }
+  const auto& names = index.classes().names;
+  const int64_t label = index.label(0);
+  index.add_warning(fmt::format(
+      "{}: all {} pictures are of one class, {}", dataset.label_files.front().string(),
+      index.size(),
+      names.empty() ? std::to_string(label) : without_controls(names[static_cast<size_t>(label)])));
+}
+
 /// The pictures of section `train` or `eval`. Errors: the same, and those of index_folder().
 std::shared_ptr<const PictureIndex> make_picture_index(const Config& config, bool training) {
   const DatasetConfig& dataset = training ? config.train.dataset : config.eval->dataset;
@@ -229,6 +244,7 @@ std::shared_ptr<const PictureIndex> make_picture_index(const Config& config, boo
   return at_dataset(dataset, [&] {
     auto index = std::make_shared<PictureIndex>(index_of(config, dataset, classes));
     check_classes(index->classes().count, config.model);
+    if (training) warn_of_one_label(*index, dataset);
     return std::shared_ptr<const PictureIndex>(std::move(index));
   });
 }

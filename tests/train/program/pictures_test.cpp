@@ -114,6 +114,20 @@ TEST_F(PicturesProgram, CheckWarnsOfOneClassAlone) {
       << checked.err;
 }
 
+TEST_F(PicturesProgram, CheckWarnsOfAListOfOneClass) {
+  write_list(Split::kTest, "test");
+  std::string list = "path,label\n";
+  for (int i = 0; i < 20; ++i) list += fmt::format("test/{:05}.png,cat\n", i);
+  write_file_atomically(folder_ / "cats.csv", std::string_view(list));
+  const std::string cats =
+      "    type: ImageListDataset\n    data_dir: png\n    label_file: cats.csv\n";
+  configure(cats, cats);
+  const auto checked = train("--check");
+  ASSERT_EQ(checked.status, 0) << checked.err;
+  EXPECT_EQ(text_count(checked.err, "cats.csv: all 20 pictures are of one class, cat\n"), 1)
+      << checked.err;
+}
+
 TEST_F(PicturesProgram, AFaultOfAListPointsAtItsOwnKey) {
   write_list(Split::kTest, "test");
   write_file_atomically(folder_ / "bad.csv", std::string_view("path,label\na.png\n"));
