@@ -38,7 +38,12 @@ cv::Mat decode_by_opencv(Bytes bytes, const DecodeImage& options) {
   if (!plain.empty()) bytes = plain;
   // OpenCV takes no const data, but only reads them.
   const cv::Mat view(1, static_cast<int>(bytes.size()), CV_8U, const_cast<uint8_t*>(bytes.data()));
-  cv::Mat image = cv::imdecode(view, read_flags(options));
+  cv::Mat image;
+  try {
+    image = cv::imdecode(view, read_flags(options));
+  } catch (const cv::Exception& error) {  // more pixels than OpenCV's own limit
+    throw Error(ErrorCode::kCorrupt, "OpenCV: " + error.err);
+  }
   if (image.empty()) throw Error(ErrorCode::kCorrupt, "no image, or a damaged one");
   if (options.img_mode == ImageMode::kRgb) cv::cvtColor(image, image, cv::COLOR_BGR2RGB);
   return image;

@@ -206,6 +206,33 @@ TEST(Decode, ABmpThatIsCutOffIsTheErrorAndNothingElse) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
+/// The header of a grey TIFF of 40000 x 40000 pixels: more than OpenCV takes.
+std::vector<uint8_t> huge_tiff() {
+  std::vector<uint8_t> bytes = {'I', 'I', 42, 0, 8, 0, 0, 0};
+  const auto add = [&](std::initializer_list<uint32_t> halves) {
+    for (const uint32_t half : halves) {
+      bytes.push_back(static_cast<uint8_t>(half & 0xFF));
+      bytes.push_back(static_cast<uint8_t>(half >> 8));
+    }
+  };
+  constexpr uint32_t kShort = 3, kWidth = 256, kHeight = 257, kBits = 258, kCompression = 259,
+                     kColours = 262, kStrips = 273, kSamples = 277, kRows = 278, kCounts = 279;
+  add({9});
+  const std::vector<std::pair<uint32_t, uint32_t>> entries = {
+      {kWidth, 40000}, {kHeight, 40000}, {kBits, 8}, {kCompression, 1}, {kColours, 1},
+      {kStrips, 0},    {kSamples, 1},    {kRows, 1}, {kCounts, 1}};
+  for (const auto& [tag, value] : entries) add({tag, kShort, 1, 0, value, 0});
+  add({0, 0});
+  return bytes;
+}
+
+TEST(Decode, ALimitOfOpenCvIsTheErrorOfThePicture) {
+  const auto tiff = huge_tiff();
+  EXPECT_EQ(fault_of(tiff).find("OpenCV: "), 0U) << fault_of(tiff);
+  const auto whole = [](cv::Size size) { return PicturePart{{{0, 0}, size}}; };
+  EXPECT_EQ(error_of(ErrorCode::kCorrupt, [&] { decode_part(tiff, whole); }), fault_of(tiff));
+}
+
 TEST(Decode, RefusesOtherThings) {
   EXPECT_EQ(fault_of({'h', 'e', 'l', 'l', 'o'}), "no image, or a damaged one");
   auto huge = encoded(gradient(2, 2), ".png");
