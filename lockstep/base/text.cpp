@@ -217,6 +217,17 @@ std::string ascii_lower(std::string text) {
   return text;
 }
 
+std::string with_place(std::string_view place, std::string_view what) {
+  const auto ends_word = [&](size_t at) {
+    return at >= what.size() || what[at] == ':' || what[at] == ' ';
+  };
+  for (size_t at = what.find(place); at != what.npos; at = what.find(place, at + 1)) {
+    const bool begins_word = at == 0 || what[at - 1] == ' ';
+    if (begins_word && ends_word(at + place.size())) return std::string(what);
+  }
+  return fmt::format("{}: {}", place, what);
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (true) {

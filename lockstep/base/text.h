@@ -59,6 +59,9 @@ std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\n
 /// Letters of ASCII in lower case.
 std::string ascii_lower(std::string text);
 
+/// "PLACE: WHAT"; `what` alone if it names the place already, as a whole word.
+std::string with_place(std::string_view place, std::string_view what);
+
 std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace lockstep::inline internal

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "lockstep/autocast.h"
+#include "lockstep/base/text.h"
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/data/pictures/reader.h"
 #include "lockstep/error.h"
@@ -365,9 +366,9 @@ ocr::Sample Classifier::load(const std::filesystem::path& picture, bool keeps) c
       std::visit([&](const auto& transform) { put_input(transform, sample); }, transform_);
     }
   } catch (const TransformFailed& error) {
-    throw TransformFailed(fmt::format("{}: {}", picture.string(), error.what()));
+    throw TransformFailed(with_place(picture.string(), error.what()));
   } catch (const Error& error) {
-    throw Error(code_of_picture(error), fmt::format("{}: {}", picture.string(), error.what()));
+    throw Error(code_of_picture(error), with_place(picture.string(), error.what()));
   }
   return sample;
 }

@@ -138,6 +138,16 @@ TEST(Counted, OneIsNoPlural) {
   EXPECT_EQ(counted(1, "process", "processes"), "1 process");
 }
 
+TEST(WithPlace, APlaceStandsOnce) {
+  EXPECT_EQ(with_place("a.png", "cut off"), "a.png: cut off");
+  for (const char* named : {"a.png: no such file", "a.png is a folder", "open a.png: denied"}) {
+    EXPECT_EQ(with_place("a.png", named), named);
+  }
+  EXPECT_EQ(with_place("a", "no image"), "a: no image");
+  EXPECT_EQ(with_place("a", "b.a: a: x"), "b.a: a: x");
+  EXPECT_EQ(with_place("d: image 17", "d: image 170: x"), "d: image 17: d: image 170: x");
+}
+
 TEST(WithoutControls, NothingIsLeftThatATerminalObeys) {
   EXPECT_EQ(without_controls("a\x1b[2J\n\x7f\xc2\x9b"), "a?[2J???");
   EXPECT_EQ(without_controls("caf\xc3\xa9 \xc2\xa0 \xc2"), "caf\xc3\xa9 \xc2\xa0 \xc2");

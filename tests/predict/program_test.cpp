@@ -297,6 +297,31 @@ TEST_F(PredictProgram, AClassifierDecodesAtTheSizeThatEvaluationDoes) {
   EXPECT_GT(cv::norm(input_of("False"), evaluated, cv::NORM_INF), 0);
 }
 
+TEST_F(PredictProgram, AClassifierNamesABadPictureOnce) {
+  const auto fault = [](const std::string& file, const std::string& type) {
+    PredictOptions options;
+    options.input = (*folder_ / "pictures/a.png").string();
+    options.cls = {(*folder_ / "cls.yaml").string(), (*folder_ / "cls.ckpt").string()};
+    const std::string data =
+        "{type: " + type +
+        ", data_dir: d, transform_pipeline: [{Resize: {size: [32, 32]}}, {NormalizeImage: }]}";
+    options.overrides = {"train.dataset=" + data, "eval.dataset=" + data};
+    try {
+      Predictor(plan_prediction(options), at::kCPU).load(*folder_ / file);
+      return std::string("no fault");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  for (const std::string type :
+       {"ImageFolderDataset, reduced_decoding: True", "Cifar10Dataset"}) {  // read in two ways
+    EXPECT_EQ(fault("gone.png", type), (*folder_ / "gone.png").string() + ": no such file");
+    const std::string broken = fault("bad/broken.png", type);
+    EXPECT_EQ(broken.find((*folder_ / "bad/broken.png").string() + ": "), 0U) << broken;
+    EXPECT_EQ(count_in(broken, "broken.png"), 1U) << broken;
+  }
+}
+
 /// Counts how often files are opened from now on.
 class OpenCounter {
  public:

@@ -9,6 +9,7 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
+#include "lockstep/base/text.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/data/pictures/tar.h"
 #include "lockstep/error.h"
@@ -17,10 +18,6 @@ namespace lockstep::inline internal {
 namespace {
 
 constexpr int64_t kMaxPictureBytes = int64_t{1} << 30;
-
-std::string starting_with(const std::string& path, const std::string& what) {
-  return what.find(path) == std::string::npos ? path + ": " + what : what;
-}
 
 /// The file's bytes. O_NONBLOCK: opening a named pipe would wait for its writer.
 std::string read_whole(const std::filesystem::path& path) {
@@ -103,7 +100,7 @@ cv::Mat read_picture(const std::filesystem::path& path) {
       return ocr::PicturePart{{{0, 0}, size}};
     });
   } catch (const Error& error) {
-    throw Error(error.code(), starting_with(path.string(), error.what()));
+    throw Error(error.code(), with_place(path.string(), error.what()));
   }
 }
 
@@ -134,9 +131,9 @@ PictureSample PictureReader::make(int64_t epoch, int64_t index) const {
   } catch (const DataChanged&) {
     throw;
   } catch (const Error& error) {
-    throw Error(error.code(), starting_with(source_->where(index), error.what()));
+    throw Error(error.code(), with_place(source_->where(index), error.what()));
   } catch (const TransformFailed& error) {
-    throw TransformFailed(starting_with(source_->where(index), error.what()));
+    throw TransformFailed(with_place(source_->where(index), error.what()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "lockstep/base/text.h"
 #include "lockstep/base/transform_failed.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/data/regions.h"
@@ -213,9 +214,9 @@ void Pipeline::apply(Sample& sample, int64_t epoch, int64_t index) const {
       });
     }
   } catch (const Error& error) {
-    throw Error(error.code(), describe(sample) + ": " + error.what());
+    throw Error(error.code(), with_place(describe(sample), error.what()));
   } catch (const TransformFailed& error) {
-    throw TransformFailed(describe(sample) + ": " + error.what());
+    throw TransformFailed(with_place(describe(sample), error.what()));
   }
 }
 

@@ -23,9 +23,8 @@ class Pipeline {
   Pipeline(const std::vector<Transform>& transforms, uint64_t seed, bool training);
 
   /// Carries out all transforms on a sample loaded by an OcrDataset. Errors: kNotFound, kIo,
-  /// kCorrupt, kInvalidArgument, beginning with describe() of the sample; the sample is then
-  /// invalid. TransformFailed, with the transform's name behind that, for any other exception of
-  /// one.
+  /// kCorrupt, kInvalidArgument, naming the sample as describe() does; the sample is then invalid.
+  /// TransformFailed, with the transform's name behind that, for any other exception of one.
   void apply(Sample& sample, int64_t epoch, int64_t index) const;
 
  private:

@@ -110,7 +110,8 @@ TEST(Pipeline, FaultsNameTheSample) {
             "gt.txt:17 (scene.jpg): label:");
   Sample gone;
   gone.source = "/no/such.jpg";
-  error_of(ErrorCode::kNotFound, [&] { pipeline.apply(gone, 0, 0); });
+  EXPECT_EQ(error_of(ErrorCode::kNotFound, [&] { pipeline.apply(gone, 0, 0); }),
+            "/no/such.jpg: no such file");
 }
 
 TEST(Pipeline, AnImageOfWhichACropLeavesNothingIsABadSample) {
