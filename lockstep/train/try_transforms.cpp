@@ -42,7 +42,8 @@ Batch first_sample(const BatchMaker& maker) {
   return maker.make({0, {&first, 1}, 1});
 }
 
-/// Sample 0 cannot be made, nor replaced, without registered transforms either.
+/// Sample 0 cannot be made, nor replaced, without registered transforms either. A built-in one may
+/// refuse its size without them: one that is left out may change it.
 bool data_are_unusable(Config config, bool training, const MakeBatches& make) {
   auto& dataset = training ? config.train.dataset : config.eval->dataset;
   std::erase_if(dataset.transforms, [](const auto& item) { return item.own() != nullptr; });
@@ -51,8 +52,8 @@ bool data_are_unusable(Config config, bool training, const MakeBatches& make) {
   try {
     first_sample(*make(config, training));
     return false;
-  } catch (const Error&) {
-    return true;
+  } catch (const Error& error) {
+    return error.code() != ErrorCode::kInvalidArgument;
   } catch (const std::exception&) {  // of a built-in transform behind one that is left out here
     return false;
   }
