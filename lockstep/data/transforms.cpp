@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <variant>
 
+#include "lockstep/base/philox.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -100,14 +103,6 @@ int turn_of(const PictureStep& step) {
   return is_first ? 0 : -1;
 }
 
-void check_crop(const RandomCrop& crop, const ImageShape& input) {
-  if (crop.size < 1 || crop.padding < 0 ||
-      crop.size > std::min(input.height, input.width) + 2 * crop.padding) {
-    refuse(fmt::format("RandomCrop: size {} does not fit into images of {}x{} with padding {}",
-                       crop.size, input.height, input.width, crop.padding));
-  }
-}
-
 /// The two input positions around an output position, and the weight of the second.
 struct Between {
   int64_t low = 0;
@@ -167,6 +162,21 @@ ByteTables byte_tables(const Normalize* normalize, int64_t channels) {
   return tables;
 }
 
+int64_t network_channels(const ImageShape& stored, int64_t channels) {
+  if (channels != 0 && stored.channels != 1 && channels != stored.channels) {
+    refuse(fmt::format("images of {} channels cannot become {}", stored.channels, channels));
+  }
+  return channels != 0 ? channels : stored.channels;
+}
+
+void check_crop(const RandomCrop& crop, PictureSize from) {
+  if (crop.size < 1 || crop.padding < 0 ||
+      crop.size > std::min(from.height, from.width) + 2 * crop.padding) {
+    refuse(fmt::format("RandomCrop: size {} does not fit into a picture of {} x {} with padding {}",
+                       crop.size, from.width, from.height, crop.padding));
+  }
+}
+
 bool ImageTransform::takes(const std::vector<PictureStep>& steps) {
   int last = 0;
   int crops = 0;
@@ -183,19 +193,18 @@ ImageTransform::ImageTransform(std::vector<PictureStep> steps, ImageShape input,
                                int64_t channels)
     : steps_(std::move(steps)), input_(input), sampled_(input), output_(input), seed_(seed) {
   if (!takes(steps_)) refuse("transform_pipeline: these transforms need a PicturePipeline");
-  if (channels != 0 && input.channels != 1 && channels != input.channels) {
-    refuse(fmt::format("images of {} channels cannot become {}", input.channels, channels));
-  }
-  if (channels != 0) sampled_.channels = output_.channels = channels;
+  sampled_.channels = output_.channels = network_channels(input, channels);
+  const auto size_of = [](const ImageShape& shape) {
+    return PictureSize{static_cast<int>(shape.width), static_cast<int>(shape.height)};
+  };
   for (const auto& step : steps_) {
     if (const auto* crop = std::get_if<RandomCrop>(&step)) {
-      check_crop(*crop, input);
+      check_crop(*crop, size_of(input));
       sampled_.height = sampled_.width = crop->size;
       output_ = sampled_;
     }
     if (const auto* resize = std::get_if<ResizePicture>(&step)) {
-      const auto size = size_after(
-          *resize, {static_cast<int>(sampled_.width), static_cast<int>(sampled_.height)});
+      const auto size = size_after(*resize, size_of(sampled_));
       output_.height = size.height;
       output_.width = size.width;
     }

@@ -18,22 +18,29 @@ namespace lockstep::inline internal {
 using ByteTables = std::vector<std::array<float, 256>>;
 ByteTables byte_tables(const Normalize* normalize, int64_t channels);
 
+/// Of the network's input, for images of `stored`; `channels`: as configured, 0 for theirs. Errors:
+/// kInvalidArgument if images of several channels would get another number.
+int64_t network_channels(const ImageShape& stored, int64_t channels);
+
+/// Errors: kInvalidArgument if the crop is larger than a picture of `from` with its padding.
+void check_crop(const RandomCrop& crop, PictureSize from);
+
 /// Steps prepared for images of one shape. Immutable: any number of threads may apply() it.
 ///
 /// ResizePicture is bilinear here, corners of pixels aligned, as cv2.resize and MindSpore's Resize,
 /// without rounding of values. Cost: about 4 ns per value.
 ///
 /// The random values of a sample depend on (seed, epoch, index of the sample) alone. They are words
-/// 0, 1, .. of the Philox stream with this key and counter, in the order of the steps. So an image
-/// is the same on any rank and thread, and after a resume.
+/// 0, 1, .. of the Philox stream with this key and counter. The steps take them in their order. So
+/// an image is the same on any rank and thread, and after a resume.
 class ImageTransform {
  public:
   /// Whether these steps may be done here: RandomCrop at most once, and RandomHorizontalFlip; then
   /// at most one ResizePicture; then at most one Normalize.
   static bool takes(const std::vector<PictureStep>& steps);
 
-  /// Errors: kInvalidArgument if it does not take the steps, a crop is larger than the padded
-  /// image, or a list has not one number per channel.
+  /// Errors: kInvalidArgument if it does not take the steps, or a list has not one number per
+  /// channel; those of the functions above.
   ///
   /// `channels`: of the output; a grey image may become three equal ones. 0: those of the input.
   ImageTransform(std::vector<PictureStep> steps, ImageShape input, uint64_t seed,

@@ -54,11 +54,12 @@ SmallImagePipeline make_small_image_pipeline(const DatasetConfig& dataset, Image
                                              int64_t seed) {
   const auto key = static_cast<uint64_t>(seed);
   return build_of(dataset, [&](std::vector<PictureStep> steps) -> SmallImagePipeline {
+    const cv::Size size(static_cast<int>(stored.width), static_cast<int>(stored.height));
     if (ImageTransform::takes(steps)) {
+      check_sizes(steps, size);
       return ImageTransform(std::move(steps), stored, key, dataset.channels);
     }
-    const cv::Size size(static_cast<int>(stored.width), static_cast<int>(stored.height));
-    const int64_t channels = dataset.channels > 0 ? dataset.channels : stored.channels;
+    const int64_t channels = network_channels(stored, dataset.channels);
     return PicturePipeline(std::move(steps), key, false, PicturesAlike{size, channels});
   });
 }

@@ -602,6 +602,31 @@ TEST(SmallImagePipeline, FaultsAreOneLineWithTheirPlace) {
             "t.yaml:3: Normalize: mean has 3 and std 3 numbers; the images have 1 channels");
   const auto grown = dataset_of({mine, RandomCrop{37, 4}, RandomVerticalFlip{}}, 3);
   EXPECT_NO_THROW(make_small_image_pipeline(grown, {3, 28, 28}, 0)) << "it may change the size";
+  EXPECT_EQ(fault({mine, CenterCrop{{20, 24}}, RandomCrop{24, 0}}, 3),
+            "t.yaml:3: RandomCrop: size 24 does not fit into a picture of 20 x 24 with padding 0");
+  EXPECT_EQ(fault({mine, ResizePicture{0, {40, 20}}, RandomVerticalFlip{}, RandomCrop{24, 1}}, 3),
+            "t.yaml:3: RandomCrop: size 24 does not fit into a picture of 40 x 20 with padding 1");
+}
+
+// Each list is of one of the two kinds of pipelines.
+TEST(SmallImagePipeline, BothKindsRefuseTheSame) {
+  const auto fault = [](std::vector<PictureStep> steps, bool as_pictures, int64_t channels = 0) {
+    if (as_pictures) steps.push_back(RandomVerticalFlip{});
+    const auto dataset = dataset_of(steps, channels);
+    const ImageShape stored{3, 24, 28};
+    return std::string(error_of([&] { make_small_image_pipeline(dataset, stored, 0); }).what());
+  };
+  for (const bool as_pictures : {false, true}) {
+    EXPECT_EQ(
+        fault({RandomCrop{33, 4}}, as_pictures),
+        "t.yaml:3: RandomCrop: size 33 does not fit into a picture of 28 x 24 with padding 4");
+    EXPECT_EQ(fault({ResizePicture{0, {16385, 16384}}}, as_pictures),
+              "t.yaml:3: Resize: a picture of 28 x 24 would have 16385 x 16384 pixels");
+    EXPECT_EQ(fault({ResizePicture{24000, {}}}, as_pictures),
+              "t.yaml:3: Resize: a picture of 28 x 24 would have 28000 x 24000 pixels");
+    EXPECT_EQ(fault({RandomHorizontalFlip{}}, as_pictures, 1),
+              "t.yaml:3: images of 3 channels cannot become 1");
+  }
 }
 
 }  // namespace

@@ -57,18 +57,16 @@ cv::Size cv_size(const PictureSize& size) {
   return {size.width, size.height};
 }
 
-cv::Size resized(const ResizePicture& resize, cv::Size from) {
-  return cv_size(size_after(resize, {from.width, from.height}));
+PictureSize picture_size(cv::Size size) {
+  return {size.width, size.height};
 }
 
-bool crop_fits(const RandomCrop& crop, cv::Size picture) {
-  return crop.size <= std::min(picture.height, picture.width) + 2 * crop.padding;
-}
-
-[[noreturn]] void refuse_crop(const RandomCrop& crop, cv::Size picture) {
-  refuse_steps(
-      fmt::format("RandomCrop: size {} does not fit into a picture of {} x {} with padding {}",
-                  crop.size, picture.width, picture.height, crop.padding));
+/// Errors: kInvalidArgument for more pixels than any picture may have.
+cv::Size checked_size_after(const ResizePicture& resize, cv::Size from) {
+  const cv::Size size = cv_size(size_after(resize, picture_size(from)));
+  if (int64_t{size.width} * size.height <= ocr::kMaxImagePixels) return size;
+  refuse_steps(fmt::format("Resize: a picture of {} x {} would have {} x {} pixels", from.width,
+                           from.height, size.width, size.height));
 }
 
 /// Half of `number`, halves to the even number, as Python rounds.
@@ -155,11 +153,7 @@ class Applied {
     cv::Size size;
     ocr::PicturePart wanted;
     const cv::Mat whole = part_of([&](cv::Size from) {
-      size = resized(resize, from);
-      if (static_cast<int64_t>(size.width) * size.height > ocr::kMaxImagePixels) {
-        refuse_steps(fmt::format("Resize: a picture of {} x {} would have {} x {} pixels",
-                                 from.width, from.height, size.width, size.height));
-      }
+      size = checked_size_after(resize, from);
       wanted = {{{0, 0}, from}, reduced_ ? denominator_for(from, size) : 1, !reduced_};
       return wanted;
     });
@@ -180,7 +174,7 @@ class Applied {
   void operator()(const RandomCrop& crop) {
     const auto size = static_cast<int>(crop.size);
     const auto border = static_cast<int>(crop.padding);
-    if (!crop_fits(crop, pixels().size())) refuse_crop(crop, pixels().size());
+    check_crop(crop, picture_size(pixels().size()));
     const auto place = [&](int extent) {
       return static_cast<int>(random_.below(static_cast<uint32_t>(extent + 2 * border - size + 1)));
     };
@@ -253,7 +247,8 @@ struct SizeAfter {
 
   std::optional<cv::Size> operator()(const ResizePicture& resize) const {
     if (resize.shorter == 0) return cv_size(resize.exact);
-    return before ? std::optional(resized(resize, *before)) : std::nullopt;
+    if (!before) return std::nullopt;
+    return cv_size(size_after(resize, picture_size(*before)));
   }
   std::optional<cv::Size> operator()(const CenterCrop& crop) const { return cv_size(crop.size); }
   std::optional<cv::Size> operator()(const RandomCrop& crop) const {
@@ -268,16 +263,6 @@ struct SizeAfter {
   }
 };
 
-/// Each crop fits into its picture, as far as sizes are known: a registered step may change one.
-void check_crops(const std::vector<PictureStep>& steps, cv::Size size) {
-  for (const auto& step : steps) {
-    if (std::holds_alternative<OwnTransform>(step)) return;
-    const auto* crop = std::get_if<RandomCrop>(&step);
-    if (crop != nullptr && !crop_fits(*crop, size)) refuse_crop(*crop, size);
-    size = *std::visit(SizeAfter{size}, step);
-  }
-}
-
 void check_own_channels(const std::vector<PictureStep>& steps, int64_t channels) {
   if (channels == 3) return;
   for (const auto& step : steps) {
@@ -289,9 +274,9 @@ void check_own_channels(const std::vector<PictureStep>& steps, int64_t channels)
   }
 }
 
-/// Each value is for as many channels as the network's input has.
+/// Sizes fit, and each value is for as many channels as the network's input has.
 void check_alike(const std::vector<PictureStep>& steps, const PicturesAlike& pictures) {
-  check_crops(steps, pictures.size);
+  check_sizes(steps, pictures.size);
   check_own_channels(steps, pictures.channels);
   const auto* erasing = steps.empty() ? nullptr : std::get_if<RandomErasing>(&steps.back());
   if (erasing == nullptr || pictures.channels != 1) return;
@@ -301,6 +286,21 @@ void check_alike(const std::vector<PictureStep>& steps, const PicturesAlike& pic
 }
 
 }  // namespace
+
+void check_sizes(const std::vector<PictureStep>& steps, cv::Size size) {
+  std::optional<cv::Size> known = size;
+  for (const auto& step : steps) {
+    if (std::holds_alternative<OwnTransform>(step)) {
+      known.reset();
+      continue;
+    }
+    const auto* crop = std::get_if<RandomCrop>(&step);
+    if (crop != nullptr && known) check_crop(*crop, picture_size(*known));
+    const auto* resize = std::get_if<ResizePicture>(&step);
+    if (resize != nullptr && known) checked_size_after(*resize, *known);
+    known = std::visit(SizeAfter{known}, step);
+  }
+}
 
 PicturePipeline::PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced,
                                  const std::optional<PicturesAlike>& pictures)

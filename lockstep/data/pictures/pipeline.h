@@ -35,20 +35,24 @@ struct PicturesAlike {
   int64_t channels = 3;  ///< Of the network's input. 1: the first one of grey pictures.
 };
 
+/// Errors: kInvalidArgument if RandomCrop is larger than its picture with the padding, or Resize
+/// makes more than ocr::kMaxImagePixels. `size`: of all pictures; behind a registered step it is
+/// not known until another step fixes it.
+void check_sizes(const std::vector<PictureStep>& steps, cv::Size size);
+
 /// Immutable: any number of threads may use it.
 ///
 /// The random values of a sample depend on (seed, epoch, index of the sample) alone. They are words
-/// 0, 1, .. of the Philox stream with this key and counter, in the order of the steps. So a picture
-/// is the same on any rank and thread, and after a resume. RandomCrop, RandomHorizontalFlip and
-/// Normalize give the bits of ImageTransform.
+/// 0, 1, .. of the Philox stream with this key and counter. The steps take them in their order. So
+/// a picture is the same on any rank and thread, and after a resume. RandomCrop,
+/// RandomHorizontalFlip and Normalize give the bits of ImageTransform.
 class PicturePipeline {
  public:
   /// Errors: kInvalidArgument if Normalize is followed by another step than RandomErasing, or
   /// RandomErasing by any.
   /// `reduced`: see Undecoded.
-  /// `pictures`: all have one size. Errors: also kInvalidArgument if RandomCrop is larger than they
-  /// are with their padding; with one channel if RandomErasing has several values, or a registered
-  /// step is among the steps.
+  /// `pictures`: all have one size. Errors: also those of check_sizes(); with one channel
+  /// kInvalidArgument if RandomErasing has several values, or a registered step is among the steps.
   PicturePipeline(std::vector<PictureStep> steps, uint64_t seed, bool reduced = false,
                   const std::optional<PicturesAlike>& pictures = std::nullopt);
 
