@@ -166,6 +166,9 @@ CheckedData check_ocr_data(const Config& config, OcrColumns columns, int64_t pla
   data.image_elements = config.train.dataset.own
                             ? elements_of_sample(*make(config, true))
                             : planes * pixels_of(config.train.dataset.pipeline);
+  if (!config.train.dataset.own && ocr::as_bytes(config.train.dataset.pipeline)) {
+    data.byte_elements = 3 * pixels_of(config.train.dataset.pipeline);  // the maps stay floats
+  }
   std::string why;
   const auto samples = count_if_there([&] { return make(config, true)->size(); }, why);
   data.samples = samples.value_or(config.train.loader.batch_size);

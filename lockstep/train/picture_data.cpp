@@ -274,10 +274,15 @@ struct DataSection {
         bad(training ? BadSample::kReplaced : BadSample::kLeftOut) {}
 };
 
+/// Whether a CUDA device gets these images as bytes.
+bool can_be_bytes(const DatasetConfig& dataset, const PicturePipeline& pipeline) {
+  return pipeline.ends_with_bytes() && !dataset.mixing.any();
+}
+
 std::unique_ptr<const BatchMaker> batches_of_pictures(const DataSection& section, PixelForm form,
                                                       std::shared_ptr<const PictureSource> source,
                                                       PicturePipeline pipeline) {
-  if (!pipeline.ends_with_bytes() || section.dataset.mixing.any()) form = PixelForm::kFloats;
+  if (!can_be_bytes(section.dataset, pipeline)) form = PixelForm::kFloats;
   return picture_batches(
       PictureReader(std::move(source), std::move(pipeline), section.bad, section.seed), section.bad,
       form);
@@ -320,9 +325,13 @@ CheckedData check_images(const Config& config) {
   const SmallImages& images = small_images_of(config.train.dataset);
   check_classes(images.num_classes, config.model);
   CheckedData data;
-  data.image_elements = output_shape(make_small_image_pipeline(config.train.dataset, images.shape,
-                                                               config.system.seed))
-                            .numel();
+  const auto pipeline =
+      make_small_image_pipeline(config.train.dataset, images.shape, config.system.seed);
+  data.image_elements = output_shape(pipeline).numel();
+  const auto* pictures = std::get_if<PicturePipeline>(&pipeline);
+  if (pictures != nullptr && can_be_bytes(config.train.dataset, *pictures)) {
+    data.byte_elements = data.image_elements;
+  }
   int64_t eval_count = 0;
   if (config.eval) {
     check_same_kind(config);
@@ -359,8 +368,10 @@ CheckedData check_own_data(const Config& config) {
 CheckedData check_pictures(const Config& config) {
   CheckedData data;
   const int64_t seed = config.system.seed;
-  const auto size = make_picture_pipeline(config.train.dataset, seed).output();
+  const auto pipeline = make_picture_pipeline(config.train.dataset, seed);
+  const auto size = pipeline.output();
   data.image_elements = size ? int64_t{3} * size->area() : 0;
+  if (can_be_bytes(config.train.dataset, pipeline)) data.byte_elements = data.image_elements;
   std::vector<std::string> warnings;
   const auto count = [&](bool training) {
     const auto index = make_picture_index(config, training);

@@ -81,7 +81,7 @@ int64_t micro_steps_of(int64_t batches, int64_t samples, const Config& config, i
 }
 
 RunSummary complete_summary(RunSummary summary, const Config& config, int optimizer_copies,
-                            int64_t image_elements) {
+                            int64_t sample_bytes) {
   const auto& loader = config.train.loader;
   const int64_t most_virtual_ranks = divide_up(summary.num_virtual_ranks, summary.num_ranks);
   summary.samples_a_virtual_rank = divide_up(summary.train_samples, summary.num_virtual_ranks);
@@ -103,8 +103,7 @@ RunSummary complete_summary(RunSummary summary, const Config& config, int optimi
   if (config.train.ema) summary.weights_bytes += summary.parameters * kFloatBytes;
   summary.optimizer_bytes = summary.trainable * kFloatBytes * optimizer_copies;
   summary.batches_bytes = loader.batch_size * most_virtual_ranks *
-                          (batches_ahead(loader, summary.data_threads) + 1) * image_elements *
-                          kFloatBytes;
+                          (batches_ahead(loader, summary.data_threads) + 1) * sample_bytes;
   return summary;
 }
 

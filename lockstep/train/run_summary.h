@@ -28,9 +28,9 @@ struct RunSummary {
 };
 
 /// The arithmetic part of the summary; the caller fills in parameters, ranks, virtual ranks and
-/// samples.
+/// samples. `sample_bytes`: see CheckedData.
 RunSummary complete_summary(RunSummary summary, const Config& config, int optimizer_copies,
-                            int64_t image_elements);
+                            int64_t sample_bytes);
 
 /// Number of optimizer steps in `steps` micro-steps of one epoch; the micro-steps left at its end
 /// make one, too.

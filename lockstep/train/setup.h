@@ -43,6 +43,13 @@ struct CheckedData {
   int64_t image_elements = 0;
   std::vector<std::string> warnings{};
   std::vector<std::string> classes{};  ///< As DataParts::classes, as far as they are known.
+  int64_t byte_elements = 0;  ///< Those of image_elements that travel to a CUDA device as bytes.
+
+  /// Of the tensors that are made ahead for `device`.
+  int64_t sample_bytes(c10::Device device) const {
+    const int64_t bytes = device.is_cuda() ? byte_elements : 0;
+    return bytes + (image_elements - bytes) * int64_t{sizeof(float)};
+  }
 };
 
 /// One rank's source of samples.

@@ -201,14 +201,14 @@ TEST(RunSummary, Arithmetic) {
   summary.num_ranks = summary.num_virtual_ranks = 2;
   summary.train_samples = 17;
   summary.parameters = summary.trainable = 1 << 20;
-  summary = complete_summary(summary, config, 2, 48);
+  summary = complete_summary(summary, config, 2, 4 * 48);
   EXPECT_EQ(summary.samples_a_rank, 9);
   EXPECT_EQ(summary.steps_per_epoch, 3);
   EXPECT_EQ(summary.optimizer_steps, 6);
   EXPECT_EQ(summary.optimizer_bytes, 8 << 20);
   config.train.max_steps = 5;
   config.train.loader.drop_remainder = true;
-  summary = complete_summary(summary, config, 1, 48);
+  summary = complete_summary(summary, config, 1, 4 * 48);
   EXPECT_EQ(summary.steps_per_epoch, 2);
   EXPECT_EQ(summary.optimizer_steps, 3);
   EXPECT_NE(describe(summary, config).find("optimizer 4.0 MiB"), std::string::npos);
@@ -235,12 +235,12 @@ TEST(RunSummary, OfAGlobalBatchHasWholeOptimizerSteps) {
   for (const int ranks : {1, 8}) {
     summary.num_ranks = summary.num_virtual_ranks = ranks;
     config.train.gradient_accumulation_steps = 8 / ranks;
-    summary = complete_summary(summary, config, 1, 48);
+    summary = complete_summary(summary, config, 1, 4 * 48);
     EXPECT_EQ(summary.steps_per_epoch, 24 / ranks);
     EXPECT_EQ(summary.optimizer_steps, 3);
   }
   config.train.loader.drop_remainder = false;
-  EXPECT_EQ(complete_summary(summary, config, 1, 48).optimizer_steps, 4);
+  EXPECT_EQ(complete_summary(summary, config, 1, 4 * 48).optimizer_steps, 4);
   EXPECT_NE(std::string(error_of([&] { require_batch(0, 125, config); }).what())
                 .find("fewer samples than parallel.global_batch (256)"),
             std::string::npos);
@@ -256,9 +256,9 @@ TEST(RunSummary, OfMixedPrecision) {
   summary.num_virtual_ranks = 2;
   summary.train_samples = 17;
   summary.parameters = summary.trainable = 1 << 20;
-  EXPECT_EQ(complete_summary(summary, config, 1, 48).weights_bytes, 4 << 20);
+  EXPECT_EQ(complete_summary(summary, config, 1, 4 * 48).weights_bytes, 4 << 20);
   config.train.ema = true;
-  EXPECT_EQ(complete_summary(summary, config, 1, 48).weights_bytes, 8 << 20);
+  EXPECT_EQ(complete_summary(summary, config, 1, 4 * 48).weights_bytes, 8 << 20);
   config.train.ema = false;
   EXPECT_NE(describe(summary, config)
                 .find("\nPrecision: amp_level O1: convolutions and matrix products in bfloat16 "
@@ -268,7 +268,7 @@ TEST(RunSummary, OfMixedPrecision) {
       << describe(summary, config);
   config.system.amp_level = AmpLevel::kO2;
   config.loss_scaler = LossScalerConfig{.dynamic = true, .loss_scale = 512};
-  const auto full = complete_summary(summary, config, 1, 48);
+  const auto full = complete_summary(summary, config, 1, 4 * 48);
   EXPECT_EQ(full.weights_bytes, 6 << 20);
   EXPECT_EQ(full.gradient_bytes, (2 * 2 + 4) << 20);
   EXPECT_EQ(full.optimizer_bytes, 4 << 20);
@@ -287,7 +287,7 @@ TEST(RunSummary, OfVirtualRanks) {
   summary.num_virtual_ranks = 8;
   summary.train_samples = 130;
   summary.parameters = summary.trainable = 1 << 20;
-  summary = complete_summary(summary, config, 0, 48);
+  summary = complete_summary(summary, config, 0, 4 * 48);
   EXPECT_EQ(summary.samples_a_virtual_rank, 17);
   EXPECT_EQ(summary.samples_a_rank, 68);
   EXPECT_EQ(summary.steps_per_epoch, 4);
@@ -296,9 +296,9 @@ TEST(RunSummary, OfVirtualRanks) {
   EXPECT_NE(describe(summary, config).find("Batch: 4 x 8 virtual ranks x 1 accumulated = 32\n"),
             std::string::npos);
   summary.data_threads = 7;
-  EXPECT_EQ(complete_summary(summary, config, 0, 48).batches_bytes, 4 * 4 * (8 + 1) * 48 * 4);
+  EXPECT_EQ(complete_summary(summary, config, 0, 4 * 48).batches_bytes, 4 * 4 * (8 + 1) * 48 * 4);
   config.train.gradient_accumulation_steps = 2;
-  EXPECT_EQ(complete_summary(summary, config, 0, 48).gradient_bytes, 5 * (4 << 20));
+  EXPECT_EQ(complete_summary(summary, config, 0, 4 * 48).gradient_bytes, 5 * (4 << 20));
 }
 
 // 3, 3 and 2: rank 1 has virtual rank 3 alone and then 4 and 5.
@@ -311,14 +311,14 @@ TEST(RunSummary, OfVirtualRanksThatAreNotEquallyMany) {
   summary.num_virtual_ranks = 8;
   summary.train_samples = 130;
   summary.parameters = summary.trainable = 1 << 20;
-  summary = complete_summary(summary, config, 0, 48);
+  summary = complete_summary(summary, config, 0, 4 * 48);
   EXPECT_EQ(summary.samples_a_rank, 51);
   EXPECT_EQ(summary.steps_per_epoch, 4);
   EXPECT_EQ(summary.gradient_bytes, 3 * (4 << 20));
   EXPECT_EQ(summary.batches_bytes, 4 * 3 * (2 + 1) * 48 * 4);
   EXPECT_NE(describe(summary, config).find("Samples: 130 (at most 51 a rank)"), std::string::npos);
   config.train.gradient_accumulation_steps = 2;
-  EXPECT_EQ(complete_summary(summary, config, 0, 48).gradient_bytes, 4 * (4 << 20));
+  EXPECT_EQ(complete_summary(summary, config, 0, 4 * 48).gradient_bytes, 4 * (4 << 20));
 }
 
 }  // namespace

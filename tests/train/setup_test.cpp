@@ -608,6 +608,25 @@ TEST(SmallImagePipeline, FaultsAreOneLineWithTheirPlace) {
             "t.yaml:3: RandomCrop: size 24 does not fit into a picture of 40 x 20 with padding 1");
 }
 
+TEST(SmallImagePipeline, OnlyPicturesWithoutStepsOnFloatsAreCountedAsBytes) {
+  const auto bytes_of = [](const std::vector<PictureStep>& steps, c10::Device device,
+                           bool mixes = false) {
+    Config config;
+    config.model.head.num_classes = 10;
+    config.train.dataset = dataset_of(steps);
+    config.train.dataset.usage = "train";
+    config.train.dataset.data_dirs = {"/no/such/data"};
+    if (mixes) config.train.dataset.mixing.mix_up = MixUp{};
+    return check_class_data(config).sample_bytes(device);
+  };
+  constexpr int64_t kElements = 3 * 32 * 32;
+  EXPECT_EQ(bytes_of({RandomVerticalFlip{}, Normalize{}}, at::kCUDA), kElements);
+  EXPECT_EQ(bytes_of({RandomVerticalFlip{}, Normalize{}}, at::kCPU), 4 * kElements);
+  EXPECT_EQ(bytes_of({RandomVerticalFlip{}, Normalize{}}, at::kCUDA, true), 4 * kElements);
+  EXPECT_EQ(bytes_of({Normalize{}, RandomErasing{}}, at::kCUDA), 4 * kElements);
+  EXPECT_EQ(bytes_of({RandomHorizontalFlip{}, Normalize{}}, at::kCUDA), 4 * kElements);
+}
+
 // Each list is of one of the two kinds of pipelines.
 TEST(SmallImagePipeline, BothKindsRefuseTheSame) {
   const auto fault = [](std::vector<PictureStep> steps, bool as_pictures, int64_t channels = 0) {

@@ -292,6 +292,19 @@ TEST(TextParts, MindocrsListsGiveBytesOfTheSameNumbers) {
   }
 }
 
+TEST(TextParts, ImagesAloneAreCountedAsBytesForACudaDevice) {
+  const TextFolder folder;
+  const auto checked = [](const Config& config) { return task_parts(config).check_data(config); };
+  const auto detects = checked(folder.config("det/dbnet/db_r50_icdar15.yaml", true));
+  ASSERT_GT(detects.image_elements, 3 * 640 * 640);
+  EXPECT_EQ(detects.byte_elements, 3 * 640 * 640);
+  EXPECT_EQ(detects.sample_bytes(at::kCPU), 4 * detects.image_elements);
+  EXPECT_EQ(detects.sample_bytes(at::kCUDA), 4 * detects.image_elements - 3 * 3 * 640 * 640);
+  const auto reads = checked(folder.config("rec/crnn/crnn_vgg7.yaml", false));
+  EXPECT_EQ(reads.sample_bytes(at::kCPU), 4 * 3 * 32 * 100);
+  EXPECT_EQ(reads.sample_bytes(at::kCUDA), 3 * 32 * 100);
+}
+
 TEST(TextParts, AListThatPadsBehindItsArithmeticGivesFloats) {
   const TextFolder folder;
   auto config = folder.config("rec/crnn/crnn_vgg7.yaml", false);

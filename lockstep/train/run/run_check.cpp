@@ -72,7 +72,8 @@ int run_check(const Config& given, World world) {
   summary.data_threads = data_threads(config.train.loader, workers_of(world));
   summary.train_samples = data.samples;
   summary.samples_note = data.note;
-  summary = complete_summary(summary, config, state_copies(config.optimizer), data.image_elements);
+  summary =
+      complete_summary(summary, config, state_copies(config.optimizer), data.sample_bytes(device));
   require_batch(summary.steps_per_epoch, summary.samples_a_virtual_rank, config);
   if (data.note.empty()) check_resumable(resumed.state, data.samples);
   if (const auto note = schedule_note(config.scheduler); !note.empty()) log_warn(note);
