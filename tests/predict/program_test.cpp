@@ -203,15 +203,6 @@ TEST_F(PredictProgram, ClassifiesPicturesOfAnySize) {
   ASSERT_EQ(predict("-c grey.yaml --cls cls.ckpt --input pictures --output grey"), 0)
       << text_of("stderr.txt");
   EXPECT_EQ(text_of("grey/cls_results.txt"), text_of("classes/cls_results.txt"));
-  for (const std::string config : {"cls.yaml", "grey.yaml"}) {  // as pictures
-    const std::string cut = "-o 'eval.dataset.transform_pipeline=[{CenterCrop: {size: 32}}]'";
-    const std::string output = config + "_cut";
-    ASSERT_EQ(
-        predict("-c " + config + " --cls cls.ckpt --input pictures --output " + output + " " + cut),
-        0)
-        << text_of("stderr.txt");
-    EXPECT_EQ(text_of(output + "/cls_results.txt"), text_of("classes/cls_results.txt"));
-  }
 }
 
 TEST_F(PredictProgram, AClassifierLeavesATableAndPictures) {
@@ -382,35 +373,89 @@ TEST_F(PredictProgram, AClassifierReadsAPictureOnceAndDecodesWhatItNeeds) {
   }
 }
 
-// Weights that depend on the input: a picture of a data set's size gives the result of evaluation.
-TEST_F(PredictProgram, AClassifierSeesWhatEvaluationSees) {
-  const Config config = load_config(*folder_ / "cls.yaml");
-  auto model = make_model(config.model, 7);
-  save_ckpt(*folder_ / "seeing.ckpt", *model);
-  cv::Mat picture(32, 32, CV_8UC3);
+cv::Mat noise_of(int side) {
+  cv::Mat picture(side, side, CV_8UC3);
   cv::RNG(5).fill(picture, cv::RNG::UNIFORM, 0, 256);
-  fs::create_directories(*folder_ / "seen");
-  cv::imwrite((*folder_ / "seen/noise.png").string(), picture);
-  ASSERT_EQ(predict("-c cls.yaml --cls seeing.ckpt --input seen --output noise"), 0)
-      << text_of("stderr.txt");
+  return picture;
+}
 
-  at::Tensor input = at::empty({1, 3, 32, 32});
-  for (int row = 0; row < 32; ++row) {
-    for (int column = 0; column < 32; ++column) {
-      for (int c = 0; c < 3; ++c) {  // RGB of BGR
+/// (1, 3, H, W): the values of a BGR picture as RGB, from -1 to 1.
+at::Tensor network_input(const cv::Mat& picture) {
+  at::Tensor input = at::empty({1, 3, picture.rows, picture.cols});
+  for (int row = 0; row < picture.rows; ++row) {
+    for (int column = 0; column < picture.cols; ++column) {
+      for (int c = 0; c < 3; ++c) {
         input[0][c][row][column] = picture.at<cv::Vec3b>(row, column)[2 - c] / 127.5 - 1;
       }
     }
   }
-  model->eval();
+  return input;
+}
+
+/// `line`: of cls_results.txt, for the one picture that gives `input`.
+void expect_result(Model& model, const at::Tensor& input, const std::string& line) {
+  model.eval();
   const at::NoGradGuard no_grad;
-  const auto expected = at::softmax(model->forward(input), 1)[0];
-  const auto line = text_of("noise/cls_results.txt");
+  const auto expected = at::softmax(model.forward(input), 1)[0];
   const auto list = nlohmann::json::parse(line.substr(line.find('\t') + 1));
   ASSERT_EQ(list.size(), 3U);
   for (const auto& one : list) {
     EXPECT_NEAR(one["probability"].get<double>(), expected[one["class"].get<int>()].item<double>(),
                 1e-4);
+  }
+}
+
+// Weights that depend on the input: a picture of a data set's size gives the result of evaluation.
+TEST_F(PredictProgram, AClassifierSeesWhatEvaluationSees) {
+  const Config config = load_config(*folder_ / "cls.yaml");
+  auto model = make_model(config.model, 7);
+  save_ckpt(*folder_ / "seeing.ckpt", *model);
+  fs::create_directories(*folder_ / "seen");
+  cv::imwrite((*folder_ / "seen/noise.png").string(), noise_of(32));
+  ASSERT_EQ(predict("-c cls.yaml --cls seeing.ckpt --input seen --output noise"), 0)
+      << text_of("stderr.txt");
+  expect_result(*model, network_input(noise_of(32)), text_of("noise/cls_results.txt"));
+  // A larger one is averaged, and cut by the pipeline of pictures.
+  cv::imwrite((*folder_ / "large_noise.png").string(), noise_of(64));
+  ASSERT_EQ(
+      predict("-c cls.yaml --cls seeing.ckpt --input large_noise.png --output cut "
+              "-o 'eval.dataset.transform_pipeline=[{CenterCrop: {size: 24}}, "
+              "{NormalizeImage: {mean: [127.5, 127.5, 127.5], std: [127.5, 127.5, 127.5]}}]'"),
+      0)
+      << text_of("stderr.txt");
+  cv::Mat small;
+  cv::resize(noise_of(64), small, {32, 32}, 0, 0, cv::INTER_AREA);
+  expect_result(*model, network_input(small(cv::Rect(4, 4, 24, 24))),
+                text_of("cut/cls_results.txt"));
+}
+
+TEST_F(PredictProgram, AGreyPictureHasTheChannelsOfItsNetwork) {
+  const std::string path = (*folder_ / "grey_noise.png").string();
+  cv::imwrite(path, noise_of(64));
+  cv::Mat small, grey;
+  cv::resize(noise_of(64), small, {28, 28}, 0, 0, cv::INTER_AREA);
+  cv::cvtColor(small, grey, cv::COLOR_BGR2GRAY);
+  grey = grey(cv::Rect(4, 4, 20, 20));
+  for (const int channels : {1, 3}) {
+    SCOPED_TRACE(channels);
+    const std::string numbers = channels == 1 ? "[127.5]" : "[127.5, 127.5, 127.5]";
+    const std::string data =
+        "{type: MnistDataset, data_dir: d, channels: " + std::to_string(channels) +
+        ", transform_pipeline: [{CenterCrop: {size: 20}}, {NormalizeImage: "
+        "{mean: " +
+        numbers + ", std: " + numbers + "}}]}";
+    PredictOptions options;
+    options.input = path;
+    options.cls = {(*folder_ / "cls.yaml").string(), (*folder_ / "cls.ckpt").string()};
+    options.overrides = {"train.dataset=" + data, "eval.dataset=" + data};
+    const cv::Mat image = Predictor(plan_prediction(options), at::kCPU).load(path).image;
+    ASSERT_EQ(image.dims, 3);
+    ASSERT_EQ(image.size[0], channels);
+    ASSERT_EQ(image.total(), static_cast<size_t>(channels) * 20 * 20);
+    for (int at = 0; at < channels * 20 * 20; ++at) {
+      const int row = at / 20 % 20, column = at % 20;
+      ASSERT_NEAR(image.ptr<float>()[at], grey.at<uint8_t>(row, column) / 127.5 - 1, 1e-6) << at;
+    }
   }
 }
 
