@@ -39,7 +39,19 @@ class Tensors : public std::vector<at::Tensor> {
   /// Appends a tensor. Errors: kInvalidArgument for a name that the list has.
   void add(std::string name, at::Tensor tensor);
 
-  using std::vector<at::Tensor>::operator[];
+  /// Errors: kInvalidArgument with the number of tensors that there are.
+  const at::Tensor& operator[](size_t place) const {
+    if (place >= size()) refuse(place);
+    return vector::operator[](place);
+  }
+  at::Tensor& operator[](size_t place) {
+    if (place >= size()) refuse(place);
+    return vector::operator[](place);
+  }
+  const at::Tensor& front() const { return (*this)[0]; }
+  at::Tensor& front() { return (*this)[0]; }
+  const at::Tensor& back() const { return (*this)[size() - (empty() ? 0 : 1)]; }
+  at::Tensor& back() { return (*this)[size() - (empty() ? 0 : 1)]; }
   /// Errors: kInvalidArgument with the names that there are, and the nearest.
   const at::Tensor& operator[](std::string_view name) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -57,6 +69,7 @@ class Tensors : public std::vector<at::Tensor> {
   void swap() = delete;
 
  private:
+  [[noreturn]] void refuse(size_t place) const;
   const at::Tensor* find(std::string_view name) const;
 
   std::vector<std::string> names_;  // of the first tensors; the others have none

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/counted.h"
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 
@@ -29,11 +30,22 @@ const at::Tensor& Tensors::operator[](std::string_view name) const {
   if (const at::Tensor* found = find(name)) return *found;
   std::vector<std::string> known = names_;
   std::erase(known, "");
+  if (empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("no tensor is named '{}': the list is empty", name));
+  }
   throw Error(ErrorCode::kInvalidArgument,
               known.empty()
                   ? fmt::format("no tensor is named '{}': the given ones have no names", name)
                   : fmt::format("no tensor is named '{}': there are {}{}", name,
                                 fmt::join(known, ", "), did_you_mean(name, known)));
+}
+
+void Tensors::refuse(size_t place) const {
+  throw Error(ErrorCode::kInvalidArgument,
+              empty() ? fmt::format("there is no tensor [{}]: the list is empty", place)
+                      : fmt::format("there is no tensor [{}]: the list has {}, [0] to [{}]", place,
+                                    counted(std::ssize(*this), "tensor"), size() - 1));
 }
 
 std::vector<std::string> Tensors::names() const {

@@ -18,6 +18,7 @@
 #include "lockstep/data/pictures/memory_pictures.h"
 #include "lockstep/data/pictures/shards.h"
 #include "lockstep/error.h"
+#include "lockstep/recipe.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/try_transforms.h"
 
@@ -73,12 +74,25 @@ ImageShape output_shape(const SmallImagePipeline& pipeline) {
 
 namespace {
 
+/// The built-in loss or metric that takes the first target; empty: there is none.
+std::string taker_of_targets(const Config& config, bool training) {
+  if (config.model.type != ModelType::kCls) return "";  // tasks of text check their columns
+  if (!training) {
+    for (const auto& name : config.metric.names) {
+      if (find_named(config.metric.own, name) == nullptr) return name;
+    }
+    return "";
+  }
+  const bool own_step = config.model.task && config.model.task->training_step;
+  return own_step ? "" : class_loss_name(config.loss);
+}
+
 /// A registered data set, whose batches are checked: the trainer relies on their rows, networks and
-/// losses on their names.
+/// losses on their names. `taker`: see taker_of_targets().
 class OwnBatches final : public BatchMaker {
  public:
-  OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name)
-      : maker_(std::move(maker)), name_(std::move(name)) {
+  OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name, std::string taker)
+      : maker_(std::move(maker)), name_(std::move(name)), taker_(std::move(taker)) {
     if (!maker_) refuse("made no data set");
     if (maker_->size() < 1) refuse("made a data set without samples");
   }
@@ -92,6 +106,9 @@ class OwnBatches final : public BatchMaker {
     for (const auto& column : batch.targets) check("targets", column, count);
     for (const auto& column : batch.more_inputs) check("more_inputs", column, count);
     check_names(batch);
+    if (batch.targets.empty() && !taker_.empty()) {
+      refuse(fmt::format("gives no targets; {} needs one", taker_));
+    }
     if (batch.valid == rows.num_counted) return batch;
     refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
                        rows.num_counted));
@@ -126,6 +143,7 @@ class OwnBatches final : public BatchMaker {
 
   std::unique_ptr<const BatchMaker> maker_;
   std::string name_;  ///< For errors.
+  std::string taker_;
   mutable Mutex mutex_;
   mutable std::string names_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Of the first batch.
 };
@@ -137,7 +155,8 @@ std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool tr
   const auto name = fmt::format("{}: {}.dataset: '{}'", dataset.where, training ? "train" : "eval",
                                 dataset.own->name);
   return std::make_unique<OwnBatches>(
-      dataset.own->make({training, static_cast<uint64_t>(config.system.seed)}), name);
+      dataset.own->make({training, static_cast<uint64_t>(config.system.seed)}), name,
+      taker_of_targets(config, training));
 }
 
 namespace {

@@ -80,5 +80,26 @@ TEST(NamedTensors, ErrorsHaveTheNames) {
             "two tensors are named 'box'");
 }
 
+TEST(NamedTensors, APlaceBeyondTheListIsAnError) {
+  const auto refusal = [](const auto& body) {
+    const Error error = error_of(body);
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return std::string(error.what());
+  };
+  Tensors list = {one(1), one(2)};
+  const Tensors& same = list;
+  const std::string why = "there is no tensor [2]: the list has 2 tensors, [0] to [1]";
+  EXPECT_EQ(refusal([&] { (void)list[2]; }), why);
+  EXPECT_EQ(refusal([&] { (void)same[2]; }), why);
+  EXPECT_EQ(same.front().item<int64_t>(), 1);
+  EXPECT_EQ(same.back().item<int64_t>(), 2);
+  const std::string none = "there is no tensor [0]: the list is empty";
+  list.clear();
+  EXPECT_EQ(refusal([&] { (void)list[0]; }), none);
+  EXPECT_EQ(refusal([&] { (void)same.front(); }), none);
+  EXPECT_EQ(refusal([&] { (void)same.back(); }), none);
+  EXPECT_EQ(refusal([&] { (void)same["box"]; }), "no tensor is named 'box': the list is empty");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -695,6 +695,37 @@ TEST_F(RecipeTest, MistakesInPartsAreTold) {
   EXPECT_EQ(refusal(given), "the recipe's optimizer: no optimizer was made");
 }
 
+/// Points without targets.
+class Unlabelled final : public BatchMaker {
+ public:
+  int64_t size() const override { return 32; }
+  Batch make(const BatchRows& rows) const override {
+    return {indices_of(rows).to(at::kFloat).unsqueeze(1) / 32, {}, rows.num_counted};
+  }
+};
+
+void expect_refused(const Recipe& given, const std::string& why) {
+  const Error error = error_of([&] { train(given, World::join()); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+  EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+}
+
+TEST_F(RecipeTest, DataWithoutTargetsNeedPartsOfOnesOwn) {
+  auto given = recipe();
+  given.data = [](const DatasetUse&) { return std::make_unique<const Unlabelled>(); };
+  given.loss = [](const Tensors& outputs, const Tensors&) { return outputs[0].square().mean(); };
+  EXPECT_EQ(train(given, World::join()), 0);
+  given.settings.emplace_back("system.val_while_train=True");
+  expect_refused(given, "eval.dataset: 'line' gives no targets; ClsMetric needs one");
+  given.metric = [](int64_t) { return std::make_unique<MeanError>(); };
+  given.main_indicator = "closeness";
+  expect_refused(given, "there is no tensor [0]: the list is empty");
+  given = recipe();
+  given.data = [](const DatasetUse&) { return std::make_unique<const Unlabelled>(); };
+  given.loss = {};
+  expect_refused(given, "train.dataset: 'line' gives no targets; CrossEntropySmooth needs one");
+}
+
 /// The names of two inputs and two targets.
 using ColumnNames = std::array<std::string, 4>;
 

@@ -200,6 +200,13 @@ void complete_class_task(Config& config, ConfigSection& root) {
 
 }  // namespace
 
+std::string class_loss_name(const LossConfig& loss) {
+  if (std::holds_alternative<CrossEntropyConfig>(loss)) return "CrossEntropySmooth";
+  if (std::holds_alternative<FocalConfig>(loss)) return "FocalLoss";
+  if (std::holds_alternative<BceConfig>(loss)) return "BCEWithLogitsLoss";
+  return std::holds_alternative<DistillationConfig>(loss) ? "DistillationLoss" : "";
+}
+
 LossConfig read_loss(ConfigSection& section, const TaskSettings& task) {
   // Those of MindOCR that are not built in.
   static const std::vector<std::string> others = {"SARLoss",          "AttentionLoss",

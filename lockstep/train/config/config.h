@@ -161,6 +161,8 @@ struct DistillationConfig {
 using OwnLoss = OwnPart<LoggedLoss>;
 using LossConfig = std::variant<CrossEntropyConfig, FocalConfig, BceConfig, DistillationConfig,
                                 DbLossConfig, CtcLossConfig, OwnLoss>;
+/// That of a classifier's built-in loss in a file; empty for others.
+std::string class_loss_name(const LossConfig& loss);
 
 /// ClsPostprocess.
 struct ClassNames {
