@@ -111,9 +111,50 @@ TEST(ClassLosses, RefuseTargetsThatDoNotFit) {
                "(N), or a number for each class (N, K), for logits (N, K)");
   EXPECT_EQ(error_of([&] { bce_loss(n.logits, n.labels.narrow(0, 0, 3), {}); }).code(),
             ErrorCode::kInvalidArgument);
+  const auto fractions = n.labels.to(at::kFloat);
+  EXPECT_STREQ(
+      error_of([&] { bce_loss(n.logits, fractions, {}); }).what(),
+      "BCEWithLogitsLoss: the network gave (6, 4), the targets are (6) of type Float: they "
+      "must be labels (N), or a number for each class (N, K), for logits (N, K)");
+  EXPECT_EQ(error_of([&] { classification_loss(n.logits, fractions, {}); }).code(),
+            ErrorCode::kInvalidArgument);
   const auto other = n.teacher.narrow(1, 0, 3);
   EXPECT_STREQ(error_of([&] { distillation_loss(n.logits, n.labels, other, {}); }).what(),
                "DistillationLoss: the network gave (6, 4), the teacher (6, 3)");
+}
+
+TEST(ClassLosses, RefuseARegression) {
+  const auto curve = torch::rand({6, 1, 64});
+  EXPECT_STREQ(error_of([&] { classification_loss(curve, curve, {}); }).what(),
+               "CrossEntropySmooth: the network gave (6, 1, 64): of one class this loss is always "
+               "0, whatever the targets are");
+  const auto numbers = torch::rand({6, 1});
+  EXPECT_EQ(error_of([&] { focal_loss(numbers, numbers, {}); }).code(),
+            ErrorCode::kInvalidArgument);
+  EXPECT_NO_THROW(bce_loss(numbers, numbers.round(), {}));  // one class that is there or not
+}
+
+TEST(ClassLosses, RefuseLabelsThatAreNoClass) {
+  const Numbers n;
+  const std::string why = ": the label 4 is out of range: the network has 4 classes, from 0 on";
+  auto labels = n.labels.clone();
+  labels[2] = 4;
+  EXPECT_EQ(error_of([&] { classification_loss(n.logits, labels, {}); }).what(),
+            "CrossEntropySmooth" + why);
+  EXPECT_EQ(error_of([&] { focal_loss(n.logits, labels, {}); }).what(), "FocalLoss" + why);
+  EXPECT_EQ(error_of([&] { bce_loss(n.logits, labels, {}); }).what(), "BCEWithLogitsLoss" + why);
+  labels[2] = -100;
+  EXPECT_TRUE(classification_loss(n.logits, labels, {}).isfinite().item<bool>());
+}
+
+// A label for each place of a map.
+TEST(ClassLosses, CrossEntropyTakesMaps) {
+  const auto logits = torch::rand({2, 3, 4, 5});
+  const auto labels = torch::randint(3, {2, 4, 5}, at::kLong);
+  EXPECT_EQ(classification_loss(logits, labels, {}).dim(), 0);
+  EXPECT_EQ(classification_loss(logits, logits.softmax(1), {}).dim(), 0);
+  EXPECT_EQ(error_of([&] { classification_loss(logits, labels.narrow(1, 0, 3), {}); }).code(),
+            ErrorCode::kInvalidArgument);
 }
 
 }  // namespace

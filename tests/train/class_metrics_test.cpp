@@ -6,6 +6,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "lockstep/error.h"
 #include "lockstep/train/task/class_scores.h"
 #include "lockstep/train/task/classification.h"
 #include "tests/support/error_of.h"
@@ -213,6 +214,46 @@ TEST(ClassMetrics, NeedAsManyOutputsAsClasses) {
   const auto error = error_of([&] { task.sums({torch::zeros({1, 3})}, batch); });
   EXPECT_STREQ(error.what(),
                "AucMetric and MapMetric need logits (N, 4), the network's last dimension is 3");
+}
+
+std::string refusal_of(Metric& metric, const at::Tensor& logits, const at::Tensor& targets) {
+  Batch batch;
+  batch.valid = logits.size(0);
+  batch.targets = {targets};
+  const auto error = error_of([&] { metric.sums({logits}, batch); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  return error.what();
+}
+
+TEST(ClassMetrics, RefuseTargetsThatAreNoClasses) {
+  const auto curve = torch::rand({4, 1, 64});
+  const std::string shapes =
+      ": the network gave (4, 1, 64), the targets are (4, 1, 64): they must be labels (N), or a "
+      "number for each class (N, K), for logits (N, K)";
+  EXPECT_EQ(refusal_of(*accuracy_metric(1), curve, curve), "ClsMetric" + shapes);
+  EXPECT_EQ(refusal_of(*top_k_metric({1}), curve, curve), "TopKMetric" + shapes);
+  EXPECT_EQ(refusal_of(*f1_metric(1, {Average::kMacro}), curve, curve), "F1Metric" + shapes);
+  const auto numbers = torch::tensor({{0.0f}, {1.0f}, {0.5f}});
+  EXPECT_EQ(refusal_of(*accuracy_metric(1), numbers, numbers),
+            "ClsMetric: a target is 0.5: a number for each class must be 0 or 1, where there is "
+            "one class");
+  const auto several = torch::tensor({{0.0f, 1.25f}});
+  EXPECT_EQ(refusal_of(*f1_metric(2, {Average::kMacro}), several, several),
+            "F1Metric: a target is 1.25: a number for each class must be from 0 to 1");
+  ClassScores scores(2, false);
+  EXPECT_EQ(error_of([&] { scores.add(several, several); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(ClassMetrics, TakeSharesAndASingleClass) {
+  Batch batch;
+  batch.valid = 2;
+  batch.targets = {torch::tensor({{0.25f, 0.75f}, {1.0f, 0.0f}})};
+  const auto logits = torch::tensor({{-1.0f, 1.0f}, {1.0f, -1.0f}});
+  EXPECT_EQ(accuracy_metric(2)->sums({logits}, batch)[1], 2);
+  batch.targets = {torch::tensor({{1.0f}, {0.0f}})};
+  EXPECT_EQ(accuracy_metric(1)->sums({logits.narrow(1, 0, 1)}, batch)[1], 0);
+  batch.targets = {torch::tensor({1, 0})};
+  EXPECT_EQ(accuracy_metric(2)->sums({logits}, batch)[1], 2);
 }
 
 }  // namespace

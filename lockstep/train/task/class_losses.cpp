@@ -8,34 +8,20 @@
 #include <ATen/ops/one_hot.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <variant>
 
 #include "lockstep/error.h"
+#include "lockstep/train/task/class_targets.h"
 #include "lockstep/train/task/classification.h"
 
 namespace lockstep::inline internal {
 namespace {
 
-std::string shape_of(const at::Tensor& tensor) {
-  return fmt::format("({})", fmt::join(tensor.sizes(), ", "));
-}
+constexpr auto kDistillationLoss = "DistillationLoss";
 
 bool are_labels(const at::Tensor& targets) {
   return targets.dim() == 1;
-}
-
-void check_fit(const char* loss, const at::Tensor& logits, const at::Tensor& targets) {
-  const bool labels = are_labels(targets) && !targets.is_floating_point();
-  const bool fit = logits.dim() == 2 &&
-                   (labels ? targets.size(0) == logits.size(0) : targets.sizes() == logits.sizes());
-  if (fit) return;
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      fmt::format("{}: the network gave {}, the targets are {}: they must be labels (N), or "
-                  "a number for each class (N, K), for logits (N, K)",
-                  loss, shape_of(logits), shape_of(targets)));
 }
 
 /// (N, K) in the logits' type.
@@ -54,7 +40,7 @@ at::Tensor weights_like(const at::Tensor& logits, const std::vector<double>& wei
 
 at::Tensor focal_loss(const at::Tensor& logits, const at::Tensor& targets,
                       const FocalConfig& config) {
-  check_fit("FocalLoss", logits, targets);
+  check_softmax_targets("FocalLoss", logits, targets);
   const auto log_p = at::log_softmax(logits, 1);
   // The bound keeps the gradient finite where p is 1 and gamma below 1.
   const auto rest = (-at::expm1(log_p)).clamp_min(1e-12);
@@ -64,7 +50,9 @@ at::Tensor focal_loss(const at::Tensor& logits, const at::Tensor& targets,
 }
 
 at::Tensor bce_loss(const at::Tensor& logits, const at::Tensor& targets, const BceConfig& config) {
-  check_fit("BCEWithLogitsLoss", logits, targets);
+  constexpr auto kName = "BCEWithLogitsLoss";
+  check_class_targets(kName, logits, targets);
+  if (are_labels(targets)) check_labels(kName, logits, targets);
   const auto classes = static_cast<double>(logits.size(1));
   auto wanted = by_class(logits, targets);
   if (are_labels(targets) && config.smoothing > 0) {
@@ -80,13 +68,14 @@ at::Tensor distillation_loss(const at::Tensor& logits, const at::Tensor& targets
   if (teacher.sizes() != logits.sizes()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("DistillationLoss: the network gave {}, the teacher {}",
-                            shape_of(logits), shape_of(teacher)));
+                            shape_text(logits), shape_text(teacher)));
   }
   const double t = config.temperature;
   const auto apart = at::kl_div(at::log_softmax(logits / t, 1), at::log_softmax(teacher / t, 1),
                                 at::Reduction::Sum, /*log_target=*/true);
   const auto soft = apart * (t * t / static_cast<double>(logits.size(0)));
-  const auto hard = classification_loss(logits, targets, {.smoothing = config.smoothing});
+  const auto hard =
+      classification_loss(logits, targets, {.smoothing = config.smoothing}, kDistillationLoss);
   return hard * (1 - config.weight) + soft * config.weight;
 }
 
@@ -102,7 +91,7 @@ LossFunction class_loss(const LossConfig& config) {
     };
   }
   if (const auto* distillation = std::get_if<DistillationConfig>(&config)) {
-    return cross_entropy({.smoothing = distillation->smoothing});
+    return cross_entropy({.smoothing = distillation->smoothing}, kDistillationLoss);
   }
   return cross_entropy(std::get<CrossEntropyConfig>(config));
 }

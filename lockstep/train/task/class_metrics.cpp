@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lockstep/train/task/class_targets.h"
+
 namespace lockstep::inline internal {
 namespace {
 
@@ -19,9 +21,13 @@ double total_of(const at::Tensor& flags) {
 struct Rows {
   at::Tensor logits;
   at::Tensor targets;
-  Rows(const Tensors& outputs, const Batch& batch)
-      : logits(outputs.front().narrow(0, 0, batch.valid)),
-        targets(batch.targets.front().narrow(0, 0, batch.valid)) {}
+  /// `metric`: for errors. Errors: those of check_measured_targets().
+  Rows(const char* metric, const Tensors& outputs, const Batch& batch)
+      : logits(outputs.front()), targets(batch.targets.front()) {
+    check_measured_targets(metric, logits, targets);
+    logits = logits.narrow(0, 0, batch.valid);
+    targets = targets.narrow(0, 0, batch.valid);
+  }
 };
 
 /// (N, most) of flags: whether a true class is among the 1, 2, ... most highest logits.
@@ -50,7 +56,7 @@ class AccuracyMetric final : public Metric {
   size_t num_sums() const override { return 3; }
   std::vector<double> sums(const Tensors& outputs, const Batch& batch) override {
     if (batch.valid == 0) return {0, 0, 0};
-    const Rows rows(outputs, batch);
+    const Rows rows("ClsMetric", outputs, batch);
     const auto hits = hits_within(rows, std::min<int64_t>(5, rows.logits.size(1)));
     // Of equal logits argmax takes the first, as predict and the confusion matrix do.
     const double right = has_one_class(rows.targets)
@@ -84,7 +90,7 @@ class TopKMetric final : public Metric {
   std::vector<double> sums(const Tensors& outputs, const Batch& batch) override {
     std::vector<double> sums(num_sums());
     if (batch.valid == 0) return sums;
-    const Rows rows(outputs, batch);
+    const Rows rows("TopKMetric", outputs, batch);
     const int64_t classes = rows.logits.size(1);
     const int64_t most = *std::max_element(ks_.begin(), ks_.end());
     const auto hits = hits_within(rows, std::min(most, classes));
@@ -148,7 +154,7 @@ class F1Metric final : public Metric {
   std::vector<double> sums(const Tensors& outputs, const Batch& batch) override {
     std::vector<double> sums(num_sums());
     if (batch.valid == 0) return sums;
-    const Rows rows(outputs, batch);
+    const Rows rows("F1Metric", outputs, batch);
     const auto predicted = predicted_classes(rows.logits, rows.targets);
     const auto present = true_classes(rows.targets, rows.logits.size(1));
     sums[0] = static_cast<double>(batch.valid);

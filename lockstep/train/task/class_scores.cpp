@@ -14,6 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/evaluation.h"
 #include "lockstep/train/task/class_metrics.h"
+#include "lockstep/train/task/class_targets.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -139,6 +140,7 @@ void ClassScores::add(const at::Tensor& logits, const at::Tensor& targets) {
                             "dimension is {}",
                             num_classes_, logits.size(-1)));
   }
+  check_measured_targets("AucMetric and MapMetric", logits, targets);
   const bool by_itself = by_itself_ || !has_one_class(targets);
   // In double precision a sure network's probabilities still differ.
   scores_.push_back(by_itself

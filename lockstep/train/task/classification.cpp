@@ -10,6 +10,7 @@
 #include "lockstep/process_group.h"
 #include "lockstep/train/task/class_metrics.h"
 #include "lockstep/train/task/class_scores.h"
+#include "lockstep/train/task/class_targets.h"
 #include "lockstep/train/task/logged_values.h"
 
 namespace lockstep::inline internal {
@@ -55,16 +56,17 @@ ClassificationParts with_accuracy(LossFunction loss, int64_t num_classes) {
 }  // namespace
 
 at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
-                               const CrossEntropyConfig& config) {
+                               const CrossEntropyConfig& config, const char* name) {
+  check_cross_entropy_targets(name, logits, labels);
   constexpr int64_t kIgnoreNone = -100;  // libtorch's default
   const auto target = labels.is_floating_point() ? labels.to(logits.scalar_type()) : labels;
   return at::cross_entropy_loss(logits, target, {}, at::Reduction::Mean, kIgnoreNone,
                                 config.smoothing);
 }
 
-LossFunction cross_entropy(const CrossEntropyConfig& config) {
-  return [config](const Tensors& outputs, const Tensors& targets) {
-    return classification_loss(outputs.front(), targets.front(), config);
+LossFunction cross_entropy(const CrossEntropyConfig& config, const char* name) {
+  return [config, name](const Tensors& outputs, const Tensors& targets) {
+    return classification_loss(outputs.front(), targets.front(), config, name);
   };
 }
 

@@ -18,11 +18,16 @@ class ClassScores;
 /// Labels may also be shares of the classes, (N, K) of floats, as MixUp gives them. With smoothing
 /// they are (1 - s) of the target.
 /// Source: Szegedy et al., CVPR 2016, section 7; torch.nn.CrossEntropyLoss.
+///
+/// `name`: of the loss, for errors. Errors: kInvalidArgument if labels are none of the classes, or
+/// do not fit the logits.
 at::Tensor classification_loss(const at::Tensor& logits, const at::Tensor& labels,
-                               const CrossEntropyConfig& config);
+                               const CrossEntropyConfig& config,
+                               const char* name = "CrossEntropySmooth");
 
 /// classification_loss() of the first target.
-LossFunction cross_entropy(const CrossEntropyConfig& config);
+LossFunction cross_entropy(const CrossEntropyConfig& config,
+                           const char* name = "CrossEntropySmooth");
 
 /// A loss that needs the inputs, too; see Task::loss_of().
 using BatchLoss = std::function<at::Tensor(const Batch& batch, const Tensors& outputs)>;
