@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "lockstep/base/env.h"
@@ -22,7 +23,8 @@ std::string header(const std::vector<std::string>& metric_names) {
 }
 
 std::string cell(const std::optional<double>& value) {
-  return value ? fmt::format("{:.4f}", *value) : "NA";
+  if (!value) return "NA";
+  return std::isnan(*value) ? "nan" : fmt::format("{:.4f}", *value);
 }
 
 /// The lines of an older file that a run resumed after `resume_epoch` keeps.
@@ -83,7 +85,7 @@ std::vector<std::string> ResultLog::metric_cells(const ResultRow& row) const {
 }
 
 void ResultLog::write(const ResultRow& row) {
-  std::string line = fmt::format("{}\t{:.4f}", row.epoch, row.loss);
+  std::string line = fmt::format("{}\t{}", row.epoch, cell(row.loss));
   for (const auto& metric : metric_cells(row)) line += "\t" + metric;
   line += fmt::format("\t{}", cell(row.train_time));
   if (!metric_names_.empty()) line += fmt::format("\t{}", cell(row.eval_time));

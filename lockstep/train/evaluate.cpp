@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 
 #include "lockstep/autocast.h"
 #include "lockstep/base/clock.h"
@@ -18,14 +19,34 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// A task's sums, followed by the number of faults.
+/// A task's sums; then the numbers of faults, and of samples whose outputs are not finite.
 using Sums = std::vector<double>;
+constexpr size_t kMoreSums = 2;
+
+/// Samples, the first `valid` rows of `rows`, of which an output has a number that is not finite.
+/// Cost: a sum of each output, unless there is one.
+int64_t count_not_finite(const Tensors& outputs, int64_t rows, int64_t valid) {
+  if (valid == 0) return 0;
+  at::Tensor bad;
+  for (const auto& output : outputs) {
+    if (!output.defined() || !output.is_floating_point()) continue;
+    if (std::isfinite(output.sum().item().toDouble())) continue;
+    const auto wrong = output.isfinite().logical_not();
+    const bool of_samples = output.dim() > 0 && output.size(0) == rows;
+    const auto samples = of_samples ? wrong.reshape({rows, -1}).any(1).narrow(0, 0, valid)
+                                    : wrong.any().expand({valid});
+    bad = bad.defined() ? bad.logical_or(samples) : samples;
+  }
+  return bad.defined() ? bad.sum().item().toLong() : 0;
+}
 
 /// Sums of one virtual rank; nothing if interrupted.
 std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& task, AmpLevel level,
                                      const EvalHooks& hooks, DiskWork& work,
                                      const std::function<void(int64_t)>& evaluated) {
-  Sums sums(task.num_sums() + 1);
+  Sums sums(task.num_sums() + kMoreSums);
+  double& faults = sums[task.num_sums()];
+  double& not_finite = sums.back();
   const at::Device device = model.device();
   for (int64_t taken = 0; !hooks.interrupted(); ++taken) {
     if (hooks.max_batches > 0 && taken == hooks.max_batches) return sums;
@@ -33,12 +54,14 @@ std::optional<Sums> sum_over_batches(Model& model, BatchSource& loader, Task& ta
     work.read([&] { batch = loader.next(); });
     if (!batch) return sums;
     for (const auto& line : batch->faults) hooks.fault(line);
-    sums.back() += static_cast<double>(batch->faults.size());
+    faults += static_cast<double>(batch->faults.size());
     if (batch->images.size(0) > 0) {
       const auto inputs = batch->inputs_on(device);
       auto outputs =
           forward_at(level, inputs, [&](const Tensors& given) { return model.compute(given); });
       for (auto& output : outputs) output = output.cpu();
+      not_finite +=
+          static_cast<double>(count_not_finite(outputs, batch->images.size(0), batch->valid));
       const auto part = task.sums(outputs, *batch);
       for (size_t i = 0; i < part.size(); ++i) sums[i] += part[i];
     }
@@ -129,6 +152,13 @@ void share_figures(EvalResult& result, ProcessGroup& group) {
   for (size_t i = 0; i < result.metrics.size(); ++i) result.metrics[i].second = figures[i + 1];
 }
 
+std::string not_finite_line(double samples, int64_t all) {
+  return fmt::format(
+      "evaluation: the network's outputs are not finite for {:.0f} of {} samples: figures that "
+      "count them have no meaning",
+      samples, all);
+}
+
 /// An exception of `work` ends only this rank's part.
 void attempt(const std::function<void()>& work, Failure* failure) {
   try {
@@ -187,12 +217,13 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   model.train(was_training);
   work.finish();
   const auto range = deal_virtual_ranks(samplers.front().num_parts(), group.rank(), group.size());
-  const auto sums = sum_over_all(part, task.num_sums() + 1, range, group);
+  const auto sums = sum_over_all(part, task.num_sums() + kMoreSums, range, group);
   if (!sums) return std::nullopt;
   task.join_ranks(group);
   EvalResult result = task.result({sums->data(), task.num_sums()});
   share_figures(result, group);
-  result.faults = static_cast<int64_t>(sums->back());
+  result.faults = static_cast<int64_t>((*sums)[task.num_sums()]);
+  if (sums->back() > 0) hooks.warning(not_finite_line(sums->back(), result.samples));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

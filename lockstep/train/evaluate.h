@@ -34,6 +34,8 @@ struct EvalHooks {
   /// Called before every batch.
   std::function<bool()> interrupted = [] { return false; };
   std::function<void(const std::string& line)> fault = [](const std::string&) {};
+  /// Of the whole evaluation: its network gave numbers that are not finite. On every rank.
+  std::function<void(const std::string& line)> warning = [](const std::string&) {};
   std::function<void(const EvalState& state)> evaluated = [](const EvalState&) {
   };                                      ///< After a batch.
   int64_t max_batches = 0;                ///< Of each virtual rank; 0: all. For a trial evaluation.

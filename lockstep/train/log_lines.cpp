@@ -1,6 +1,7 @@
 #include "lockstep/train/log_lines.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -96,10 +97,20 @@ std::string faults_line(int64_t faults, const char* what) {
                      faults, faults == 1 ? "" : "s", what);
 }
 
-std::vector<std::string> evaluation_warnings(int64_t samples, int64_t faults) {
-  std::vector<std::string> lines;
-  if (faults > 0) lines.push_back(faults_line(faults, "evaluated"));
-  if (samples == 0) lines.emplace_back("no sample could be evaluated: the figures are 0");
+std::vector<std::string> evaluation_warnings(const EvalResult& result) {
+  std::vector<std::string> lines, undefined;
+  for (const auto& [name, value] : result.metrics) {
+    if (std::isnan(value)) undefined.push_back(name);
+  }
+  if (std::isnan(result.loss.value_or(0))) undefined.emplace_back("loss");
+  if (result.faults > 0) lines.push_back(faults_line(result.faults, "evaluated"));
+  if (!undefined.empty()) {
+    lines.push_back(fmt::format(
+        "{} of this evaluation: nan. Such a figure makes no checkpoint the best, and for early "
+        "stopping and reduce_on_plateau it is no improvement",
+        fmt::join(undefined, ", ")));
+  }
+  if (result.samples == 0) lines.emplace_back("no sample could be evaluated: the figures are 0");
   return lines;
 }
 

@@ -9,6 +9,7 @@
 
 #include "lockstep/ddp_options.h"
 #include "lockstep/observe/rank_waits.h"
+#include "lockstep/train.h"
 #include "lockstep/train/config/config.h"
 #include "lockstep/train/run_summary.h"
 
@@ -83,8 +84,8 @@ std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
 /// "3 samples could not be used, see the warnings above". `what`: "used", "evaluated".
 std::string faults_line(int64_t faults, const char* what);
-/// Warnings about an evaluation of `samples`; another `faults` samples could not be evaluated.
-std::vector<std::string> evaluation_warnings(int64_t samples, int64_t faults);
+/// Warnings about an evaluation: of samples that could not be evaluated, and figures that are nan.
+std::vector<std::string> evaluation_warnings(const EvalResult& result);
 /// "3 times something was left out of a sample ...".
 std::string remarks_line(int64_t remarks);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "lockstep/base/file.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
@@ -69,6 +71,15 @@ TEST(ResultLog, OtherColumnsAndDamagedRowsAreSetAside) {
   { const ResultLog log(dir / "r", {"acc"}, 1); }
   EXPECT_EQ(read_file(dir / "r"), "Epoch\tloss\tacc\ttrain_time\teval_time\n");
   EXPECT_TRUE(std::filesystem::exists(dir / "r.2"));
+}
+
+TEST(ResultLog, NanHasOneSpelling) {
+  const TempFolder dir;
+  const double nan = std::nan("");
+  ResultLog log(dir / "r", {"acc", "auc"});
+  log.write({1, -nan, {nan, std::copysign(nan, -1.0)}, 1, 1});
+  EXPECT_EQ(read_file(dir / "r"),
+            "Epoch\tloss\tacc\tauc\ttrain_time\teval_time\n1\tnan\tnan\tnan\t1.0000\t1.0000\n");
 }
 
 TEST(ResultLog, ResumingWithoutAFileStartsOne) {

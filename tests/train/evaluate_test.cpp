@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -107,6 +108,31 @@ TEST(Evaluate, SaysHowFarItIsAfterEachBatch) {
     };
     evaluate(model, loader, {&sampler, 1}, group, task, AmpLevel::kO0, hooks);
     EXPECT_EQ(evaluated, (std::vector<int64_t>{4, 8, sampler.num_unpadded()}));
+  });
+}
+
+TEST(Evaluate, WarnsOnceOfOutputsThatAreNotFinite) {
+  testing::run_rank_threads(2, [&](const World& world) {
+    auto group = ProcessGroup::create(world);
+    TinyModel model(false);
+    auto data = std::make_shared<const TinyData>(23);
+    const DistributedSampler sampler(data->size(), world, {.shuffle = false});
+    Loader loader(image_batches(data, ImageTransform({Normalize{}}, data->shape(), 0)),
+                  {.batch_size = 4});
+    ClassificationTask task(cross_entropy({}), kTinyClasses);
+    std::vector<std::string> warnings;
+    EvalHooks hooks;
+    hooks.warning = [&](const std::string& line) { warnings.push_back(line); };
+    evaluate(model, loader, {&sampler, 1}, group, task, AmpLevel::kO0, hooks);
+    EXPECT_TRUE(warnings.empty());
+    {
+      const at::NoGradGuard no_grad;
+      model.last->bias[3] = std::numeric_limits<float>::quiet_NaN();
+    }
+    evaluate(model, loader, {&sampler, 1}, group, task, AmpLevel::kO0, hooks);
+    EXPECT_EQ(warnings,
+              std::vector<std::string>{"evaluation: the network's outputs are not finite for 23 of "
+                                       "23 samples: figures that count them have no meaning"});
   });
 }
 

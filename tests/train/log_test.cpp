@@ -186,10 +186,24 @@ TEST(TrainingLog, WhatEndsARunIsInItsFile) {
 }
 
 TEST(Lines, WarnsOfAnEvaluationOfNothing) {
-  EXPECT_TRUE(evaluation_warnings(3, 0).empty());
-  EXPECT_EQ(evaluation_warnings(0, 2),
+  EvalResult result{.samples = 3, .loss = 0.5, .metrics = {{"acc", 1.0}}};
+  EXPECT_TRUE(evaluation_warnings(result).empty());
+  result.samples = 0;
+  result.faults = 2;
+  EXPECT_EQ(evaluation_warnings(result),
             (std::vector<std::string>{faults_line(2, "evaluated"),
                                       "no sample could be evaluated: the figures are 0"}));
+}
+
+TEST(Lines, WarnsOfFiguresThatAreNotNumbers) {
+  const double nan = std::nan("");
+  const EvalResult result{
+      .samples = 3, .loss = nan, .metrics = {{"acc", 1.0}, {"neg_rmse", nan}, {"auc", -nan}}};
+  EXPECT_EQ(
+      evaluation_warnings(result),
+      (std::vector<std::string>{
+          "neg_rmse, auc, loss of this evaluation: nan. Such a figure makes no checkpoint the "
+          "best, and for early stopping and reduce_on_plateau it is no improvement"}));
 }
 
 TEST(RunSummary, Arithmetic) {

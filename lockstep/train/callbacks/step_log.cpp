@@ -147,7 +147,7 @@ void StepLog::on_evaluation(Trainer& trainer, const EvalResult& result) {
   log_.info(kTrainLogger, fmt::format("Performance: {}, eval time: {}", python_dict(result.metrics),
                                       python_float(result.seconds)));
   for (const auto& note : trainer.watch_notes()) log_.info(kTrainLogger, note);
-  for (const auto& line : evaluation_warnings(result.samples, result.faults)) {
+  for (const auto& line : evaluation_warnings(result)) {
     log_.write(Severity::kWarning, kTrainLogger, line);
   }
   rate_.start(RateMeter::Clock::now());

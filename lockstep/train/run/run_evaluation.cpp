@@ -68,6 +68,9 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
   EvalHooks hooks;
   hooks.disk_limit = std::chrono::seconds(config.train.disk_timeout_s);
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
+  hooks.warning = [&](const std::string& line) {
+    log.write(Severity::kWarning, kEvalLogger, line);
+  };
   hooks.evaluated = [&](const EvalState& state) {
     if (log.progress().active())
       log.progress().update(to_progress(state, virtual_ranks_of(config, world)));
@@ -76,7 +79,7 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
                                config.system.amp_level_infer, hooks);
   log.progress().finish();
   for (const auto& line : result->lines) log.info(kEvalLogger, line);
-  for (const auto& line : evaluation_warnings(result->samples, result->faults)) {
+  for (const auto& line : evaluation_warnings(*result)) {
     log.write(Severity::kWarning, kEvalLogger, line);
   }
   if (world.rank == 0) {
