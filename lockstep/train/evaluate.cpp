@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -152,6 +153,19 @@ void share_figures(EvalResult& result, ProcessGroup& group) {
   for (size_t i = 0; i < result.metrics.size(); ++i) result.metrics[i].second = figures[i + 1];
 }
 
+/// Files and what ranks checkpoints go by the names that the metrics announce. After
+/// share_figures() all ranks have the same figures, so that all throw.
+void check_figure_names(const EvalResult& result, const std::vector<std::string>& announced) {
+  std::vector<std::string> given;
+  for (const auto& [name, value] : result.metrics) given.push_back(name);
+  if (given == announced) return;
+  throw EvaluationFailed(
+      ErrorCode::kInvalidArgument,
+      fmt::format("Metric::result() gives {}, and metric_names() has {}",
+                  given.empty() ? "no figure" : fmt::format("{}", fmt::join(given, ", ")),
+                  fmt::join(announced, ", ")));
+}
+
 std::string not_finite_line(double samples, int64_t all) {
   return fmt::format(
       "evaluation: the network's outputs are not finite for {:.0f} of {} samples: figures that "
@@ -222,6 +236,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   task.join_ranks(group);
   EvalResult result = task.result({sums->data(), task.num_sums()});
   share_figures(result, group);
+  check_figure_names(result, task.metric_names());
   result.faults = static_cast<int64_t>((*sums)[task.num_sums()]);
   if (sums->back() > 0) hooks.warning(not_finite_line(sums->back(), result.samples));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -55,7 +55,8 @@ struct EvaluationFailed : Error {
 /// so that all evaluate one model. Leaves the model's mode (train or eval) unchanged. `level`: see
 /// forward_at(). An interrupted rank reads no more, and no rank gets a result. Finished ranks wait
 /// for a rank that waits for its disk, up to the limit. Errors: those of the group; kTimeout naming
-/// the late ranks and their files; EvaluationFailed with those of the task and the loader.
+/// the late ranks and their files; EvaluationFailed with those of the task and the loader, or if
+/// the result has other figures than the task's metric_names().
 std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
                                    std::span<const DistributedSampler> samplers,
                                    ProcessGroup& group, Task& task, AmpLevel level = AmpLevel::kO0,

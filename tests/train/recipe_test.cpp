@@ -17,6 +17,8 @@
 
 #include "lockstep/base/file.h"
 #include "lockstep/model.h"
+#include "lockstep/train/config/yaml_reader.h"
+#include "lockstep/train/run/run.h"
 #include "lockstep/train/task/classification.h"
 #include "lockstep/train/task/logged_values.h"
 #include "lockstep/weights.h"
@@ -724,6 +726,52 @@ TEST_F(RecipeTest, DataWithoutTargetsNeedPartsOfOnesOwn) {
   given.data = [](const DatasetUse&) { return std::make_unique<const Unlabelled>(); };
   given.loss = {};
   expect_refused(given, "train.dataset: 'line' gives no targets; CrossEntropySmooth needs one");
+}
+
+/// Gives other figures than it announces.
+class Misnamed final : public Metric {
+ public:
+  explicit Misnamed(std::string figure) : figure_(std::move(figure)) {}
+  std::vector<std::string> metric_names() const override { return {"closeness"}; }
+  size_t num_sums() const override { return 1; }
+  std::vector<double> sums(const Tensors&, const Batch& batch) override {
+    return {static_cast<double>(batch.valid)};
+  }
+  EvalResult result(std::span<const double> sums) override {
+    EvalResult result;
+    result.samples = static_cast<int64_t>(sums[0]);
+    if (!figure_.empty()) result.metrics = {{figure_, 1}};
+    return result;
+  }
+
+ private:
+  std::string figure_;
+};
+
+TEST_F(RecipeTest, FiguresOfOtherNamesAreFoundBeforeTheFirstStep) {
+  auto given = recipe();
+  given.settings.emplace_back("system.val_while_train=True");
+  given.main_indicator = "closeness";
+  int64_t steps = 0;
+  given.events.on_step = [&](const StepFacts&) { ++steps; };
+  given.metric = [](int64_t) { return std::make_unique<Misnamed>("nearness"); };
+  expect_refused(given,
+                 "before training: Metric::result() gives nearness, and metric_names() has "
+                 "closeness");
+  given.metric = [](int64_t) { return std::make_unique<Misnamed>(""); };
+  expect_refused(given, "Metric::result() gives no figure, and metric_names() has closeness");
+  EXPECT_EQ(steps, 0);
+}
+
+TEST_F(RecipeTest, CheckKnowsTheFiguresOfAMetric) {
+  auto given = recipe();
+  given.settings.emplace_back("system.val_while_train=True");
+  given.main_indicator = "nearness";
+  given.metric = [](int64_t) { return std::make_unique<MeanError>(); };
+  tasks().put({given.name, "a line", [given](Section&) { return given; }});
+  const Config config = read_config(parse_yaml("model: {type: line}", "a.yaml"));
+  EXPECT_STREQ(error_of([&] { run_check(config, World::join()); }).what(),
+               "metric.main_indicator is 'nearness', evaluation gives closeness");
 }
 
 /// The names of two inputs and two targets.

@@ -27,6 +27,7 @@ namespace {
 /// What evaluations give, and what follows one of these figures.
 void check_figures(const Config& config, const Task& task) {
   const auto names = task.metric_names();
+  if (config.system.val_while_train) check_main_indicator(config.metric.main_indicator, names);
   if (config.scheduler.scheduler == "reduce_on_plateau") {
     check_watched("scheduler.metric", config.scheduler.plateau.metric, names);
   }
