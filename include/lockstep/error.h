@@ -59,8 +59,7 @@ int exit_status(const Error& error) noexcept;
 
 /// Runs `body` and turns an exception into one line "PROGRAM: error: TEXT" on standard error and an
 /// exit status (1 for exceptions of other libraries). For use as the body of main(). The status is
-/// also 1 if standard output cannot be written, and 2 for an unknown LOCKSTEP_LOG_LEVEL. A thrown
-/// object that is no std::exception ends the program by std::terminate().
+/// also 1 if standard output cannot be written, and 2 for an unknown LOCKSTEP_LOG_LEVEL.
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) noexcept;
 
 }  // namespace lockstep

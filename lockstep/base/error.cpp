@@ -97,6 +97,9 @@ int run_main(std::string_view program, int (*body)(int, char**), int argc, char*
   } catch (const std::exception& error) {
     say(error.what());
     return 1;
+  } catch (...) {
+    say("an exception that is no std::exception");
+    return 1;
   }
 }
 

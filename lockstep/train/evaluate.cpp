@@ -182,6 +182,8 @@ void attempt(const std::function<void()>& work, Failure* failure) {
   } catch (const std::exception& error) {  // for example of libtorch
     const std::string_view what = error.what();
     failure->set(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // without the stack trace
+  } catch (...) {
+    failure->set(ErrorCode::kInternal, "an exception that is no std::exception");
   }
 }
 

@@ -201,6 +201,12 @@ class Trainer::ManualStep final : public TrainingStep {
                         value.defined() ? fmt::format("{} numbers", value.numel())
                                         : std::string("undefined")));
       }
+      if (!value.requires_grad()) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("TrainingStep::optimize('{}'): the loss has no gradient: it must "
+                                "follow from outputs of that part, without detach() or item()",
+                                part.name));
+      }
       const double scale = trainer_.loss_scale();
       const double parts = trainer_.parts_of_step(slot_, own);
       const auto of_step = parts == 1 ? value : value / parts;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 #include "lockstep/amp/gradients.h"
 #include "lockstep/autocast.h"
@@ -18,6 +19,18 @@
 #include "lockstep/train/trainer.h"
 
 namespace lockstep::inline internal {
+namespace {
+
+[[noreturn]] void report_no_gradient(const LossConfig& config) {
+  const auto* own = std::get_if<OwnLoss>(&config);
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("loss: '{}' gave a number without a gradient: it must follow from the "
+                          "network's outputs, without detach() or item(), and parameters must take "
+                          "part in them",
+                          own != nullptr ? own->name : class_loss_name(config)));
+}
+
+}  // namespace
 
 AccumulationSlot accumulation_slot(int64_t index, int64_t steps_per_epoch, int64_t accumulation) {
   const int64_t first = index / accumulation * accumulation;
@@ -156,6 +169,7 @@ Trainer::Losses Trainer::forward_backward(const MicroBatches& batches,
       const LoggedValues taker(value_names_, logged);
       return parts_.task.loss_of(batch, outputs);
     }();
+    if (!loss.requires_grad()) report_no_gradient(config().loss);
     const auto of_step = slot.size == 1 ? loss : loss / parts_of_step(slot, batch);
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
     const auto numbers = numbers_on_host(loss, logged);

@@ -60,6 +60,9 @@ TEST(RunMain, PrintsOneLineForErrors) {
   };
   EXPECT_EQ(run(framed, &said), 1);
   EXPECT_EQ(said, "tool: error: no memory\n");
+  const auto number = [](int, char**) -> int { throw 7; };
+  EXPECT_EQ(run(number, &said), 1);
+  EXPECT_EQ(said, "tool: error: an exception that is no std::exception\n");
 }
 
 }  // namespace

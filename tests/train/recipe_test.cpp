@@ -728,6 +728,70 @@ TEST_F(RecipeTest, DataWithoutTargetsNeedPartsOfOnesOwn) {
   expect_refused(given, "train.dataset: 'line' gives no targets; CrossEntropySmooth needs one");
 }
 
+/// Points of classes 0 and 1, and of a third one at the end.
+class ThreeClasses final : public BatchMaker {
+ public:
+  int64_t size() const override { return 32; }
+  Batch make(const BatchRows& rows) const override {
+    const auto numbers = indices_of(rows);
+    const auto x = numbers.to(at::kFloat).unsqueeze(1) / 32;
+    const auto last = numbers.eq(31).to(at::kLong);
+    return {x, {numbers % 2 + last}, rows.num_counted};
+  }
+};
+
+struct TwoScores final : Model {
+  torch::nn::Linear last = register_module("last", torch::nn::Linear(1, 2));
+  at::Tensor forward(at::Tensor input) override { return last(input); }
+};
+
+TEST_F(RecipeTest, LabelsOfDataAreClassesOfTheNetwork) {
+  auto given = recipe();
+  given.network = [](int64_t) { return std::make_shared<TwoScores>(); };
+  given.data = [](const DatasetUse&) { return std::make_unique<const ThreeClasses>(); };
+  given.loss = {};
+  given.num_classes = 2;
+  expect_refused(given, "train.dataset: 'line' has the label 2, Recipe::num_classes is 2");
+  given.num_classes = 0;  // the network alone has a number of them
+  expect_refused(given,
+                 "CrossEntropySmooth: the label 2 is out of range: the network has 2 classes");
+}
+
+TEST_F(RecipeTest, ALossWithoutAGradientIsNamed) {
+  auto given = recipe();
+  given.loss = [](const Tensors& outputs, const Tensors& targets) {
+    return (outputs[0] - targets[0]).square().mean().detach();
+  };
+  expect_refused(given, "loss: 'line' gave a number without a gradient");
+}
+
+/// Fails in its second epoch.
+class Failing final : public BatchMaker {
+ public:
+  explicit Failing(bool by_number) : by_number_(by_number) {}
+  int64_t size() const override { return 32; }
+  Batch make(const BatchRows& rows) const override {
+    if (rows.epoch == 1 && by_number_) throw 7;
+    if (rows.epoch == 1) throw std::runtime_error("no line\nframe #0");
+    return Line().make(rows);
+  }
+
+ private:
+  bool by_number_;
+};
+
+TEST_F(RecipeTest, AFailureOfDataHasTheirNameAndSamples) {
+  const auto why = [&](bool by_number) {
+    auto given = recipe();
+    given.settings.emplace_back("train.loader.shuffle=False");
+    given.data = [=](const DatasetUse&) { return std::make_unique<const Failing>(by_number); };
+    return std::string(error_of([&] { train(given, World::join()); }).what());
+  };
+  const std::string place = "train.dataset: 'line' failed in epoch 2, samples 0, 1, 2 and 5 more: ";
+  EXPECT_TRUE(why(false).ends_with(place + "no line")) << why(false);
+  EXPECT_TRUE(why(true).ends_with(place + "its exception is no std::exception")) << why(true);
+}
+
 /// Gives other figures than it announces.
 class Misnamed final : public Metric {
  public:
