@@ -39,6 +39,11 @@ std::span<const std::pair<std::string, double>> shown_values(const StepReport& r
   return std::span(report.logged).last(report.shown);
 }
 
+/// A nan without its sign, so that its text is "nan".
+double plain_nan(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
+}
+
 const std::string kRule(40, '=');
 
 /// The section in MindOCR's format.
@@ -58,10 +63,10 @@ std::string mindocr_step_line(const StepReport& report, int64_t num_epochs, doub
   std::string line = fmt::format(
       "epoch: [{}/{}] step: [{}/{}], loss: {:.6f}, lr: {:.6f}, per step time: {:.3f} ms, "
       "fps per card: {:.2f} img/s",
-      report.epoch, num_epochs, report.step_in_epoch, report.steps_per_epoch, report.loss,
-      report.lr, step_ms, images_per_s(batch_size, step_ms));
+      report.epoch, num_epochs, report.step_in_epoch, report.steps_per_epoch,
+      plain_nan(report.loss), report.lr, step_ms, images_per_s(batch_size, step_ms));
   for (const auto& [name, value] : shown_values(report)) {
-    line += fmt::format(", {}: {:.6g}", name, value);
+    line += fmt::format(", {}: {:.6g}", name, plain_nan(value));
   }
   return line;
 }
@@ -71,7 +76,7 @@ std::string mindocr_epoch_line(const EpochReport& report, int64_t num_epochs, in
   return fmt::format(
       "epoch: [{}/{}], loss: {:.6f}, epoch time: {:.3f} s, per step time: {:.3f} ms, "
       "fps per card: {:.2f} img/s, data wait: {:.1f} %, {}",
-      report.epoch, num_epochs, report.loss, report.earlier_s + report.seconds, step_ms,
+      report.epoch, num_epochs, plain_nan(report.loss), report.earlier_s + report.seconds, step_ms,
       images_per_s(batch_size, step_ms), percent(report.data_wait_s, report.seconds),
       report.waits.text());
 }
@@ -123,9 +128,9 @@ std::string remarks_line(int64_t remarks) {
 
 std::string mindspore_step_line(const StepReport& report) {
   std::string line = fmt::format("epoch: {} step: {}, loss is {}", report.epoch,
-                                 report.step_in_epoch, static_cast<float>(report.loss));
+                                 report.step_in_epoch, static_cast<float>(plain_nan(report.loss)));
   for (const auto& [name, value] : shown_values(report)) {
-    line += fmt::format(", {} is {}", name, static_cast<float>(value));
+    line += fmt::format(", {} is {}", name, static_cast<float>(plain_nan(value)));
   }
   return line;
 }

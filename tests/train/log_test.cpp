@@ -195,6 +195,17 @@ TEST(Lines, WarnsOfAnEvaluationOfNothing) {
                                       "no sample could be evaluated: the figures are 0"}));
 }
 
+TEST(Lines, NanHasOneSpelling) {
+  StepReport report;
+  report.loss = std::copysign(std::nan(""), -1.0);
+  report.logged = {{"box", report.loss}};
+  report.shown = 1;
+  for (const auto& line : {mindocr_step_line(report, 1, 1, 1), mindspore_step_line(report)}) {
+    EXPECT_EQ(line.find("-nan"), std::string::npos) << line;
+    EXPECT_NE(line.find("nan"), std::string::npos) << line;
+  }
+}
+
 TEST(Lines, WarnsOfFiguresThatAreNotNumbers) {
   const double nan = std::nan("");
   const EvalResult result{
