@@ -15,9 +15,12 @@ namespace lockstep::inline internal {
 struct Setting {
   std::string section;  ///< Full name, "train.loader".
   std::string key;
-  std::string kind;      ///< "a number from 0 to 1", "one of top_k, latest_k".
-  std::string fallback;  ///< As the effective file has it; "required" where there is none.
-  std::string about;     ///< One line.
+  std::string kind;  ///< "a number from 0 to 1", "one of top_k, latest_k".
+  /// As the effective file has it; "required" where there is none, perhaps with an exception.
+  std::string fallback;
+  std::string about;  ///< One line.
+
+  bool is_required() const { return fallback.starts_with("required"); }
 };
 using Settings = std::vector<Setting>;
 

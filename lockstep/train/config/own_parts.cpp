@@ -61,9 +61,9 @@ std::string describe(const ListedKind& kind) {
     text += fmt::format("  {}: {}\n", name, about);
     for (const auto& setting : settings) {
       text += fmt::format("    {}: {}; {}{}\n", setting.key, plain(setting.about), setting.kind,
-                          setting.fallback.empty()         ? ""
-                          : setting.fallback == "required" ? "; required"
-                                                           : "; default " + setting.fallback);
+                          setting.fallback.empty() ? ""
+                          : setting.is_required()  ? "; " + setting.fallback
+                                                   : "; default " + setting.fallback);
     }
   }
   if (kind.parts.empty()) text += "  none\n";

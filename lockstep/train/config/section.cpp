@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lockstep/base/number.h"
 #include "lockstep/base/text.h"
@@ -145,7 +146,9 @@ void Section::require(const std::string& key, const std::string& why) {
 void Section::record(const std::string& key, const std::string& kind, const std::string& fallback,
                      const std::string& about) {
   if (settings_ == nullptr || about.empty()) return;
-  settings_->push_back({path_, key, kind, contains(required_, key) ? "required" : fallback, about});
+  Setting setting{path_, key, kind, fallback, about};
+  if (contains(required_, key) && !setting.is_required()) setting.fallback = "required";
+  settings_->push_back(std::move(setting));
 }
 
 void Section::read(const std::string& key, bool& value, const std::string& about) {

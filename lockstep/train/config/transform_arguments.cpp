@@ -42,10 +42,11 @@ void read_whole_one(ConfigSection& args, const std::string& key, int64_t& value,
   args.read(key, value, {least, kMostWhole}, about);
 }
 
-std::vector<int> require_sides(ConfigSection& args, const std::string& about) {
+std::vector<int> require_sides(ConfigSection& args, const std::string& about,
+                               const std::string& fallback) {
   constexpr int kLongest = 1 << 14;
   args.require("size", "is missing: one whole number, or [height, width]");
-  args.record("size", "a whole number, or [height, width]", "", about);
+  args.record("size", "a whole number, or [height, width]", fallback, about);
   const auto sides = args.number_or_list("size");
   if (!args.has("size")) return {1};  // keys are being listed
   const bool right = std::all_of(sides.begin(), sides.end(), [](double side) {

@@ -21,8 +21,9 @@ void read_one(ConfigSection& args, const std::string& key, double& value, Range<
 void read_whole_one(ConfigSection& args, const std::string& key, int64_t& value, int64_t least,
                     const std::string& about);
 
-/// `size`, which is required: one side, or [height, width].
-std::vector<int> require_sides(ConfigSection& args, const std::string& about);
+/// `size`, which is required: one side, or [height, width]. `fallback`: for the manual.
+std::vector<int> require_sides(ConfigSection& args, const std::string& about,
+                               const std::string& fallback = "");
 PictureSize require_size(ConfigSection& args, const std::string& about);
 
 /// torchvision calls it `p`. With both, `prob` counts.

@@ -64,10 +64,11 @@ PictureStep read_normalize_bytes(ConfigSection& args, ImageKind images) {
 
 PictureStep read_resize(ConfigSection& args, ImageKind images) {
   constexpr int kSmallDefault = 224;
-  const char* about = "one number is of the shorter side; small images: 224 unless given";
   const bool may_be_absent = images == ImageKind::kSmall && !args.has("size");
   if (may_be_absent) args.any("size");
-  const auto sides = may_be_absent ? std::vector{kSmallDefault} : require_sides(args, about);
+  const auto sides = may_be_absent ? std::vector{kSmallDefault}
+                                   : require_sides(args, "one number is of the shorter side",
+                                                   "required; small images: 224");
   if (sides.size() == 1) return ResizePicture{sides[0], {}};
   return ResizePicture{0, {sides[1], sides[0]}};
 }

@@ -173,13 +173,12 @@ TEST(OwnTransforms, OfTextAreRefusedInOneLine) {
 
 TEST(OwnTransforms, AreListedBesideTheBuiltInOnes) {
   const auto text = list_parts("transforms");
-  EXPECT_EQ(
-      text.find("transforms (an item of transform_pipeline; built-in ones: of cls):\n"
-                "  Resize: brings the picture to a size; bilinear\n"
-                "    size: one number is of the shorter side; small images: 224 unless given; a "
-                "whole number, or [height, width]; required\n"
-                "  CenterCrop: "),
-      0U)
+  EXPECT_EQ(text.find("transforms (an item of transform_pipeline; built-in ones: of cls):\n"
+                      "  Resize: brings the picture to a size; bilinear\n"
+                      "    size: one number is of the shorter side; a whole number, or [height, "
+                      "width]; required; small images: 224\n"
+                      "  CenterCrop: "),
+            0U)
       << text;
   EXPECT_NE(text.find("  MixUp: the weighted mean of each image of a batch and the next one\n"
                       "    alpha: of the beta distribution of the shares; a number from 0.01 to "

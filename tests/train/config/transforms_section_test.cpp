@@ -207,10 +207,10 @@ TEST(TransformsSection, DefaultsOfTheManualChangeNothing) {
     for (const auto& part : built_in_class_transforms()) {
       std::string required;
       for (const auto& setting : part.settings) {
-        if (setting.fallback == "required") required = setting.key + ": 8, ";
+        if (setting.is_required()) required = setting.key + ": 8, ";
       }
       for (const auto& setting : part.settings) {
-        if (setting.fallback == "required") continue;
+        if (setting.is_required()) continue;
         const auto written = required + setting.key + ": " + meant_by(setting);
         EXPECT_EQ(numbers_of(images, "{" + part.name + ": {" + written + "}}"),
                   numbers_of(images, "{" + part.name + ": {" + required + "}}"))
