@@ -18,7 +18,8 @@ struct PictureSize {
   int height = 0;
 };
 
-/// To a size, by resample(). Without antialias where ImageTransform does it.
+/// To a size, by resample(). Where ImageTransform does it, it has no antialias, and values are not
+/// rounded there.
 struct ResizePicture {
   /// Of the shorter side, the longer one in proportion, rounded down; 0: exactly to `exact`.
   int shorter = 0;
