@@ -31,8 +31,8 @@ struct Sample {
   std::string source;            ///< For messages: an image's path, or "LMDB-FOLDER:KEY".
   std::vector<uint8_t> encoded;  ///< The image's file, if it is not at `source`.
   int min_side = 1;              ///< A smaller image is a bad sample.
-  /// H x W, 8-bit (1 or 3 channels), after NormalizeImage 32-bit float unless it is left out; after
-  /// ToCHWImage a continuous array of three dimensions, C x H x W.
+  /// H x W, 8-bit (1 or 3 channels). After NormalizeImage it is 32-bit float, unless that is left
+  /// out. After ToCHWImage it is a continuous array of three dimensions, C x H x W.
   cv::Mat image;
   bool planar = false;  ///< After ToCHWImage.
   cv::Mat original;     ///< With DecodeImage's keep_ori.
