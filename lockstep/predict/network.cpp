@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <opencv2/imgproc.hpp>
 #include <span>
+#include <variant>
 
 #include "lockstep/autocast.h"
 #include "lockstep/base/text.h"
@@ -77,9 +78,7 @@ std::optional<ImageShape> stored_shape(const DatasetConfig& train) {
   return small_images_of(train).shape;
 }
 
-using AnyTransform = std::variant<ImageTransform, PicturePipeline>;
-
-AnyTransform transform_of(const Config& config, const std::optional<ImageShape>& stored) {
+ImagePipeline transform_of(const Config& config, const std::optional<ImageShape>& stored) {
   const DatasetConfig& dataset = picture_dataset(config);
   if (stored) {
     DatasetConfig as_trained = dataset;

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "lockstep/amp_policy.h"
@@ -138,7 +137,7 @@ class Classifier {
  private:
   Network network_;
   std::optional<ImageShape> stored_;  ///< Of the small images that it was trained on.
-  std::variant<ImageTransform, PicturePipeline> transform_;
+  ImagePipeline transform_;
   ocr::Pipeline decode_;
   std::vector<std::string> names_;
   bool by_itself_;  ///< Each class has a probability of its own, as the loss has it.

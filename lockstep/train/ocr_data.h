@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "lockstep/data/ocr_batch.h"
-#include "lockstep/data/pictures/picture_batches.h"
+#include "lockstep/data/pixel_form.h"
 #include "lockstep/train/setup.h"
 
 namespace lockstep::inline internal {

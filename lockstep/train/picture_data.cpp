@@ -52,10 +52,10 @@ PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed
   });
 }
 
-SmallImagePipeline make_small_image_pipeline(const DatasetConfig& dataset, ImageShape stored,
-                                             int64_t seed) {
+ImagePipeline make_small_image_pipeline(const DatasetConfig& dataset, ImageShape stored,
+                                        int64_t seed) {
   const auto key = static_cast<uint64_t>(seed);
-  return build_of(dataset, [&](std::vector<PictureStep> steps) -> SmallImagePipeline {
+  return build_of(dataset, [&](std::vector<PictureStep> steps) -> ImagePipeline {
     const cv::Size size(static_cast<int>(stored.width), static_cast<int>(stored.height));
     if (ImageTransform::takes(steps)) {
       check_sizes(steps, size);
@@ -66,7 +66,7 @@ SmallImagePipeline make_small_image_pipeline(const DatasetConfig& dataset, Image
   });
 }
 
-ImageShape output_shape(const SmallImagePipeline& pipeline) {
+ImageShape output_shape(const ImagePipeline& pipeline) {
   if (const auto* transform = std::get_if<ImageTransform>(&pipeline)) return transform->output();
   const auto& pictures = std::get<PicturePipeline>(pipeline);
   const cv::Size size = pictures.output().value();

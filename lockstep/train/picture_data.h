@@ -1,8 +1,6 @@
 #pragma once
 // A classifier's data, as configured: a registered data set, pictures in files or small images.
 
-#include <variant>
-
 #include "lockstep/data/pictures/picture_batches.h"
 #include "lockstep/data/small_images.h"
 #include "lockstep/data/transforms.h"
@@ -19,13 +17,11 @@ const SmallImages& small_images_of(const DatasetConfig& config);
 PicturePipeline make_picture_pipeline(const DatasetConfig& dataset, int64_t seed);
 
 /// Of small images: ImageTransform if it takes the steps, else the pipeline of pictures. The steps
-/// alone decide.
-using SmallImagePipeline = std::variant<ImageTransform, PicturePipeline>;
-/// `stored`: the shape of each image. Errors: as above.
-SmallImagePipeline make_small_image_pipeline(const DatasetConfig& dataset, ImageShape stored,
-                                             int64_t seed);
+/// alone decide. `stored`: the shape of each image. Errors: as above.
+ImagePipeline make_small_image_pipeline(const DatasetConfig& dataset, ImageShape stored,
+                                        int64_t seed);
 /// Of the network's input.
-ImageShape output_shape(const SmallImagePipeline& pipeline);
+ImageShape output_shape(const ImagePipeline& pipeline);
 
 /// A registered data set of section `train` or `eval`. Errors: kInvalidArgument if it has no
 /// samples; its own.

@@ -12,7 +12,7 @@
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/comm/group/backends.h"
 #include "lockstep/data/batches.h"
-#include "lockstep/data/pictures/picture_batches.h"
+#include "lockstep/data/pixel_form.h"
 #include "lockstep/error.h"
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"

@@ -12,7 +12,7 @@
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/file.h"
-#include "lockstep/data/pictures/picture_batches.h"
+#include "lockstep/data/pixel_form.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/task.h"
 #include "lockstep/train/task_parts.h"

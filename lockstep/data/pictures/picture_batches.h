@@ -1,17 +1,14 @@
 #pragma once
 // Labelled pictures as the tensors of a batch.
 
-#include <cstdint>
 #include <memory>
 
 #include "lockstep/batch.h"
 #include "lockstep/data/pictures/reader.h"
+#include "lockstep/data/pixel_form.h"
 #include "lockstep/data/usable_samples.h"
 
 namespace lockstep::inline internal {
-
-/// Bytes are a quarter of the memory. Floats are made of them by Batch::move_to().
-enum class PixelForm : uint8_t { kFloats, kBytes };
 
 /// Batches of `reader`'s pictures: images (N, channels, H, W) float32; the one target is the
 /// labels, (N) int64.

@@ -6,6 +6,7 @@
 #include <opencv2/core.hpp>
 #include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "lockstep/data/transforms.h"
@@ -87,6 +88,10 @@ class PicturePipeline {
   ByteTables tables_;
   std::optional<RandomErasing> erasing_;
 };
+
+/// Of images of one shape: ImageTransform where it takes the steps. Of other pictures always a
+/// PicturePipeline.
+using ImagePipeline = std::variant<ImageTransform, PicturePipeline>;
 
 /// As the configuration names a step; Normalize for NormalizeImage, too.
 std::string_view picture_step_name(const PictureStep& step);
