@@ -18,7 +18,7 @@ class UnmadeBatches final : public BatchMaker {
 
 /// The fault of a data set whose own transform refuses its sample. Without that transform the data
 /// set has another one.
-std::string tried(ErrorCode code_without_own) {
+std::string fault_when_tried(ErrorCode code_without_own) {
   Config config;
   config.train.dataset.where = "c.yaml:3";
   config.train.dataset.transforms = {
@@ -31,10 +31,10 @@ std::string tried(ErrorCode code_without_own) {
 }
 
 TEST(TryTransforms, ASizeThatIsRefusedWithoutOwnOnesIsNoFaultOfTheData) {
-  EXPECT_EQ(tried(ErrorCode::kInvalidArgument),
+  EXPECT_EQ(fault_when_tried(ErrorCode::kInvalidArgument),
             "c.yaml:5: train.dataset.transform_pipeline: data: image 0: Enlarge: no room");
   for (const auto code : {ErrorCode::kCorrupt, ErrorCode::kNotFound, ErrorCode::kIo}) {
-    EXPECT_EQ(tried(code), "c.yaml:3: train.dataset: data: image 0: Enlarge: no room");
+    EXPECT_EQ(fault_when_tried(code), "c.yaml:3: train.dataset: data: image 0: Enlarge: no room");
   }
 }
 
