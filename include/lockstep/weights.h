@@ -12,8 +12,9 @@
 //
 // Threads: any, each with a module of its own and, to write, a path of its own. Nothing is
 // collective: one rank saves, and each rank loads.
-// Cost: one pass over the bytes that are written or read. A write is synced to disk. A load holds
-// the tensors in memory beside the module's.
+// Cost: one pass over the bytes that are written or read. Weights of a checkpoint are read twice:
+// the first pass compares them with the digest in its state.json. A write is synced to disk. A load
+// holds the tensors in memory beside the module's.
 // Errors: kNotFound, kCorrupt, kInvalidArgument and kIo: see each function.
 
 #include <ATen/core/Tensor.h>
@@ -68,8 +69,8 @@ TensorMap module_tensors(const torch::nn::Module& module);
 void load_module(torch::nn::Module& module, const TensorMap& tensors, const std::string& file);
 
 /// All tensors under the file's own names, on the CPU, each owning its memory.
-/// Errors: kCorrupt naming file and tensor, kNotFound, kInvalidArgument for a dtype that libtorch
-/// does not have.
+/// Errors: kCorrupt naming file and tensor, or if a checkpoint's bytes are not those saved;
+/// kNotFound, kInvalidArgument for a dtype that libtorch does not have.
 TensorMap read_weights(const std::filesystem::path& path);
 
 struct WeightOptions {
@@ -100,7 +101,8 @@ struct WeightReport {
 /// Floating point numbers are converted to the network's type, and so are integers; trailing
 /// dimensions of 1 do not count. Only the needed tensors are read, and all of them before anything
 /// is changed. Errors, nothing changed: kNotFound; kCorrupt naming file, tensor and both shapes;
-/// kCorrupt if no name matches the network's; kInvalidArgument as load_module().
+/// kCorrupt if no name matches the network's; kInvalidArgument as load_module(). It is kCorrupt,
+/// too, if the bytes of a checkpoint are not those saved.
 WeightReport load_weights(const std::filesystem::path& path, torch::nn::Module& module,
                           const WeightOptions& options = {});
 

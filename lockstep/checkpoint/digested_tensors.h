@@ -46,7 +46,6 @@ class CheckedFile {
   void fill();
 
  private:
-  void check(const FileDigest& saved) const;
   void read(const StoredTensor& entry, const at::Tensor& tensor) const;
 
   std::unique_ptr<FileBytes> file_;

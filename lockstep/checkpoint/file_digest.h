@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lockstep/base/hash.h"
+#include "lockstep/checkpoint/byte_source.h"
 
 namespace lockstep::inline internal {
 
@@ -46,5 +47,7 @@ FileDigest digest_file(const std::filesystem::path& path, const std::string& kin
 /// Errors: kCorrupt, which names `file`, if its bytes, or their number, are not those saved.
 void check_bytes(const std::string& file, int64_t bytes, const FileDigest& saved);
 void check_digest(const std::string& file, const FileDigest& found, const FileDigest& saved);
+/// The same for all bytes of `file`, which are read through a small buffer. Errors: kIo, too.
+void check_saved(const ByteSource& file, const FileDigest& saved);
 
 }  // namespace lockstep::inline internal

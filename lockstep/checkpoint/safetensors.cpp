@@ -14,7 +14,7 @@
 namespace lockstep::inline internal {
 namespace {
 
-constexpr size_t kPiece = 1 << 18;  // stays in the cache until it is written, or digested
+constexpr size_t kPiece = 1 << 18;  // stays in the cache until it is digested and written
 
 StoredHeader plan(const TensorMap& tensors, const StoredMetadata& metadata) {
   std::vector<StoredTensor> entries;
@@ -149,20 +149,8 @@ namespace lockstep::inline internal {
 
 CheckedFile::CheckedFile(const std::filesystem::path& path, const FileDigest& saved)
     : file_(FileBytes::open(path)) {
-  check(saved);
+  check_saved(*file_, saved);
   start_ = read_start(*file_);
-}
-
-void CheckedFile::check(const FileDigest& saved) const {
-  check_bytes(name(), static_cast<int64_t>(file_->size()), saved);
-  FileDigester digester(saved.kind);
-  std::vector<char> buffer(kPiece);
-  for (uint64_t at = 0; at < file_->size(); at += kPiece) {
-    const uint64_t piece = std::min<uint64_t>(kPiece, file_->size() - at);
-    file_->read(at, buffer.data(), piece);
-    digester.update(buffer.data(), piece);
-  }
-  check_digest(name(), digester.digest(), saved);
 }
 
 void CheckedFile::read(const StoredTensor& entry, const at::Tensor& tensor) const {

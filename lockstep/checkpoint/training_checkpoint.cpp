@@ -83,10 +83,7 @@ struct Undamaged {
 };
 
 CheckedFile check_file(const fs::path& folder, const char* name, const FileDigests& files) {
-  const auto saved = files.find(name);
-  if (saved != files.end()) return {folder / name, saved->second};
-  throw Error(ErrorCode::kCorrupt,
-              fmt::format("{}: 'files.{}' is missing", (folder / kStateFile).string(), name));
+  return {folder / name, digest_of(files, name, folder / kStateFile)};
 }
 
 Undamaged check_files(const fs::path& folder, const std::string& model_name) {

@@ -295,4 +295,12 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   return decoded;
 }
 
+const FileDigest& digest_of(const FileDigests& files, const std::string& name,
+                            const std::filesystem::path& state_file) {
+  const auto saved = files.find(name);
+  if (saved != files.end()) return saved->second;
+  throw Error(ErrorCode::kCorrupt,
+              fmt::format("{}: 'files.{}' is missing", state_file.string(), name));
+}
+
 }  // namespace lockstep::inline internal

@@ -1,6 +1,7 @@
 #pragma once
 // The text of a checkpoint's state.json.
 
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -25,5 +26,10 @@ struct DecodedTrainingState {
 /// Errors: kCorrupt, which names `file` and the field that is missing, unknown or of a wrong type
 /// or range; kInvalidArgument if a newer Lockstep wrote it.
 DecodedTrainingState decode_training_state(const std::string& json, const std::string& file);
+
+/// The digest of a file of the checkpoint whose state.json is `state_file`. Errors: kCorrupt if
+/// there is none.
+const FileDigest& digest_of(const FileDigests& files, const std::string& name,
+                            const std::filesystem::path& state_file);
 
 }  // namespace lockstep::inline internal

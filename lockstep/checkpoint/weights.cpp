@@ -11,12 +11,16 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
+#include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
 #include "lockstep/checkpoint/digested_tensors.h"
+#include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/tensor_types.h"
+#include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/checkpoint/weight_names.h"
 #include "lockstep/checkpoint/weight_table.h"
 #include "lockstep/checkpoint_folder.h"
@@ -327,8 +331,24 @@ void load_module(torch::nn::Module& module, const TensorMap& tensors, const std:
   for (const auto& [name, tensor] : module_tensors(module)) tensor.copy_(tensors.at(name));
 }
 
+namespace {
+
+/// Opens a file of weights. That of a checkpoint has the bytes that were saved.
+std::unique_ptr<FileBytes> open_weights(const std::filesystem::path& path) {
+  auto file = FileBytes::open(path);
+  const std::filesystem::path state = path.parent_path() / kStateFile;
+  const std::filesystem::path name = path.filename();
+  if ((name == kModelFile || name == kEmaFile) && std::filesystem::exists(state)) {
+    const auto saved = decode_training_state(read_file(state), state.string()).files;
+    check_saved(*file, digest_of(saved, name.string(), state));
+  }
+  return file;
+}
+
+}  // namespace
+
 TensorMap read_weights(const std::filesystem::path& path) {
-  const auto file = FileBytes::open(path);
+  const auto file = open_weights(path);
   TensorMap tensors;
   for (const StoredWeight& weight : read_weight_table(*file).weights) {
     tensors.emplace(weight.name, read_weight(*file, weight));
@@ -338,8 +358,7 @@ TensorMap read_weights(const std::filesystem::path& path) {
 
 WeightReport load_weights(const std::filesystem::path& path, torch::nn::Module& module,
                           const WeightOptions& options) {
-  const bool folder = std::filesystem::is_directory(path);
-  const auto file = FileBytes::open(folder ? find_checkpoint(path) / kModelFile : path);
+  const auto file = open_weights(weights_in(path, /*averaged=*/false));
   WeightReport report = Loader(*file, module, options).run();
   if (options.warns) log_report(file->name(), report, options.strict);
   return report;

@@ -6,6 +6,7 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/file_digest.h"
@@ -416,6 +417,44 @@ TEST_F(DamageTest, WeightsAloneLoadFromFileAndFolder) {
     load_weights(path, net);
     EXPECT_TRUE(same_bits(net.last->weight, run_.net.last->weight));
   }
+}
+
+TEST_F(DamageTest, AFlippedBitIsSeenWhereWeightsAloneAreTaken) {
+  const fs::path file = latest_ / "model.safetensors";
+  fs::copy_file(file, dir_ / "alone.safetensors");
+  for (const fs::path& one : {file, dir_ / "alone.safetensors"}) flip_last_byte(one);
+  const auto refused = [](const std::function<void()>& load) {
+    const Error error = error_of(load);
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    EXPECT_NE(std::string(error.what())
+                  .find("step_000002/model.safetensors: the bytes are not those saved (Poly1305 "
+                        "differs)"),
+              std::string::npos)
+        << error.what();
+  };
+  SmallNet net;
+  const at::Tensor before = net.last->weight.clone();
+  for (const fs::path& path : {dir_.path(), latest_, file}) {
+    refused([&] { load_weights(path, net); });
+    refused([&] { load_weights(path, net, {false, ""}); });
+  }
+  refused([&] { read_weights(file); });
+  EXPECT_TRUE(at::equal(net.last->weight, before));
+  load_weights(dir_ / "alone.safetensors", net);
+  load_weights(dir_ / "step_000001", net);
+}
+
+TEST_F(DamageTest, AFlippedBitOfAnAverageIsSeen) {
+  const ExtraFiles average = {{kEmaFile, {module_tensors(run_.net), {}}}};
+  save_checkpoint(dir_ / "ema", run_.net, run_.optimizer, run_.state, {}, {}, average);
+  const fs::path file = weights_in(dir_ / "ema", /*averaged=*/true);
+  ASSERT_EQ(file.filename(), kEmaFile);
+  SmallNet net;
+  load_weights(file, net);
+  flip_last_byte(file);
+  EXPECT_NE(std::string(error_of([&] { load_weights(file, net); }).what())
+                .find("ema.safetensors: the bytes are not those saved"),
+            std::string::npos);
 }
 
 TEST(RandomState, RoundTripsAndRefusesOthers) {
