@@ -144,7 +144,7 @@ bool ends_with_path(const std::string& name, std::string_view end) {
   return name.size() > end.size() && std::string_view(name).ends_with(end);
 }
 
-WeightTable parse_archive(const ByteSource& file) {
+WeightTable parse_archive(const ByteSource& file, const CountWanted& count_wanted) {
   std::optional<ZipMember> description;
   Storages storages;
   for (ZipMember& member : read_zip_directory(file)) {
@@ -163,7 +163,7 @@ WeightTable parse_archive(const ByteSource& file) {
   if (description->bytes > kMaxPickleBytes) description->bytes = kMaxPickleBytes + 1;
   const Pickle pickle =
       read_pickle(file.read(description->offset, description->bytes), file.name());
-  return read_state_dict(file, pickle, storages);
+  return read_state_dict(file, pickle, storages, count_wanted);
 }
 
 /// The pickle at `at`, which advances behind it.
@@ -210,14 +210,15 @@ Storages place_old_storages(const ByteSource& file, uint64_t at, const Pickle& k
   return storages;
 }
 
-WeightTable parse_old(const ByteSource& file) {
+WeightTable parse_old(const ByteSource& file, const CountWanted& count_wanted) {
   uint64_t at = 0;
   next_pickle(file, at);  // the magic number
   check_old_version(file, next_pickle(file, at));
   check_old_machine(file, next_pickle(file, at));
   const Pickle state = next_pickle(file, at, kMaxPickleBytes);
   const Pickle keys = next_pickle(file, at, kMaxPickleBytes);
-  return read_state_dict(file, state, place_old_storages(file, at, keys, storage_types(state)));
+  const Storages storages = place_old_storages(file, at, keys, storage_types(state));
+  return read_state_dict(file, state, storages, count_wanted);
 }
 
 }  // namespace
@@ -227,9 +228,9 @@ bool is_old_pytorch(std::string_view start) {
   return start.starts_with('\x80') && start.find(kOldMagic) <= kLastPlace;
 }
 
-WeightTable parse_pytorch(const ByteSource& file) {
+WeightTable parse_pytorch(const ByteSource& file, const CountWanted& count_wanted) {
   const std::string start = file.read(0, std::min(kOldPyTorchStart, file.size()));
-  return is_old_pytorch(start) ? parse_old(file) : parse_archive(file);
+  return is_old_pytorch(start) ? parse_old(file, count_wanted) : parse_archive(file, count_wanted);
 }
 
 }  // namespace lockstep::inline internal

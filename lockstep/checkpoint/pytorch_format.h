@@ -16,11 +16,14 @@ namespace lockstep::inline internal {
 inline constexpr uint64_t kOldPyTorchStart = 32;
 bool is_old_pytorch(std::string_view start);
 
-/// The tensors of a saved state_dict: those of the top dict. If it has none: those of the first
-/// entry that has any, of "state_dict", "model_state_dict", "model", "net", "network", "params".
-/// Other entries are left out; no call in the pickle is executed. Errors: kCorrupt, which names
-/// file, tensor and reason; such reasons are a file with a whole module, an unknown element type,
-/// and big-endian numbers.
-WeightTable parse_pytorch(const ByteSource& file);
+/// The tensors of a saved state_dict: those of the top dict, or of one within it. It is the dict
+/// with most of the wanted names. If no name is wanted, or `count_wanted` is empty, it is the one
+/// with most tensors. Of equal ones it is the first of: the top dict, "state_dict",
+/// "model_state_dict", "model", "net", "network", "params", "weights", "model_ema",
+/// "state_dict_ema", "ema_state_dict", "ema", others in the file's order. Tensors of other dicts
+/// are left out; no call in the pickle is executed. Errors: kCorrupt, which names file, tensor and
+/// reason; such reasons are a file with a whole module, an unknown element type, and big-endian
+/// numbers.
+WeightTable parse_pytorch(const ByteSource& file, const CountWanted& count_wanted = {});
 
 }  // namespace lockstep::inline internal

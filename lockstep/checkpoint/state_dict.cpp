@@ -37,8 +37,16 @@ auto find_type(std::string_view storage_class) {
                       [&](const StorageType& each) { return each.name == storage_class; });
 }
 
-constexpr std::array<const char*, 6> kStateKeys = {"state_dict", "model_state_dict", "model",
-                                                   "net",        "network",          "params"};
+// Their order is that of choice, behind the top dict.
+constexpr std::array<std::string_view, 11> kStateKeys = {
+    "state_dict", "model_state_dict", "model",          "net", "network", "params", "weights",
+    "model_ema",  "state_dict_ema",   "ema_state_dict", "ema"};
+
+// Dicts of tensors lie near the top; an optimizer's state has many more.
+constexpr size_t kMostDepth = 3;
+constexpr size_t kMostDicts = 10'000;
+constexpr size_t kMostCandidates = 64;
+constexpr size_t kLongestKey = 200;
 
 constexpr size_t kMostDims = 64;
 // Tensors may share a storage (tied weights do), but not so often that memory runs out.
@@ -50,36 +58,107 @@ class StateDict {
   StateDict(const ByteSource& file, const Pickle& pickle, const Storages& storages)
       : file_(file), pickle_(pickle), storages_(storages) {}
 
-  WeightTable read() {
+  WeightTable read(const CountWanted& count_wanted) {
     const PickleValue& top = at(pickle_.top);
     if (top.kind != Kind::kDict) {
       corrupt(
           "holds a whole module or another object, not a state_dict; in Python: "
           "torch.save(model.state_dict(), NEW_FILE)");
     }
-    const PickleValue* state = &top;
-    for (size_t i = 0; !has_tensors(*state) && i < kStateKeys.size(); ++i) {
-      const PickleValue* inner = find(top, kStateKeys[i]);
-      if (inner != nullptr && has_tensors(*inner)) state = inner;
-    }
+    const std::vector<NamedDict> dicts = dicts_of_tensors();
     WeightTable table;
+    if (dicts.empty()) corrupt("holds no tensors by name");
+    const PickleValue& state = choose(dicts, count_wanted, table);
     std::unordered_set<std::string> names;
     uint64_t bytes = 0;
-    for (size_t i = 0; i + 1 < state->items.size(); i += 2) {
-      const PickleValue& key = at(state->items[i]);
-      const Arguments* tensor = tensor_call(at(state->items[i + 1]));
+    for (size_t i = 0; i + 1 < state.items.size(); i += 2) {
+      const PickleValue& key = at(state.items[i]);
+      const Arguments* tensor = tensor_call(at(state.items[i + 1]));
       if (key.kind != Kind::kText || tensor == nullptr) continue;
       if (!names.insert(key.text).second) corrupt_tensor(key.text, "is there twice");
       table.weights.push_back(weight(key.text, *tensor));
       bytes += table.weights.back().pieces[0].bytes;
       if (bytes / kMostShares > file_.size()) corrupt("its tensors share their bytes too often");
     }
-    if (table.weights.empty()) corrupt("holds no tensors by name");
     return table;
   }
 
  private:
   using Arguments = std::vector<uint32_t>;
+
+  struct NamedDict {
+    std::string path;  ///< "weights.inner"; empty: the top one.
+    uint32_t index = 0;
+    size_t depth = 0;
+    size_t num_tensors = 0;
+  };
+
+  /// All dicts with tensors of a name, in the order of choice.
+  std::vector<NamedDict> dicts_of_tensors() const {
+    std::vector<NamedDict> all = {{"", pickle_.top, 0, 0}};
+    std::unordered_set<uint32_t> seen = {pickle_.top};
+    for (size_t next = 0; next < all.size(); ++next) {
+      const PickleValue& dict = at(all[next].index);
+      for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+        const PickleValue& key = at(dict.items[i]);
+        const uint32_t value = dict.items[i + 1];
+        if (key.kind != Kind::kText) continue;
+        if (tensor_call(at(value)) != nullptr) ++all[next].num_tensors;
+        const bool near = all[next].depth < kMostDepth && all.size() < kMostDicts;
+        if (!near || at(value).kind != Kind::kDict || key.text.size() > kLongestKey) continue;
+        if (!seen.insert(value).second) continue;
+        const std::string& above = all[next].path;
+        all.push_back(
+            {above.empty() ? key.text : above + "." + key.text, value, all[next].depth + 1, 0});
+      }
+    }
+    std::erase_if(all, [](const NamedDict& one) { return one.num_tensors == 0; });
+    std::stable_sort(all.begin(), all.end(), [](const NamedDict& a, const NamedDict& b) {
+      return place_of(a.path) < place_of(b.path);
+    });
+    if (all.size() > kMostCandidates) all.resize(kMostCandidates);
+    return all;
+  }
+
+  /// The names of its tensors. A text that many entries share is copied once.
+  std::vector<std::string> names_in_dict(const NamedDict& named) const {
+    const PickleValue& dict = at(named.index);
+    std::unordered_set<uint32_t> seen;
+    std::vector<std::string> names;
+    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
+      const uint32_t key = dict.items[i];
+      if (at(key).kind != Kind::kText || tensor_call(at(dict.items[i + 1])) == nullptr) continue;
+      if (seen.insert(key).second) names.push_back(at(key).text);
+    }
+    return names;
+  }
+
+  static size_t place_of(const std::string& path) {
+    if (path.empty()) return 0;
+    const auto found = std::find(kStateKeys.begin(), kStateKeys.end(), path);
+    return 1 + static_cast<size_t>(found - kStateKeys.begin());
+  }
+
+  /// See parse_pytorch(). Sets the names of dicts in `table`.
+  const PickleValue& choose(const std::vector<NamedDict>& dicts, const CountWanted& count_wanted,
+                            WeightTable& table) const {
+    std::vector<size_t> counts(dicts.size());
+    for (size_t i = 0; count_wanted && i < dicts.size(); ++i) {
+      counts[i] = count_wanted(names_in_dict(dicts[i]));
+    }
+    if (std::all_of(counts.begin(), counts.end(), [](size_t count) { return count == 0; })) {
+      for (size_t i = 0; i < dicts.size(); ++i) counts[i] = dicts[i].num_tensors;
+    }
+    const auto most = std::max_element(counts.begin(), counts.end());  // the first of equal ones
+    const auto best = static_cast<size_t>(most - counts.begin());
+    table.dict = dicts[best].path;
+    for (size_t i = 0; i < dicts.size(); ++i) {
+      if (i != best && !dicts[i].path.empty() && counts[i] > 0) {
+        table.other_dicts.push_back(dicts[i].path);
+      }
+    }
+    return at(dicts[best].index);
+  }
 
   [[noreturn]] void corrupt(const std::string& what) const {
     throw Error(ErrorCode::kCorrupt, file_.name() + ": " + what);
@@ -92,22 +171,6 @@ class StateDict {
   }
 
   const PickleValue& at(uint32_t index) const { return pickle_.values[index]; }
-
-  const PickleValue* find(const PickleValue& dict, std::string_view name) const {
-    for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
-      const PickleValue& key = at(dict.items[i]);
-      if (key.kind == Kind::kText && key.text == name) return &at(dict.items[i + 1]);
-    }
-    return nullptr;
-  }
-
-  bool has_tensors(const PickleValue& dict) const {
-    if (dict.kind != Kind::kDict) return false;
-    for (size_t i = 1; i < dict.items.size(); i += 2) {
-      if (tensor_call(at(dict.items[i])) != nullptr) return true;
-    }
-    return false;
-  }
 
   /// Arguments of _rebuild_tensor_v2, also through _rebuild_parameter; before 0.4 there was a first
   /// version, with the same four.
@@ -209,9 +272,9 @@ class StateDict {
 
 }  // namespace
 
-WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle,
-                            const Storages& storages) {
-  return StateDict(file, pickle, storages).read();
+WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle, const Storages& storages,
+                            const CountWanted& count_wanted) {
+  return StateDict(file, pickle, storages).read(count_wanted);
 }
 
 std::map<std::string, StoredType> storage_types(const Pickle& pickle) {

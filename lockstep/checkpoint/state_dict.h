@@ -17,7 +17,8 @@ struct StoredBytes {
 using Storages = std::map<std::string, StoredBytes>;  ///< By key.
 
 /// Turns the description of a state_dict into places in the file. Errors: see parse_pytorch().
-WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle, const Storages& storages);
+WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle, const Storages& storages,
+                            const CountWanted& count_wanted);
 
 /// The element types of the storages that the pickle names, by key; without unknown types.
 std::map<std::string, StoredType> storage_types(const Pickle& pickle);

@@ -56,11 +56,11 @@ WeightFormat weight_format(const ByteSource& file) {
                   "PyTorch's .pth)");
 }
 
-WeightTable read_weight_table(const ByteSource& file) {
+WeightTable read_weight_table(const ByteSource& file, const CountWanted& count_wanted) {
   const WeightFormat format = weight_format(file);
   WeightTable table = format == WeightFormat::kSafetensors ? safetensors_table(file)
                       : format == WeightFormat::kMindSpore ? parse_mindspore(file)
-                                                           : parse_pytorch(file);
+                                                           : parse_pytorch(file, count_wanted);
   table.format = format;
   return table;
 }

@@ -3,6 +3,7 @@
 // safetensors, without libtorch and without reading the tensors.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,13 @@ std::string_view to_string(WeightFormat format);
 struct WeightTable {
   WeightFormat format = WeightFormat::kSafetensors;
   std::vector<StoredWeight> weights;  ///< In the file's order; each name once.
+  /// Of a .pth, the dict with the weights: "model", "weights.inner"; empty: the top one.
+  std::string dict;
+  std::vector<std::string> other_dicts;  ///< Those that had wanted names, too; without the top one.
 };
+
+/// The number of wanted names among those of a dict.
+using CountWanted = std::function<size_t(const std::vector<std::string>& names)>;
 
 /// Detected by the file's first bytes, never by its name. Errors: kCorrupt if it is none of the
 /// three.
@@ -43,7 +50,8 @@ WeightFormat weight_format(const ByteSource& file);
 /// The contents of the file. Everything is checked against the file's size: all pieces together
 /// have at most its length, or eight times that if tensors of a .pth share memory. Memory: in
 /// proportion to the file's description of its tensors, at most some hundred MiB. Nothing in the
-/// file is executed. Errors: kCorrupt, which names file, tensor (or byte) and reason.
-WeightTable read_weight_table(const ByteSource& file);
+/// file is executed. `count_wanted`: to choose one of the dicts of a .pth, see parse_pytorch().
+/// Errors: kCorrupt, which names file, tensor (or byte) and reason.
+WeightTable read_weight_table(const ByteSource& file, const CountWanted& count_wanted = {});
 
 }  // namespace lockstep::inline internal

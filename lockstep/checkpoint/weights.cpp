@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -105,17 +106,28 @@ void warn_of(const std::string& file, const std::vector<std::string>& names, con
                        some_of(names)));
 }
 
+/// " (its 'model', not 'model_ema')": the choice among the file's dicts; empty if there is none.
+std::string choice_of(const WeightReport& report) {
+  if (report.dict.empty() && report.other_dicts.empty()) return "";
+  const std::string taken =
+      report.dict.empty() ? "its top" : fmt::format("its '{}'", shown_name(report.dict));
+  if (report.other_dicts.empty()) return fmt::format(" ({})", taken);
+  return fmt::format(" ({}, not '{}')", taken, some_of(report.other_dicts));
+}
+
 void log_report(const std::string& file, const WeightReport& report, bool strict) {
   if (!report.head.empty()) log_warn(file + ": " + report.head);
   if (!report.positions.empty()) log_info(file + ": " + report.positions);
   warn_of(file, report.dropped, "tensors of the network have another shape there");
   warn_of(file, report.missing, "tensors of the network are not in it");
-  if (strict) return;
-  log_info(fmt::format(
-      "{}: {} tensors of the network are loaded from {}{}", file, report.loaded, report.format,
-      report.unused.empty() ? ""
-                            : fmt::format("; left over in it: {} ({})", report.unused.size(),
-                                          some_of(report.unused))));
+  const std::string choice = choice_of(report);
+  if (strict && choice.empty()) return;
+  log_info(fmt::format("{}: {} tensors of the network are loaded from {}{}{}", file, report.loaded,
+                       report.format, choice,
+                       report.unused.empty()
+                           ? ""
+                           : fmt::format("; left over in it: {} ({})", report.unused.size(),
+                                         some_of(report.unused))));
 }
 
 /// "classifier.3." of the network's last parameter, in its own order.
@@ -159,16 +171,20 @@ std::vector<std::string> names_of(const TensorMap& tensors) {
 class Loader {
  public:
   Loader(const ByteSource& file, torch::nn::Module& module, const WeightOptions& options)
-      : file_(file),
-        options_(options),
-        table_(read_weight_table(file)),
-        last_layer_(last_layer(module)) {
+      : file_(file), options_(options), last_layer_(last_layer(module)) {
     for (const auto& [name, tensor] : module_tensors(module)) {
       if (!name.starts_with(options.prefix)) continue;
       names_.push_back(name);
       own_.push_back(tensor);
     }
+    table_ = read_weight_table(file, [&](const std::vector<std::string>& names) {
+      const auto matches = match_names(names_, names, options.prefix);
+      return static_cast<size_t>(std::count_if(
+          matches.begin(), matches.end(), [](const auto& match) { return match.has_value(); }));
+    });
     report_.format = to_string(table_.format);
+    report_.dict = table_.dict;
+    report_.other_dicts = table_.other_dicts;
   }
 
   WeightReport run() {
@@ -280,7 +296,7 @@ class Loader {
 
   const ByteSource& file_;
   const WeightOptions& options_;
-  const WeightTable table_;
+  WeightTable table_;
   const std::string last_layer_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> own_;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lockstep/checkpoint/pickle.h"
 #include "lockstep/checkpoint/weight_table.h"
 #include "tests/checkpoint/zip_file.h"
@@ -86,6 +88,56 @@ TEST(PyTorchFormat, LooksIntoTheUsualEntries) {
           .weights;
   ASSERT_EQ(weights.size(), 1U);
   EXPECT_EQ(weights[0].name, "w");
+}
+
+/// A dict with tensors of these names.
+std::string pickled_state(const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const std::string& name : names) entries.emplace_back(name, pickled_tensor(0, {4}, {1}));
+  return pickled_dict(entries);
+}
+
+/// The path of the dict of `code` that is taken where these names are wanted.
+std::string taken_dict(const std::string& code, const std::vector<std::string>& wanted) {
+  const std::string bytes = archive(code);
+  const auto count = [&](const std::vector<std::string>& names) {
+    return static_cast<size_t>(std::count_if(names.begin(), names.end(), [&](const auto& name) {
+      return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+    }));
+  };
+  return parse_pytorch(MemoryBytes("x.pth", bytes), count).dict;
+}
+
+TEST(PyTorchFormat, TakesTheDictWithMostWantedNames) {
+  const std::string general =
+      pickled_dict({{"epoch", pickled(1)},
+                    {"model_state_dict", pickled_state({"w", "b"})},
+                    {"optimizer_state_dict", pickled_dict({{"state", pickled_state({"step"})}})},
+                    {"loss", pickled_tensor(0, {1}, {1})}});
+  EXPECT_EQ(taken_dict(general, {"w", "b"}), "model_state_dict");
+  EXPECT_EQ(taken_dict(general, {"loss"}), "");
+  EXPECT_EQ(taken_dict(general, {"step"}), "optimizer_state_dict.state");
+  const WeightTable table = parse_pth(archive(general));  // nothing is wanted: the most tensors
+  EXPECT_EQ(table.dict, "model_state_dict");
+  EXPECT_EQ(table.other_dicts, std::vector<std::string>{"optimizer_state_dict.state"});
+  const std::string gan = pickled_dict(
+      {{"generator", pickled_state({"g", "h", "i"})}, {"discriminator", pickled_state({"d"})}});
+  EXPECT_EQ(taken_dict(gan, {"d"}), "discriminator");
+}
+
+TEST(PyTorchFormat, OfEqualDictsTheUsualNamesComeFirst) {
+  const auto two = [](const std::string& first, const std::string& second) {
+    return taken_dict(pickled_dict({{first, pickled_state({"w"})}, {second, pickled_state({"w"})}}),
+                      {"w"});
+  };
+  EXPECT_EQ(two("model_ema", "model"), "model");
+  EXPECT_EQ(two("model", "state_dict"), "state_dict");
+  EXPECT_EQ(two("teacher", "model_ema"), "model_ema");
+  EXPECT_EQ(two("b", "a"), "b") << "the file's order";
+  const std::string inner = pickled_dict({{"inner", pickled_state({"w"})}});
+  EXPECT_EQ(taken_dict(pickled_dict({{"weights", inner}}), {"w"}), "weights.inner");
+  EXPECT_EQ(taken_dict(pickled_dict({{"w", pickled_tensor(0, {4}, {1})}, {"model", inner}}), {"w"}),
+            "");
 }
 
 TEST(PyTorchFormat, ReadsFilesFromBefore16) {

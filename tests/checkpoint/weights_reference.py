@@ -1,4 +1,5 @@
-"""Saves weights with PyTorch into the folder of the first argument: plain.pth, nested.pth, old.pth, old4.pth, module.pth."""
+"""Saves weights with PyTorch into the folder of the first argument: plain.pth, nested.pth, old.pth, old4.pth, module.pth,
+general.pth."""
 import argparse
 import collections
 import copy
@@ -39,3 +40,6 @@ torch.save({"epoch": 3, "lr": 0.1, "args": argparse.Namespace(name="x"), "optimi
 torch.save(state, folder / "old.pth", _use_new_zipfile_serialization=False)
 torch.save({"model": strided}, folder / "old4.pth", _use_new_zipfile_serialization=False, pickle_protocol=4)
 torch.save(net, folder / "module.pth")
+ema = {name: value * 1 for name, value in state.items()}
+torch.save({"epoch": 1, "model_ema": ema, "model_state_dict": state, "optimizer_state_dict": optimizer.state_dict(),
+            "loss": torch.tensor(1.0)}, folder / "general.pth")

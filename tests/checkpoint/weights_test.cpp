@@ -274,7 +274,7 @@ TEST(Weights, ReadsWhatPyTorchSaves) {
   const std::string command =
       torch_script("tests/checkpoint/weights_reference.py ") + dir.path().string();
   ASSERT_EQ(std::system(command.c_str()), 0);
-  for (const char* name : {"plain.pth", "nested.pth", "old.pth", "old4.pth"}) {
+  for (const char* name : {"plain.pth", "nested.pth", "old.pth", "old4.pth", "general.pth"}) {
     SmallNet net;
     const WeightReport report = load_weights(dir / name, net);
     EXPECT_EQ(report.format, "PyTorch's .pth");
@@ -288,6 +288,13 @@ TEST(Weights, ReadsWhatPyTorchSaves) {
   EXPECT_NE(std::string(error_of([&] { load_weights(dir / "module.pth", net); }).what())
                 .find("holds a whole module"),
             std::string::npos);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(load_weights(dir / "general.pth", net, {false, ""}).dict, "model_state_dict");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("general.pth: 9 tensors of the network are loaded from PyTorch's .pth (its "
+                     "'model_state_dict', not 'model_ema')"),
+            std::string::npos)
+      << log;
 }
 
 }  // namespace
