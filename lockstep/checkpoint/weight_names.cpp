@@ -1,6 +1,8 @@
 #include "lockstep/checkpoint/weight_names.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -75,6 +77,53 @@ std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& n
     }
   }
   return matches;
+}
+
+namespace {
+
+/// The prefixes that most of the names begin with, "a.b.".
+std::vector<std::string> shared_prefixes(const std::vector<std::string>& names) {
+  constexpr size_t kMostParts = 4, kMostPrefixes = 16;
+  std::map<std::string_view, size_t> uses;
+  for (const std::string_view name : names) {
+    size_t dot = name.find('.');
+    for (size_t parts = 0; parts < kMostParts && dot != std::string_view::npos; ++parts) {
+      ++uses[name.substr(0, dot + 1)];
+      dot = name.find('.', dot + 1);
+    }
+  }
+  std::vector<std::pair<std::string_view, size_t>> sorted(uses.begin(), uses.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (sorted.size() > kMostPrefixes) sorted.resize(kMostPrefixes);
+  std::vector<std::string> prefixes;
+  for (const auto& [prefix, count] : sorted) prefixes.emplace_back(prefix);
+  return prefixes;
+}
+
+}  // namespace
+
+size_t NameMatches::count() const {
+  return static_cast<size_t>(std::count_if(of_network.begin(), of_network.end(),
+                                           [](const auto& match) { return match.has_value(); }));
+}
+
+NameMatches match_names_by_prefix(const std::vector<std::string>& network,
+                                  const std::vector<std::string>& file, std::string_view prefix) {
+  NameMatches best{match_names(network, file, prefix), ""};
+  if (best.count() > 0) return best;
+  const auto wanted = static_cast<size_t>(
+      std::count_if(network.begin(), network.end(),
+                    [&](const std::string& name) { return name.starts_with(prefix); }));
+  const size_t least = std::max<size_t>(1, (wanted + 1) / 2);
+  if (file.size() < least) return best;
+  for (const std::string& stripped : shared_prefixes(file)) {
+    std::vector<std::string> names = file;
+    for (std::string& name : names) replace_front(name, stripped, "");
+    NameMatches other{match_names(network, names, prefix), stripped};
+    if (other.count() >= least && other.count() > best.count()) best = std::move(other);
+  }
+  return best;
 }
 
 std::vector<std::string> mindspore_names(const std::vector<std::string>& network) {

@@ -106,13 +106,19 @@ void warn_of(const std::string& file, const std::vector<std::string>& names, con
                        some_of(names)));
 }
 
-/// " (its 'model', not 'model_ema')": the choice among the file's dicts; empty if there is none.
-std::string choice_of(const WeightReport& report) {
-  if (report.dict.empty() && report.other_dicts.empty()) return "";
-  const std::string taken =
-      report.dict.empty() ? "its top" : fmt::format("its '{}'", shown_name(report.dict));
-  if (report.other_dicts.empty()) return fmt::format(" ({})", taken);
-  return fmt::format(" ({}, not '{}')", taken, some_of(report.other_dicts));
+/// " (its 'model', not 'model_ema'; names without 'module.model.')": the choices among the file's
+/// dicts and names; empty if there are none.
+std::string choices_of(const WeightReport& report) {
+  std::string text;
+  if (!report.dict.empty() || !report.other_dicts.empty()) {
+    text = report.dict.empty() ? "its top" : fmt::format("its '{}'", shown_name(report.dict));
+    if (!report.other_dicts.empty()) text += fmt::format(", not '{}'", some_of(report.other_dicts));
+  }
+  if (!report.stripped.empty()) {
+    text +=
+        fmt::format("{}names without '{}'", text.empty() ? "" : "; ", shown_name(report.stripped));
+  }
+  return text.empty() ? "" : fmt::format(" ({})", text);
 }
 
 void log_report(const std::string& file, const WeightReport& report, bool strict) {
@@ -120,10 +126,10 @@ void log_report(const std::string& file, const WeightReport& report, bool strict
   if (!report.positions.empty()) log_info(file + ": " + report.positions);
   warn_of(file, report.dropped, "tensors of the network have another shape there");
   warn_of(file, report.missing, "tensors of the network are not in it");
-  const std::string choice = choice_of(report);
-  if (strict && choice.empty()) return;
+  const std::string choices = choices_of(report);
+  if (strict && choices.empty()) return;
   log_info(fmt::format("{}: {} tensors of the network are loaded from {}{}{}", file, report.loaded,
-                       report.format, choice,
+                       report.format, choices,
                        report.unused.empty()
                            ? ""
                            : fmt::format("; left over in it: {} ({})", report.unused.size(),
@@ -178,9 +184,7 @@ class Loader {
       own_.push_back(tensor);
     }
     table_ = read_weight_table(file, [&](const std::vector<std::string>& names) {
-      const auto matches = match_names(names_, names, options.prefix);
-      return static_cast<size_t>(std::count_if(
-          matches.begin(), matches.end(), [](const auto& match) { return match.has_value(); }));
+      return match_names_by_prefix(names_, names, options.prefix).count();
     });
     report_.format = to_string(table_.format);
     report_.dict = table_.dict;
@@ -188,7 +192,9 @@ class Loader {
   }
 
   WeightReport run() {
-    const auto matches = match_names(names_, names_in(table_), options_.prefix);
+    const auto found = match_names_by_prefix(names_, names_in(table_), options_.prefix);
+    const auto& matches = found.of_network;
+    report_.stripped = found.stripped;
     std::vector<at::Tensor> values(own_.size());
     for (size_t i = 0; i < own_.size(); ++i) {
       if (!matches[i]) {

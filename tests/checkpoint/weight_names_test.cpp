@@ -49,6 +49,36 @@ TEST(MatchNames, TimmsTransformersAndConvNexts) {
       (Matches{0, 1, 2, 3, 4, 5, 6}));
 }
 
+TEST(MatchNamesByPrefix, LeavesOutWhatLightningAndCompileAdd) {
+  const std::vector<std::string> network = {"conv1.weight", "bn1.weight", "fc.bias"};
+  for (const std::string prefix : {"model.", "_orig_mod.", "module.model.", "a.b.c.d."}) {
+    const auto found = match_names_by_prefix(
+        network, {"loss.weight", prefix + "bn1.gamma", prefix + "conv1.weight"});
+    EXPECT_EQ(found.stripped, prefix);
+    EXPECT_EQ(found.of_network, (Matches{2, 1, std::nullopt}));
+    EXPECT_EQ(found.count(), 2U);
+  }
+  EXPECT_EQ(match_names_by_prefix(network, {"module.fc.bias"}).stripped, "") << "DDP's as ever";
+  EXPECT_EQ(match_names_by_prefix({"backbone.a.w"}, {"net.a.w"}, "backbone.").stripped, "net.");
+}
+
+TEST(MatchNamesByPrefix, GuessesNothingWhereNamesMatchOrFewWould) {
+  const std::vector<std::string> network = {"a.w", "b.w", "c.w", "d.w"};
+  const auto one = match_names_by_prefix(network, {"a.w", "net.b.w", "net.c.w", "net.d.w"});
+  EXPECT_EQ(one.stripped, "");
+  EXPECT_EQ(one.count(), 1U);
+  EXPECT_EQ(match_names_by_prefix(network, {"net.a.w", "net.x.w", "net.y.w"}).count(), 0U);
+  EXPECT_EQ(match_names_by_prefix(network, {"net.a.w", "net.b.w", "net.y.w"}).count(), 2U);
+  EXPECT_EQ(match_names_by_prefix(network, {"netaw", "", "."}).count(), 0U);
+}
+
+// Two networks of one shape, as in MoCo: the first in the alphabet.
+TEST(MatchNamesByPrefix, TakesTheOneWithWhichMostMatch) {
+  const std::vector<std::string> network = {"a.w", "b.w"};
+  EXPECT_EQ(match_names_by_prefix(network, {"k.a.w", "q.a.w", "q.b.w"}).stripped, "q.");
+  EXPECT_EQ(match_names_by_prefix(network, {"q.a.w", "k.a.w"}).stripped, "k.");
+}
+
 TEST(TorchvisionName, IsOneForKnownNamesOnly) {
   EXPECT_EQ(torchvision_name("blocks.3.mlp.fc2.weight"),
             "encoder.layers.encoder_layer_3.mlp.3.weight");

@@ -256,6 +256,27 @@ TEST(Weights, NumbersBecomeTheNetworksAndTrailingOnesDoNotCount) {
             std::string::npos);
 }
 
+TEST(Weights, APrefixOfAllNamesIsLeftOut) {
+  const TempFolder dir;
+  SmallNet saved, loaded;
+  TensorMap tensors;
+  for (const auto& [name, tensor] : module_tensors(saved)) tensors["model." + name] = tensor;
+  save_tensors(dir / "x", tensors);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(load_weights(dir / "x", loaded).stripped, "model.");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("x: 9 tensors of the network are loaded from safetensors (names without "
+                     "'model.')"),
+            std::string::npos)
+      << log;
+  expect_same(loaded, saved);
+  tensors["model.last.bias"] = at::zeros({3});
+  save_tensors(dir / "x", tensors);
+  EXPECT_NE(std::string(error_of([&] { load_weights(dir / "x", loaded); }).what())
+                .find("tensor 'model.last.bias' has shape [3], the network's has [2]"),
+            std::string::npos);
+}
+
 struct Inner : torch::nn::Module {
   Inner() { register_module("backbone", std::make_shared<SmallNet>()); }
 };
