@@ -19,8 +19,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,7 +70,8 @@ TensorMap module_tensors(const torch::nn::Module& module);
 /// elements that share memory, as after expand().
 void load_module(torch::nn::Module& module, const TensorMap& tensors, const std::string& file);
 
-/// All tensors under the file's own names, on the CPU, each owning its memory.
+/// All tensors under the file's own names, on the CPU, each owning its memory. Quantized and sparse
+/// ones of a .pth are left out.
 /// Errors: kCorrupt naming file and tensor, or if a checkpoint's bytes are not those saved;
 /// kNotFound, kInvalidArgument for a dtype that libtorch does not have.
 TensorMap read_weights(const std::filesystem::path& path);
@@ -82,6 +85,9 @@ struct WeightOptions {
   /// "backbone.": the file holds only that part of the network, under names without the prefix.
   std::string prefix;
   bool warns = true;  ///< False: no log lines, only the report.
+  /// Of the network; 0: it is no classifier. None: its last layer may be for classes. See
+  /// WeightReport::head.
+  std::optional<int64_t> classes{};
 };
 
 struct WeightReport {
@@ -95,7 +101,7 @@ struct WeightReport {
   std::string head;
   std::string positions;  ///< A line, if positions were interpolated; they count as loaded.
   std::vector<std::string> missing;  ///< Of the network, not in the file.
-  std::vector<std::string> dropped;  ///< Else in the file with another shape or kind of number.
+  std::vector<std::string> dropped;  ///< In the file with another shape or type, or not readable.
   std::vector<std::string> unused;   ///< Of the file, not of the network.
 };
 

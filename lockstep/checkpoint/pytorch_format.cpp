@@ -18,11 +18,12 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// An uncompressed member of a zip archive.
+/// A member of a zip archive.
 struct ZipMember {
   std::string name;
   uint64_t offset = 0;  ///< Of its bytes in the file.
   uint64_t bytes = 0;
+  bool is_plain = true;  ///< Neither compressed nor encrypted.
 };
 
 constexpr uint64_t kEndBytes = 22;
@@ -103,23 +104,20 @@ ZipMember read_entry(const ByteSource& file, std::string_view directory, size_t&
   member.name = directory.substr(at + kEntryBytes, name);
   widen(file, directory.substr(at + kEntryBytes + name, extra), {&bytes, &packed, &local});
   at += kEntryBytes + name + extra + comment;
-  if (method != 0 || (flags & 1) != 0 || packed != bytes) {
-    corrupt_zip(file, "a member is compressed or encrypted; torch.save does neither");
-  }
+  member.is_plain = method == 0 && (flags & 1) == 0 && packed == bytes;
   const std::string head = file.read(local, kLocalBytes);
   if (!head.starts_with("PK\x03\x04")) corrupt_zip(file, "a member does not begin where it should");
   member.offset = local + kLocalBytes + number(head, 26, 2) + number(head, 28, 2);
-  member.bytes = bytes;
-  if (member.offset > file.size() || bytes > file.size() - member.offset) {
+  member.bytes = packed;
+  if (member.offset > file.size() || packed > file.size() - member.offset) {
     corrupt_zip(file, "a member ends behind the file; it was cut off");
   }
   return member;
 }
 
-/// The members of an archive (zip64 too) that holds them uncompressed, as torch.save writes it;
-/// each lies within the file. Memory: in proportion to the directory, which has at most 64 MiB.
-/// Errors: kCorrupt, which names the file, the member and the reason; such reasons are compressed
-/// and encrypted members. Source: PKWARE, APPNOTE.TXT 6.3.10, sections 4.3 to 4.5.
+/// The members of an archive (zip64 too); each lies within the file. Memory: in proportion to the
+/// directory, which has at most 64 MiB. Errors: kCorrupt, which names the file and the reason.
+/// Source: PKWARE, APPNOTE.TXT 6.3.10, sections 4.3 to 4.5.
 std::vector<ZipMember> read_zip_directory(const ByteSource& file) {
   const Directory place = find_directory(file);
   if (place.bytes > kMaxDirectory) corrupt_zip(file, "its directory is too long");
@@ -144,10 +142,26 @@ bool ends_with_path(const std::string& name, std::string_view end) {
   return name.size() > end.size() && std::string_view(name).ends_with(end);
 }
 
+bool is_torch_script(const std::vector<ZipMember>& members) {
+  return std::any_of(members.begin(), members.end(), [](const ZipMember& member) {
+    return ends_with_path(member.name, "/constants.pkl") ||
+           member.name.find("/code/") != std::string::npos;
+  });
+}
+
 WeightTable parse_archive(const ByteSource& file, const CountWanted& count_wanted) {
   std::optional<ZipMember> description;
   Storages storages;
-  for (ZipMember& member : read_zip_directory(file)) {
+  const std::vector<ZipMember> members = read_zip_directory(file);
+  if (is_torch_script(members)) {
+    refuse_pth(file,
+               "is TorchScript, not a state_dict; in Python: "
+               "torch.save(torch.jit.load(FILE).state_dict(), NEW_FILE)");
+  }
+  for (const ZipMember& member : members) {
+    if (!member.is_plain) {
+      corrupt_zip(file, "a member is compressed or encrypted; torch.save does neither");
+    }
     const size_t key = member.name.rfind("/data/");
     if (ends_with_path(member.name, "/data.pkl")) {
       description = member;
@@ -191,18 +205,18 @@ void check_old_machine(const ByteSource& file, const Pickle& pickle) {
 
 /// Behind the pickles each storage has its number of elements, and their bytes.
 Storages place_old_storages(const ByteSource& file, uint64_t at, const Pickle& keys,
-                            const std::map<std::string, StoredType>& types) {
+                            const std::map<std::string, uint64_t>& widths) {
   Storages storages;
   for (const uint32_t index : keys.values[keys.top].items) {
     const std::string& key = keys.values[index].text;
-    const auto type = types.find(key);
-    if (type == types.end()) refuse_pth(file, "a storage has an unknown element type");
+    const auto width = widths.find(key);
+    if (width == widths.end()) refuse_pth(file, "a storage has an unknown element type");
     if (file.size() - at < 8) refuse_pth(file, "it was cut off before a storage");
     const std::string count = file.read(at, 8);
     uint64_t elements = 0;
     for (size_t i = 8; i-- > 0;) elements = elements << 8 | static_cast<uint8_t>(count[i]);
     at += 8;
-    const auto one = static_cast<uint64_t>(bits(type->second) / 8);
+    const uint64_t one = width->second;
     if (elements > (file.size() - at) / one) refuse_pth(file, "it was cut off within a storage");
     storages.emplace(key, StoredBytes{at, elements * one});
     at += elements * one;
@@ -217,7 +231,7 @@ WeightTable parse_old(const ByteSource& file, const CountWanted& count_wanted) {
   check_old_machine(file, next_pickle(file, at));
   const Pickle state = next_pickle(file, at, kMaxPickleBytes);
   const Pickle keys = next_pickle(file, at, kMaxPickleBytes);
-  const Storages storages = place_old_storages(file, at, keys, storage_types(state));
+  const Storages storages = place_old_storages(file, at, keys, storage_widths(state));
   return read_state_dict(file, state, storages, count_wanted);
 }
 

@@ -21,9 +21,9 @@ bool is_old_pytorch(std::string_view start);
 /// with most tensors. Of equal ones it is the first of: the top dict, "state_dict",
 /// "model_state_dict", "model", "net", "network", "params", "weights", "model_ema",
 /// "state_dict_ema", "ema_state_dict", "ema", others in the file's order. Tensors of other dicts
-/// are left out; no call in the pickle is executed. Errors: kCorrupt, which names file, tensor and
-/// reason; such reasons are a file with a whole module, an unknown element type, and big-endian
-/// numbers.
+/// are left out; no call in the pickle is executed. Quantized and sparse tensors, and those of
+/// unknown element types, are StoredWeight::unread. Errors: kCorrupt, which names file, tensor and
+/// reason; such reasons are a file with a whole module or TorchScript, and big-endian numbers.
 WeightTable parse_pytorch(const ByteSource& file, const CountWanted& count_wanted = {});
 
 }  // namespace lockstep::inline internal

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string_view>
 #include <unordered_set>
 
 #include "lockstep/checkpoint/safetensors_format.h"
@@ -14,22 +16,34 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
+constexpr std::string_view kQuantized = "is quantized, which is not read";
+constexpr std::string_view kSparse = "is sparse, which is not read";
+constexpr std::string_view kComplexDouble = "is complex, of two doubles, which is not read";
+constexpr std::string_view kUnusual = "is of a kind that is not read";
+
 struct StorageType {
   std::string_view name;
-  StoredType type;
+  uint64_t bytes;  ///< Of an element.
+  std::optional<StoredType> type;
+  std::string_view unread{};  ///< Without a type, the reason.
 };
 
-constexpr std::array<StorageType, 10> kStorageTypes = {{
-    {"torch FloatStorage", StoredType::kF32},
-    {"torch HalfStorage", StoredType::kF16},
-    {"torch BFloat16Storage", StoredType::kBf16},
-    {"torch DoubleStorage", StoredType::kF64},
-    {"torch LongStorage", StoredType::kI64},
-    {"torch IntStorage", StoredType::kI32},
-    {"torch ShortStorage", StoredType::kI16},
-    {"torch CharStorage", StoredType::kI8},
-    {"torch ByteStorage", StoredType::kU8},
-    {"torch BoolStorage", StoredType::kBool},
+constexpr std::array<StorageType, 15> kStorageTypes = {{
+    {"torch FloatStorage", 4, StoredType::kF32},
+    {"torch HalfStorage", 2, StoredType::kF16},
+    {"torch BFloat16Storage", 2, StoredType::kBf16},
+    {"torch DoubleStorage", 8, StoredType::kF64},
+    {"torch LongStorage", 8, StoredType::kI64},
+    {"torch IntStorage", 4, StoredType::kI32},
+    {"torch ShortStorage", 2, StoredType::kI16},
+    {"torch CharStorage", 1, StoredType::kI8},
+    {"torch ByteStorage", 1, StoredType::kU8},
+    {"torch BoolStorage", 1, StoredType::kBool},
+    {"torch ComplexFloatStorage", 8, StoredType::kC64},
+    {"torch ComplexDoubleStorage", 16, std::nullopt, kComplexDouble},
+    {"torch QInt8Storage", 1, std::nullopt, kQuantized},
+    {"torch QUInt8Storage", 1, std::nullopt, kQuantized},
+    {"torch QInt32Storage", 4, std::nullopt, kQuantized},
 }};
 
 auto find_type(std::string_view storage_class) {
@@ -73,11 +87,11 @@ class StateDict {
     uint64_t bytes = 0;
     for (size_t i = 0; i + 1 < state.items.size(); i += 2) {
       const PickleValue& key = at(state.items[i]);
-      const Arguments* tensor = tensor_call(at(state.items[i + 1]));
-      if (key.kind != Kind::kText || tensor == nullptr) continue;
+      const PickleValue& value = at(state.items[i + 1]);
+      if (key.kind != Kind::kText || !is_tensor(value)) continue;
       if (!names.insert(key.text).second) corrupt_tensor(key.text, "is there twice");
-      table.weights.push_back(weight(key.text, *tensor));
-      bytes += table.weights.back().pieces[0].bytes;
+      table.weights.push_back(weight(key.text, value));
+      for (const WeightPiece& piece : table.weights.back().pieces) bytes += piece.bytes;
       if (bytes / kMostShares > file_.size()) corrupt("its tensors share their bytes too often");
     }
     return table;
@@ -103,7 +117,7 @@ class StateDict {
         const PickleValue& key = at(dict.items[i]);
         const uint32_t value = dict.items[i + 1];
         if (key.kind != Kind::kText) continue;
-        if (tensor_call(at(value)) != nullptr) ++all[next].num_tensors;
+        if (is_tensor(at(value))) ++all[next].num_tensors;
         const bool near = all[next].depth < kMostDepth && all.size() < kMostDicts;
         if (!near || at(value).kind != Kind::kDict || key.text.size() > kLongestKey) continue;
         if (!seen.insert(value).second) continue;
@@ -127,7 +141,7 @@ class StateDict {
     std::vector<std::string> names;
     for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
       const uint32_t key = dict.items[i];
-      if (at(key).kind != Kind::kText || tensor_call(at(dict.items[i + 1])) == nullptr) continue;
+      if (at(key).kind != Kind::kText || !is_tensor(at(dict.items[i + 1]))) continue;
       if (seen.insert(key).second) names.push_back(at(key).text);
     }
     return names;
@@ -172,20 +186,42 @@ class StateDict {
 
   const PickleValue& at(uint32_t index) const { return pickle_.values[index]; }
 
-  /// Arguments of _rebuild_tensor_v2, also through _rebuild_parameter; before 0.4 there was a first
-  /// version, with the same four.
-  const Arguments* tensor_call(const PickleValue& value) const {
-    const PickleValue* call = &value;
-    if (is_call(*call, "torch._utils _rebuild_parameter")) {
-      const PickleValue& arguments = at(call->items[1]);
-      if (arguments.items.empty()) return nullptr;
-      call = &at(arguments.items[0]);
+  /// The call that makes a tensor: that within _rebuild_parameter, where there is one.
+  const PickleValue& inner_call(const PickleValue& value) const {
+    if (!is_call(value, "torch._utils _rebuild_parameter") &&
+        !is_call(value, "torch._utils _rebuild_parameter_with_state")) {
+      return value;
     }
-    if (!is_call(*call, "torch._utils _rebuild_tensor_v2") &&
-        !is_call(*call, "torch._utils _rebuild_tensor")) {
+    const PickleValue& arguments = at(value.items[1]);
+    return arguments.items.empty() ? value : at(arguments.items[0]);
+  }
+
+  /// Arguments of _rebuild_tensor_v2; before 0.4 there was a first version, with the same four.
+  const Arguments* tensor_call(const PickleValue& value) const {
+    const PickleValue& call = inner_call(value);
+    if (!is_call(call, "torch._utils _rebuild_tensor_v2") &&
+        !is_call(call, "torch._utils _rebuild_tensor")) {
       return nullptr;
     }
-    return &at(call->items[1]).items;
+    return &at(call.items[1]).items;
+  }
+
+  /// The reason why a tensor of another kind is not read; empty for other values.
+  std::string_view other_kind(const PickleValue& value) const {
+    const PickleValue& call = inner_call(value);
+    if (is_call(call, "torch._utils _rebuild_qtensor")) return kQuantized;
+    if (is_call(call, "torch._utils _rebuild_sparse_tensor") ||
+        is_call(call, "torch._utils _rebuild_sparse_csr_tensor")) {
+      return kSparse;
+    }
+    const bool calls = call.kind == Kind::kCall && at(call.items[0]).kind == Kind::kGlobal;
+    const bool rebuilds = calls && (at(call.items[0]).text.starts_with("torch._utils _rebuild_") ||
+                                    at(call.items[0]).text.starts_with("torch._tensor _rebuild_"));
+    return rebuilds && tensor_call(value) == nullptr ? kUnusual : std::string_view();
+  }
+
+  bool is_tensor(const PickleValue& value) const {
+    return tensor_call(value) != nullptr || !other_kind(value).empty();
   }
 
   bool is_call(const PickleValue& value, std::string_view function) const {
@@ -210,11 +246,24 @@ class StateDict {
     return values;
   }
 
-  StoredWeight weight(const std::string& name, const Arguments& arguments) const {
-    if (arguments.size() < 4) corrupt_tensor(name, "is not described");
+  StoredWeight weight(const std::string& name, const PickleValue& value) const {
     StoredWeight weight;
     weight.name = name;
-    const StoredBytes& storage = find_storage(name, arguments[0], weight.type);
+    const Arguments* call = tensor_call(value);
+    if (call == nullptr) {
+      weight.unread = other_kind(value);
+      return weight;
+    }
+    const Arguments& arguments = *call;
+    if (arguments.size() < 4) corrupt_tensor(name, "is not described");
+    const std::vector<uint32_t>& id = storage_id(name, arguments[0]);
+    const auto row = find_type(at(id[1]).text);
+    if (row == kStorageTypes.end() || !row->type) {
+      weight.unread = row == kStorageTypes.end() ? kUnusual : row->unread;
+      return weight;
+    }
+    weight.type = *row->type;
+    const StoredBytes& storage = find_storage(name, id);
     const uint64_t offset = whole(name, arguments[1]);
     weight.shape = numbers(name, arguments[2]);
     weight.strides = numbers(name, arguments[3]);
@@ -226,18 +275,18 @@ class StateDict {
   }
 
   /// The persistent value ("storage", class, key, device, elements).
-  const StoredBytes& find_storage(const std::string& name, uint32_t index, StoredType& type) const {
+  const std::vector<uint32_t>& storage_id(const std::string& name, uint32_t index) const {
     const PickleValue& persistent = at(index);
     if (persistent.kind != Kind::kPersistent || at(persistent.items[0]).items.size() < 3) {
       corrupt_tensor(name, "has no storage");
     }
-    const std::vector<uint32_t>& id = at(persistent.items[0]).items;
+    return at(persistent.items[0]).items;
+  }
+
+  const StoredBytes& find_storage(const std::string& name, const std::vector<uint32_t>& id) const {
     if (id.size() > 5 && at(id[5]).kind == Kind::kTuple) {
       corrupt_tensor(name, "is a part of a storage, as PyTorch before 0.4 saved it");
     }
-    const auto row = find_type(at(id[1]).text);
-    if (row == kStorageTypes.end()) corrupt_tensor(name, "has an unknown element type");
-    type = row->type;
     const auto found = storages_.find(at(id[2]).text);
     if (found == storages_.end()) corrupt_tensor(name, "has no bytes in the file");
     return found->second;
@@ -277,16 +326,16 @@ WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle, const 
   return StateDict(file, pickle, storages).read(count_wanted);
 }
 
-std::map<std::string, StoredType> storage_types(const Pickle& pickle) {
-  std::map<std::string, StoredType> types;
+std::map<std::string, uint64_t> storage_widths(const Pickle& pickle) {
+  std::map<std::string, uint64_t> widths;
   for (const PickleValue& value : pickle.values) {
     if (value.kind != Kind::kPersistent) continue;
     const std::vector<uint32_t>& id = pickle.values[value.items[0]].items;
     if (id.size() < 3) continue;
     const auto row = find_type(pickle.values[id[1]].text);
-    if (row != kStorageTypes.end()) types.emplace(pickle.values[id[2]].text, row->type);
+    if (row != kStorageTypes.end()) widths.emplace(pickle.values[id[2]].text, row->bytes);
   }
-  return types;
+  return widths;
 }
 
 }  // namespace lockstep::inline internal

@@ -20,7 +20,7 @@ using Storages = std::map<std::string, StoredBytes>;  ///< By key.
 WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle, const Storages& storages,
                             const CountWanted& count_wanted);
 
-/// The element types of the storages that the pickle names, by key; without unknown types.
-std::map<std::string, StoredType> storage_types(const Pickle& pickle);
+/// Bytes of an element of the storages that the pickle names, by key; without unknown types.
+std::map<std::string, uint64_t> storage_widths(const Pickle& pickle);
 
 }  // namespace lockstep::inline internal

@@ -26,6 +26,7 @@ WeightTable safetensors_table(const ByteSource& file) {
                              tensor.type,
                              std::move(tensor.shape),
                              {{header.data_begin + tensor.begin, tensor.end - tensor.begin}},
+                             {},
                              {}});
   }
   return table;

@@ -25,6 +25,9 @@ struct StoredWeight {
   /// In elements, one per extent; empty: C order. The elements lie within the pieces, which hold no
   /// fewer than the shape has.
   std::vector<uint64_t> strides;
+  /// "is quantized": the reason why it cannot be read, and has neither shape nor pieces; mostly
+  /// empty.
+  std::string unread{};
 };
 
 enum class WeightFormat { kSafetensors, kMindSpore, kPyTorch };

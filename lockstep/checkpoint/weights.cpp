@@ -63,6 +63,7 @@ bool same_but_trailing_ones(const std::vector<uint64_t>& stored, at::IntArrayRef
 
 /// The reason why the file's tensor does not fit the network's; empty if it fits.
 std::string misfit(const StoredWeight& stored, const at::Tensor& own, const std::string& file) {
+  if (!stored.unread.empty()) return stored.unread;
   if (!same_but_trailing_ones(stored.shape, own.sizes())) {
     return fmt::format("has shape [{}], the network's has {}", fmt::join(stored.shape, ", "),
                        own.sizes());
@@ -124,7 +125,7 @@ std::string choices_of(const WeightReport& report) {
 void log_report(const std::string& file, const WeightReport& report, bool strict) {
   if (!report.head.empty()) log_warn(file + ": " + report.head);
   if (!report.positions.empty()) log_info(file + ": " + report.positions);
-  warn_of(file, report.dropped, "tensors of the network have another shape there");
+  warn_of(file, report.dropped, "tensors of the network have another shape or type there");
   warn_of(file, report.missing, "tensors of the network are not in it");
   const std::string choices = choices_of(report);
   if (strict && choices.empty()) return;
@@ -272,6 +273,8 @@ class Loader {
     if (last_layer_.empty() || !names_[i].starts_with(last_layer_)) return false;
     if (own.empty() || stored.shape.size() != own.size()) return false;
     std::vector<uint64_t> as_stored(own.begin(), own.end());
+    const bool counts = !options_.classes || own[0] == *options_.classes;
+    if (as_stored[0] == stored.shape[0] || !counts) return false;
     as_stored[0] = stored.shape[0];
     return as_stored == stored.shape;
   }
@@ -373,7 +376,7 @@ TensorMap read_weights(const std::filesystem::path& path) {
   const auto file = open_weights(path);
   TensorMap tensors;
   for (const StoredWeight& weight : read_weight_table(*file).weights) {
-    tensors.emplace(weight.name, read_weight(*file, weight));
+    if (weight.unread.empty()) tensors.emplace(weight.name, read_weight(*file, weight));
   }
   return tensors;
 }

@@ -65,9 +65,10 @@ std::shared_ptr<Model> make_model(const ModelConfig& config, int64_t seed, bool 
   // Initial weights: a tensor that does not fit keeps its values, with a warning, as in MindOCR.
   const std::string& backbone = config.backbone.pretrained;
   if (!backbone.empty())
-    load_weights(require_weights(backbone), *model, {false, "backbone.", warns});
+    load_weights(require_weights(backbone), *model, {false, "backbone.", warns, 0});
   if (!config.pretrained.empty()) {
-    load_weights(require_weights(config.pretrained), *model, {false, "", warns});
+    load_weights(require_weights(config.pretrained), *model,
+                 {false, "", warns, config.num_classes()});
   }
   return model;
 }

@@ -140,6 +140,42 @@ TEST(PyTorchFormat, OfEqualDictsTheUsualNamesComeFirst) {
             "");
 }
 
+TEST(PyTorchFormat, TensorsOfOtherKindsAreNamedAndNotRead) {
+  const auto replaced = [](const std::string& from, const std::string& to) {
+    std::string tensor = pickled_tensor(0, {2}, {1});
+    return tensor.replace(tensor.find(from), from.size(), to);
+  };
+  std::string complex_pair = pickled_tensor(0, {2}, {1});
+  complex_pair.replace(complex_pair.find("Float"), 5, "ComplexFloat");
+  const auto weights =
+      parse_pth(archive(pickled_dict({{"q", replaced("_rebuild_tensor_v2", "_rebuild_qtensor")},
+                                      {"s", replaced("tensor_v2", "sparse_tensor")},
+                                      {"n", replaced("tensor_v2", "nested_tensor")},
+                                      {"d", replaced("FloatStorage", "ComplexDoubleStorage")},
+                                      {"x", replaced("FloatStorage", "OtherStorage")},
+                                      {"c", complex_pair},
+                                      {"w", pickled_tensor(0, {2}, {1})}})))
+          .weights;
+  ASSERT_EQ(weights.size(), 7U);
+  EXPECT_EQ(weights[0].unread, "is quantized, which is not read");
+  EXPECT_EQ(weights[1].unread, "is sparse, which is not read");
+  EXPECT_EQ(weights[2].unread, "is of a kind that is not read");
+  EXPECT_EQ(weights[3].unread, "is complex, of two doubles, which is not read");
+  EXPECT_EQ(weights[4].unread, "is of a kind that is not read");
+  for (size_t i = 0; i < 5; ++i) EXPECT_TRUE(weights[i].pieces.empty()) << i;
+  EXPECT_EQ(weights[5].type, StoredType::kC64);
+  EXPECT_EQ(weights[6].unread, "");
+}
+
+TEST(PyTorchFormat, TorchScriptIsNamed) {
+  for (const auto& members : std::vector<std::vector<std::pair<std::string, std::string>>>{
+           {{"a/code/__torch__.py", "x"}, {"a/data.pkl", "x"}}, {{"a/constants.pkl", "x"}}}) {
+    EXPECT_EQ(pth_fault(zip_file(members, 8)),
+              "x.pth: is TorchScript, not a state_dict; in Python: "
+              "torch.save(torch.jit.load(FILE).state_dict(), NEW_FILE)");
+  }
+}
+
 TEST(PyTorchFormat, ReadsFilesFromBefore16) {
   const std::string file = old_file(
       pickled_dict({{"w", pickled_tensor(0, {2, 2}, {1, 2})}, {"b", pickled_tensor(3, {1}, {1})}}));

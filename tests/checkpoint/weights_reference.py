@@ -1,5 +1,5 @@
 """Saves weights with PyTorch into the folder of the first argument: plain.pth, nested.pth, old.pth, old4.pth, module.pth,
-general.pth."""
+general.pth, kinds.pth, jit.pt."""
 import argparse
 import collections
 import copy
@@ -40,6 +40,12 @@ torch.save({"epoch": 3, "lr": 0.1, "args": argparse.Namespace(name="x"), "optimi
 torch.save(state, folder / "old.pth", _use_new_zipfile_serialization=False)
 torch.save({"model": strided}, folder / "old4.pth", _use_new_zipfile_serialization=False, pickle_protocol=4)
 torch.save(net, folder / "module.pth")
+kinds = dict(state)
+kinds["first.weight"] = torch.quantize_per_tensor(state["first.weight"], 0.5, 0, torch.qint8)
+kinds["last.weight"] = state["last.weight"].to_sparse()
+kinds["spare"] = torch.zeros(2, dtype=torch.complex128)
+torch.save(kinds, folder / "kinds.pth")
+torch.jit.script(net).save(folder / "jit.pt")
 ema = {name: value * 1 for name, value in state.items()}
 torch.save({"epoch": 1, "model_ema": ema, "model_state_dict": state, "optimizer_state_dict": optimizer.state_dict(),
             "loss": torch.tensor(1.0)}, folder / "general.pth")

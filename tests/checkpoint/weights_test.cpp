@@ -169,6 +169,29 @@ TEST(Weights, AHeadForOtherClassesIsLeftOut) {
             std::string::npos);
 }
 
+TEST(Weights, AHeadIsOneForOtherClassesOnly) {
+  const TempFolder dir;
+  OtherHead ten(10), eight(8);
+  TensorMap tensors = module_tensors(ten);
+  tensors["last.weight"] = at::ones({10, 8}, at::kLong);  // for as many classes
+  save_tensors(dir / "x", tensors);
+  ::testing::internal::CaptureStderr();
+  WeightReport report = load_weights(dir / "x", ten, {false, ""});
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("x: 1 tensors of the network have another shape or type there, so they keep "
+                     "their values: 'last.weight' is Long, the network's is Float"),
+            std::string::npos)
+      << log;
+  EXPECT_EQ(report.head, "");
+  save_tensors(dir / "x", module_tensors(ten));
+  report = load_weights(dir / "x", eight, {false, "", /*warns=*/false, /*classes=*/0});
+  EXPECT_EQ(report.head, "");
+  EXPECT_EQ(report.dropped.size(), 2U);
+  report = load_weights(dir / "x", eight, {false, "", /*warns=*/false, /*classes=*/8});
+  EXPECT_NE(report.head.find("is for 10 classes, the network's for 8"), std::string::npos);
+  EXPECT_TRUE(report.dropped.empty());
+}
+
 /// Positions of side x side patches, behind that of the token of the class.
 struct Encoder : torch::nn::Module {
   explicit Encoder(int64_t side)
@@ -316,6 +339,19 @@ TEST(Weights, ReadsWhatPyTorchSaves) {
                      "'model_state_dict', not 'model_ema')"),
             std::string::npos)
       << log;
+  const WeightReport report = load_weights(dir / "kinds.pth", net, {false, "", /*warns=*/false});
+  EXPECT_EQ(report.loaded, 7U);
+  EXPECT_EQ(report.dropped,
+            (std::vector<std::string>{"'first.weight' is quantized, which is not read",
+                                      "'last.weight' is sparse, which is not read"}));
+  EXPECT_EQ(report.unused, std::vector<std::string>{"spare"});
+  EXPECT_NE(std::string(error_of([&] { load_weights(dir / "kinds.pth", net); }).what())
+                .find("tensor 'first.weight' is quantized, which is not read"),
+            std::string::npos);
+  EXPECT_EQ(read_weights(dir / "kinds.pth").size(), 7U);
+  EXPECT_NE(std::string(error_of([&] { load_weights(dir / "jit.pt", net); }).what())
+                .find("is TorchScript, not a state_dict"),
+            std::string::npos);
 }
 
 }  // namespace
