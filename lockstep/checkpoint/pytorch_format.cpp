@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/checkpoint/byte_source.h"
+#include "lockstep/checkpoint/crc32.h"
 #include "lockstep/checkpoint/pickle.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/error.h"
@@ -23,6 +24,7 @@ struct ZipMember {
   std::string name;
   uint64_t offset = 0;  ///< Of its bytes in the file.
   uint64_t bytes = 0;
+  uint32_t crc32 = 0;  ///< 0: not computed, as after torch.serialization.set_crc32_options(False).
   bool is_plain = true;  ///< Neither compressed nor encrypted.
 };
 
@@ -93,6 +95,7 @@ ZipMember read_entry(const ByteSource& file, std::string_view directory, size_t&
     corrupt_zip(file, "its directory is broken");
   }
   const uint64_t flags = number(directory, at + 8, 2), method = number(directory, at + 10, 2);
+  const uint64_t crc = number(directory, at + 16, 4);
   uint64_t packed = number(directory, at + 20, 4), bytes = number(directory, at + 24, 4);
   const uint64_t name = number(directory, at + 28, 2), extra = number(directory, at + 30, 2);
   const uint64_t comment = number(directory, at + 32, 2);
@@ -109,6 +112,7 @@ ZipMember read_entry(const ByteSource& file, std::string_view directory, size_t&
   if (!head.starts_with("PK\x03\x04")) corrupt_zip(file, "a member does not begin where it should");
   member.offset = local + kLocalBytes + number(head, 26, 2) + number(head, 28, 2);
   member.bytes = packed;
+  member.crc32 = static_cast<uint32_t>(crc);
   if (member.offset > file.size() || packed > file.size() - member.offset) {
     corrupt_zip(file, "a member ends behind the file; it was cut off");
   }
@@ -170,13 +174,18 @@ WeightTable parse_archive(const ByteSource& file, const CountWanted& count_wante
         refuse_pth(file, "its numbers are not little-endian");
       }
     } else if (key != std::string::npos) {
-      storages.emplace(member.name.substr(key + 6), StoredBytes{member.offset, member.bytes});
+      storages.emplace(member.name.substr(key + 6),
+                       StoredBytes{member.offset, member.bytes, member.crc32});
     }
   }
   if (!description) refuse_pth(file, "a zip archive, but no .pth");
   if (description->bytes > kMaxPickleBytes) description->bytes = kMaxPickleBytes + 1;
-  const Pickle pickle =
-      read_pickle(file.read(description->offset, description->bytes), file.name());
+  const std::string bytes = file.read(description->offset, description->bytes);
+  const bool whole = bytes.size() <= kMaxPickleBytes;
+  if (whole && description->crc32 != 0 && crc32_of(bytes) != description->crc32) {
+    corrupt_zip(file, "the bytes of its pickle are not those saved (CRC-32 differs)");
+  }
+  const Pickle pickle = read_pickle(bytes, file.name());
   return read_state_dict(file, pickle, storages, count_wanted);
 }
 
@@ -218,7 +227,7 @@ Storages place_old_storages(const ByteSource& file, uint64_t at, const Pickle& k
     at += 8;
     const uint64_t one = width->second;
     if (elements > (file.size() - at) / one) refuse_pth(file, "it was cut off within a storage");
-    storages.emplace(key, StoredBytes{at, elements * one});
+    storages.emplace(key, StoredBytes{at, elements * one, 0});
     at += elements * one;
   }
   return storages;

@@ -311,7 +311,10 @@ class StateDict {
     if (offset > held || elements > held - offset || elements * one < *all) {
       corrupt_tensor(weight.name, "reaches beyond its storage");
     }
-    weight.pieces = {{storage.offset + offset * one, elements * one}};
+    WeightPiece& piece = weight.pieces.emplace_back();
+    piece.offset = storage.offset + offset * one;
+    piece.bytes = elements * one;
+    if (storage.crc32 != 0) piece.member = {storage.offset, storage.bytes, storage.crc32};
   }
 
   const ByteSource& file_;

@@ -13,6 +13,7 @@ namespace lockstep::inline internal {
 struct StoredBytes {
   uint64_t offset = 0;
   uint64_t bytes = 0;
+  uint32_t crc32 = 0;  ///< 0: unknown.
 };
 using Storages = std::map<std::string, StoredBytes>;  ///< By key.
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,17 @@
 
 namespace lockstep::inline internal {
 
+/// The bytes of an archive's member that has a checksum.
+struct SummedBytes {
+  uint64_t offset = 0;  ///< In the file.
+  uint64_t bytes = 0;
+  uint32_t crc32 = 0;
+};
+
 struct WeightPiece {
   uint64_t offset = 0;  ///< In the file.
   uint64_t bytes = 0;
+  std::optional<SummedBytes> member{};  ///< That the piece is in.
 };
 
 struct StoredWeight {

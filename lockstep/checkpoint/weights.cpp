@@ -14,10 +14,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <unordered_set>
 
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
+#include "lockstep/checkpoint/crc32.h"
 #include "lockstep/checkpoint/digested_tensors.h"
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/tensor_types.h"
@@ -34,22 +37,56 @@ std::vector<int64_t> sizes_of(const StoredWeight& weight) {
   return {weight.shape.begin(), weight.shape.end()};
 }
 
-at::Tensor read_weight(const ByteSource& file, const StoredWeight& weight) {
-  const at::ScalarType type = tensor_type(weight.type, weight.name, file.name());
-  uint64_t bytes = 0;
-  for (const WeightPiece& piece : weight.pieces) bytes += piece.bytes;
-  const auto one = static_cast<uint64_t>(bits(weight.type) / 8);
-  const at::Tensor flat = at::empty({static_cast<int64_t>(bytes / one)}, at::dtype(type));
-  auto* next = static_cast<char*>(flat.data_ptr());
-  for (const WeightPiece& piece : weight.pieces) {
-    file.read(piece.offset, next, piece.bytes);
-    next += piece.bytes;
+/// Reads tensors, and checks the members of an archive that they are in, each once.
+class WeightReader {
+ public:
+  explicit WeightReader(const ByteSource& file) : file_(file) {}
+
+  /// Errors: kCorrupt, which names the tensor, if its bytes do not have their checksum.
+  at::Tensor read(const StoredWeight& weight) {
+    const at::ScalarType type = tensor_type(weight.type, weight.name, file_.name());
+    uint64_t bytes = 0;
+    for (const WeightPiece& piece : weight.pieces) bytes += piece.bytes;
+    const auto one = static_cast<uint64_t>(bits(weight.type) / 8);
+    const at::Tensor flat = at::empty({static_cast<int64_t>(bytes / one)}, at::dtype(type));
+    auto* next = static_cast<char*>(flat.data_ptr());
+    for (const WeightPiece& piece : weight.pieces) {
+      file_.read(piece.offset, next, piece.bytes);
+      check(weight, piece, {next, piece.bytes});
+      next += piece.bytes;
+    }
+    const std::vector<int64_t> shape = sizes_of(weight);
+    if (weight.strides.empty()) return flat.view(shape);
+    const std::vector<int64_t> strides(weight.strides.begin(), weight.strides.end());
+    return flat.as_strided(shape, strides).contiguous();
   }
-  const std::vector<int64_t> shape = sizes_of(weight);
-  if (weight.strides.empty()) return flat.view(shape);
-  const std::vector<int64_t> strides(weight.strides.begin(), weight.strides.end());
-  return flat.as_strided(shape, strides).contiguous();
-}
+
+ private:
+  void check(const StoredWeight& weight, const WeightPiece& piece, std::string_view bytes) {
+    if (!piece.member || !checked_.insert(piece.member->offset).second) return;
+    const bool whole = piece.bytes == piece.member->bytes;
+    const uint32_t found = whole ? crc32_of(bytes) : crc32_of_member(*piece.member);
+    if (found == piece.member->crc32) return;
+    throw_corrupt_tensor(file_.name(), weight.name,
+                         "has other bytes than those saved (CRC-32 differs)");
+  }
+
+  /// Of one that several tensors share.
+  uint32_t crc32_of_member(const SummedBytes& member) const {
+    constexpr uint64_t kBuffer = 1 << 18;
+    std::string buffer;
+    uint32_t crc = 0;
+    for (uint64_t at = 0; at < member.bytes; at += kBuffer) {
+      buffer.resize(std::min(kBuffer, member.bytes - at));
+      file_.read(member.offset + at, buffer.data(), buffer.size());
+      crc = crc32_of(buffer, crc);
+    }
+    return crc;
+  }
+
+  const ByteSource& file_;
+  std::unordered_set<uint64_t> checked_;  // offsets of members
+};
 
 bool same_but_trailing_ones(const std::vector<uint64_t>& stored, at::IntArrayRef own) {
   const auto extent = [](const auto& shape, size_t i) {
@@ -178,7 +215,7 @@ std::vector<std::string> names_of(const TensorMap& tensors) {
 class Loader {
  public:
   Loader(const ByteSource& file, torch::nn::Module& module, const WeightOptions& options)
-      : file_(file), options_(options), last_layer_(last_layer(module)) {
+      : file_(file), reader_(file), options_(options), last_layer_(last_layer(module)) {
     for (const auto& [name, tensor] : module_tensors(module)) {
       if (!name.starts_with(options.prefix)) continue;
       names_.push_back(name);
@@ -204,10 +241,10 @@ class Loader {
       }
       const StoredWeight& stored = table_.weights[*matches[i]];
       if (const auto side = other_grid(i, stored)) {
-        values[i] = resize_positions(read_weight(file_, stored), *side);
+        values[i] = resize_positions(reader_.read(stored), *side);
         note_positions(stored, *side);
       } else if (fits(i, stored)) {
-        values[i] = read_weight(file_, stored);
+        values[i] = reader_.read(stored);
       }
     }
     check_any(values);
@@ -304,6 +341,7 @@ class Loader {
   }
 
   const ByteSource& file_;
+  WeightReader reader_;
   const WeightOptions& options_;
   WeightTable table_;
   const std::string last_layer_;
@@ -374,9 +412,10 @@ std::unique_ptr<FileBytes> open_weights(const std::filesystem::path& path) {
 
 TensorMap read_weights(const std::filesystem::path& path) {
   const auto file = open_weights(path);
+  WeightReader reader(*file);
   TensorMap tensors;
   for (const StoredWeight& weight : read_weight_table(*file).weights) {
-    if (weight.unread.empty()) tensors.emplace(weight.name, read_weight(*file, weight));
+    if (weight.unread.empty()) tensors.emplace(weight.name, reader.read(weight));
   }
   return tensors;
 }

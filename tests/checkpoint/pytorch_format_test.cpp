@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lockstep/checkpoint/crc32.h"
 #include "lockstep/checkpoint/pickle.h"
 #include "lockstep/checkpoint/weight_table.h"
 #include "tests/checkpoint/zip_file.h"
@@ -165,6 +166,35 @@ TEST(PyTorchFormat, TensorsOfOtherKindsAreNamedAndNotRead) {
   for (size_t i = 0; i < 5; ++i) EXPECT_TRUE(weights[i].pieces.empty()) << i;
   EXPECT_EQ(weights[5].type, StoredType::kC64);
   EXPECT_EQ(weights[6].unread, "");
+}
+
+TEST(Crc32, IsThatOfZip) {
+  EXPECT_EQ(crc32_of(""), 0U);
+  EXPECT_EQ(crc32_of("123456789"), 0xcbf43926U);
+  const std::string text = "The quick brown fox jumps over the lazy dog";
+  EXPECT_EQ(crc32_of(text), 0x414fa339U);
+  for (size_t at = 0; at < text.size(); ++at) {
+    EXPECT_EQ(crc32_of(text.substr(at), crc32_of(text.substr(0, at))), 0x414fa339U) << at;
+  }
+}
+
+TEST(PyTorchFormat, ChecksumsOfMembersAreHandedOnAndThatOfThePickleIsChecked) {
+  const std::string code = "\x80\x02" + pickled_dict({{"w", pickled_tensor(1, {2}, {1})}}) + ".";
+  const std::string bytes(16, 'x');
+  std::string file = zip_file({{"a/data.pkl", code}, {"a/data/0", bytes}}, 0, /*has_sums=*/true);
+  const WeightPiece piece = parse_pth(file).weights.at(0).pieces.at(0);
+  ASSERT_TRUE(piece.member);
+  EXPECT_EQ(piece.member->crc32, crc32_of(bytes));
+  EXPECT_EQ(piece.member->bytes, 16U);
+  EXPECT_EQ(piece.member->offset + 4, piece.offset);
+  file[file.find("_rebuild")] = 'X';
+  EXPECT_EQ(pth_fault(file),
+            "x.pth: not a readable .pth file: the bytes of its pickle are not those saved (CRC-32 "
+            "differs)");
+  EXPECT_FALSE(parse_pth(archive(pickled_dict({{"w", pickled_tensor(0, {4}, {1})}})))
+                   .weights.at(0)
+                   .pieces.at(0)
+                   .member);
 }
 
 TEST(PyTorchFormat, TorchScriptIsNamed) {

@@ -6,7 +6,9 @@
 
 #include <cstdlib>
 
+#include "lockstep/base/file.h"
 #include "lockstep/checkpoint/mindspore_file.h"
+#include "lockstep/checkpoint/weight_table.h"
 #include "tests/checkpoint/small_net.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
@@ -313,6 +315,17 @@ TEST(Weights, APartOfTheNetworkByItsPrefix) {
   EXPECT_TRUE(at::equal(module_tensors(net).at("backbone.last.bias"), saved.last->bias));
 }
 
+/// Damages the bytes of the tensor whose name ends so.
+void flip_bit_of(const fs::path& file, const std::string& name) {
+  std::string bytes = read_file(file);
+  for (const StoredWeight& weight : read_weight_table(MemoryBytes("x", bytes)).weights) {
+    if (!weight.name.ends_with(name)) continue;
+    char& first = bytes.at(weight.pieces.at(0).offset);
+    first = static_cast<char>(first ^ 1);
+  }
+  write_file_atomically(file, bytes);
+}
+
 TEST(Weights, ReadsWhatPyTorchSaves) {
   const TempFolder dir;
   const std::string command =
@@ -349,6 +362,19 @@ TEST(Weights, ReadsWhatPyTorchSaves) {
                 .find("tensor 'first.weight' is quantized, which is not read"),
             std::string::npos);
   EXPECT_EQ(read_weights(dir / "kinds.pth").size(), 7U);
+  for (const char* name : {"plain.pth", "nested.pth"}) {  // in the latter a part of its storage
+    flip_bit_of(dir / name, "last.bias");
+    SmallNet untouched;
+    const at::Tensor before = untouched.first->weight.clone();
+    const Error error = error_of([&] { load_weights(dir / name, untouched); });
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    EXPECT_NE(std::string(error.what())
+                  .find("last.bias' has other bytes than those saved (CRC-32 differs)"),
+              std::string::npos)
+        << error.what();
+    EXPECT_TRUE(at::equal(untouched.first->weight, before));
+    EXPECT_EQ(error_of([&] { read_weights(dir / name); }).code(), ErrorCode::kCorrupt);
+  }
   EXPECT_NE(std::string(error_of([&] { load_weights(dir / "jit.pt", net); }).what())
                 .find("is TorchScript, not a state_dict"),
             std::string::npos);
