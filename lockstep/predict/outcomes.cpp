@@ -129,6 +129,11 @@ std::string class_line(const std::string& file, std::span<const float> probabili
   return without_controls(file) + "\t[" + list + "]";
 }
 
+bool has_no_number(const std::string& class_line) {
+  constexpr std::string_view kNull = R"("probability": null)";  // a label's quotes are escaped
+  return class_line.find(kNull, class_line.rfind('\t') + 1) != std::string::npos;
+}
+
 std::string class_table_head(size_t most) {
   std::string head = "path,class,score";
   for (size_t i = 2; i <= most; ++i) head += fmt::format(",class_{0},score_{0}", i);
@@ -140,7 +145,7 @@ std::string class_table_row(const std::string& path, const std::string& class_li
   for (const auto& one : nlohmann::json::parse(class_line.substr(class_line.rfind('\t') + 1))) {
     const auto& score = one.at("probability");
     row += fmt::format(",{},{}", csv_cell(one.at("label").get<std::string>()),
-                       score.is_null() ? "" : fmt::format("{:.6f}", score.get<double>()));
+                       score.is_null() ? "nan" : fmt::format("{:.6f}", score.get<double>()));
   }
   return row;
 }

@@ -53,10 +53,13 @@ class Outcomes {
 std::string class_line(const std::string& file, std::span<const float> probabilities,
                        const std::vector<std::string>& names, size_t most = 5);
 
+/// Whether a probability of such a line is not a number, as all are if weights are not.
+bool has_no_number(const std::string& class_line);
+
 /// "path,class,score,class_2,score_2,...", for `most` classes a picture.
 std::string class_table_head(size_t most);
 /// "sub/a.png,cat,0.912345,dog,0.061002,...": a class_line() as a row of that table, RFC 4180. A
-/// probability that is not a number is empty.
+/// probability that is not a number is "nan".
 std::string class_table_row(const std::string& path, const std::string& class_line);
 
 }  // namespace lockstep::inline internal

@@ -133,6 +133,7 @@ class ResultFiles {
     if (!outcome.good) return;
     lines_.add(outcome.text);
     if (!table_) return;
+    if (has_no_number(outcome.text)) ++without_number_;
     if (!table_->is_open()) table_->add(class_table_head(columns_));
     table_->add(class_table_row(ocr::name_below(picture, input_), outcome.text));
   }
@@ -149,6 +150,12 @@ class ResultFiles {
     }
     lines_.finish();
     if (table_) table_->finish();
+    if (without_number_ > 0) {
+      log_warn(fmt::format(
+          "{} of {} pictures have probabilities that are not numbers (nan): the weights are "
+          "damaged, or their training diverged",
+          without_number_, good_));
+    }
     log_info(summary());
   }
 
@@ -171,6 +178,7 @@ class ResultFiles {
   size_t bad_ = 0;
   size_t good_regions_ = 0;
   size_t bad_regions_ = 0;
+  size_t without_number_ = 0;  // good pictures with a probability that is none
 };
 
 /// Collects pictures for the first network, until the batch is full or another shape comes.

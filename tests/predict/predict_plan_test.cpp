@@ -291,6 +291,14 @@ TEST(ClassLine, IsJsonWhateverTheNetworkAndTheNamesSay) {
             "{\"label\": \"c\", \"class\": 2, \"probability\": null}]");
 }
 
+TEST(ClassLine, ShowsWhetherAProbabilityIsNoNumber) {
+  const std::vector<float> good = {0.25F, 0.75F};
+  const std::vector<float> bad = {0.25F, std::numeric_limits<float>::quiet_NaN()};
+  const std::vector<std::string> names = {"a", "\"probability\": null"};
+  EXPECT_FALSE(has_no_number(class_line("\"probability\": null", good, names)));
+  EXPECT_TRUE(has_no_number(class_line("x.png", bad, names)));
+}
+
 TEST(ClassTable, HasARowForALine) {
   EXPECT_EQ(class_table_head(1), "path,class,score");
   EXPECT_EQ(class_table_head(3), "path,class,score,class_2,score_2,class_3,score_3");
@@ -298,7 +306,7 @@ TEST(ClassTable, HasARowForALine) {
   const std::vector<float> probabilities = {0.25F, 0.5F, none};
   const std::vector<std::string> names = {"a, b", "say \"c\"", "d"};
   EXPECT_EQ(class_table_row("sub/x.png", class_line("x.png", probabilities, names)),
-            "sub/x.png,\"say \"\"c\"\"\",0.500000,\"a, b\",0.250000,d,");
+            "sub/x.png,\"say \"\"c\"\"\",0.500000,\"a, b\",0.250000,d,nan");
   EXPECT_EQ(class_table_row("x\ty.png", class_line("x\ty.png", probabilities, names, 1)),
             "x\ty.png,\"say \"\"c\"\"\",0.500000");
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -203,6 +204,19 @@ TEST_F(PredictProgram, ClassifiesPicturesOfAnySize) {
   ASSERT_EQ(predict("-c grey.yaml --cls cls.ckpt --input pictures --output grey"), 0)
       << text_of("stderr.txt");
   EXPECT_EQ(text_of("grey/cls_results.txt"), text_of("classes/cls_results.txt"));
+}
+
+TEST_F(PredictProgram, AClassifierWhoseWeightsAreNoNumbersIsNamedOnce) {
+  auto classifier = make_model(load_config(*folder_ / "cls.yaml").model, 1);
+  fix_output(*classifier, "fc", {std::nanf(""), 2, 1});
+  save_ckpt(*folder_ / "nan.ckpt", *classifier);
+  ASSERT_EQ(predict("-c cls.yaml --cls nan.ckpt --input pictures --output nan --no-draw", 2), 0)
+      << text_of("stderr.txt");
+  EXPECT_EQ(count_in(text_of("nan/cls_results.csv"), ",circle,nan,ring,nan,square,nan\n"), 3U);
+  EXPECT_EQ(count_in(text_of("stderr.txt"),
+                     "3 of 3 pictures have probabilities that are not numbers (nan)"),
+            1U)
+      << text_of("stderr.txt");
 }
 
 TEST_F(PredictProgram, AClassifierLeavesATableAndPictures) {

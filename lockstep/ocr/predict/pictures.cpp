@@ -40,9 +40,10 @@ std::vector<fs::path> pictures_below(const fs::path& folder, const fs::path& res
     constexpr auto kFollow = fs::directory_options::follow_directory_symlink;
     const fs::recursive_directory_iterator end;
     for (fs::recursive_directory_iterator entry(folder, kFollow); entry != end; ++entry) {
+      const bool hidden = entry->path().filename().native().starts_with('.');
       if (entry->is_directory()) {
-        if (skips(*entry)) entry.disable_recursion_pending();
-      } else if (entry->is_regular_file() && is_picture(entry->path())) {
+        if (hidden || skips(*entry)) entry.disable_recursion_pending();
+      } else if (!hidden && entry->is_regular_file() && is_picture(entry->path())) {
         found.push_back(entry->path());
       }
     }

@@ -8,8 +8,9 @@
 namespace lockstep::ocr {
 
 /// `input` itself, or the .jpg, .jpeg, .png, .bmp and .webp files in it and the folders below it
-/// (in upper or lower case), sorted by path. Files in the folder `results` below `input` come from
-/// an earlier prediction and are skipped. Errors: kNotFound (no such path, or no picture in it),
+/// (in upper or lower case), sorted by path. Files and folders whose names begin with a dot do not
+/// count. Files in the folder `results` below `input` come from an earlier prediction and are
+/// skipped. Errors: kNotFound (no such path, or no picture in it),
 /// kIo.
 std::vector<std::filesystem::path> find_pictures(const std::filesystem::path& input,
                                                  const std::filesystem::path& results = {});

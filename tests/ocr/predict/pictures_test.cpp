@@ -45,10 +45,22 @@ TEST(FindPictures, LeavesOutEarlierResultsAndLinksThatLeadBack) {
   EXPECT_EQ(find_pictures(dir / "other", dir / "other").size(), 1U);
 }
 
+TEST(FindPictures, LeavesOutHiddenFilesAndFolders) {
+  const TempDir dir;
+  std::filesystem::create_directories(dir / ".hidden/deep");
+  for (const char* name : {"a.png", "._a.png", ".b.png", ".hidden/c.png", ".hidden/deep/d.png"}) {
+    write_text(dir / name, "x");
+  }
+  EXPECT_EQ(below(dir.path()), std::vector<std::string>{"a.png"});
+  EXPECT_EQ(below(dir / ".hidden"), (std::vector<std::string>{"c.png", "deep/d.png"}));
+}
+
 TEST(FindPictures, AFileIsTakenWhateverItIsCalled) {
   const TempDir dir;
-  write_text(dir / "scan.bmp", "x");
-  EXPECT_EQ(find_pictures(dir / "scan.bmp").size(), 1U);
+  for (const char* name : {"scan.bmp", ".scan"}) {
+    write_text(dir / name, "x");
+    EXPECT_EQ(find_pictures(dir / name).size(), 1U);
+  }
 }
 
 TEST(FindPictures, SaysWhatIsMissing) {
