@@ -75,8 +75,11 @@ Resumed resume(const Config& config, bool own_results, torch::nn::Module& weight
   if (!config.model.resume && !newest) return {};
   const bool named = !newest && !config.model.resume_path.empty();
   const fs::path path = named ? resume_place(config.model.resume_path) : config.train.ckpt_save_dir;
-  if (!named && !has_checkpoint(path)) return {};
   Resumed resumed;
+  if (!named && !has_checkpoint(path)) {
+    resumed.anew = fmt::format("no checkpoint in {}: the run starts anew", path.string());
+    return resumed;
+  }
   resumed.warning = lost_latest_warning(path);
   resumed.from = find_checkpoint(path);
   check_saved_parts(resumed.from, optimized);

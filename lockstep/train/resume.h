@@ -24,6 +24,7 @@ struct Resumed {
   TrainingState state;
   std::filesystem::path from;  ///< Empty: from the start.
   std::string warning;         ///< From lost_latest_warning().
+  std::string anew;  ///< A line, if model.resume is True and there is no checkpoint to resume from.
 };
 
 /// A new job finds results of another job in train.ckpt_save_dir: rank 0 removes their mark before

@@ -65,6 +65,7 @@ int run_check(const Config& given, World world) {
   for (const auto& line : task_parts(config).missing_files(config, true)) log_warn(line);
   for (const auto& line : data.warnings) log_warn(line);
   if (!resumed.warning.empty()) log_warn(resumed.warning);
+  if (!resumed.anew.empty()) log_warn(resumed.anew);
   RunSummary summary;
   summary.parameters = count_parameters(*parts.model, true);
   summary.trainable = count_trainable(*parts.model);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lockstep/base/counted.h"
+#include "lockstep/base/env.h"
 #include "lockstep/data/cifar10.h"
 #include "lockstep/data/synthetic_note.h"
 #include "lockstep/models/build/build_model.h"
@@ -106,6 +107,15 @@ std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int ranks,
       virtual_ranks.total, each, threads, virtual_ranks.total);
 }
 
+namespace {
+
+/// A launcher or Slurm restarts a job also before its first checkpoint.
+bool was_restarted(const World& world) {
+  return world.generation > 1 || env_or("SLURM_RESTART_COUNT", "0") != "0";
+}
+
+}  // namespace
+
 void log_start(TrainingLog& log, const Config& config, const RunParts& parts, const World& world,
                Trainer& trainer) {
   warn_of_data(log, config);
@@ -116,6 +126,10 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
   }
   if (!parts.resumed.warning.empty()) {
     log.write(Severity::kWarning, kTrainLogger, parts.resumed.warning);
+  }
+  if (!parts.resumed.anew.empty()) {
+    log.write(was_restarted(world) ? Severity::kInfo : Severity::kWarning, kTrainLogger,
+              parts.resumed.anew);
   }
   if (!parts.resumed.from.empty()) {
     log.info(kTrainLogger, fmt::format("Loaded checkpoint {}\n{}", parts.resumed.from.string(),

@@ -65,6 +65,28 @@ TEST_F(Program, ALatestCheckpointThatIsGoneIsSaid) {
   EXPECT_EQ(again.out.find("which is no whole"), std::string::npos) << again.out;
 }
 
+TEST_F(Program, ARunThatIsToGoOnAndFindsNoCheckpointSaysThatItStartsAnew) {
+  const std::string few =
+      "-o train.loader.batch_size=2 system.val_while_train=False train.max_steps=1 "
+      "model.resume=True ";
+  const std::string line = "no checkpoint in out: the run starts anew\n";
+  const auto check = train("--check " + few);
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_EQ(text_count(check.err, line), 1) << check.err;
+  const auto first = train(few, 2);
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(text_count(first.out, "WARNING - " + line), 1) << first.out;
+  const auto again = train(few);
+  EXPECT_EQ(again.out.find("starts anew"), std::string::npos) << again.out;
+  // As elastic.sbatch does after a requeue.
+  const auto requeued = run("env SLURM_RESTART_COUNT=1 " + lockstep_program() +
+                            " train -c c.yaml " + few + "train.ckpt_save_dir=other");
+  ASSERT_EQ(requeued.status, 0) << requeued.err;
+  EXPECT_NE(requeued.out.find("INFO - no checkpoint in other: the run starts anew"),
+            std::string::npos)
+      << requeued.out;
+}
+
 // Step lines count the steps of an epoch for the present ranks; all other numbers count the run's.
 TEST_F(Program, WhoGoesOnWithinAnEpochSaysHowItsStepsAreCounted) {
   const std::string few = "-o system.val_while_train=False train.loader.batch_size=4 ";
