@@ -99,10 +99,13 @@ int write_recipe(int argc, char** argv) {
   check_network(request.network, verb);
   fs::path output = request.output;
   if (output.empty()) output = fs::path("runs") / (name_of(folder) + ".yaml");
-  if (fs::exists(output)) {
+  std::error_code unseen;
+  if (fs::exists(output, unseen)) {
     throw Error(ErrorCode::kInvalidArgument,
                 output.string() + " exists: remove it, or name another file by --output");
   }
+  const fs::path above = output.has_parent_path() ? output.parent_path() : ".";
+  if (fs::exists(above, unseen) || unseen) check_output_file(output);
   const FolderFacts facts = look_at_folder(without_slash(folder));
   const RecipeChoice choice = choose_recipe(facts, request.network);
   const fs::path results = results_of(output, without_slash(folder));

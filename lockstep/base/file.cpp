@@ -181,6 +181,11 @@ void check_output_file(const std::filesystem::path& path) {
   std::error_code failure;
   const auto folder = path.has_parent_path() ? path.parent_path() : ".";
   if (!std::filesystem::is_directory(folder, failure)) {
+    if (failure && failure != std::errc::no_such_file_or_directory) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} cannot be written: folder {}: {}", path.string(), folder.string(),
+                              failure.message()));
+    }
     throw Error(ErrorCode::kNotFound,
                 path.string() + " cannot be written: there is no folder " + folder.string());
   }

@@ -1,6 +1,7 @@
 #include "lockstep/batch.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <utility>
@@ -23,6 +24,8 @@ at::Tensor pinned(const at::Tensor& tensor) {
 /// same on every device. One channel at a time: an index takes 8 bytes for each number.
 at::Tensor looked_up(const at::Tensor& bytes, const at::Tensor& values) {
   const int64_t channels = values.size(0);
+  TORCH_CHECK(bytes.dim() == 4 && bytes.size(3) == channels, "images of bytes are (N, H, W, ",
+              channels, ") for byte_values of ", channels, " channels, not ", bytes.sizes());
   auto out = at::empty({bytes.size(0), channels, bytes.size(1), bytes.size(2)}, values.options());
   for (int64_t c = 0; c < channels; ++c) {
     out.select(1, c).copy_(values.select(0, c).take(bytes.select(3, c).to(at::kLong)));

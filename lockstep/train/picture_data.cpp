@@ -294,9 +294,9 @@ PictureClasses picture_classes(const Config& config) {
   });
 }
 
-/// A list or shards of one class alone; a folder has its own warning.
-void warn_of_one_label(PictureIndex& index, const DatasetConfig& dataset) {
-  if (dataset.type == "ImageFolderDataset" || index.size() < 2) return;
+/// A list or shards of one class alone, where there should be more; a folder has its own warning.
+void warn_of_one_label(PictureIndex& index, const DatasetConfig& dataset, int64_t num_classes) {
+  if (dataset.type == "ImageFolderDataset" || index.size() < 2 || num_classes == 1) return;
   for (int64_t i = 1; i < index.size(); ++i) {
     if (index.label(i) != index.label(0)) return;
   }
@@ -316,7 +316,7 @@ std::shared_ptr<const PictureIndex> make_picture_index(const Config& config, boo
   return at_dataset(dataset, [&] {
     auto index = std::make_shared<PictureIndex>(index_of(config, dataset, classes));
     check_classes(index->classes().count, config.model);
-    if (training) warn_of_one_label(*index, dataset);
+    if (training) warn_of_one_label(*index, dataset, config.model.head.num_classes);
     return std::shared_ptr<const PictureIndex>(std::move(index));
   });
 }

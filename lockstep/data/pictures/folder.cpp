@@ -191,7 +191,7 @@ constexpr size_t kNamed = 5;  // of many
 std::string first_of(const std::vector<std::string>& names) {
   std::string text;
   for (size_t i = 0; i < std::min(kNamed, names.size()); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
+    text += (i == 0 ? "" : ", ") + without_controls(names[i]);
   }
   return names.size() > kNamed ? text + ", ..." : text;
 }
@@ -219,7 +219,8 @@ std::vector<std::string> folders_in(const std::string& above, const std::vector<
 
 void warn_of_one_class(PictureIndex& index, const fs::path& folder,
                        const std::vector<std::string>& of_class) {
-  std::string line = fmt::format("{}: only one class, {}", folder.string(), of_class.front());
+  std::string line =
+      fmt::format("{}: only one class, {}", folder.string(), without_controls(of_class.front()));
   std::string above = of_class.front();
   auto names = folders_in(above, of_class);
   while (names.size() == 1) {
@@ -228,7 +229,7 @@ void warn_of_one_class(PictureIndex& index, const fs::path& folder,
   }
   if (!names.empty()) {
     line += fmt::format(": the classes are probably in {}, which has the folders {}",
-                        (folder / above).string(), first_of(names));
+                        without_controls((folder / above).string()), first_of(names));
   }
   index.add_warning(line);
 }
@@ -277,9 +278,9 @@ constexpr std::array<std::string_view, 6> kEvalNames = {"val",  "valid",   "vali
 SplitFolders SplitFolders::among(const std::vector<std::string>& folders) {
   SplitFolders found{first_among(folders, kTrainNames), first_among(folders, kEvalNames)};
   found.others =
-      static_cast<size_t>(std::count_if(folders.begin(), folders.end(), [](const auto& folder) {
+      static_cast<size_t>(std::count_if(folders.begin(), folders.end(), [&](const auto& folder) {
         const std::string name = ascii_lower(folder);
-        return std::find(kTrainNames.begin(), kTrainNames.end(), name) == kTrainNames.end() &&
+        return folder != found.train &&
                std::find(kEvalNames.begin(), kEvalNames.end(), name) == kEvalNames.end();
       }));
   return found;
@@ -321,7 +322,11 @@ PictureIndex index_folder(const fs::path& folder, const FolderOptions& options,
   index.shrink();
   warn_of_empty_classes(index, found, folder, empty);
   if (classes) return index;
-  if (found.names.size() == 1) warn_of_one_class(index, folder, pictures.front().folders());
+  if (found.names.size() - empty.size() == 1) {
+    const auto only = std::find_if(pictures.begin(), pictures.end(),
+                                   [](const auto& of_class) { return of_class.count() > 0; });
+    warn_of_one_class(index, folder, only->folders());
+  }
   warn_of_splits(index, folder, found);
   return index;
 }

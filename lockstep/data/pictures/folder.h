@@ -28,7 +28,7 @@ struct FolderOptions {
 struct SplitFolders {
   std::string train;  ///< Empty: there is none.
   std::string eval;   ///< The first in this order; empty: there is none.
-  size_t others = 0;  ///< Neither for training nor for evaluation.
+  size_t others = 0;  ///< Not for evaluation, and not `train`.
 
   static SplitFolders among(const std::vector<std::string>& folders);
 };

@@ -42,6 +42,7 @@ cv::Mat decode_by_opencv(Bytes bytes, const DecodeImage& options) {
   try {
     image = cv::imdecode(view, read_flags(options));
   } catch (const cv::Exception& error) {  // more pixels than OpenCV's own limit
+    if (error.code == cv::Error::StsNoMem) throw;
     throw Error(ErrorCode::kCorrupt, "OpenCV: " + error.err);
   }
   if (image.empty()) throw Error(ErrorCode::kCorrupt, "no image, or a damaged one");

@@ -209,6 +209,7 @@ void Pipeline::apply(Sample& sample, int64_t epoch, int64_t index) const {
         try {
           step.carry_out(sample, draws);
         } catch (const cv::Exception& error) {  // from an image that passed all checks
+          if (error.code == cv::Error::StsNoMem) throw;
           throw Error(ErrorCode::kCorrupt, step.name + ": OpenCV: " + error.err);
         }
       });
