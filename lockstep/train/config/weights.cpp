@@ -181,8 +181,7 @@ std::string unwritten_names_note(const fs::path& dir, const std::vector<std::str
   if (!name) return "";
   return fmt::format(
       "{} is not written: the name of class '{}' has a line's end; predict takes the names from "
-      "the "
-      "training data, or numbers where these are not",
+      "the training data, or numbers where these are not",
       (without_slash(dir) / kClassesFile).string(), without_controls(*name));
 }
 
