@@ -95,7 +95,8 @@ struct WeightReport {
   /// Of a .pth, the dict that was taken: "model", "weights.inner"; empty: the top one.
   std::string dict;
   std::vector<std::string> other_dicts;  ///< Other dicts with names of the network.
-  std::string stripped;  ///< In front of the file's names: Lightning's "model."; mostly empty.
+  std::string stripped;      ///< In front of the file's names: Lightning's "model."; mostly empty.
+  std::string other_prefix;  ///< Another one that could have been left out; mostly empty.
   size_t loaded = 0;
   /// A line, if the last layer of the file is for another number of classes, and was left out.
   std::string head;
@@ -106,12 +107,13 @@ struct WeightReport {
 };
 
 /// Fills the network (its tensors stay in place) from a file, or from a checkpoint's folder
-/// (find_checkpoint() in checkpoint_folder.h). Of the dicts in a .pth it takes that with most names
-/// of the network. Names are matched across MindSpore's, PyTorch's, timm's and ours. If none
-/// matches, a prefix of the file's names is left out ("model.", "_orig_mod."). Other tensors of the
-/// file are ignored; num_batches_tracked may be missing. Floating point numbers are converted to
-/// the network's type, and so are integers; trailing dimensions of 1 do not count. Only the needed
-/// tensors are read, and all of them before anything is changed.
+/// (find_checkpoint() in checkpoint_folder.h). Of the dicts in a .pth it takes that with most
+/// tensors of the network, by name and shape. Names are matched across MindSpore's, PyTorch's,
+/// timm's and ours. A prefix of the file's names ("model.", "_orig_mod.") is left out if this gives
+/// more than twice as many, and half of the network's. Other tensors of the file are ignored;
+/// num_batches_tracked may be missing. Floating point numbers are converted to the network's type,
+/// and so are integers; trailing dimensions of 1 do not count. Only the needed tensors are read,
+/// and all of them before anything is changed.
 /// Errors, nothing changed: kNotFound; kCorrupt naming file, tensor and both shapes; kCorrupt if no
 /// name matches the network's; kInvalidArgument as load_module(). It is kCorrupt, too, if the bytes
 /// of a checkpoint are not those saved.

@@ -134,23 +134,39 @@ class StateDict {
     return all;
   }
 
-  /// The names of its tensors. A text that many entries share is copied once.
-  std::vector<std::string> names_in_dict(const NamedDict& named) const {
+  /// Its tensors. A text that many entries share is copied once.
+  std::vector<NamedShape> tensors_in_dict(const NamedDict& named) const {
     const PickleValue& dict = at(named.index);
     std::unordered_set<uint32_t> seen;
-    std::vector<std::string> names;
+    std::vector<NamedShape> tensors;
     for (size_t i = 0; i + 1 < dict.items.size(); i += 2) {
       const uint32_t key = dict.items[i];
-      if (at(key).kind != Kind::kText || !is_tensor(at(dict.items[i + 1]))) continue;
-      if (seen.insert(key).second) names.push_back(at(key).text);
+      const PickleValue& value = at(dict.items[i + 1]);
+      if (at(key).kind != Kind::kText || !is_tensor(value)) continue;
+      if (seen.insert(key).second) tensors.push_back({at(key).text, shape_if_known(value)});
     }
-    return names;
+    return tensors;
+  }
+
+  /// Empty, too, for a description that weight() would refuse.
+  std::vector<uint64_t> shape_if_known(const PickleValue& tensor) const {
+    const Arguments* call = tensor_call(tensor);
+    if (call == nullptr || call->size() < 3) return {};
+    const PickleValue& sizes = at((*call)[2]);
+    if (sizes.kind != Kind::kTuple || sizes.items.size() > kMostDims) return {};
+    std::vector<uint64_t> shape;
+    for (const uint32_t item : sizes.items) {
+      if (at(item).kind != Kind::kInt || at(item).number < 0) return {};
+      shape.push_back(static_cast<uint64_t>(at(item).number));
+    }
+    return shape;
   }
 
   static size_t place_of(const std::string& path) {
     if (path.empty()) return 0;
     const auto found = std::find(kStateKeys.begin(), kStateKeys.end(), path);
-    return 1 + static_cast<size_t>(found - kStateKeys.begin());
+    const bool of_optimizer = path.starts_with("opt");
+    return 1 + static_cast<size_t>(found - kStateKeys.begin()) + (of_optimizer ? 1 : 0);
   }
 
   /// See parse_pytorch(). Sets the names of dicts in `table`.
@@ -158,7 +174,7 @@ class StateDict {
                             WeightTable& table) const {
     std::vector<size_t> counts(dicts.size());
     for (size_t i = 0; count_wanted && i < dicts.size(); ++i) {
-      counts[i] = count_wanted(names_in_dict(dicts[i]));
+      counts[i] = count_wanted(tensors_in_dict(dicts[i]));
     }
     if (std::all_of(counts.begin(), counts.end(), [](size_t count) { return count == 0; })) {
       for (size_t i = 0; i < dicts.size(); ++i) counts[i] = dicts[i].num_tensors;

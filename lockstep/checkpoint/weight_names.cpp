@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -81,48 +80,98 @@ std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& n
 
 namespace {
 
-/// The prefixes that most of the names begin with, "a.b.".
+/// The prefixes that most of the names begin with, "a.b.", in the order of their first names.
 std::vector<std::string> shared_prefixes(const std::vector<std::string>& names) {
   constexpr size_t kMostParts = 4, kMostPrefixes = 16;
-  std::map<std::string_view, size_t> uses;
+  struct Uses {
+    std::string_view prefix;
+    size_t place = 0;
+    size_t count = 0;
+  };
+  std::vector<Uses> all;
+  std::unordered_map<std::string_view, size_t> places;
   for (const std::string_view name : names) {
     size_t dot = name.find('.');
     for (size_t parts = 0; parts < kMostParts && dot != std::string_view::npos; ++parts) {
-      ++uses[name.substr(0, dot + 1)];
+      const auto [found, is_new] = places.emplace(name.substr(0, dot + 1), all.size());
+      if (is_new) all.push_back({found->first, all.size(), 0});
+      ++all[found->second].count;
       dot = name.find('.', dot + 1);
     }
   }
-  std::vector<std::pair<std::string_view, size_t>> sorted(uses.begin(), uses.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  if (sorted.size() > kMostPrefixes) sorted.resize(kMostPrefixes);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Uses& a, const Uses& b) { return a.count > b.count; });
+  if (all.size() > kMostPrefixes) all.resize(kMostPrefixes);
+  std::sort(all.begin(), all.end(), [](const Uses& a, const Uses& b) { return a.place < b.place; });
   std::vector<std::string> prefixes;
-  for (const auto& [prefix, count] : sorted) prefixes.emplace_back(prefix);
+  for (const Uses& uses : all) prefixes.emplace_back(uses.prefix);
   return prefixes;
+}
+
+size_t count_fitting(const std::vector<std::optional<size_t>>& matches, const Fits& fits) {
+  size_t count = 0;
+  for (size_t i = 0; i < matches.size(); ++i) {
+    if (matches[i] && (!fits || fits(i, *matches[i]))) ++count;
+  }
+  return count;
+}
+
+struct PrefixChoice {
+  NameMatches matches;
+  size_t left_over = 0;  ///< Of the file's names with the prefix, those without a match.
+};
+
+bool is_better_choice(const PrefixChoice& a, const PrefixChoice& b) {
+  if (a.matches.count != b.matches.count) return a.matches.count > b.matches.count;
+  return a.left_over < b.left_over;
+}
+
+PrefixChoice match_without(const std::string& stripped, const std::vector<std::string>& network,
+                           const std::vector<std::string>& file, std::string_view prefix,
+                           const Fits& fits) {
+  std::vector<std::string> names = file;
+  for (std::string& name : names) replace_front(name, stripped, "");
+  PrefixChoice choice;
+  choice.matches.of_network = match_names(network, names, prefix);
+  choice.matches.stripped = stripped;
+  choice.matches.count = count_fitting(choice.matches.of_network, fits);
+  std::vector<bool> used(file.size());
+  for (const auto& match : choice.matches.of_network) {
+    if (match) used[*match] = true;
+  }
+  for (size_t i = 0; i < file.size(); ++i) {
+    if (!used[i] && file[i].starts_with(stripped)) ++choice.left_over;
+  }
+  return choice;
 }
 
 }  // namespace
 
-size_t NameMatches::count() const {
-  return static_cast<size_t>(std::count_if(of_network.begin(), of_network.end(),
-                                           [](const auto& match) { return match.has_value(); }));
-}
-
 NameMatches match_names_by_prefix(const std::vector<std::string>& network,
-                                  const std::vector<std::string>& file, std::string_view prefix) {
-  NameMatches best{match_names(network, file, prefix), ""};
-  if (best.count() > 0) return best;
+                                  const std::vector<std::string>& file, std::string_view prefix,
+                                  const Fits& fits) {
+  NameMatches plain;
+  plain.of_network = match_names(network, file, prefix);
+  plain.count = count_fitting(plain.of_network, fits);
   const auto wanted = static_cast<size_t>(
       std::count_if(network.begin(), network.end(),
                     [&](const std::string& name) { return name.starts_with(prefix); }));
-  const size_t least = std::max<size_t>(1, (wanted + 1) / 2);
-  if (file.size() < least) return best;
+  const size_t least = std::max({size_t{1}, (wanted + 1) / 2, 2 * plain.count + 1});
+  if (least > wanted || file.size() < least) return plain;
+  std::vector<PrefixChoice> choices;
   for (const std::string& stripped : shared_prefixes(file)) {
-    std::vector<std::string> names = file;
-    for (std::string& name : names) replace_front(name, stripped, "");
-    NameMatches other{match_names(network, names, prefix), stripped};
-    if (other.count() >= least && other.count() > best.count()) best = std::move(other);
+    PrefixChoice choice = match_without(stripped, network, file, prefix, fits);
+    if (choice.matches.count >= least) choices.push_back(std::move(choice));
   }
+  if (choices.empty()) return plain;
+  const auto first = std::min_element(choices.begin(), choices.end(), is_better_choice);
+  NameMatches best = std::move(first->matches);
+  std::erase_if(choices, [&](const PrefixChoice& choice) {
+    const std::string& other = choice.matches.stripped;
+    return other.starts_with(best.stripped) || best.stripped.starts_with(other);
+  });
+  const auto second = std::min_element(choices.begin(), choices.end(), is_better_choice);
+  if (second != choices.end()) best.runner_up = second->matches.stripped;
   return best;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The names of one parameter in PyTorch, Lockstep and MindSpore.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,18 +23,22 @@ std::vector<std::optional<size_t>> match_names(const std::vector<std::string>& n
 
 struct NameMatches {
   std::vector<std::optional<size_t>> of_network;  ///< As match_names() returns them.
-  std::string stripped;  ///< In front of the file's names: "model." or "_orig_mod."; mostly empty.
-
-  size_t count() const;  ///< Of the network's tensors that have a match.
+  std::string stripped;   ///< In front of the file's names: "model." or "_orig_mod."; mostly empty.
+  std::string runner_up;  ///< Another prefix that could have been stripped; mostly empty.
+  size_t count = 0;       ///< Of the network's tensors that have a match that fits.
 };
 
+/// Whether the network's tensor may take that of the file; empty: any may.
+using Fits = std::function<bool(size_t in_network, size_t in_file)>;
+
 /// The same for files whose names begin with one more prefix, as those of Lightning ("model.") and
-/// torch.compile ("_orig_mod."). Nothing is stripped if any name matches as it is. Otherwise it is
-/// the prefix, of up to four parts, without which most names match; at least half of the network's
-/// must. Cost: that of match_names(), or seventeen times that.
+/// torch.compile ("_orig_mod."). It is the prefix, of up to four parts, without which most names
+/// match and fit. They must be at least half of the network's, and more than twice as many as with
+/// nothing stripped. Of equal prefixes it is the one that leaves fewer of its names over, then the
+/// first in the file. Cost: that of match_names(), or seventeen times that.
 NameMatches match_names_by_prefix(const std::vector<std::string>& network,
                                   const std::vector<std::string>& file,
-                                  std::string_view prefix = {});
+                                  std::string_view prefix = {}, const Fits& fits = {});
 
 /// The network's names in the spelling of MindSpore and MindOCR, in their order; empty for tensors
 /// that MindSpore lacks (batch norm's num_batches_tracked).

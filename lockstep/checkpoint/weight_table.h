@@ -49,11 +49,17 @@ struct WeightTable {
   std::vector<StoredWeight> weights;  ///< In the file's order; each name once.
   /// Of a .pth, the dict with the weights: "model", "weights.inner"; empty: the top one.
   std::string dict;
-  std::vector<std::string> other_dicts;  ///< Those that had wanted names, too; without the top one.
+  std::vector<std::string>
+      other_dicts;  ///< Those that had wanted tensors, too; without the top one.
 };
 
-/// The number of wanted names among those of a dict.
-using CountWanted = std::function<size_t(const std::vector<std::string>& names)>;
+struct NamedShape {
+  std::string name;
+  std::vector<uint64_t> shape;  ///< Empty: one element, or unknown.
+};
+
+/// The number of wanted tensors among those of a dict.
+using CountWanted = std::function<size_t(const std::vector<NamedShape>& tensors)>;
 
 /// Detected by the file's first bytes, never by its name. Errors: kCorrupt if it is none of the
 /// three.

@@ -123,17 +123,23 @@ std::vector<std::string> names_in(const WeightTable& table) {
   return names;
 }
 
+std::vector<NamedShape> shapes_in(const WeightTable& table) {
+  std::vector<NamedShape> shapes;
+  for (const StoredWeight& weight : table.weights) shapes.push_back({weight.name, weight.shape});
+  return shapes;
+}
+
 /// A name of a file, which may hold anything.
 std::string shown_name(const std::string& name) {
   constexpr size_t kLongest = 120;
   return without_controls(shortened(name, kLongest));
 }
 
-/// "a; b; c; ...", of at most eight.
-std::string some_of(const std::vector<std::string>& names) {
+/// "a; b; c; ...", of at most eight, each between `quote`.
+std::string some_of(const std::vector<std::string>& names, const char* quote = "") {
   constexpr size_t kShown = 8;
   std::vector<std::string> shown(names.begin(), names.begin() + std::min(names.size(), kShown));
-  for (std::string& name : shown) name = shown_name(name);
+  for (std::string& name : shown) name = quote + shown_name(name) + quote;
   return fmt::format("{}{}", fmt::join(shown, "; "), names.size() > kShown ? "; ..." : "");
 }
 
@@ -144,17 +150,20 @@ void warn_of(const std::string& file, const std::vector<std::string>& names, con
                        some_of(names)));
 }
 
-/// " (its 'model', not 'model_ema'; names without 'module.model.')": the choices among the file's
-/// dicts and names; empty if there are none.
+/// " (its 'model', not 'model_ema'; names without 'model.', not without 'ema.')": the choices among
+/// the file's dicts and names; empty if there are none.
 std::string choices_of(const WeightReport& report) {
   std::string text;
   if (!report.dict.empty() || !report.other_dicts.empty()) {
     text = report.dict.empty() ? "its top" : fmt::format("its '{}'", shown_name(report.dict));
-    if (!report.other_dicts.empty()) text += fmt::format(", not '{}'", some_of(report.other_dicts));
+    if (!report.other_dicts.empty()) text += ", not " + some_of(report.other_dicts, "'");
   }
   if (!report.stripped.empty()) {
     text +=
         fmt::format("{}names without '{}'", text.empty() ? "" : "; ", shown_name(report.stripped));
+    if (!report.other_prefix.empty()) {
+      text += fmt::format(", not without '{}'", shown_name(report.other_prefix));
+    }
   }
   return text.empty() ? "" : fmt::format(" ({})", text);
 }
@@ -221,18 +230,18 @@ class Loader {
       names_.push_back(name);
       own_.push_back(tensor);
     }
-    table_ = read_weight_table(file, [&](const std::vector<std::string>& names) {
-      return match_names_by_prefix(names_, names, options.prefix).count();
-    });
+    table_ = read_weight_table(
+        file, [&](const std::vector<NamedShape>& stored) { return match(stored).count; });
     report_.format = to_string(table_.format);
     report_.dict = table_.dict;
     report_.other_dicts = table_.other_dicts;
   }
 
   WeightReport run() {
-    const auto found = match_names_by_prefix(names_, names_in(table_), options_.prefix);
+    const NameMatches found = match(shapes_in(table_));
     const auto& matches = found.of_network;
     report_.stripped = found.stripped;
+    report_.other_prefix = found.runner_up;
     std::vector<at::Tensor> values(own_.size());
     for (size_t i = 0; i < own_.size(); ++i) {
       if (!matches[i]) {
@@ -262,6 +271,19 @@ class Loader {
   }
 
  private:
+  NameMatches match(const std::vector<NamedShape>& stored) const {
+    std::vector<std::string> names;
+    for (const NamedShape& each : stored) names.push_back(each.name);
+    return match_names_by_prefix(names_, names, options_.prefix, [&](size_t own, size_t in_file) {
+      return may_take(own, stored[in_file].shape);
+    });
+  }
+
+  bool may_take(size_t i, const std::vector<uint64_t>& shape) const {
+    return same_but_trailing_ones(shape, own_[i].sizes()) || is_other_head(i, shape) ||
+           other_side(i, shape);
+  }
+
   void miss(const std::string& name) {
     if (name.ends_with("num_batches_tracked")) return;
     if (options_.strict) {
@@ -273,13 +295,21 @@ class Loader {
 
   /// The side of the network's grid, if the tensor has the positions of a vision transformer, and
   /// only the side of the file's grid differs.
-  std::optional<int64_t> other_grid(size_t i, const StoredWeight& stored) const {
+  std::optional<int64_t> other_side(size_t i, const std::vector<uint64_t>& shape) const {
     const at::Tensor& own = own_[i];
-    if (options_.strict || names_[i] != "encoder.pos_embedding") return std::nullopt;
-    const auto from = grid_side(sizes_of(stored)), to = grid_side(own.sizes());
-    if (!from || !to || *from == *to || sizes_of(stored)[2] != own.size(2)) return std::nullopt;
+    if (names_[i] != "encoder.pos_embedding") return std::nullopt;
+    const std::vector<int64_t> sizes(shape.begin(), shape.end());
+    const auto from = grid_side(sizes), to = grid_side(own.sizes());
+    if (!from || !to || *from == *to || sizes[2] != own.size(2)) return std::nullopt;
+    return to;
+  }
+
+  /// The same, if the positions can be interpolated.
+  std::optional<int64_t> other_grid(size_t i, const StoredWeight& stored) const {
+    const auto to = other_side(i, stored.shape);
+    if (options_.strict || !to) return std::nullopt;
     const auto type = tensor_type(stored.type, stored.name, file_.name());
-    return at::isFloatingType(type) && own.is_floating_point() ? to : std::nullopt;
+    return at::isFloatingType(type) && own_[i].is_floating_point() ? to : std::nullopt;
   }
 
   void note_positions(const StoredWeight& stored, int64_t side) {
@@ -293,7 +323,7 @@ class Loader {
     const std::string fault = misfit(stored, own_[i], file_.name());
     if (fault.empty()) return true;
     if (options_.strict) throw_corrupt_tensor(file_.name(), stored.name, fault);
-    if (is_other_head(i, stored)) {
+    if (is_other_head(i, stored.shape)) {
       report_.head = fmt::format(
           "its last layer '{}' is for {} classes, the network's for {}: it is left out, and the "
           "network's keeps its values",
@@ -305,15 +335,15 @@ class Loader {
   }
 
   /// The last layer, and only its number of classes differs.
-  bool is_other_head(size_t i, const StoredWeight& stored) const {
+  bool is_other_head(size_t i, const std::vector<uint64_t>& shape) const {
     const at::IntArrayRef own = own_[i].sizes();
     if (last_layer_.empty() || !names_[i].starts_with(last_layer_)) return false;
-    if (own.empty() || stored.shape.size() != own.size()) return false;
+    if (own.empty() || shape.size() != own.size()) return false;
     std::vector<uint64_t> as_stored(own.begin(), own.end());
     const bool counts = !options_.classes || own[0] == *options_.classes;
-    if (as_stored[0] == stored.shape[0] || !counts) return false;
-    as_stored[0] = stored.shape[0];
-    return as_stored == stored.shape;
+    if (as_stored[0] == shape[0] || !counts) return false;
+    as_stored[0] = shape[0];
+    return as_stored == shape;
   }
 
   void note_unused(const std::vector<std::optional<size_t>>& matches) {
@@ -331,7 +361,7 @@ class Loader {
       if (value.defined()) return;
     }
     const bool some = !report_.dropped.empty() || !report_.head.empty();
-    if (some && options_.prefix.empty()) return;
+    if (some && options_.prefix.empty() && report_.stripped.empty()) return;
     throw Error(
         ErrorCode::kCorrupt,
         fmt::format("{}: none of its {} tensors ('{}' ...) is one of the network's ('{}' ...)",

@@ -101,9 +101,9 @@ std::string pickled_state(const std::vector<std::string>& names) {
 /// The path of the dict of `code` that is taken where these names are wanted.
 std::string taken_dict(const std::string& code, const std::vector<std::string>& wanted) {
   const std::string bytes = archive(code);
-  const auto count = [&](const std::vector<std::string>& names) {
-    return static_cast<size_t>(std::count_if(names.begin(), names.end(), [&](const auto& name) {
-      return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  const auto count = [&](const std::vector<NamedShape>& tensors) {
+    return static_cast<size_t>(std::count_if(tensors.begin(), tensors.end(), [&](const auto& one) {
+      return std::find(wanted.begin(), wanted.end(), one.name) != wanted.end();
     }));
   };
   return parse_pytorch(MemoryBytes("x.pth", bytes), count).dict;
@@ -135,10 +135,33 @@ TEST(PyTorchFormat, OfEqualDictsTheUsualNamesComeFirst) {
   EXPECT_EQ(two("model", "state_dict"), "state_dict");
   EXPECT_EQ(two("teacher", "model_ema"), "model_ema");
   EXPECT_EQ(two("b", "a"), "b") << "the file's order";
+  EXPECT_EQ(two("optimizer", "module"), "module");
   const std::string inner = pickled_dict({{"inner", pickled_state({"w"})}});
   EXPECT_EQ(taken_dict(pickled_dict({{"weights", inner}}), {"w"}), "weights.inner");
   EXPECT_EQ(taken_dict(pickled_dict({{"w", pickled_tensor(0, {4}, {1})}, {"model", inner}}), {"w"}),
             "");
+}
+
+TEST(PyTorchFormat, AnOptimizersMomentsComeLast) {
+  const std::string moments = pickled_dict({{"exp_avg", pickled_state({"w", "b"})}});
+  const std::string code =
+      pickled_dict({{"optimizer", moments}, {"module", pickled_state({"w", "b"})}});
+  EXPECT_EQ(taken_dict(code, {"w", "b"}), "module");
+  EXPECT_EQ(parse_pth(archive(code)).dict, "module");
+}
+
+TEST(PyTorchFormat, TheShapesOfADictAreKnownForTheChoice) {
+  const std::string bytes = archive(
+      pickled_dict({{"teacher", pickled_dict({{"w", pickled_tensor(0, {4}, {1})}})},
+                    {"student", pickled_dict({{"w", pickled_tensor(0, {2, 1}, {1, 1})}})}}));
+  const auto count = [](const std::vector<NamedShape>& tensors) {
+    return static_cast<size_t>(std::count_if(tensors.begin(), tensors.end(), [](const auto& one) {
+      return one.shape == std::vector<uint64_t>{2, 1};
+    }));
+  };
+  const WeightTable table = parse_pytorch(MemoryBytes("x.pth", bytes), count);
+  EXPECT_EQ(table.dict, "student");
+  EXPECT_TRUE(table.other_dicts.empty());
 }
 
 TEST(PyTorchFormat, TensorsOfOtherKindsAreNamedAndNotRead) {

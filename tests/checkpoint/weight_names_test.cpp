@@ -56,7 +56,7 @@ TEST(MatchNamesByPrefix, LeavesOutWhatLightningAndCompileAdd) {
         network, {"loss.weight", prefix + "bn1.gamma", prefix + "conv1.weight"});
     EXPECT_EQ(found.stripped, prefix);
     EXPECT_EQ(found.of_network, (Matches{2, 1, std::nullopt}));
-    EXPECT_EQ(found.count(), 2U);
+    EXPECT_EQ(found.count, 2U);
   }
   EXPECT_EQ(match_names_by_prefix(network, {"module.fc.bias"}).stripped, "") << "DDP's as ever";
   EXPECT_EQ(match_names_by_prefix({"backbone.a.w"}, {"net.a.w"}, "backbone.").stripped, "net.");
@@ -64,19 +64,45 @@ TEST(MatchNamesByPrefix, LeavesOutWhatLightningAndCompileAdd) {
 
 TEST(MatchNamesByPrefix, GuessesNothingWhereNamesMatchOrFewWould) {
   const std::vector<std::string> network = {"a.w", "b.w", "c.w", "d.w"};
-  const auto one = match_names_by_prefix(network, {"a.w", "net.b.w", "net.c.w", "net.d.w"});
-  EXPECT_EQ(one.stripped, "");
-  EXPECT_EQ(one.count(), 1U);
-  EXPECT_EQ(match_names_by_prefix(network, {"net.a.w", "net.x.w", "net.y.w"}).count(), 0U);
-  EXPECT_EQ(match_names_by_prefix(network, {"net.a.w", "net.b.w", "net.y.w"}).count(), 2U);
-  EXPECT_EQ(match_names_by_prefix(network, {"netaw", "", "."}).count(), 0U);
+  const auto half = match_names_by_prefix(network, {"a.w", "b.w", "net.c.w", "net.d.w"});
+  EXPECT_EQ(half.stripped, "") << "four names are no more than twice two";
+  EXPECT_EQ(half.count, 2U);
+  EXPECT_EQ(match_names_by_prefix(network, {"net.a.w", "net.x.w", "net.y.w"}).count, 0U);
+  EXPECT_EQ(match_names_by_prefix(network, {"net.a.w", "net.b.w", "net.y.w"}).count, 2U);
+  EXPECT_EQ(match_names_by_prefix(network, {"netaw", "", "."}).count, 0U);
 }
 
-// Two networks of one shape, as in MoCo: the first in the alphabet.
+TEST(MatchNamesByPrefix, AChanceMatchDoesNotPreventIt) {
+  const auto found = match_names_by_prefix({"a.w", "b.w", "c.w", "fc.w"},
+                                           {"fc.w", "net.a.w", "net.b.w", "net.c.w"});
+  EXPECT_EQ(found.stripped, "net.");
+  EXPECT_EQ(found.of_network, (Matches{1, 2, 3, 0}));
+}
+
+// Two networks of one shape, as in MoCo: that with fewer other names, then the first in the file.
 TEST(MatchNamesByPrefix, TakesTheOneWithWhichMostMatch) {
   const std::vector<std::string> network = {"a.w", "b.w"};
   EXPECT_EQ(match_names_by_prefix(network, {"k.a.w", "q.a.w", "q.b.w"}).stripped, "q.");
-  EXPECT_EQ(match_names_by_prefix(network, {"q.a.w", "k.a.w"}).stripped, "k.");
+  const auto equal = match_names_by_prefix(network, {"q.a.w", "q.b.w", "k.a.w", "k.b.w"});
+  EXPECT_EQ(equal.stripped, "q.");
+  EXPECT_EQ(equal.runner_up, "k.");
+  const auto other = match_names_by_prefix(network, {"q.a.w", "q.b.w", "q.x", "k.a.w", "k.b.w"});
+  EXPECT_EQ(other.stripped, "k.");
+  EXPECT_EQ(other.runner_up, "q.");
+  EXPECT_EQ(match_names_by_prefix(network, {"q.module.a.w", "q.module.b.w"}).runner_up, "")
+      << "'q.' and 'q.module.' are the same choice";
+}
+
+TEST(MatchNamesByPrefix, OnlyWhatFitsCounts) {
+  const std::vector<std::string> network = {"a.w", "b.w"};
+  const auto fits = [](size_t, size_t in_file) { return in_file >= 2; };
+  const auto found = match_names_by_prefix(network, {"t.a.w", "t.b.w", "s.a.w", "s.b.w"}, "", fits);
+  EXPECT_EQ(found.stripped, "s.");
+  EXPECT_EQ(found.runner_up, "");
+  EXPECT_EQ(found.count, 2U);
+  const auto plain = match_names_by_prefix(network, {"a.w", "b.w"}, "", fits);
+  EXPECT_EQ(plain.of_network, (Matches{0, 1})) << "they are reported";
+  EXPECT_EQ(plain.count, 0U);
 }
 
 TEST(TorchvisionName, IsOneForKnownNamesOnly) {

@@ -48,4 +48,4 @@ torch.save(kinds, folder / "kinds.pth")
 torch.jit.script(net).save(folder / "jit.pt")
 ema = {name: value * 1 for name, value in state.items()}
 torch.save({"epoch": 1, "model_ema": ema, "model_state_dict": state, "optimizer_state_dict": optimizer.state_dict(),
-            "loss": torch.tensor(1.0)}, folder / "general.pth")
+            "loss": torch.tensor(1.0), "swa": dict(ema)}, folder / "general.pth")

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <torch/nn/modules/container/sequential.h>
 
 #include <cstdlib>
 
@@ -302,6 +303,52 @@ TEST(Weights, APrefixOfAllNamesIsLeftOut) {
             std::string::npos);
 }
 
+void add_tensors(TensorMap& tensors, const std::string& prefix, const SmallNet& net) {
+  for (const auto& [name, tensor] : module_tensors(net)) tensors[prefix + name] = tensor;
+}
+
+TEST(Weights, OfTwoPrefixesTheNextBestIsNamed) {
+  const TempFolder dir;
+  SmallNet key, query, loaded;
+  TensorMap tensors = {{"encoder_k.extra", at::zeros({3})}};
+  add_tensors(tensors, "encoder_k.", key);
+  add_tensors(tensors, "encoder_q.", query);
+  save_tensors(dir / "x", tensors);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(load_weights(dir / "x", loaded).other_prefix, "encoder_k.");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("(names without 'encoder_q.', not without 'encoder_k.')"), std::string::npos)
+      << log;
+  expect_same(loaded, query);
+}
+
+TEST(Weights, APrefixOfATeacherOfAnotherWidthIsNotTaken) {
+  const TempFolder dir;
+  SmallNet teacher(16), student, loaded;
+  TensorMap tensors;
+  add_tensors(tensors, "a_teacher.", teacher);
+  add_tensors(tensors, "student.", student);
+  save_tensors(dir / "x", tensors);
+  const WeightReport report = load_weights(dir / "x", loaded, {true, "", /*warns=*/false});
+  EXPECT_EQ(report.stripped, "student.");
+  EXPECT_EQ(report.other_prefix, "");
+  expect_same(loaded, student);
+}
+
+// As the names of a VGG are those of any Sequential behind "features.".
+TEST(Weights, APrefixWithoutWhichNothingFitsIsAnError) {
+  const TempFolder dir;
+  torch::nn::Sequential net(torch::nn::Linear(4, 3));
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{10, 4}, {8, 8}}) {
+    save_tensors(dir / "x", {{"features.0.weight", at::zeros(shape)},
+                             {"features.0.bias", at::zeros({shape[0]})}});
+    const Error error = error_of([&] { load_weights(dir / "x", *net, {false, ""}); });
+    EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+    EXPECT_NE(std::string(error.what()).find("none of its 2 tensors"), std::string::npos)
+        << error.what();
+  }
+}
+
 struct Inner : torch::nn::Module {
   Inner() { register_module("backbone", std::make_shared<SmallNet>()); }
 };
@@ -349,7 +396,7 @@ TEST(Weights, ReadsWhatPyTorchSaves) {
   EXPECT_EQ(load_weights(dir / "general.pth", net, {false, ""}).dict, "model_state_dict");
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("general.pth: 9 tensors of the network are loaded from PyTorch's .pth (its "
-                     "'model_state_dict', not 'model_ema')"),
+                     "'model_state_dict', not 'model_ema'; 'swa')"),
             std::string::npos)
       << log;
   const WeightReport report = load_weights(dir / "kinds.pth", net, {false, "", /*warns=*/false});
