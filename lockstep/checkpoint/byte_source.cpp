@@ -27,8 +27,8 @@ std::string ByteSource::read(uint64_t offset, uint64_t count) const {
   return bytes;
 }
 
-std::unique_ptr<FileBytes> FileBytes::open(const std::filesystem::path& path) {
-  const std::string name = path.string();
+std::unique_ptr<FileBytes> FileBytes::open(const std::filesystem::path& path, std::string name) {
+  if (name.empty()) name = path.string();
   UniqueFd fd = open_to_read(path);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) throw io_error("stat " + name);
@@ -36,7 +36,7 @@ std::unique_ptr<FileBytes> FileBytes::open(const std::filesystem::path& path) {
     throw Error(ErrorCode::kInvalidArgument, name + " is no file of weights");
   }
   return std::unique_ptr<FileBytes>(
-      new FileBytes(name, static_cast<uint64_t>(info.st_size), std::move(fd)));
+      new FileBytes(std::move(name), static_cast<uint64_t>(info.st_size), std::move(fd)));
 }
 
 void FileBytes::fetch(uint64_t offset, void* into, uint64_t count) const {

@@ -34,8 +34,9 @@ class ByteSource {
 
 class FileBytes final : public ByteSource {
  public:
-  /// Errors: kNotFound, kIo, kInvalidArgument if it is not a regular file.
-  static std::unique_ptr<FileBytes> open(const std::filesystem::path& path);
+  /// `name`: for messages, if it is not the path. Errors: kNotFound, kIo, kInvalidArgument if it is
+  /// not a regular file.
+  static std::unique_ptr<FileBytes> open(const std::filesystem::path& path, std::string name = "");
 
  private:
   FileBytes(std::string name, uint64_t size, UniqueFd fd)

@@ -295,6 +295,12 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   return decoded;
 }
 
+bool may_be_training_state(const std::string& text) {
+  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) return true;
+  return value.is_object() && value.contains("files") && value["files"].is_object();
+}
+
 const FileDigest& digest_of(const FileDigests& files, const std::string& name,
                             const std::filesystem::path& state_file) {
   const auto saved = files.find(name);

@@ -27,6 +27,10 @@ struct DecodedTrainingState {
 /// or range; kInvalidArgument if a newer Lockstep wrote it.
 DecodedTrainingState decode_training_state(const std::string& json, const std::string& file);
 
+/// False for the JSON of another program, which has no object `files`. True for what is no JSON: a
+/// damaged state.json.
+bool may_be_training_state(const std::string& text);
+
 /// The digest of a file of the checkpoint whose state.json is `state_file`. Errors: kCorrupt if
 /// there is none.
 const FileDigest& digest_of(const FileDigests& files, const std::string& name,

@@ -426,15 +426,38 @@ void load_module(torch::nn::Module& module, const TensorMap& tensors, const std:
 
 namespace {
 
-/// Opens a file of weights. That of a checkpoint has the bytes that were saved.
-std::unique_ptr<FileBytes> open_weights(const std::filesystem::path& path) {
-  auto file = FileBytes::open(path);
-  const std::filesystem::path state = path.parent_path() / kStateFile;
-  const std::filesystem::path name = path.filename();
-  if ((name == kModelFile || name == kEmaFile) && std::filesystem::exists(state)) {
-    const auto saved = decode_training_state(read_file(state), state.string()).files;
-    check_saved(*file, digest_of(saved, name.string(), state));
+namespace fs = std::filesystem;
+
+/// Through a link that moves later, two files of the folder could be of two checkpoints.
+fs::path without_links(const fs::path& folder) {
+  std::error_code error;
+  fs::path real = fs::canonical(folder.empty() ? "." : folder, error);
+  return error ? folder : real;
+}
+
+/// The file of a checkpoint that `path` is, in its folder or as a hard link beside `best`.
+std::optional<fs::path> checkpoint_file(const fs::path& path) {
+  for (const fs::path& folder : {path.parent_path(), without_links(path.parent_path() / "best")}) {
+    for (const char* name : {kModelFile, kEmaFile}) {
+      std::error_code error;
+      const bool same = fs::equivalent(path, folder / name, error);
+      if (same && !error && fs::exists(folder / kStateFile, error)) return folder / name;
+    }
   }
+  return std::nullopt;
+}
+
+/// Opens a file of weights. That of a checkpoint has the bytes that were saved.
+std::unique_ptr<FileBytes> open_weights(const fs::path& given) {
+  const fs::path path = without_links(given.parent_path()) / given.filename();
+  const auto saved_file = checkpoint_file(path);
+  auto file = FileBytes::open(saved_file.value_or(given), given.string());
+  if (!saved_file) return file;
+  const fs::path state = saved_file->parent_path() / kStateFile;
+  const std::string text = read_file(state);
+  if (!may_be_training_state(text)) return file;
+  const auto saved = decode_training_state(text, state.string()).files;
+  check_saved(*file, digest_of(saved, saved_file->filename().string(), state));
   return file;
 }
 

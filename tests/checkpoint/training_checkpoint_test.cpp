@@ -444,6 +444,51 @@ TEST_F(DamageTest, AFlippedBitIsSeenWhereWeightsAloneAreTaken) {
   load_weights(dir_ / "step_000001", net);
 }
 
+// As a run leaves it where weights_format is safetensors.
+TEST_F(DamageTest, AFlippedBitOfAHardLinkToTheBestIsSeen) {
+  fs::remove(dir_ / "best");
+  fs::create_directory_symlink("step_000002", dir_ / "best");
+  const fs::path link = dir_ / "best.safetensors";
+  fs::create_hard_link(latest_ / "model.safetensors", link);
+  SmallNet net;
+  load_weights(link, net);
+  fs::remove(link);
+  flip_last_byte(latest_ / "model.safetensors");  // writes a new file
+  fs::create_hard_link(latest_ / "model.safetensors", link);
+  const Error error = error_of([&] { load_weights(link, net); });
+  EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
+  EXPECT_NE(std::string(error.what()).find("best.safetensors: the bytes are not those saved"),
+            std::string::npos)
+      << error.what();
+  fs::remove(dir_ / "best");
+  fs::create_directory_symlink("step_000001", dir_ / "best");
+  load_weights(link, net);  // of no checkpoint that is known
+}
+
+TEST_F(DamageTest, WeightsBehindALinkToAFolderAreChecked) {
+  fs::create_directory_symlink("step_000002", dir_ / "link");
+  const fs::path file = dir_ / "link" / "model.safetensors";
+  SmallNet net;
+  load_weights(file, net);
+  flip_last_byte(file);
+  const Error error = error_of([&] { load_weights(file, net); });
+  EXPECT_NE(std::string(error.what()).find("link/model.safetensors: the bytes are not those saved"),
+            std::string::npos)
+      << error.what();
+}
+
+TEST_F(DamageTest, TheStateOfAnotherProgramDoesNotMatter) {
+  fs::create_directory(dir_ / "other");
+  fs::copy_file(latest_ / "model.safetensors", dir_ / "other" / "model.safetensors");
+  write_file_atomically(dir_ / "other" / "state.json", R"({"epoch": 3})");
+  SmallNet net;
+  load_weights(dir_ / "other" / "model.safetensors", net);
+  EXPECT_TRUE(same_bits(net.last->weight, run_.net.last->weight));
+  write_file_atomically(dir_ / "other" / "state.json", "{");
+  EXPECT_EQ(error_of([&] { load_weights(dir_ / "other" / "model.safetensors", net); }).code(),
+            ErrorCode::kCorrupt);
+}
+
 TEST_F(DamageTest, AFlippedBitOfAnAverageIsSeen) {
   const ExtraFiles average = {{kEmaFile, {module_tensors(run_.net), {}}}};
   save_checkpoint(dir_ / "ema", run_.net, run_.optimizer, run_.state, {}, {}, average);

@@ -135,6 +135,14 @@ TEST(TrainingState, ReadsFormat2) {
   EXPECT_EQ(decoded.files, files);
 }
 
+TEST(TrainingState, TheJsonOfOtherProgramsIsTold) {
+  EXPECT_TRUE(may_be_training_state(encode_training_state({}, {})));
+  EXPECT_TRUE(may_be_training_state("{")) << "damaged";
+  for (const char* other : {"{}", "[]", "3", R"({"files": ["a"]})", R"({"epoch": 3})"}) {
+    EXPECT_FALSE(may_be_training_state(other)) << other;
+  }
+}
+
 TEST(TrainingState, AFileHasADigest) {
   const auto json = encode_training_state({}, {{"a", {1, "poly1305", "abc"}}});
   EXPECT_EQ(std::string(error_in(replaced(json, "poly1305", "md5")).what()),
