@@ -130,7 +130,7 @@ class OwnBatches final : public BatchMaker {
     for (const auto& column : batch.targets) check("targets", column, count);
     for (const auto& column : batch.more_inputs) check("more_inputs", column, count);
     check_names(batch);
-    check_target(batch.targets);
+    check_target(batch.targets, rows.num_counted);
     if (batch.valid == rows.num_counted) return batch;
     refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
                        rows.num_counted));
@@ -153,11 +153,12 @@ class OwnBatches final : public BatchMaker {
       throw failed(ErrorCode::kInternal, "its exception is no std::exception");
     }
   }
-  void check_target(const Tensors& targets) const {
+  /// `counted`: the leading rows that are looked at. The others are padding, of any value.
+  void check_target(const Tensors& targets, int64_t counted) const {
     if (demands_.taker.empty()) return;
     if (targets.empty()) refuse(fmt::format("gives no targets; {} needs one", demands_.taker));
     constexpr int64_t kIgnored = -100;  // of libtorch's cross entropy
-    const at::Tensor& labels = targets.front();
+    const at::Tensor labels = targets.front().narrow(0, 0, counted);
     const bool has_labels = labels.dim() == 1 && labels.is_cpu() &&
                             at::isIntegralType(labels.scalar_type(), /*includeBool=*/false);
     if (demands_.classes == 0 || !has_labels) return;

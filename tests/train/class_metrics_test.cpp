@@ -233,10 +233,12 @@ TEST(ClassMetrics, RefuseTargetsThatAreNoClasses) {
   EXPECT_EQ(refusal_of(*accuracy_metric(1), curve, curve), "ClsMetric" + shapes);
   EXPECT_EQ(refusal_of(*top_k_metric({1}), curve, curve), "TopKMetric" + shapes);
   EXPECT_EQ(refusal_of(*f1_metric(1, {Average::kMacro}), curve, curve), "F1Metric" + shapes);
-  const auto numbers = torch::tensor({{0.0f}, {1.0f}, {0.5f}});
+  const auto numbers = torch::tensor({{0.0f}, {1.0f}, {-0.5f}});
   EXPECT_EQ(refusal_of(*accuracy_metric(1), numbers, numbers),
-            "ClsMetric: a target is 0.5: a number for each class must be 0 or 1, where there is "
-            "one class");
+            "ClsMetric: a target is -0.5: a number for each class must be from 0 to 1");
+  const auto undefined = torch::full({1, 2}, std::nan(""));
+  EXPECT_EQ(refusal_of(*top_k_metric({1}), undefined, undefined),
+            "TopKMetric: a target is nan: a number for each class must be from 0 to 1");
   const auto several = torch::tensor({{0.0f, 1.25f}});
   EXPECT_EQ(refusal_of(*f1_metric(2, {Average::kMacro}), several, several),
             "F1Metric: a target is 1.25: a number for each class must be from 0 to 1");
@@ -252,8 +254,27 @@ TEST(ClassMetrics, TakeSharesAndASingleClass) {
   EXPECT_EQ(accuracy_metric(2)->sums({logits}, batch)[1], 2);
   batch.targets = {torch::tensor({{1.0f}, {0.0f}})};
   EXPECT_EQ(accuracy_metric(1)->sums({logits.narrow(1, 0, 1)}, batch)[1], 0);
+  batch.targets = {torch::tensor({{0.05f}, {0.95f}})};
+  EXPECT_EQ(accuracy_metric(1)->sums({logits.narrow(1, 0, 1)}, batch)[1], 2);
   batch.targets = {torch::tensor({1, 0})};
   EXPECT_EQ(accuracy_metric(2)->sums({logits}, batch)[1], 2);
+}
+
+TEST(ClassMetrics, TakeSharesThatRoundingPutBeyondOne) {
+  Batch batch;
+  batch.valid = 2;
+  batch.targets = {torch::tensor({{-1e-7f, 1.0000001f}, {1.0000001f, -1e-7f}})};
+  const auto logits = torch::tensor({{-1.0f, 1.0f}, {1.0f, -1.0f}});
+  EXPECT_EQ(accuracy_metric(2)->sums({logits}, batch)[1], 2);
+}
+
+TEST(ClassMetrics, DoNotLookAtPadding) {
+  Batch batch;
+  batch.valid = 1;
+  batch.targets = {torch::tensor({{0.0f, 1.0f}, {std::nanf(""), 7.0f}})};
+  const auto logits = torch::tensor({{-1.0f, 1.0f}, {1.0f, -1.0f}});
+  EXPECT_EQ(accuracy_metric(2)->sums({logits}, batch)[1], 1);
+  EXPECT_EQ(f1_metric(2, {Average::kMicro})->sums({logits}, batch)[0], 1);
 }
 
 }  // namespace

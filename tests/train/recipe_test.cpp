@@ -8,6 +8,7 @@
 #include <torch/optim/sgd.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -755,6 +756,33 @@ TEST_F(RecipeTest, LabelsOfDataAreClassesOfTheNetwork) {
   given.num_classes = 0;  // the network alone has a number of them
   expect_refused(given,
                  "CrossEntropySmooth: the label 2 is out of range: the network has 2 classes");
+}
+
+/// Points of two classes; rows of padding have a label that no network has.
+class PaddedClasses final : public BatchMaker {
+ public:
+  int64_t size() const override { return 33; }
+  Batch make(const BatchRows& rows) const override {
+    const auto numbers = indices_of(rows);
+    const auto labels = numbers % 2;
+    const int64_t padding = numbers.size(0) - rows.num_counted;
+    labels.narrow(0, rows.num_counted, padding).fill_(7);
+    padded = padded || padding > 0;
+    return {numbers.to(at::kFloat).unsqueeze(1) / 33, {labels}, rows.num_counted};
+  }
+  inline static std::atomic<bool> padded = false;
+};
+
+TEST_F(RecipeTest, LabelsOfPaddingAreNotLookedAt) {
+  auto given = recipe();
+  given.network = [](int64_t) { return std::make_shared<TwoScores>(); };
+  given.data = [](const DatasetUse&) { return std::make_unique<const PaddedClasses>(); };
+  given.loss = {};
+  given.num_classes = 2;
+  given.settings.insert(given.settings.end(),
+                        {"system.val_while_train=True", "parallel.virtual_ranks=2"});
+  EXPECT_EQ(train(given, World::join()), 0);
+  EXPECT_TRUE(PaddedClasses::padded);
 }
 
 TEST_F(RecipeTest, ALossWithoutAGradientIsNamed) {

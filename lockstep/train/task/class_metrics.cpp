@@ -21,12 +21,13 @@ double total_of(const at::Tensor& flags) {
 struct Rows {
   at::Tensor logits;
   at::Tensor targets;
-  /// `metric`: for errors. Errors: those of check_measured_targets().
+  /// `metric`: for errors. Errors: those of check_measured_targets(), of the counted rows.
   Rows(const char* metric, const Tensors& outputs, const Batch& batch)
       : logits(outputs.front()), targets(batch.targets.front()) {
-    check_measured_targets(metric, logits, targets);
+    check_class_targets(metric, logits, targets);
     logits = logits.narrow(0, 0, batch.valid);
     targets = targets.narrow(0, 0, batch.valid);
+    check_measured_targets(metric, logits, targets);
   }
 };
 

@@ -33,7 +33,7 @@ void check_cross_entropy_targets(std::string_view part, const at::Tensor& logits
                                  const at::Tensor& targets);
 
 /// For metrics, whose tensors are on the CPU: check_class_targets(), and numbers for classes are
-/// from 0 to 1. Of a single class they are 0 or 1, as those of a regression seldom are.
+/// from 0 to 1, but for rounding.
 void check_measured_targets(std::string_view part, const at::Tensor& logits,
                             const at::Tensor& targets);
 
