@@ -18,17 +18,20 @@ void require(bool met, const std::string& what) {
   if (!met) throw Error(ErrorCode::kInvalidArgument, "data loader: " + what);
 }
 
-/// In memory that begins where libtorch's own may begin: sums in its kernels may depend on that.
-at::Tensor aligned(const at::Tensor& tensor) {
+/// Contiguous, in memory of its own: changes in place leave the data set as it is. It begins where
+/// libtorch's own memory may begin, because sums in kernels may depend on that.
+at::Tensor own_memory(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cpu() || tensor.layout() != at::kStrided) return tensor;
   const auto address = reinterpret_cast<uintptr_t>(tensor.data_ptr());
-  return address % c10::gAlignment == 0 ? tensor : tensor.clone();
+  const bool shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
+  if (!shared && address % c10::gAlignment == 0 && tensor.is_contiguous()) return tensor;
+  return tensor.clone(at::MemoryFormat::Contiguous);
 }
 
-void align(Batch& batch) {
-  batch.images = aligned(batch.images);
+void take_memory(Batch& batch) {
+  batch.images = own_memory(batch.images);
   for (auto* columns : {&batch.targets, &batch.more_inputs}) {
-    for (auto& column : *columns) column = aligned(column);
+    for (auto& column : *columns) column = own_memory(column);
   }
 }
 
@@ -98,7 +101,7 @@ Batch Loader::make_batch(const EpochSamples& samples, int64_t batch) const {
       {samples.epoch,
        std::span(samples.order).subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
        std::clamp<int64_t>(samples.num_counted - begin, 0, rows)});
-  align(made);
+  take_memory(made);
   if (options_.device.is_cuda()) {
     const c10::DeviceGuard guard(options_.device);  // this thread's device is still the first
     made.pin();

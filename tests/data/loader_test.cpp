@@ -120,12 +120,13 @@ TEST(Loader, MakesABatchOfEachPartInTurn) {
   EXPECT_FALSE(dropping.next());
 }
 
-/// Rows of one long tensor, with no copy.
+/// Rows of one long tensor, with no copy; of all rows the tensor itself.
 class Views final : public BatchMaker {
  public:
   int64_t size() const override { return 100; }
   Batch make(const BatchRows& rows) const override {
-    const auto own = all_.narrow(0, rows.samples.front(), std::ssize(rows.samples));
+    const int64_t count = std::ssize(rows.samples);
+    const auto own = count == size() ? all_ : all_.narrow(0, rows.samples.front(), count);
     return {own, {own}, rows.num_counted};
   }
 
@@ -143,6 +144,40 @@ TEST(Loader, AlignsTensors) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 64, 0U);
     EXPECT_TRUE(at::equal(tensor, at::arange(5, 8, at::kFloat)));
   }
+}
+
+TEST(Loader, ABatchIsNotTheMemoryOfTheDataSet) {
+  for (const int64_t rows : {16, 100}) {
+    Loader loader(std::make_unique<Views>(), {.batch_size = rows});
+    std::vector<int64_t> order(static_cast<size_t>(rows));
+    std::iota(order.begin(), order.end(), 0);
+    for (int64_t epoch = 0; epoch < 2; ++epoch) {
+      loader.start(epoch, order);
+      const auto batch = loader.next();
+      ASSERT_TRUE(batch);
+      batch->images.fill_(-1);
+      EXPECT_TRUE(at::equal(batch->targets[0], at::arange(rows, at::kFloat)));
+      batch->targets[0].fill_(-1);
+    }
+  }
+}
+
+/// Batches whose rows are not next to one another.
+class Columns final : public BatchMaker {
+ public:
+  int64_t size() const override { return 16; }
+  Batch make(const BatchRows& rows) const override {
+    return {at::arange(32, at::kFloat).view({2, 16}).t(), {}, rows.num_counted};
+  }
+};
+
+TEST(Loader, RowsAreNextToOneAnother) {
+  Loader loader(std::make_unique<Columns>(), {.batch_size = 16});
+  loader.start(0, order_of(16));
+  const auto batch = loader.next();
+  ASSERT_TRUE(batch);
+  EXPECT_TRUE(batch->images.is_contiguous());
+  EXPECT_EQ(batch->images[15][1].item<float>(), 31);
 }
 
 TEST(Loader, PaddingAtTheEndDoesNotCount) {
