@@ -39,7 +39,7 @@ class Tensors : public std::vector<at::Tensor> {
   /// Appends a tensor. Errors: kInvalidArgument for a name that the list has.
   void add(std::string name, at::Tensor tensor);
 
-  /// Errors: kInvalidArgument with the number of tensors that there are.
+  /// Errors: kInvalidArgument with the number of tensors that there are. [-1] is one: see back().
   const at::Tensor& operator[](size_t place) const {
     if (place >= size()) refuse(place);
     return vector::operator[](place);

@@ -42,10 +42,12 @@ const at::Tensor& Tensors::operator[](std::string_view name) const {
 }
 
 void Tensors::refuse(size_t place) const {
+  const auto shown = static_cast<int64_t>(place);  // as it was written
   throw Error(ErrorCode::kInvalidArgument,
-              empty() ? fmt::format("there is no tensor [{}]: the list is empty", place)
-                      : fmt::format("there is no tensor [{}]: the list has {}, [0] to [{}]", place,
-                                    counted(std::ssize(*this), "tensor"), size() - 1));
+              empty() ? fmt::format("there is no tensor [{}]: the list is empty", shown)
+                      : fmt::format("there is no tensor [{}]: the list has {}, [0] to [{}]{}",
+                                    shown, counted(std::ssize(*this), "tensor"), size() - 1,
+                                    shown < 0 ? "; use back() for the last one" : ""));
 }
 
 std::vector<std::string> Tensors::names() const {

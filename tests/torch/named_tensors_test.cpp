@@ -91,6 +91,10 @@ TEST(NamedTensors, APlaceBeyondTheListIsAnError) {
   const std::string why = "there is no tensor [2]: the list has 2 tensors, [0] to [1]";
   EXPECT_EQ(refusal([&] { (void)list[2]; }), why);
   EXPECT_EQ(refusal([&] { (void)same[2]; }), why);
+  const int before = -1;
+  EXPECT_EQ(refusal([&] { (void)list[static_cast<size_t>(before)]; }),
+            "there is no tensor [-1]: the list has 2 tensors, [0] to [1]; use back() for the last "
+            "one");
   EXPECT_EQ(same.front().item<int64_t>(), 1);
   EXPECT_EQ(same.back().item<int64_t>(), 2);
   const std::string none = "there is no tensor [0]: the list is empty";
