@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <latch>
+#include <thread>
 
 namespace lockstep {
 namespace {
@@ -149,6 +150,12 @@ TEST(Prefetcher, SlowItemIsATimeoutAndCanBeWaitedForAgain) {
   EXPECT_EQ(items.next(soon()), 7);
 }
 
+bool becomes_ready(const Prefetcher<int64_t>& items, int64_t count) {
+  const Deadline deadline = soon();
+  while (!items.ready(count) && !deadline.passed()) std::this_thread::sleep_for(1ms);
+  return items.ready(count);
+}
+
 TEST(Prefetcher, KnowsForHowManyItemsItWouldNotWait) {
   std::latch go(1);
   Prefetcher<int64_t> items(2, 3);
@@ -157,10 +164,10 @@ TEST(Prefetcher, KnowsForHowManyItemsItWouldNotWait) {
     return item;
   });
   EXPECT_EQ(items.next(soon()), 0);
-  while (!items.ready(1)) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(becomes_ready(items, 1));
   EXPECT_FALSE(items.ready(2));
   go.count_down();
-  while (!items.ready(3)) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(becomes_ready(items, 3));
   EXPECT_FALSE(items.ready(4)) << "as many are not made ahead";
   for (int64_t item = 1; item < 5; ++item) EXPECT_EQ(items.next(soon()), item);
   EXPECT_TRUE(items.ready(2)) << "the end of the round";
