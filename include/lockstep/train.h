@@ -57,7 +57,8 @@ struct EvalResult {
   double seconds = 0;
   /// Samples that could not be evaluated, of all ranks.
   int64_t faults = 0;
-  std::vector<std::string> lines{};  ///< For the log, of this rank.
+  std::vector<std::string> lines{};     ///< For the log, of this rank.
+  std::vector<std::string> warnings{};  ///< Likewise.
 
   /// Errors: kInvalidArgument naming the known metrics.
   double metric(const std::string& name) const;

@@ -20,19 +20,20 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// A task's sums; then the numbers of faults, and of samples whose outputs are not finite.
+/// A task's sums; then the numbers of faults, and of samples of which an output is nan or inf.
 using Sums = std::vector<double>;
 constexpr size_t kMoreSums = 2;
 
-/// Samples, the first `valid` rows of `rows`, of which an output has a number that is not finite.
-/// Cost: a sum of each output, unless there is one.
+/// Samples, the first `valid` rows of `rows`, of which an output is nan or inf. Classes that a
+/// network hides have logits of -inf, which count as numbers.
+/// Cost: a sum of each output, unless it is not finite.
 int64_t count_not_finite(const Tensors& outputs, int64_t rows, int64_t valid) {
   if (valid == 0) return 0;
   at::Tensor bad;
   for (const auto& output : outputs) {
     if (!output.defined() || !output.is_floating_point()) continue;
     if (std::isfinite(output.sum().item().toDouble())) continue;
-    const auto wrong = output.isfinite().logical_not();
+    const auto wrong = output.isnan().logical_or(output.isposinf());
     const bool of_samples = output.dim() > 0 && output.size(0) == rows;
     const auto samples = of_samples ? wrong.reshape({rows, -1}).any(1).narrow(0, 0, valid)
                                     : wrong.any().expand({valid});
@@ -154,16 +155,16 @@ void share_figures(EvalResult& result, ProcessGroup& group) {
 }
 
 /// Files and what ranks checkpoints go by the names that the metrics announce. After
-/// share_figures() all ranks have the same figures, so that all throw.
+/// share_figures() all ranks have the same figures, so that all throw. It ends a run: later
+/// evaluations would fail as well.
 void check_figure_names(const EvalResult& result, const std::vector<std::string>& announced) {
   std::vector<std::string> given;
   for (const auto& [name, value] : result.metrics) given.push_back(name);
   if (given == announced) return;
-  throw EvaluationFailed(
-      ErrorCode::kInvalidArgument,
-      fmt::format("Metric::result() gives {}, and metric_names() has {}",
-                  given.empty() ? "no figure" : fmt::format("{}", fmt::join(given, ", ")),
-                  fmt::join(announced, ", ")));
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("Metric::result() gives {}, and metric_names() has {}",
+                          given.empty() ? "no figure" : fmt::format("{}", fmt::join(given, ", ")),
+                          fmt::join(announced, ", ")));
 }
 
 std::string not_finite_line(double samples, int64_t all) {
@@ -240,7 +241,9 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   share_figures(result, group);
   check_figure_names(result, task.metric_names());
   result.faults = static_cast<int64_t>((*sums)[task.num_sums()]);
-  if (sums->back() > 0) hooks.warning(not_finite_line(sums->back(), result.samples));
+  if (sums->back() > 0 && group.rank() == 0) {
+    result.warnings.push_back(not_finite_line(sums->back(), result.samples));
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

@@ -34,8 +34,6 @@ struct EvalHooks {
   /// Called before every batch.
   std::function<bool()> interrupted = [] { return false; };
   std::function<void(const std::string& line)> fault = [](const std::string&) {};
-  /// Of the whole evaluation: its network gave numbers that are not finite. On every rank.
-  std::function<void(const std::string& line)> warning = [](const std::string&) {};
   std::function<void(const EvalState& state)> evaluated = [](const EvalState&) {
   };                                      ///< After a batch.
   int64_t max_batches = 0;                ///< Of each virtual rank; 0: all. For a trial evaluation.
@@ -55,8 +53,8 @@ struct EvaluationFailed : Error {
 /// so that all evaluate one model. Leaves the model's mode (train or eval) unchanged. `level`: see
 /// forward_at(). An interrupted rank reads no more, and no rank gets a result. Finished ranks wait
 /// for a rank that waits for its disk, up to the limit. Errors: those of the group; kTimeout naming
-/// the late ranks and their files; EvaluationFailed with those of the task and the loader, or if
-/// the result has other figures than the task's metric_names().
+/// the late ranks and their files; EvaluationFailed with those of the task and the loader;
+/// kInvalidArgument if the result has other figures than the task's metric_names().
 std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
                                    std::span<const DistributedSampler> samplers,
                                    ProcessGroup& group, Task& task, AmpLevel level = AmpLevel::kO0,

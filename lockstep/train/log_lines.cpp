@@ -103,7 +103,7 @@ std::string faults_line(int64_t faults, const char* what) {
 }
 
 std::vector<std::string> evaluation_warnings(const EvalResult& result) {
-  std::vector<std::string> lines, undefined;
+  std::vector<std::string> lines = result.warnings, undefined;
   for (const auto& [name, value] : result.metrics) {
     if (std::isnan(value)) undefined.push_back(name);
   }

@@ -84,7 +84,8 @@ std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
 /// "3 samples could not be used, see the warnings above". `what`: "used", "evaluated".
 std::string faults_line(int64_t faults, const char* what);
-/// Warnings about an evaluation: of samples that could not be evaluated, and figures that are nan.
+/// Warnings about an evaluation: its own; of samples that could not be evaluated, and of figures
+/// that are nan.
 std::vector<std::string> evaluation_warnings(const EvalResult& result);
 /// "3 times something was left out of a sample ...".
 std::string remarks_line(int64_t remarks);

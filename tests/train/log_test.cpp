@@ -190,8 +190,9 @@ TEST(Lines, WarnsOfAnEvaluationOfNothing) {
   EXPECT_TRUE(evaluation_warnings(result).empty());
   result.samples = 0;
   result.faults = 2;
+  result.warnings = {"a warning"};
   EXPECT_EQ(evaluation_warnings(result),
-            (std::vector<std::string>{faults_line(2, "evaluated"),
+            (std::vector<std::string>{"a warning", faults_line(2, "evaluated"),
                                       "no sample could be evaluated: the figures are 0"}));
 }
 

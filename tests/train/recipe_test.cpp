@@ -855,6 +855,16 @@ TEST_F(RecipeTest, FiguresOfOtherNamesAreFoundBeforeTheFirstStep) {
   EXPECT_EQ(steps, 0);
 }
 
+TEST_F(RecipeTest, FiguresOfOtherNamesEndAResumedRun) {
+  auto given = recipe();
+  EXPECT_EQ(train(given, World::join()), 0);
+  given.settings.insert(given.settings.end(), {"model.resume=True", "scheduler.num_epochs=4",
+                                               "system.val_while_train=True"});
+  given.main_indicator = "closeness";
+  given.metric = [](int64_t) { return std::make_unique<Misnamed>("nearness"); };
+  expect_refused(given, "Metric::result() gives nearness, and metric_names() has closeness");
+}
+
 TEST_F(RecipeTest, CheckKnowsTheFiguresOfAMetric) {
   auto given = recipe();
   given.settings.emplace_back("system.val_while_train=True");

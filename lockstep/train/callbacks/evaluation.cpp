@@ -18,7 +18,6 @@ void Evaluation::run(Trainer& trainer) {
   hooks.disk_limit = std::chrono::seconds(config.train.disk_timeout_s);
   hooks.interrupted = [&] { return trainer.signalled(); };
   hooks.fault = [&](const std::string& line) { trainer.report_fault(line); };
-  hooks.warning = hooks.fault;
   hooks.evaluated = [&](const EvalState& state) { trainer.report_evaluated(state); };
   std::optional<EvalResult> result;
   try {

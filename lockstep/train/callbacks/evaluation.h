@@ -17,8 +17,9 @@ bool evaluates_after(const SystemConfig& config, int64_t epoch);
 ///
 /// Before the first step of a run every rank evaluates one batch and drops the result, so that
 /// errors show before an epoch is spent. A later failure of an evaluation costs its figure and a
-/// warning. It ends neither this run nor a resumed one that would fail again. Add it after
-/// Checkpoints: weights are saved before they are evaluated.
+/// warning. It ends neither this run nor a resumed one that would fail again. A metric that gives
+/// other figures than it announces ends both. Add it after Checkpoints: weights are saved before
+/// they are evaluated.
 class Evaluation final : public Callback {
  public:
   /// The caller keeps both alive while the trainer runs.

@@ -68,9 +68,6 @@ void evaluate_logged(const Config& config, const World& world, const fs::path& p
   EvalHooks hooks;
   hooks.disk_limit = std::chrono::seconds(config.train.disk_timeout_s);
   hooks.fault = [&](const std::string& line) { log.write(Severity::kWarning, kDataLogger, line); };
-  hooks.warning = [&](const std::string& line) {
-    log.write(Severity::kWarning, kEvalLogger, line);
-  };
   hooks.evaluated = [&](const EvalState& state) {
     if (log.progress().active())
       log.progress().update(to_progress(state, virtual_ranks_of(config, world)));

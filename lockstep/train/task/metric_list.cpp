@@ -50,6 +50,7 @@ void add_results(const MetricList& metrics, std::span<const double> sums, EvalRe
     if (!all.loss) all.loss = own.loss;
     all.metrics.insert(all.metrics.end(), own.metrics.begin(), own.metrics.end());
     all.lines.insert(all.lines.end(), own.lines.begin(), own.lines.end());
+    all.warnings.insert(all.warnings.end(), own.warnings.begin(), own.warnings.end());
   }
 }
 
