@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/base/crc32.h"
 #include "lockstep/checkpoint/byte_source.h"
-#include "lockstep/checkpoint/crc32.h"
 #include "lockstep/checkpoint/pickle.h"
 #include "lockstep/checkpoint/state_dict.h"
 #include "lockstep/error.h"

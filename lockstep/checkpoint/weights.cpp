@@ -17,10 +17,10 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "lockstep/base/crc32.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/text.h"
-#include "lockstep/checkpoint/crc32.h"
 #include "lockstep/checkpoint/digested_tensors.h"
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/tensor_types.h"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/crc32.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/folder.h"
 #include "lockstep/base/log.h"
@@ -23,19 +23,6 @@
 
 namespace lockstep::inline internal {
 namespace {
-
-constexpr std::array<uint32_t, 256> make_crc_table() {
-  constexpr uint32_t kPolynomial = 0x82f63b78;  // reflected
-  std::array<uint32_t, 256> table{};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t rest = byte;
-    for (int bit = 0; bit < 8; ++bit) rest = rest >> 1 ^ ((rest & 1) != 0 ? kPolynomial : 0);
-    table[byte] = rest;
-  }
-  return table;
-}
-
-constexpr auto kCrcTable = make_crc_table();
 
 constexpr const char* kEventPrefix = "events.out.tfevents.";
 
@@ -99,15 +86,9 @@ int64_t next_time(const std::filesystem::path& folder) {
 
 }  // namespace
 
-uint32_t crc32c(std::string_view bytes) {
-  uint32_t crc = ~uint32_t{0};
-  for (const char c : bytes) crc = crc >> 8 ^ kCrcTable[(crc ^ static_cast<uint8_t>(c)) & 0xff];
-  return ~crc;
-}
-
 uint32_t masked_crc32c(std::string_view bytes) {
   constexpr uint32_t kMask = 0xa282ead8;
-  const uint32_t crc = crc32c(bytes);
+  const uint32_t crc = crc32c_of(bytes);
   return (crc >> 15 | crc << 17) + kMask;
 }
 

@@ -64,10 +64,7 @@ class EventFile {
   std::thread thread_;
 };
 
-/// CRC-32C (Castagnoli), the checksum of TFRecord files. Source: RFC 3720, appendix B.4.
-uint32_t crc32c(std::string_view bytes);
-
-/// As TFRecord stores it, so that a checksum of checksums is no special case.
+/// crc32c_of() as TFRecord stores it, so that a checksum of checksums is no special case.
 uint32_t masked_crc32c(std::string_view bytes);
 
 }  // namespace lockstep::inline internal

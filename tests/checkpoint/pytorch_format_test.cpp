@@ -1,11 +1,11 @@
 // Hand-made archives and pickles; weights_test.cpp reads the output of torch.save.
 #include "lockstep/checkpoint/pytorch_format.h"
+#include "lockstep/base/crc32.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "lockstep/checkpoint/crc32.h"
 #include "lockstep/checkpoint/pickle.h"
 #include "lockstep/checkpoint/weight_table.h"
 #include "tests/checkpoint/zip_file.h"
@@ -189,16 +189,6 @@ TEST(PyTorchFormat, TensorsOfOtherKindsAreNamedAndNotRead) {
   for (size_t i = 0; i < 5; ++i) EXPECT_TRUE(weights[i].pieces.empty()) << i;
   EXPECT_EQ(weights[5].type, StoredType::kC64);
   EXPECT_EQ(weights[6].unread, "");
-}
-
-TEST(Crc32, IsThatOfZip) {
-  EXPECT_EQ(crc32_of(""), 0U);
-  EXPECT_EQ(crc32_of("123456789"), 0xcbf43926U);
-  const std::string text = "The quick brown fox jumps over the lazy dog";
-  EXPECT_EQ(crc32_of(text), 0x414fa339U);
-  for (size_t at = 0; at < text.size(); ++at) {
-    EXPECT_EQ(crc32_of(text.substr(at), crc32_of(text.substr(0, at))), 0x414fa339U) << at;
-  }
 }
 
 TEST(PyTorchFormat, ChecksumsOfMembersAreHandedOnAndThatOfThePickleIsChecked) {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/checkpoint/crc32.h"
+#include "lockstep/base/crc32.h"
 
 namespace lockstep::inline internal {
 
