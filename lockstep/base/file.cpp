@@ -192,7 +192,7 @@ void check_output_file(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, failure)) {
     throw Error(ErrorCode::kInvalidArgument, path.string() + " is a folder, a file is needed");
   }
-  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("{} cannot be written: folder {}: {}", path.string(), folder.string(),
                           std::strerror(errno)));
