@@ -110,7 +110,6 @@ int write_recipe(int argc, char** argv) {
   const RecipeChoice choice = choose_recipe(facts, request.network);
   const fs::path results = results_of(output, without_slash(folder));
   if (!output.parent_path().empty()) make_folder(output.parent_path());
-  check_output_file(output);
   write_file_atomically(output, recipe_yaml(facts, choice, results));
   for (const auto& line : facts.warnings) log_warn(line);
   fmt::print("{}", summary_of(facts, choice, output));

@@ -175,7 +175,7 @@ WeightTable parse_archive(const ByteSource& file, const CountWanted& count_wante
       }
     } else if (key != std::string::npos) {
       storages.emplace(member.name.substr(key + 6),
-                       StoredBytes{member.offset, member.bytes, member.crc32});
+                       SummedBytes{member.offset, member.bytes, member.crc32});
     }
   }
   if (!description) refuse_pth(file, "a zip archive, but no .pth");
@@ -227,7 +227,7 @@ Storages place_old_storages(const ByteSource& file, uint64_t at, const Pickle& k
     at += 8;
     const uint64_t one = width->second;
     if (elements > (file.size() - at) / one) refuse_pth(file, "it was cut off within a storage");
-    storages.emplace(key, StoredBytes{at, elements * one, 0});
+    storages.emplace(key, SummedBytes{at, elements * one, 0});
     at += elements * one;
   }
   return storages;

@@ -173,7 +173,7 @@ class StateDict {
   const PickleValue& choose(const std::vector<NamedDict>& dicts, const CountWanted& count_wanted,
                             WeightTable& table) const {
     std::vector<size_t> counts(dicts.size());
-    for (size_t i = 0; count_wanted && i < dicts.size(); ++i) {
+    for (size_t i = 0; count_wanted && dicts.size() > 1 && i < dicts.size(); ++i) {
       counts[i] = count_wanted(tensors_in_dict(dicts[i]));
     }
     if (std::all_of(counts.begin(), counts.end(), [](size_t count) { return count == 0; })) {
@@ -279,7 +279,7 @@ class StateDict {
       return weight;
     }
     weight.type = *row->type;
-    const StoredBytes& storage = find_storage(name, id);
+    const SummedBytes& storage = find_storage(name, id);
     const uint64_t offset = whole(name, arguments[1]);
     weight.shape = numbers(name, arguments[2]);
     weight.strides = numbers(name, arguments[3]);
@@ -299,7 +299,7 @@ class StateDict {
     return at(persistent.items[0]).items;
   }
 
-  const StoredBytes& find_storage(const std::string& name, const std::vector<uint32_t>& id) const {
+  const SummedBytes& find_storage(const std::string& name, const std::vector<uint32_t>& id) const {
     if (id.size() > 5 && at(id[5]).kind == Kind::kTuple) {
       corrupt_tensor(name, "is a part of a storage, as PyTorch before 0.4 saved it");
     }
@@ -310,7 +310,7 @@ class StateDict {
 
   /// The bytes of the storage that the tensor needs. They must exist, and must not be fewer than
   /// its elements.
-  void place(StoredWeight& weight, const StoredBytes& storage, uint64_t offset) const {
+  void place(StoredWeight& weight, const SummedBytes& storage, uint64_t offset) const {
     const auto one = static_cast<uint64_t>(bits(weight.type) / 8);
     const auto all = stored_bytes(weight.type, weight.shape);
     if (!all || *all > storage.bytes) corrupt_tensor(weight.name, "is larger than its storage");
@@ -330,7 +330,7 @@ class StateDict {
     WeightPiece& piece = weight.pieces.emplace_back();
     piece.offset = storage.offset + offset * one;
     piece.bytes = elements * one;
-    if (storage.crc32 != 0) piece.member = {storage.offset, storage.bytes, storage.crc32};
+    if (storage.crc32 != 0) piece.member = storage;
   }
 
   const ByteSource& file_;

@@ -9,13 +9,7 @@
 
 namespace lockstep::inline internal {
 
-/// The bytes of a storage, in the file.
-struct StoredBytes {
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
-  uint32_t crc32 = 0;  ///< 0: unknown.
-};
-using Storages = std::map<std::string, StoredBytes>;  ///< By key.
+using Storages = std::map<std::string, SummedBytes>;  ///< By key.
 
 /// Turns the description of a state_dict into places in the file. Errors: see parse_pytorch().
 WeightTable read_state_dict(const ByteSource& file, const Pickle& pickle, const Storages& storages,

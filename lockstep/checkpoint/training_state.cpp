@@ -1,4 +1,3 @@
-#include "lockstep/base/text.h"
 #include "lockstep/checkpoint_folder.h"
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lockstep/base/text.h"
 #include "lockstep/checkpoint/file_digest.h"
 #include "lockstep/checkpoint/training_state_format.h"
 #include "lockstep/error.h"

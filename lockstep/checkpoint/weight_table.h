@@ -13,11 +13,11 @@
 
 namespace lockstep::inline internal {
 
-/// The bytes of an archive's member that has a checksum.
+/// The bytes of an archive's member.
 struct SummedBytes {
   uint64_t offset = 0;  ///< In the file.
   uint64_t bytes = 0;
-  uint32_t crc32 = 0;
+  uint32_t crc32 = 0;  ///< 0: unknown.
 };
 
 struct WeightPiece {

@@ -20,18 +20,20 @@ void require(bool met, const std::string& what) {
 
 /// Contiguous, in memory of its own: changes in place leave the data set as it is. It begins where
 /// libtorch's own memory may begin, because sums in kernels may depend on that.
-at::Tensor own_memory(const at::Tensor& tensor) {
+at::Tensor own_memory(const at::Tensor& tensor, bool pins) {
   if (!tensor.defined() || !tensor.is_cpu() || tensor.layout() != at::kStrided) return tensor;
+  if (pins && !tensor.is_pinned()) return tensor;  // Batch::pin() copies it
   const auto address = reinterpret_cast<uintptr_t>(tensor.data_ptr());
-  const bool shared = tensor.use_count() > 1 || tensor.storage().use_count() > 1;
+  const bool of_others = tensor.storage().allocator() == nullptr;  // at::from_blob()
+  const bool shared = of_others || tensor.use_count() > 1 || tensor.storage().use_count() > 1;
   if (!shared && address % c10::gAlignment == 0 && tensor.is_contiguous()) return tensor;
   return tensor.clone(at::MemoryFormat::Contiguous);
 }
 
-void take_memory(Batch& batch) {
-  batch.images = own_memory(batch.images);
+void take_memory(Batch& batch, bool pins) {
+  batch.images = own_memory(batch.images, pins);
   for (auto* columns : {&batch.targets, &batch.more_inputs}) {
-    for (auto& column : *columns) column = own_memory(column);
+    for (auto& column : *columns) column = own_memory(column, pins);
   }
 }
 
@@ -101,8 +103,9 @@ Batch Loader::make_batch(const EpochSamples& samples, int64_t batch) const {
       {samples.epoch,
        std::span(samples.order).subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
        std::clamp<int64_t>(samples.num_counted - begin, 0, rows)});
-  take_memory(made);
-  if (options_.device.is_cuda()) {
+  const bool pins = options_.device.is_cuda();
+  take_memory(made, pins);
+  if (pins) {
     const c10::DeviceGuard guard(options_.device);  // this thread's device is still the first
     made.pin();
   }

@@ -352,7 +352,7 @@ Classifier::Classifier(const PredictStage& stage, c10::Device device)
 
 ocr::Sample Classifier::load(const std::filesystem::path& picture, bool keeps) const {
   const auto* pipeline = std::get_if<PicturePipeline>(&transform_);
-  const bool reduces = pipeline != nullptr && !stored_ && pipeline->reduces();
+  const bool reduces = pipeline != nullptr && pipeline->reduces();
   ocr::Sample sample;
   if (!reduces) sample = load_picture(decode_, picture);
   sample.source = picture.string();

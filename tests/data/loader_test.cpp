@@ -3,6 +3,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -134,6 +136,18 @@ class Views final : public BatchMaker {
   at::Tensor all_ = at::arange(100, at::kFloat);
 };
 
+/// As a data set that shows its own array: nothing but the data set knows of that memory.
+class Blobs final : public BatchMaker {
+ public:
+  int64_t size() const override { return 16; }
+  Batch make(const BatchRows& rows) const override {
+    return {at::from_blob(numbers_, {std::ssize(rows.samples)}, at::kFloat), {}, rows.num_counted};
+  }
+
+ private:
+  alignas(64) mutable float numbers_[16] = {};
+};
+
 // Sums in libtorch's kernels may depend on where a tensor begins.
 TEST(Loader, AlignsTensors) {
   Loader loader(std::make_unique<Views>(), {.batch_size = 3});
@@ -159,6 +173,19 @@ TEST(Loader, ABatchIsNotTheMemoryOfTheDataSet) {
       EXPECT_TRUE(at::equal(batch->targets[0], at::arange(rows, at::kFloat)));
       batch->targets[0].fill_(-1);
     }
+  }
+}
+
+TEST(Loader, ABatchIsNotAnArrayOfTheDataSet) {
+  Loader loader(std::make_unique<Blobs>(), {.batch_size = 16});
+  std::vector<int64_t> order(16);
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    loader.start(epoch, order);
+    const auto batch = loader.next();
+    ASSERT_TRUE(batch);
+    EXPECT_TRUE(at::equal(batch->images, at::full({16}, 0, at::kFloat)));
+    batch->images.fill_(-1);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "lockstep/ocr/transforms/byte_form.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "lockstep/ocr/transforms/normalize.h"

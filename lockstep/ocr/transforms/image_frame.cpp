@@ -1,13 +1,14 @@
 #include "lockstep/ocr/transforms/image_frame.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+
+#include "lockstep/base/crc32.h"
 
 namespace lockstep::ocr {
 namespace {
@@ -165,7 +166,7 @@ Chunk chunk_at(Bytes file, size_t begin) {
 
 bool has_its_checksum(Bytes file, const Chunk& chunk) {
   const Bytes covered = file.subspan(chunk.begin + 4, chunk.bytes - 8);
-  const auto sum = crc32(0, covered.data(), static_cast<uInt>(covered.size()));
+  const auto sum = crc32_of({reinterpret_cast<const char*>(covered.data()), covered.size()});
   return sum == number_at(file, chunk.begin + chunk.bytes - 4);
 }
 

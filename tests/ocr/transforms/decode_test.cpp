@@ -1,12 +1,12 @@
 #include "lockstep/ocr/transforms/decode.h"
 
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <fstream>
 #include <random>
 #include <thread>
 
+#include "lockstep/base/crc32.h"
 #include "lockstep/base/file.h"
 #include "lockstep/base/reading_note.h"
 #include "lockstep/deadline.h"
@@ -141,9 +141,7 @@ TEST(Decode, RefusesWhatIsCutOff) {
 /// One chunk of a PNG, with its own checksum or with zeros.
 std::vector<uint8_t> png_chunk(const std::string& type, const std::string& data, bool sound) {
   std::string chunk = type + data;
-  const auto sum = sound ? crc32(0, reinterpret_cast<const Bytef*>(chunk.data()),
-                                 static_cast<uInt>(chunk.size()))
-                         : 0;
+  const auto sum = sound ? crc32_of(chunk) : 0;
   const auto number = [](uint64_t value) {
     std::string text;
     for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(value >> shift);
