@@ -9,6 +9,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/process_limits.h"
+#include "lockstep/base/text.h"
 
 namespace lockstep {
 
@@ -57,15 +58,6 @@ int exit_status(const Error& error) noexcept {
       return 1;
   }
 }
-
-namespace {
-
-/// The message of libtorch's errors, without the stack frames that follow.
-std::string_view without_frames(std::string_view what) {
-  return what.substr(0, what.find("\nException raised from "));
-}
-
-}  // namespace
 
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) noexcept {
   const auto say = [&](const char* what) {

@@ -79,6 +79,12 @@ uint64_t first_64_bits(const std::string& hex) {
   return std::stoull(hex.substr(0, 16), nullptr, 16);
 }
 
+uint64_t hash_of(std::string_view bytes) {
+  Hash hash;
+  hash.update(bytes.data(), bytes.size());
+  return first_64_bits(hash.hex());
+}
+
 FileHash hash_file(int fd, const std::string& name, HashKind kind) {
   Hash hash(kind);
   FileHash file;

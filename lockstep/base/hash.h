@@ -37,6 +37,8 @@ class Hash {
 
 /// The number formed by the first 16 of such hex digits.
 uint64_t first_64_bits(const std::string& hex);
+/// That of the SHA-256 of `bytes`.
+uint64_t hash_of(std::string_view bytes);
 
 struct FileHash {
   int64_t bytes = 0;  ///< Number of bytes read.

@@ -56,6 +56,12 @@ std::string double_quoted(std::string_view text);
 /// Without the blanks at both ends.
 std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\n\r\v\f");
 
+/// Whether it has letters of ASCII, digits, '_', '-' and '.' alone, and one at least.
+bool is_plain_name(std::string_view text);
+
+/// The message of an exception of libtorch, without the stack frames that follow it.
+std::string_view without_frames(std::string_view what);
+
 /// Letters of ASCII in lower case.
 std::string ascii_lower(std::string text);
 

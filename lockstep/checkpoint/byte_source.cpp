@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
@@ -25,6 +27,17 @@ std::string ByteSource::read(uint64_t offset, uint64_t count) const {
   std::string bytes(count, '\0');
   read(offset, bytes.data(), count);
   return bytes;
+}
+
+void ByteSource::read_pieces(uint64_t offset, uint64_t count,
+                             const std::function<void(std::string_view)>& use) const {
+  constexpr uint64_t kPiece = uint64_t{1} << 18;
+  std::vector<char> piece(std::min(kPiece, count));
+  for (uint64_t done = 0; done < count; done += kPiece) {
+    const uint64_t size = std::min(kPiece, count - done);
+    read(offset + done, piece.data(), size);
+    use({piece.data(), size});
+  }
 }
 
 std::unique_ptr<FileBytes> FileBytes::open(const std::filesystem::path& path, std::string name) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ class ByteSource {
   /// Reads `count` bytes at `offset`. Errors: kCorrupt if they lie outside, kIo.
   void read(uint64_t offset, void* into, uint64_t count) const;
   std::string read(uint64_t offset, uint64_t count) const;
+  /// Gives `use` the same bytes one after another, in pieces that stay in the processor's cache.
+  void read_pieces(uint64_t offset, uint64_t count,
+                   const std::function<void(std::string_view)>& use) const;
 
  private:
   virtual void fetch(uint64_t offset, void* into, uint64_t count) const = 0;

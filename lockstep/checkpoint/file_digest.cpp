@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
 
@@ -55,15 +52,10 @@ void check_digest(const std::string& file, const FileDigest& found, const FileDi
 }
 
 void check_saved(const ByteSource& file, const FileDigest& saved) {
-  constexpr uint64_t kPart = 1 << 18;  // stays in the cache until it is digested
   check_bytes(file.name(), static_cast<int64_t>(file.size()), saved);
   FileDigester digester(saved.kind);
-  std::vector<char> buffer(kPart);
-  for (uint64_t at = 0; at < file.size(); at += kPart) {
-    const uint64_t part = std::min(kPart, file.size() - at);
-    file.read(at, buffer.data(), part);
-    digester.update(buffer.data(), part);
-  }
+  file.read_pieces(0, file.size(),
+                   [&](std::string_view piece) { digester.update(piece.data(), piece.size()); });
   check_digest(file.name(), digester.digest(), saved);
 }
 

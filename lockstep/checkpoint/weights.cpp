@@ -73,14 +73,9 @@ class WeightReader {
 
   /// Of one that several tensors share.
   uint32_t crc32_of_member(const SummedBytes& member) const {
-    constexpr uint64_t kBuffer = 1 << 18;
-    std::string buffer;
     uint32_t crc = 0;
-    for (uint64_t at = 0; at < member.bytes; at += kBuffer) {
-      buffer.resize(std::min(kBuffer, member.bytes - at));
-      file_.read(member.offset + at, buffer.data(), buffer.size());
-      crc = crc32_of(buffer, crc);
-    }
+    file_.read_pieces(member.offset, member.bytes,
+                      [&](std::string_view piece) { crc = crc32_of(piece, crc); });
     return crc;
   }
 

@@ -74,7 +74,7 @@ std::vector<cv::Mat> images_of(const Samples& pictures) {
 }
 
 std::optional<ImageShape> stored_shape(const DatasetConfig& train) {
-  if (train.own || train.has_picture_files()) return std::nullopt;
+  if (!train.has_small_images()) return std::nullopt;
   return small_images_of(train).shape;
 }
 

@@ -205,8 +205,7 @@ namespace {
 /// Pictures are made as in training: those of small images get their size first, and need a list
 /// that is meant for it.
 void check_same_steps(const DatasetConfig& train, const DatasetConfig& eval) {
-  const bool small = !train.own && !train.has_picture_files();
-  if (eval.transforms.empty() || small == !eval.has_picture_files()) return;
+  if (eval.transforms.empty() || train.has_small_images() == !eval.has_picture_files()) return;
   throw wrong(fmt::format(
       "{}: eval.dataset.type is {}, train.dataset.type is {}: to predict, the configuration needs "
       "a section predict with a dataset.transform_pipeline",

@@ -12,6 +12,7 @@
 #include "lockstep/autocast.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/hash.h"
+#include "lockstep/base/text.h"
 #include "lockstep/evaluation.h"
 #include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/parallel/virtual_ranks.h"
@@ -135,9 +136,7 @@ void share_figures(EvalResult& result, ProcessGroup& group) {
     figures.push_back(value);
     names += '\n' + name;
   }
-  Hash hash;
-  hash.update(names.data(), names.size());
-  const auto digest = static_cast<int64_t>(first_64_bits(hash.hex()) >> 1);
+  const auto digest = static_cast<int64_t>(hash_of(names) >> 1);
   std::array<int64_t, 4> same = {std::ssize(figures), -std::ssize(figures), digest, -digest};
   group.all_reduce(same.data(), std::ssize(same), DType::kInt64, ReduceOp::kMin).wait();
   if (same[0] != -same[1]) {
@@ -181,8 +180,7 @@ void attempt(const std::function<void()>& work, Failure* failure) {
   } catch (const Error& error) {
     failure->set(error.code(), error.what());
   } catch (const std::exception& error) {  // for example of libtorch
-    const std::string_view what = error.what();
-    failure->set(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // without the stack trace
+    failure->set(ErrorCode::kInternal, without_frames(error.what()));
   } catch (...) {
     failure->set(ErrorCode::kInternal, "an exception that is no std::exception");
   }

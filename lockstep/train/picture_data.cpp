@@ -147,8 +147,7 @@ class OwnBatches final : public BatchMaker {
     } catch (const Error& error) {
       throw failed(error.code(), error.what());
     } catch (const std::exception& error) {
-      const std::string_view what = error.what();
-      throw failed(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // without stack frames
+      throw failed(ErrorCode::kInternal, without_frames(error.what()));
     } catch (...) {
       throw failed(ErrorCode::kInternal, "its exception is no std::exception");
     }
@@ -517,7 +516,7 @@ CheckedData check_class_data(const Config& config) {
 std::vector<std::string> missing_class_files(const Config& config, bool with_eval) {
   std::vector<std::string> lines;
   const auto look = [&](const DatasetConfig& dataset) {
-    if (dataset.own || dataset.has_picture_files()) return;
+    if (!dataset.has_small_images()) return;
     auto line = small_images_of(dataset).missing(dataset.data_dirs.front(), split_of(dataset));
     if (!line.empty()) lines.push_back(std::move(line));
   };

@@ -33,12 +33,6 @@ Values from_bytes(const std::string& bytes) {
   return values;
 }
 
-uint64_t digest_of(const std::string& bytes) {
-  Hash hash;
-  hash.update(bytes.data(), bytes.size());
-  return first_64_bits(hash.hex());
-}
-
 /// Broadcasts `bytes` from `root` to every rank.
 std::string broadcast_bytes(ProcessGroup& group, std::string bytes, int root) {
   auto size = static_cast<int64_t>(bytes.size());
@@ -69,7 +63,7 @@ std::string ranks_like(const std::vector<uint64_t>& all, size_t like) {
 void check_same_config(const Config& config, ProcessGroup& group) {
   if (group.size() == 1) return;
   const std::string own = to_bytes(shared_values(config));
-  const auto digests = gather(group, digest_of(own));
+  const auto digests = gather(group, hash_of(own));
   const auto other = std::find_if(digests.begin(), digests.end(),
                                   [&](uint64_t digest) { return digest != digests[0]; });
   if (other == digests.end()) return;

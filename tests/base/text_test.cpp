@@ -73,6 +73,17 @@ TEST(Text, TrimmedHasNoBlanksAtItsEnds) {
   EXPECT_EQ(trimmed(" a\n", " "), "a\n");
 }
 
+TEST(Text, PlainNamesAreOfLettersDigitsAndThreeSigns) {
+  EXPECT_TRUE(is_plain_name("Loss_2.box-a"));
+  for (const char* name : {"", "a b", "a/b", "\xc3\xa4", "a\n"})
+    EXPECT_FALSE(is_plain_name(name)) << name;
+}
+
+TEST(Text, OfAnExceptionOfLibtorchTheMessageIsLeft) {
+  EXPECT_EQ(without_frames("two\nlines\nException raised from f at x.cpp:1"), "two\nlines");
+  EXPECT_EQ(without_frames("Exception raised by me"), "Exception raised by me");
+}
+
 TEST(Text, AsciiLowerLeavesOtherCharacters) {
   EXPECT_EQ(ascii_lower("AbZ@[_\xc3\x84"), "abz@[_\xc3\x84");
 }

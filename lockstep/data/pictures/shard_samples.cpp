@@ -22,19 +22,13 @@ std::string key_of(const std::filesystem::path& shard) {
   return std::filesystem::absolute(shard).lexically_normal().string();
 }
 
-uint64_t shards_digest(std::string_view bytes) {
-  Hash hash;
-  hash.update(bytes.data(), bytes.size());
-  return first_64_bits(hash.hex());
-}
-
 /// The bytes in front of their digest; none if it is not theirs.
 std::string_view undamaged(std::string_view bytes) {
   uint64_t digest = 0;
   if (bytes.size() < sizeof(digest)) return {};
   const auto body = bytes.substr(0, bytes.size() - sizeof(digest));
   std::memcpy(&digest, bytes.data() + body.size(), sizeof(digest));
-  return digest == shards_digest(body) ? body : std::string_view();
+  return digest == hash_of(body) ? body : std::string_view();
 }
 
 /// Takes what a file holds, one after another; nothing once it is at its end.
@@ -110,7 +104,7 @@ void KnownShards::save(const std::filesystem::path& file) const {
                  known.samples.size() * sizeof(ShardSample));
   }
   put_number(bytes, uint64_t{0});
-  put_number(bytes, shards_digest(bytes));
+  put_number(bytes, hash_of(bytes));
   try {
     make_folder(file.parent_path());
     write_file_atomically(file, bytes);

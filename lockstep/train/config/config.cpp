@@ -138,7 +138,7 @@ Config read_config(Node tree, Settings* settings) {
   root.any("loss_scaler");
   config.train = read_train(root.section("train"), task);
   take_over_channels(config.effective, config.train.dataset);
-  task.small_images = !config.train.dataset.own && !config.train.dataset.has_picture_files();
+  task.small_images = config.train.dataset.has_small_images();
   if (root.has("eval")) config.eval = read_eval(root.section("eval"), task);
   root.any("eval");
   if (root.has("predict")) config.predict = read_predict(root.section("predict"), task);

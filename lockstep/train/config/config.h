@@ -70,6 +70,8 @@ struct DatasetConfig {
   bool has_picture_files() const {
     return type == "ImageFolderDataset" || type == "ImageListDataset" || type == "WebDataset";
   }
+  /// Those in a file for all, such as CIFAR-10's.
+  bool has_small_images() const { return !own && pipeline.empty() && !has_picture_files(); }
   std::vector<TransformConfig> transforms;   ///< Of the classifier's.
   Mixing mixing;                             ///< The same: MixUp and CutMix, in training.
   std::vector<ocr::Transform> pipeline;      ///< Of the others.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 #include <vector>
 
@@ -133,13 +132,6 @@ PostprocessConfig read_no_postprocess(ConfigSection&) {
 }
 
 }  // namespace
-
-bool is_plain_name(const std::string& text) {
-  const auto may_be = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.';
-  };
-  return !text.empty() && std::all_of(text.begin(), text.end(), may_be);
-}
 
 std::string fault_of(const Recipe& recipe) {
   if (!is_plain_name(recipe.name)) {

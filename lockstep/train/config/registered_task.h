@@ -9,9 +9,6 @@
 
 namespace lockstep::inline internal {
 
-/// Letters, digits, '_', '-' and '.'; not empty.
-bool is_plain_name(const std::string& text);
-
 /// What is wrong with the parts of a recipe; empty: nothing.
 std::string fault_of(const Recipe& recipe);
 

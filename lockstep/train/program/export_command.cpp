@@ -105,8 +105,7 @@ std::vector<int64_t> sample_sizes(const Config& config) {
 /// Of the pictures that a network was trained on.
 int64_t input_channels(const DatasetConfig& train) {
   if (train.channels > 0) return train.channels;
-  const bool small = train.pipeline.empty() && !train.has_picture_files();
-  return small ? small_images_of(train).shape.channels : 3;
+  return train.has_small_images() ? small_images_of(train).shape.channels : 3;
 }
 
 /// Of an input without the batch: channels, rows and columns of pictures.

@@ -9,7 +9,6 @@
 #include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/registry.h"
-#include "lockstep/train/config/registered_task.h"
 
 namespace lockstep::inline internal {
 
