@@ -1,7 +1,9 @@
 #include "lockstep/train/config/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "lockstep/error.h"
@@ -99,6 +101,33 @@ void watch_main_indicator(Config& config) {
   if (early && early->metric.empty()) early->metric = main;
 }
 
+const std::vector<std::string>& section_names() {
+  static const std::vector<std::string> names = {
+      "system",    "common",      "model", "postprocess", "metric",  "loss",     "scheduler",
+      "optimizer", "loss_scaler", "train", "eval",        "predict", "parallel", "callbacks"};
+  return names;
+}
+
+/// ", did you mean 'train.max_steps'?" for a key that was written without its section, or "".
+std::string with_its_section(Node tree, const std::string& key) {
+  const auto& names = section_names();
+  std::erase_if(tree.entries, [&](const Node::Entry& entry) {
+    return std::find(names.begin(), names.end(), entry.key) == names.end();
+  });
+  Settings settings;
+  try {
+    read_config(std::move(tree), &settings);
+  } catch (const Error&) {  // what was read before it is enough here
+  }
+  constexpr size_t kMost = 3;
+  std::vector<std::string> meant;
+  for (const Setting& setting : settings) {
+    if (setting.key == key && meant.size() < kMost)
+      meant.push_back(fmt::format("'{}.{}'", setting.section, key));
+  }
+  return meant.empty() ? "" : fmt::format(", did you mean {}?", fmt::join(meant, " or "));
+}
+
 }  // namespace
 
 std::span<const TaskSettings> all_tasks() {
@@ -123,8 +152,8 @@ Config read_config(Node tree, Settings* settings) {
   config.effective = std::move(tree);
   complete_by_recipe(config.effective);
   ConfigSection root(config.effective, "", settings);
-  root.expect({"system", "common", "model", "postprocess", "metric", "loss", "scheduler",
-               "optimizer", "loss_scaler", "train", "eval", "predict", "parallel", "callbacks"});
+  root.expect(section_names(),
+              [&](const std::string& key) { return with_its_section(config.effective, key); });
   config.system = read_system(root.section("system"));
   root.any("common");
   config.model = read_model(root.section("model"));

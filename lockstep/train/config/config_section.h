@@ -2,6 +2,7 @@
 // A section of the configuration for its own readers. They know the tree of the file, report keys
 // that MindOCR has, and list the settings for the manual.
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,8 +55,10 @@ class ConfigSection : public Section {
   /// Errors: the key is present under its old name; the message gives the new one.
   void refuse_old_name(const std::string& old, const std::string& now) const;
   /// Errors: the first key that is not in `keys`, with the nearest of them. Call it before any key
-  /// is read: a section with a misspelt name is then not reported as missing.
-  void expect(const std::vector<std::string>& keys);
+  /// is read: a section with a misspelt name is then not reported as missing. `elsewhere`: the end
+  /// of the message for a key that is near none.
+  void expect(const std::vector<std::string>& keys,
+              const std::function<std::string(const std::string& key)>& elsewhere = {});
   /// Place of the key, or of the section if the key is missing.
   using Section::where;
 

@@ -353,9 +353,15 @@ void ConfigSection::refuse_old_name(const std::string& old, const std::string& n
   }
 }
 
-void ConfigSection::expect(const std::vector<std::string>& keys) {
+void ConfigSection::expect(const std::vector<std::string>& keys,
+                           const std::function<std::string(const std::string& key)>& elsewhere) {
   known_ = keys;
-  finish();
+  for (const auto& entry : node_->entries) {
+    if (contains(known_, entry.key)) continue;
+    const std::string near = hint(entry.key);
+    unknown(to_string(entry.location), entry.key,
+            near.empty() && elsewhere ? elsewhere(entry.key) : near);
+  }
 }
 
 }  // namespace lockstep::inline internal

@@ -75,6 +75,18 @@ TEST(Config, UnknownKeysNameTheNearest) {
             "-o train.loader.qqqqqqqq=1: unknown key 'train.loader.qqqqqqqq'");
 }
 
+TEST(Config, KeysWithoutTheirSectionNameIt) {
+  EXPECT_EQ(error_with("max_steps=3"),
+            "-o max_steps=3: unknown key 'max_steps', did you mean 'train.max_steps'?");
+  EXPECT_EQ(error_with("batch_size=8"),
+            "-o batch_size=8: unknown key 'batch_size', did you mean 'train.loader.batch_size'?");
+  EXPECT_EQ(error_with("qqqqqqqq=1"), "-o qqqqqqqq=1: unknown key 'qqqqqqqq'");
+  std::string text = kMinimal;  // faults of the sections are reported later
+  text.replace(text.find("  dataset:"), 0, "  max_steps: many\n");
+  EXPECT_EQ(error_of("ckpt_save_dir: out\n" + text),
+            "a.yaml:1: unknown key 'ckpt_save_dir', did you mean 'train.ckpt_save_dir'?");
+}
+
 TEST(Config, AMisspeltKeyIsToldBeforeTheOneThatIsMissing) {
   const auto with = [](const std::string& key, const std::string& misspelt) {
     std::string text = kMinimal;
