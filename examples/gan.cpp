@@ -77,10 +77,11 @@ void train_both(lockstep::TrainingStep& step) {
                 [&](const Batch& batch) { return gan.loss(gan.make_like(batch.images), true); });
 }
 
-/// How near to the ring generated points are.
-class Nearness final : public lockstep::Metric {
+/// The mean distance of generated points from the ring: the checkpoint with the least is the best.
+class RingDistance final : public lockstep::Metric {
  public:
-  std::vector<std::string> metric_names() const override { return {"nearness"}; }
+  std::vector<std::string> metric_names() const override { return {"distance"}; }
+  std::vector<std::string> lower_is_better() const override { return {"distance"}; }
   size_t num_sums() const override { return 2; }
   std::vector<double> sums(const lockstep::Tensors& outputs, const Batch& batch) override {
     const auto error = (outputs[0].norm(2, 1) - 1).abs().narrow(0, 0, batch.valid);
@@ -89,7 +90,7 @@ class Nearness final : public lockstep::Metric {
   EvalResult result(std::span<const double> sums) override {
     EvalResult result;
     result.samples = static_cast<int64_t>(sums[0]);
-    result.metrics = {{"nearness", 1 - sums[1] / std::max(1.0, sums[0])}};
+    result.metrics = {{"distance", sums[1] / std::max(1.0, sums[0])}};
     return result;
   }
 };
@@ -106,10 +107,10 @@ lockstep::Recipe gan(int64_t width) {
   recipe.data = [](const lockstep::DatasetUse& use) { return std::make_unique<const Points>(use); };
   recipe.optimizers = {{"discriminator", adam}, {"generator", adam}};
   recipe.training_step = train_both;
-  recipe.metric = [](int64_t) { return std::make_unique<Nearness>(); };
-  recipe.main_indicator = "nearness";
+  recipe.metric = [](int64_t) { return std::make_unique<RingDistance>(); };
+  recipe.main_indicator = "distance";
   recipe.events.on_evaluation = [](const EvalResult& result) {
-    std::printf("nearness: %.3f of %ld points\n", result.metric("nearness"), result.samples);
+    std::printf("distance: %.3f of %ld points\n", result.metric("distance"), result.samples);
   };
   recipe.settings = {
       "train.ckpt_save_epochs=40", "train.loader.batch_size=64", "system.val_while_train=True",

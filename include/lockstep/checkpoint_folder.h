@@ -95,6 +95,7 @@ struct PatienceState {
   std::optional<double> best{};
   int64_t waited = 0;  ///< Evaluations in a row without improvement.
   int64_t times = 0;   ///< How often the patience ran out.
+  bool higher_is_better = true;
 
   bool operator==(const PatienceState&) const = default;
 };
@@ -148,7 +149,8 @@ int64_t epoch_of(const TrainingState& state);
 bool record_metric(TrainingState& state, double value);
 
 /// Ranks checkpoints by metric `name` from now on. If the metric is a new one, its values cannot be
-/// compared with the old: metric_value, best and history are dropped.
+/// compared with the old: metric_value, best and history are dropped. If it is the same, and its
+/// other values are better now, `best` becomes the best of history by the new rule.
 void rank_by(TrainingState& state, const std::string& name, bool higher_is_better);
 
 // One writer at a time in a folder of results, even if an earlier writer is disconnected or stopped

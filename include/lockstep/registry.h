@@ -382,7 +382,7 @@ struct RecipeEvents {
 using CallbackMaker = std::function<RecipeEvents()>;
 
 /// Rises when these types or those of picture.h change. A shared library keeps that of its headers.
-constexpr int kPartVersion = 5;
+constexpr int kPartVersion = 6;
 
 /// A part by name. `read` must read every key that the part has, whatever their values.
 template <typename Made>

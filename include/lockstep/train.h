@@ -42,6 +42,7 @@ namespace lockstep {
 // Use:
 //   class Error final : public lockstep::Metric {
 //     std::vector<std::string> metric_names() const override { return {"error"}; }
+//     std::vector<std::string> lower_is_better() const override { return {"error"}; }
 //     size_t num_sums() const override { return 2; }
 //     std::vector<double> sums(const lockstep::Tensors& outputs,
 //                              const lockstep::Batch& batch) override;
@@ -69,9 +70,12 @@ class Metric {
  public:
   virtual ~Metric() = default;
 
-  /// In the order of result.log. metric.main_indicator selects the one that ranks checkpoints:
-  /// higher is better.
+  /// In the order of result.log. metric.main_indicator selects the one that ranks checkpoints.
   virtual std::vector<std::string> metric_names() const = 0;
+  /// Those of metric_names() of which less is better, such as an error or a perplexity; so it is of
+  /// any called "loss". Best checkpoints, early stopping and reduce_on_plateau follow. Of all
+  /// others more is better.
+  virtual std::vector<std::string> lower_is_better() const { return {}; }
   /// Number of entries of sums().
   virtual size_t num_sums() const = 0;
   /// Sums over the first batch.valid samples of a batch (may be 0). Adding the sums of two sets of

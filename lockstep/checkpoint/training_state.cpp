@@ -35,11 +35,20 @@ ordered_json encode(const MetricPoint& point) {
   return {{"epoch", point.epoch}, {"step", point.step}, {"value", point.value}};
 }
 
+/// The direction of a watched metric whose file has none.
+bool is_higher_better_by_name(const std::string& metric) {
+  return metric != "loss";
+}
+
 ordered_json encode(const PatienceState& state) {
-  return {{"metric", state.metric},
-          {"best", state.best ? ordered_json(*state.best) : ordered_json()},
-          {"waited", state.waited},
-          {"times", state.times}};
+  ordered_json object = {{"metric", state.metric},
+                         {"best", state.best ? ordered_json(*state.best) : ordered_json()},
+                         {"waited", state.waited},
+                         {"times", state.times}};
+  if (state.higher_is_better != is_higher_better_by_name(state.metric)) {
+    object["higher_is_better"] = state.higher_is_better;
+  }
+  return object;
 }
 
 /// Reads an object field by field, remembers the fields that were read, and names file and field in
@@ -140,6 +149,8 @@ PatienceState decode_patience(Fields fields) {
   if (!fields.get("best").is_null()) state.best = fields.real("best");
   state.waited = fields.count("waited");
   state.times = fields.count("times");
+  state.higher_is_better = fields.has("higher_is_better") ? fields.truth("higher_is_better")
+                                                          : is_higher_better_by_name(state.metric);
   fields.no_others();
   return state;
 }
@@ -184,6 +195,15 @@ void check_format(Fields& fields, const std::string& file) {
   fields.text("written_by");
 }
 
+/// Whether `point` is strictly better than the best so far; it then is the best.
+bool take_if_best(TrainingState& state, const MetricPoint& point) {
+  if (std::isnan(point.value)) return false;
+  const bool is_best = !state.best || (state.higher_is_better ? point.value > state.best->value
+                                                              : point.value < state.best->value);
+  if (is_best) state.best = point;
+  return is_best;
+}
+
 }  // namespace
 }  // namespace lockstep::inline internal
 
@@ -197,11 +217,7 @@ bool record_metric(TrainingState& state, double value) {
   const MetricPoint point{state.epoch, state.step, value};
   state.metric_value = value;
   state.history.push_back(point);
-  if (std::isnan(value)) return false;
-  const bool is_best = !state.best || (state.higher_is_better ? value > state.best->value
-                                                              : value < state.best->value);
-  if (is_best) state.best = point;
-  return is_best;
+  return take_if_best(state, point);
 }
 
 void rank_by(TrainingState& state, const std::string& name, bool higher_is_better) {
@@ -211,7 +227,10 @@ void rank_by(TrainingState& state, const std::string& name, bool higher_is_bette
     state.history.clear();
   }
   state.metric = name;
+  if (state.higher_is_better == higher_is_better) return;
   state.higher_is_better = higher_is_better;
+  state.best.reset();
+  for (const MetricPoint& point : state.history) take_if_best(state, point);
 }
 
 }  // namespace lockstep

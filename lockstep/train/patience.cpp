@@ -17,7 +17,7 @@ constexpr auto kLoss = "loss";
 bool improves(const PatienceState& state, double min_delta, double value) {
   if (std::isnan(value)) return false;
   if (!state.best) return true;
-  const double gain = state.metric == kLoss ? *state.best - value : value - *state.best;
+  const double gain = state.higher_is_better ? value - *state.best : *state.best - value;
   return gain > min_delta;
 }
 
@@ -40,11 +40,14 @@ double watched_value(const std::string& key, const std::string& metric, const Ev
               fmt::format("{} is loss, which this evaluation does not compute", key));
 }
 
-PatienceState begin_patience(const PatienceConfig& config,
+PatienceState begin_patience(const PatienceConfig& config, bool higher_is_better,
                              const std::optional<PatienceState>& saved) {
-  if (saved && saved->metric == config.metric) return *saved;
+  const bool same =
+      saved && saved->metric == config.metric && saved->higher_is_better == higher_is_better;
+  if (same) return *saved;
   PatienceState state;
   state.metric = config.metric;
+  state.higher_is_better = higher_is_better;
   if (saved) state.times = saved->times;
   return state;
 }

@@ -20,8 +20,8 @@ void check_watched(const std::string& key, const std::string& metric,
 /// no loss.
 double watched_value(const std::string& key, const std::string& metric, const EvalResult& result);
 
-/// The state to begin with: the `saved` one if it is of the same metric.
-PatienceState begin_patience(const PatienceConfig& config,
+/// The state to begin with: the `saved` one if it is of the same metric, and of the same direction.
+PatienceState begin_patience(const PatienceConfig& config, bool higher_is_better,
                              const std::optional<PatienceState>& saved);
 
 /// Takes a value into account. It improves if it is better than the best so far by more than

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "lockstep/base/hash.h"
+#include "lockstep/base/text.h"
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/error.h"
 #include "lockstep/model.h"
@@ -67,10 +69,25 @@ std::unique_ptr<Loss> make_text_loss(const LossConfig& config,
   return make(std::get<Settings>(config));
 }
 
+/// A misspelt name would leave a figure's direction as it is.
+void check_lower_is_better(const std::string& metric, const std::vector<std::string>& lower,
+                           const std::vector<std::string>& figures) {
+  for (const auto& name : lower) {
+    if (std::find(figures.begin(), figures.end(), name) != figures.end()) continue;
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("metric: lower_is_better() of '{}' has '{}', and metric_names() has {}{}",
+                    metric, name, fmt::join(figures, ", "), did_you_mean(name, figures)));
+  }
+}
+
 std::unique_ptr<Metric> make_own_metric(const OwnMetric& own, int64_t classes) {
   auto metric = own.make(classes);
-  if (metric) return metric;
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("metric: '{}' made no metric", own.name));
+  if (!metric) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("metric: '{}' made no metric", own.name));
+  }
+  check_lower_is_better(own.name, metric->lower_is_better(), metric->metric_names());
+  return metric;
 }
 
 /// Files and logs have one place for each figure.

@@ -36,13 +36,15 @@ void Trainer::begin_watching() {
                          : std::vector<std::string>();
   if (scheduler.scheduler == "reduce_on_plateau") {
     check_watched(kPlateauKey, scheduler.plateau.metric, names);
-    state_.plateau = begin_patience(scheduler.plateau, state_.plateau);
+    state_.plateau = begin_patience(
+        scheduler.plateau, is_higher_better(task(), scheduler.plateau.metric), state_.plateau);
   } else {
     state_.plateau.reset();
   }
   if (early) {
     check_watched(kEarlyKey, early->metric, names);
-    state_.early_stopping = begin_patience(*early, state_.early_stopping);
+    state_.early_stopping =
+        begin_patience(*early, is_higher_better(task(), early->metric), state_.early_stopping);
   } else {
     state_.early_stopping.reset();
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "lockstep/checkpoint/keep_policy.h"
@@ -38,8 +39,9 @@ std::vector<EpochWeights> weights_to_keep(std::vector<EpochWeights> files,
 WeightFiles::WeightFiles(fs::path dir, std::string format, const KeepPolicy& policy,
                          const std::vector<EpochWeights>& earlier, const WriterFence& fence)
     : dir_(std::move(dir)), format_(std::move(format)), policy_(policy), fence_(fence) {
-  std::copy_if(earlier.begin(), earlier.end(), std::back_inserter(kept_),
-               [&](const EpochWeights& epoch) { return fs::exists(path_of(epoch.epoch)); });
+  for (const EpochWeights& epoch : earlier) {
+    if (fs::exists(path_of(epoch.epoch))) kept_.push_back(ranked(epoch));
+  }
   kept_ = weights_to_keep(std::move(kept_), policy_);
 }
 
@@ -51,8 +53,14 @@ fs::path WeightFiles::best_path() const {
   return dir_ / ("best." + format_);
 }
 
-void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights,
+EpochWeights WeightFiles::ranked(const EpochWeights& epoch) const {
+  const bool has_value = policy_.higher_is_better || epoch.value != kUnevaluated;
+  return {epoch.epoch, has_value ? epoch.value : std::numeric_limits<double>::quiet_NaN()};
+}
+
+void WeightFiles::save_epoch(const EpochWeights& given, const TensorMap& weights,
                              const fs::path& equal) {
+  const EpochWeights epoch = ranked(given);
   auto all = kept_;
   std::erase_if(all, [&](const EpochWeights& item) { return item.epoch == epoch.epoch; });
   all.push_back(epoch);
@@ -71,6 +79,15 @@ void WeightFiles::save_epoch(const EpochWeights& epoch, const TensorMap& weights
 
 void WeightFiles::save_best(const TensorMap& weights, const fs::path& equal) const {
   save(best_path(), weights, equal);
+}
+
+void WeightFiles::name_best(int64_t epoch) const {
+  const fs::path file = path_of(epoch);
+  const fs::path name = best_path().filename();
+  if (!fs::exists(file) || replace_by_link(dir_, name, file, fence_)) return;
+  replace_file(dir_, name, fence_, [&](const fs::path& hidden) {
+    fs::copy_file(file, hidden, fs::copy_options::overwrite_existing);
+  });
 }
 
 void WeightFiles::save(const fs::path& path, const TensorMap& weights,

@@ -19,7 +19,8 @@ struct EpochWeights {
   bool operator==(const EpochWeights&) const = default;
 };
 
-/// The rank value of an epoch that was not evaluated, as in MindOCR.
+/// The rank value of an epoch that was not evaluated, as in MindOCR. Where less is better
+/// WeightFiles makes NaN of it, which is never better than a number.
 inline constexpr double kUnevaluated = 1e-8;
 
 /// The subset of `files` to keep, in the order of the policy: best first, or newest first. Of equal
@@ -39,9 +40,11 @@ class WeightFiles {
   /// drops. An existing epoch takes its new value. `equal`: a file in the same folder, or one
   /// below, that holds these weights in this format. If possible, the new file becomes a hard link
   /// to it. Errors: kIo, kMismatch (see WriterFence).
-  void save_epoch(const EpochWeights& epoch, const TensorMap& weights,
+  void save_epoch(const EpochWeights& given, const TensorMap& weights,
                   const std::filesystem::path& equal = {});
   void save_best(const TensorMap& weights, const std::filesystem::path& equal = {}) const;
+  /// The file of that epoch, if there is one, becomes the best, too.
+  void name_best(int64_t epoch) const;
 
   /// In the policy's order.
   const std::vector<EpochWeights>& kept() const { return kept_; }
@@ -50,6 +53,7 @@ class WeightFiles {
   const std::string& format() const { return format_; }
 
  private:
+  EpochWeights ranked(const EpochWeights& epoch) const;
   void save(const std::filesystem::path& path, const TensorMap& weights,
             const std::filesystem::path& equal) const;
 

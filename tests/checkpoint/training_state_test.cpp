@@ -32,7 +32,7 @@ TrainingState example() {
   state.metric = "acc";
   record_metric(state, 0.1);
   record_metric(state, 1.0 / 3);
-  state.plateau = PatienceState{"loss", 0.1 + 0.2, 2, 1};
+  state.plateau = PatienceState{"loss", 0.1 + 0.2, 2, 1, false};
   state.early_stopping = PatienceState{.metric = "acc", .waited = 3};
   state.rng = std::string("\x00\x7f\xff", 3);
   return state;
@@ -85,6 +85,34 @@ TEST(TrainingState, AnotherMetricStartsAnew) {
   EXPECT_EQ(state.metric, "train_loss");
   EXPECT_FALSE(state.metric_value || state.best || !state.history.empty());
   EXPECT_TRUE(record_metric(state, 2.5)) << "worse than 1/3, were the two the same";
+}
+
+TEST(TrainingState, TheSameMetricRanksAnewByItsOtherEnd) {
+  TrainingState state;
+  rank_by(state, "error", true);
+  for (const double value : {0.5, 0.25, std::nan(""), 0.25, 0.75}) {
+    ++state.epoch;
+    record_metric(state, value);
+  }
+  ASSERT_EQ(state.best->value, 0.75);
+  rank_by(state, "error", false);
+  EXPECT_EQ(state.best, state.history.at(1)) << "the first of equals";
+  EXPECT_EQ(state.history.size(), 5U);
+  EXPECT_FALSE(record_metric(state, 0.25));
+  EXPECT_TRUE(record_metric(state, 0.125));
+}
+
+TEST(TrainingState, AWatchedMetricHasItsDirection) {
+  TrainingState state = example();
+  state.early_stopping = PatienceState{.metric = "error", .waited = 3, .higher_is_better = false};
+  const auto text = encode_training_state(state, {});
+  EXPECT_EQ(decode_training_state(text, "f").state, state);
+  // A file without one is of the loss, of which less is better, or of a metric of which more is.
+  const auto older = replaced(text, ",\n    \"higher_is_better\": false\n  },\n  \"files\"",
+                              "\n  },\n  \"files\"");
+  const auto decoded = decode_training_state(older, "f").state;
+  EXPECT_TRUE(decoded.early_stopping->higher_is_better);
+  EXPECT_FALSE(decoded.plateau->higher_is_better);
 }
 
 TEST(TrainingState, NoNumberIsNull) {

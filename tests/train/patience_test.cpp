@@ -22,7 +22,7 @@ namespace {
 
 TEST(Patience, RunsOutAfterSoManyValuesInARow) {
   const PatienceConfig config{"acc", 2, 0};
-  auto state = begin_patience(config, {});
+  auto state = begin_patience(config, true, {});
   EXPECT_FALSE(note_value(state, config, 0.5));
   EXPECT_FALSE(note_value(state, config, 0.5)) << "an equal value is no improvement";
   EXPECT_FALSE(note_value(state, config, 0.6));
@@ -32,9 +32,9 @@ TEST(Patience, RunsOutAfterSoManyValuesInARow) {
   EXPECT_EQ(state.best, 0.6);
 }
 
-TEST(Patience, LessLossIsBetterAndSmallGainsDoNotCount) {
+TEST(Patience, LessIsBetterWhereLowerIsAndSmallGainsDoNotCount) {
   const PatienceConfig config{"loss", 1, 0.125};
-  auto state = begin_patience(config, {});
+  auto state = begin_patience(config, false, {});
   EXPECT_FALSE(note_value(state, config, 2));
   EXPECT_FALSE(note_value(state, config, 1.5));
   EXPECT_TRUE(note_value(state, config, 1.375));
@@ -43,9 +43,15 @@ TEST(Patience, LessLossIsBetterAndSmallGainsDoNotCount) {
 }
 
 TEST(Patience, AnotherMetricBeginsAnewButTheRateStaysReduced) {
-  const PatienceState saved{"loss", 0.5, 3, 2};
-  EXPECT_EQ(begin_patience({"loss", 5, 0}, saved), saved);
-  EXPECT_EQ(begin_patience({"acc", 5, 0}, saved), (PatienceState{"acc", {}, 0, 2}));
+  const PatienceState saved{"loss", 0.5, 3, 2, false};
+  EXPECT_EQ(begin_patience({"loss", 5, 0}, false, saved), saved);
+  EXPECT_EQ(begin_patience({"acc", 5, 0}, true, saved), (PatienceState{"acc", {}, 0, 2}));
+}
+
+TEST(Patience, AnotherDirectionOfTheMetricBeginsAnew) {
+  const PatienceState saved{"error", 0.5, 3, 2};
+  EXPECT_EQ(begin_patience({"error", 5, 0}, false, saved),
+            (PatienceState{"error", {}, 0, 2, false}));
 }
 
 /// Gives the epochs their figures: those of `values`, then the last of them. The end of max_steps

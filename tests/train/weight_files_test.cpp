@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lockstep/base/file.h"
 #include "lockstep/weights.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_size_limit.h"
@@ -64,6 +65,42 @@ TEST(WeightFiles, AnEpochThatIsEvaluatedLaterTakesItsValue) {
   EXPECT_EQ(files.kept(), (std::vector<EpochWeights>{{2, 0.7}, {1, 0.5}}));
   EXPECT_TRUE(std::filesystem::exists(dir / "e1.safetensors"));
   EXPECT_TRUE(std::filesystem::exists(dir / "e2.safetensors"));
+}
+
+// 1e-8 would be the least error.
+TEST(WeightFiles, AnEpochWithoutAValueIsNeverTheLeast) {
+  const TempFolder dir;
+  const TensorMap weights = {{"w", at::ones({2})}};
+  const KeepPolicy policy{.keep = Keep::kTopK, .count = 2, .higher_is_better = false};
+  const std::vector<EpochWeights> three = {{1, 0.5}, {2, kUnevaluated}, {3, 0.25}};
+  {
+    WeightFiles files(dir.path(), "safetensors", policy, {});
+    for (const auto& epoch : three) files.save_epoch(epoch, weights);
+    EXPECT_EQ(files.kept(), (std::vector<EpochWeights>{{3, 0.25}, {1, 0.5}}));
+    files.save_epoch({2, 0.75}, weights);
+    EXPECT_EQ(epochs_of(files.kept()), (std::vector<int64_t>{3, 1}));
+  }
+  write_file_atomically(dir / "e2.safetensors", "");
+  const WeightFiles resumed(dir.path(), "safetensors", policy, three);
+  EXPECT_EQ(epochs_of(resumed.kept()), (std::vector<int64_t>{3, 1}));
+}
+
+TEST(WeightFiles, AnEarlierEpochBecomesTheBest) {
+  for (const std::string format : {"ckpt", "safetensors"}) {
+    const TempFolder dir;
+    WeightFiles files(dir.path(), format, {.keep = Keep::kAll}, {});
+    for (const int64_t epoch : {1, 2}) {
+      files.save_epoch({epoch, 0.5}, {{"head.weight", at::full({2}, static_cast<float>(epoch))}});
+    }
+    files.name_best(3);
+    EXPECT_FALSE(std::filesystem::exists(files.best_path())) << "there is no such epoch";
+    for (const int64_t epoch : {1, 2}) {
+      files.name_best(epoch);
+      const auto best = read_weights(files.best_path()).at("head.weight").to(torch::kFloat);
+      EXPECT_TRUE(best.equal(at::full({2}, static_cast<float>(epoch)))) << format;
+    }
+    EXPECT_TRUE(std::filesystem::exists(files.path_of(1)));
+  }
 }
 
 TEST(WeightFiles, AFullDiskLeavesTheFilesThatWereThere) {

@@ -22,9 +22,9 @@ bool writes_weights(const Config& config) {
 }
 
 /// The policy of checkpoint folders.
-KeepPolicy checkpoint_policy(const Config& config) {
-  KeepPolicy policy = keep_policy(config);
-  if (writes_weights(config)) {
+KeepPolicy checkpoint_policy(Trainer& trainer) {
+  KeepPolicy policy = keep_policy(trainer);
+  if (writes_weights(trainer.config())) {
     policy.keep = Keep::kLatest;
     policy.count = 1;
   }
@@ -53,14 +53,28 @@ std::vector<EpochWeights> earlier_epochs(const TrainingState& state) {
   return epochs;
 }
 
+/// Returns whether the other values of the same metric were better in the run that goes on.
+bool begin_ranking(Trainer& trainer) {
+  auto& state = trainer.state();
+  const bool was_higher = state.higher_is_better;
+  if (trainer.config().system.val_while_train) {
+    const auto& figure = trainer.config().metric.main_indicator;
+    rank_by(state, figure, is_higher_better(trainer.task(), figure));
+  } else {
+    rank_by(state, "train_loss", false);
+  }
+  return state.best && state.higher_is_better != was_higher;
+}
+
 }  // namespace
 
-KeepPolicy keep_policy(const Config& config) {
+KeepPolicy keep_policy(Trainer& trainer) {
   KeepPolicy policy;
-  const auto& name = config.system.ckpt_save_policy;
+  const auto& system = trainer.config().system;
+  const auto& name = system.ckpt_save_policy;
   policy.keep = name == "top_k" ? Keep::kTopK : name == "latest_k" ? Keep::kLatest : Keep::kAll;
-  policy.count = static_cast<int>(config.system.ckpt_max_keep);
-  policy.higher_is_better = config.system.val_while_train;
+  policy.count = static_cast<int>(system.ckpt_max_keep);
+  policy.higher_is_better = trainer.state().higher_is_better;
   return policy;
 }
 
@@ -69,13 +83,26 @@ void Checkpoints::on_start(Trainer& trainer) {
   const auto& config = trainer.config();
   state.model = config.model.name();
   state.seed = static_cast<uint64_t>(config.system.seed);
-  const bool evaluates = config.system.val_while_train;
-  rank_by(state, evaluates ? config.metric.main_indicator : "train_loss", evaluates);
+  const bool turned = begin_ranking(trainer);
+  changed_ = turned;
   if (state.step > 0) saved_step_ = state.step;
-  if (trainer.rank() == 0 && writes_weights(config)) {
-    weights_.emplace(config.train.ckpt_save_dir, config.train.weights_format, keep_policy(config),
+  if (trainer.rank() != 0) return;
+  if (writes_weights(config)) {
+    weights_.emplace(config.train.ckpt_save_dir, config.train.weights_format, keep_policy(trainer),
                      earlier_epochs(state), fence_);
   }
+  if (turned) note_turned_ranking(state);
+}
+
+/// On rank 0. The checkpoints of the run that goes on were kept by the other direction.
+void Checkpoints::note_turned_ranking(const TrainingState& state) {
+  const bool higher = state.higher_is_better;
+  log_.write(Severity::kWarning, kTrainLogger,
+             fmt::format("{}: {} is better now, and {} was in the run that goes on: the best so "
+                         "far is {}, of epoch {}",
+                         state.metric, higher ? "more" : "less", higher ? "less" : "more",
+                         python_float(state.best->value), state.best->epoch));
+  if (weights_) weights_->name_best(state.best->epoch);
 }
 
 void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {
@@ -198,7 +225,7 @@ void Checkpoints::save(Trainer& trainer) {
                  take_due_weights(),
                  {new_best_, asked_},
                  trainer.config().train.ckpt_save_dir,
-                 checkpoint_policy(trainer.config())});
+                 checkpoint_policy(trainer)});
     writer_.submit([this, limit = trainer.config().train.disk_timeout_s] {
       {
         const MutexLock lock(mutex_);
@@ -301,7 +328,7 @@ void Checkpoints::add_figure(Trainer& trainer) {
   if (trainer.rank() == 0 && !merge_into_waiting(due, state, new_best_)) {
     writer_.submit([this, content = saved_, due, state, best = new_best_,
                     dir = trainer.config().train.ckpt_save_dir,
-                    policy = checkpoint_policy(trainer.config())] {
+                    policy = checkpoint_policy(trainer)] {
       if (content) write_weights(*content, due, dir / step_folder_name(state.step));
       note_saved(state, update_checkpoint(dir, state, policy, fence_), {.best = best});
     });

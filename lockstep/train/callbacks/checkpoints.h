@@ -19,10 +19,10 @@
 
 namespace lockstep::inline internal {
 
-/// system.ckpt_save_policy and ckpt_max_keep. Checkpoints are ranked by the main indicator (higher
-/// is better). Without evaluation the training loss of the saved epochs ranks them (lower is
-/// better).
-KeepPolicy keep_policy(const Config& config);
+/// system.ckpt_save_policy and ckpt_max_keep. Checkpoints are ranked by the main indicator, as its
+/// metric has it (see Metric::lower_is_better()). Without evaluation the training loss of the saved
+/// epochs ranks them (lower is better). Not before Checkpoints::on_start().
+KeepPolicy keep_policy(Trainer& trainer);
 
 /// Saves after every epoch (see train.ckpt_save_epochs), every train.ckpt_save_steps steps, and at
 /// the end of the run. SIGUSR1 saves after the current step. It also keeps account of the best
@@ -84,6 +84,7 @@ class Checkpoints final : public Callback {
     bool best() const { return reasons.best || due.best; }
   };
 
+  void note_turned_ranking(const TrainingState& state);
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
   void put_in_line(Save save);

@@ -67,7 +67,7 @@ void Checkpoints::on_closed(Trainer& trainer) {
   }
   log_.info(kTrainLogger, best_line(state) + " \nTraining completed!");
   const bool any = weights_ ? !weights_->kept().empty() : !state.history.empty();
-  if (any && keep_policy(trainer.config()).keep == Keep::kTopK) {
+  if (any && keep_policy(trainer).keep == Keep::kTopK) {
     log_.info(kTrainLogger, top_table(trainer));
   }
 }
@@ -88,7 +88,7 @@ std::string Checkpoints::top_table(Trainer& trainer) const {
   };
   std::erase_if(points,
                 [&](const auto& point) { return !std::filesystem::exists(path_of(point)); });
-  const auto count = static_cast<size_t>(keep_policy(trainer.config()).count);
+  const auto count = static_cast<size_t>(keep_policy(trainer).count);
   for (size_t i = 0; i < std::min(points.size(), count); ++i) {
     line(points[i].value, path_of(points[i]));
   }

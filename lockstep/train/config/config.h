@@ -225,7 +225,8 @@ struct SystemConfig {
 
 /// When a metric of evaluation no longer improves. Ours.
 struct PatienceConfig {
-  /// "loss", of which less is better, or one of the task's; empty in a file: main_indicator.
+  /// "loss", of which less is better, or one of the task's, as its metric has it; empty in a file:
+  /// main_indicator.
   std::string metric;
   int64_t patience = 5;  ///< So many evaluations in a row.
   double min_delta = 0;  ///< A smaller gain is none.

@@ -90,6 +90,10 @@ std::vector<std::string> ClassificationTask::metric_names() const {
   return figure_names(parts_.metrics);
 }
 
+std::vector<std::string> ClassificationTask::lower_is_better() const {
+  return lower_figures(parts_.metrics);
+}
+
 size_t ClassificationTask::num_sums() const {
   return kFirstSums + lockstep::num_sums(parts_.metrics);
 }

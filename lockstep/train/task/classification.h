@@ -54,6 +54,7 @@ class ClassificationTask final : public Task {
   at::Tensor loss_of(const Batch& batch, const Tensors& outputs) override;
   uint64_t teacher_digest() const override { return parts_.teacher_digest; }
   std::vector<std::string> metric_names() const override;
+  std::vector<std::string> lower_is_better() const override;
   size_t num_sums() const override;
   /// Errors: kInvalidArgument if a metric gives another number of sums than it said.
   std::vector<double> sums(const Tensors& outputs, const Batch& batch) override;

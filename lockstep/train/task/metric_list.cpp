@@ -23,6 +23,15 @@ std::vector<std::string> figure_names(const MetricList& metrics) {
   return all;
 }
 
+std::vector<std::string> lower_figures(const MetricList& metrics) {
+  std::vector<std::string> all;
+  for (const auto& metric : metrics) {
+    const auto names = metric->lower_is_better();
+    all.insert(all.end(), names.begin(), names.end());
+  }
+  return all;
+}
+
 size_t num_sums(const MetricList& metrics) {
   size_t count = 0;
   for (const auto& metric : metrics) count += metric->num_sums();

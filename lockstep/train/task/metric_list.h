@@ -15,6 +15,8 @@ using MetricList = std::vector<std::unique_ptr<Metric>>;
 MetricList only(std::unique_ptr<Metric> metric);
 
 std::vector<std::string> figure_names(const MetricList& metrics);
+/// Those of which less is better.
+std::vector<std::string> lower_figures(const MetricList& metrics);
 size_t num_sums(const MetricList& metrics);
 /// Appends those of each metric. Errors: kInvalidArgument if a metric gives another number of them
 /// than its num_sums().

@@ -34,6 +34,7 @@ class TextTask : public Task {
   at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
   std::vector<std::string> log_names() const override { return loss_->term_names(); }
   std::vector<std::string> metric_names() const override { return figure_names(metrics_); }
+  std::vector<std::string> lower_is_better() const override { return lower_figures(metrics_); }
   /// The first sum is the number of samples.
   size_t num_sums() const override { return 1 + lockstep::num_sums(metrics_); }
   /// Errors: kInvalidArgument for a batch without ground truth, or for several outputs; those of

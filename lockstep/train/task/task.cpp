@@ -16,6 +16,11 @@ void check_main_indicator(const std::string& name, std::span<const std::string> 
                           fmt::join(known, ", ")));
 }
 
+bool is_higher_better(const Metric& metric, const std::string& figure) {
+  const auto lower = metric.lower_is_better();
+  return figure != "loss" && std::find(lower.begin(), lower.end(), figure) == lower.end();
+}
+
 }  // namespace lockstep::inline internal
 
 namespace lockstep {

@@ -23,6 +23,9 @@ struct Confusion;
 /// Errors: kInvalidArgument if metric.main_indicator, `name`, is none of `known`.
 void check_main_indicator(const std::string& name, std::span<const std::string> known);
 
+/// Whether more of a metric's figure is better: see Metric::lower_is_better().
+bool is_higher_better(const Metric& metric, const std::string& figure);
+
 /// Loss and metric. One per rank; not thread-safe.
 class Task : public Metric {
  public:
