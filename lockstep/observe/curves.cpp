@@ -54,9 +54,14 @@ bool within_unit(const Points& points) {
 
 using Smoothing = Points (*)(const Points&, int window);
 
+/// Points of a mean; at most 1: there are too few for one.
+int window_of(const Points& raw) {
+  return static_cast<int>(raw.size() / 50);
+}
+
 /// The values of each step, and of many steps also their mean.
 void add_steps(Chart& chart, const Points& raw, Smoothing smoothed) {
-  const int window = static_cast<int>(raw.size() / 50);
+  const int window = window_of(raw);
   if (window > 1) {
     chart.series.push_back({"train", raw, false, true});
     chart.series.push_back({"train, smoothed", smoothed(raw, window), false, false});
@@ -91,21 +96,46 @@ int power_of_ten(const Points& points) {
   return farthest > 0 ? static_cast<int>(std::ceil(std::log10(farthest) - 1e-9)) : 0;
 }
 
-/// Metrics with values below 0 or above 1: a chart for each power of ten. So no curve flattens
-/// another, and many metrics of one kind, such as a percentage of each class, need few charts.
-std::vector<Chart> wide_metric_charts(const std::vector<MetricsRecord>& records) {
+/// A chart for each power of ten. So no curve flattens another, and many values of one kind, such
+/// as a percentage of each class, need few charts.
+std::vector<Chart> charts_by_power(const std::string& title, std::vector<Series> all) {
   std::map<int, Chart> by_power;
-  for (const std::string& name : evaluated_names(records)) {
-    const Points points = points_of(records, "eval", name);
-    if (!is_score(name) || within_unit(points)) continue;
-    const int power = power_of_ten(points);
-    const std::string title = fmt::format("Evaluation, up to {:g}", std::pow(10.0, power));
-    Chart& chart = by_power.try_emplace(power, Chart{title, "step", "value"}).first->second;
-    chart.series.push_back({name, points, true, false});
+  for (Series& series : all) {
+    const int power = power_of_ten(series.points);
+    const auto name = fmt::format("{}, up to {:g}", title, std::pow(10.0, power));
+    Chart& chart = by_power.try_emplace(power, Chart{name, "step", "value"}).first->second;
+    chart.series.push_back(std::move(series));
   }
   std::vector<Chart> charts;
   for (auto& [power, chart] : by_power) charts.push_back(std::move(chart));
   return charts;
+}
+
+/// Metrics with values below 0 or above 1.
+std::vector<Chart> wide_metric_charts(const std::vector<MetricsRecord>& records) {
+  std::vector<Series> wide;
+  for (const std::string& name : evaluated_names(records)) {
+    const Points points = points_of(records, "eval", name);
+    if (is_score(name) && !within_unit(points)) wide.push_back({name, points, true, false});
+  }
+  return charts_by_power("Evaluation", std::move(wide));
+}
+
+/// Values of the loss. Of many steps there is only the mean, as several share a chart.
+std::vector<Chart> logged_charts(const std::vector<MetricsRecord>& records,
+                                 const std::vector<std::string>& names) {
+  std::vector<Series> all;
+  bool are_means = false;
+  for (const std::string& name : names) {
+    const Points raw = points_of(records, "train", name);
+    const bool any = std::any_of(raw.begin(), raw.end(),
+                                 [](const auto& point) { return std::isfinite(point.second); });
+    if (!any) continue;
+    const int window = window_of(raw);
+    are_means = are_means || window > 1;
+    all.push_back({name, window > 1 ? moving_average(raw, window) : raw, false, false});
+  }
+  return charts_by_power(are_means ? "Logged values, smoothed" : "Logged values", std::move(all));
 }
 
 /// The images of `window` steps by their time. A mean of the rates would count a slow step as one
@@ -201,17 +231,23 @@ std::vector<MetricsRecord> sampled_metrics(const std::filesystem::path& metrics_
   return records;
 }
 
-std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records) {
-  std::vector<Chart> charts = wide_metric_charts(records);
-  charts.insert(charts.begin(), {loss_chart(records), metric_chart(records)});
-  charts.insert(charts.end(), {lr_chart(records), speed_chart(records)});
+std::vector<Chart> run_charts(const std::vector<MetricsRecord>& records,
+                              const std::vector<std::string>& logged) {
+  std::vector<Chart> charts = {loss_chart(records)};
+  const auto add = [&](const std::vector<Chart>& more) {
+    charts.insert(charts.end(), more.begin(), more.end());
+  };
+  add(logged_charts(records, logged));
+  add({metric_chart(records)});
+  add(wide_metric_charts(records));
+  add({lr_chart(records), speed_chart(records)});
   std::erase_if(charts, [](const Chart& chart) { return chart.series.empty(); });
   return charts;
 }
 
 bool write_curves(const std::filesystem::path& metrics_jsonl, const std::filesystem::path& svg,
-                  const std::string& title) {
-  const std::vector<Chart> charts = run_charts(sampled_metrics(metrics_jsonl));
+                  const std::string& title, const std::vector<std::string>& logged) {
+  const std::vector<Chart> charts = run_charts(sampled_metrics(metrics_jsonl), logged);
   if (charts.empty()) return false;
   write_file_atomically(svg, render_charts(title, charts));
   return true;

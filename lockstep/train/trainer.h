@@ -226,6 +226,8 @@ class Trainer {
   bool has_steps_left() const;
   /// The patience of train.early_stopping is used up, and epochs are left.
   bool stopped_early() const;
+  /// Names of StepReport::logged: fields of metrics.jsonl beside the loss.
+  std::vector<std::string> log_names() const;
   /// The slowest rank of the last steps, if any; see WaitSums::note().
   std::string waits_note() const { return recent_waits_.note(); }
 
@@ -273,7 +275,6 @@ class Trainer {
   class ManualStep;
   Losses step_manually(const std::vector<MicroBatches>& micro_steps, const AccumulationSlot& slot,
                        StepReport& report);
-  std::vector<std::string> log_names() const;
   bool agree(const Losses& losses, bool overflow, double together_s, StepReport& report);
   /// `part`: of several optimizers' parts, the one whose loss it is.
   [[noreturn]] void report_divergence(double own_loss, const std::string& part = "");

@@ -285,7 +285,6 @@ Trainer::Losses Trainer::step_manually(const std::vector<MicroBatches>& micro_st
   return step.losses();
 }
 
-/// Fields of metrics.jsonl beside the loss.
 std::vector<std::string> Trainer::log_names() const {
   if (!parts_.training_step) return value_names_;
   std::vector<std::string> names;

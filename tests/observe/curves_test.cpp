@@ -75,6 +75,16 @@ TEST(Curves, OfAFewStepsHaveNoSmoothedSpeed) {
   EXPECT_FALSE(charts[0].series[0].faint);
 }
 
+/// The charts, each with its series.
+std::vector<std::string> told(const std::vector<Chart>& charts) {
+  std::vector<std::string> lines;
+  for (const Chart& chart : charts) {
+    lines.push_back(chart.title + ":");
+    for (const Series& series : chart.series) lines.back() += " " + series.label;
+  }
+  return lines;
+}
+
 TEST(Curves, MetricsBeyondZeroToOneHaveChartsByTheirSize) {
   std::vector<MetricsRecord> records;
   for (int64_t step : {10, 20}) {
@@ -93,16 +103,54 @@ TEST(Curves, MetricsBeyondZeroToOneHaveChartsByTheirSize) {
                         {"seconds", 100},
                         {"rank", 0}}});
   }
-  std::vector<std::string> labels;
-  for (const Chart& chart : run_charts(records)) {
-    std::string text = chart.title + ":";
-    for (const Series& series : chart.series) text += " " + series.label;
-    labels.push_back(text);
+  EXPECT_EQ(told(run_charts(records)),
+            (std::vector<std::string>{
+                "Loss: evaluation", "Evaluation: acc", "Evaluation, up to 0.01: gain",
+                "Evaluation, up to 1: endless", "Evaluation, up to 100: perplexity bleu",
+                "Evaluation, up to 1e+07: squared"}));
+}
+
+TEST(Curves, LoggedValuesHaveChartsByTheirSizeBehindTheLoss) {
+  std::vector<MetricsRecord> records;
+  for (int64_t step : {1, 2}) {
+    records.push_back({"train",
+                       1,
+                       step,
+                       {{"loss", 3},
+                        {"lr", 0.1},
+                        {"images_per_s", 100},
+                        {"grad_norm", 9},
+                        {"box", 0.5},
+                        {"penalty", -70},
+                        {"shape", 0.25 * static_cast<double>(step)},
+                        {"never", NAN}}});
   }
-  EXPECT_EQ(labels, (std::vector<std::string>{
-                        "Loss: evaluation", "Evaluation: acc", "Evaluation, up to 0.01: gain",
-                        "Evaluation, up to 1: endless", "Evaluation, up to 100: perplexity bleu",
-                        "Evaluation, up to 1e+07: squared"}));
+  records.push_back({"eval", 1, 2, {{"acc", 0.5}, {"perplexity", 9}}});
+  const std::vector<std::string> logged = {"box", "penalty", "shape", "never", "absent"};
+  const auto charts = run_charts(records, logged);
+  EXPECT_EQ(told(charts),
+            (std::vector<std::string>{"Loss: train", "Logged values, up to 1: box shape",
+                                      "Logged values, up to 100: penalty", "Evaluation: acc",
+                                      "Evaluation, up to 10: perplexity", "Learning rate: lr",
+                                      "Speed: train"}));
+  EXPECT_EQ(charts.at(1).series.at(1).points,
+            (std::vector<std::pair<double, double>>{{1, 0.25}, {2, 0.5}}));
+  EXPECT_EQ(run_charts(records).size(), 5U) << "without names there is none";
+}
+
+TEST(Curves, ManyLoggedValuesAreMeans) {
+  std::vector<MetricsRecord> records;
+  for (int64_t step = 1; step <= 200; ++step) {
+    const double high = step == 150 ? NAN : step % 2 == 0 ? 3 : 1;
+    records.push_back({"train", 1, step, {{"box", high}, {"shape", 0.25}}});
+  }
+  const auto charts = run_charts(records, {"box", "shape"});
+  EXPECT_EQ(told(charts), (std::vector<std::string>{"Logged values, smoothed, up to 1: shape",
+                                                    "Logged values, smoothed, up to 10: box"}));
+  const auto& box = charts.at(1).series.at(0).points;
+  ASSERT_EQ(box.size(), 200U);
+  EXPECT_EQ(box[99].second, 2) << "of the last 4 steps";
+  EXPECT_EQ(box[149].second, 5.0 / 3) << "of those that have a number";
 }
 
 TEST(Curves, LeavesOutWhatThereIsNot) {

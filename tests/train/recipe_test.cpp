@@ -392,6 +392,10 @@ TEST_F(RecipeTest, ItsLossLogsValuesOfItsOwn) {
   const auto log = read_file(out() / "log_0.txt");
   EXPECT_NE(log.find(" img/s, twice: "), std::string::npos) << log;
   EXPECT_NE(log.find(", endless: inf\n"), std::string::npos) << log;
+  const auto picture = read_file(out() / "result.svg");
+  EXPECT_NE(picture.find(">Logged values, up to "), std::string::npos);
+  EXPECT_NE(picture.find(">twice</text>"), std::string::npos);
+  EXPECT_EQ(picture.find(">endless</text>"), std::string::npos) << "it has no number";
 }
 
 // Whether a number is NaN, or is missing.

@@ -134,11 +134,13 @@ Witnesses add_callbacks(Trainer& trainer, TrainingLog& log, RunParts& parts,
 }
 
 /// On rank 0, at every end of the run. A failure is only a warning: the curves are optional.
-void draw_curves(TrainingLog& log, const Config& config, const WriterFence& fence) {
+void draw_curves(TrainingLog& log, const Trainer& trainer, const WriterFence& fence) {
+  const auto& config = trainer.config();
   const auto& dir = config.train.ckpt_save_dir;  // the checkpoint is in it by now
   try {
     fence.check();
-    write_curves(dir / "metrics.jsonl", dir / "result.svg", config.model.name());
+    write_curves(dir / "metrics.jsonl", dir / "result.svg", config.model.name(),
+                 trainer.log_names());
   } catch (const std::exception& error) {
     log.write(Severity::kWarning, kName, fmt::format("no curves: {}", error.what()));
   }
@@ -148,12 +150,12 @@ StopReason fit_and_draw(Trainer& trainer, TrainingLog& log, const Witnesses& wit
                         const WriterFence& fence) {
   try {
     const StopReason reason = trainer.fit();
-    if (trainer.rank() == 0) draw_curves(log, trainer.config(), fence);
+    if (trainer.rank() == 0) draw_curves(log, trainer, fence);
     return reason;
   } catch (const std::exception& error) {
     witnesses.events->failed(trainer, error.what());
     for (const auto& callback : witnesses.named) callback->failed(error.what());
-    if (trainer.rank() == 0) draw_curves(log, trainer.config(), fence);
+    if (trainer.rank() == 0) draw_curves(log, trainer, fence);
     throw;
   }
 }
