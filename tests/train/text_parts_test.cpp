@@ -79,10 +79,13 @@ const BackbonePart kNone("no_backbone", "nothing",
 class PictureSums final : public Metric {
  public:
   using Number = std::function<double(const TextPicture&)>;
-  PictureSums(std::string figure, Number number)
-      : figure_(std::move(figure)), number_(std::move(number)) {}
+  PictureSums(std::string figure, Number number, bool lower = false)
+      : figure_(std::move(figure)), number_(std::move(number)), lower_(lower) {}
 
   std::vector<std::string> metric_names() const override { return {figure_}; }
+  std::vector<std::string> lower_is_better() const override {
+    return lower_ ? metric_names() : std::vector<std::string>();
+  }
   size_t num_sums() const override { return 1; }
   std::vector<double> sums(const Tensors&, const Batch& batch) override {
     double sum = 0;
@@ -98,15 +101,19 @@ class PictureSums final : public Metric {
  private:
   std::string figure_;
   Number number_;
+  bool lower_;
 };
 
 const MetricPart kBoxes("boxes", "what was found", [](Section& settings) -> MetricMaker {
   std::string figure = "boxes";
   settings.read("figure", figure, "its name");
+  bool lower = false;
+  settings.read("lower", lower, "less of it is better");
   return [=](int64_t) {
-    return std::make_unique<PictureSums>(figure, [](const TextPicture& picture) {
+    const auto found = [](const TextPicture& picture) {
       return static_cast<double>(picture.found.size());
-    });
+    };
+    return std::make_unique<PictureSums>(figure, found, lower);
   };
 });
 const MetricPart kSure("sure", "confidence, and the number of classes", [](Section&) {
@@ -142,6 +149,15 @@ TEST(TextParts, AMetricGetsTheTruthAndWhatWasFound) {
   EXPECT_EQ(result.metrics,
             (std::vector<std::pair<std::string, double>>{
                 {"boxes", 1}, {"recall", 0.5}, {"precision", 1}, {"f-score", 2.0 / 3}}));
+}
+
+TEST(TextParts, AMetricNamesItsFiguresOfWhichLessIsBetter) {
+  const std::string metric = "metric={name: [DetMetric, boxes], lower: ";
+  const auto errors = make_task(read_text(kDetector, {metric + "True}"}));
+  EXPECT_FALSE(is_higher_better(*errors, "boxes"));
+  EXPECT_TRUE(is_higher_better(*errors, "f-score"));
+  EXPECT_FALSE(is_higher_better(*errors, "loss"));
+  EXPECT_TRUE(is_higher_better(*make_task(read_text(kDetector, {metric + "False}"})), "boxes"));
 }
 
 TEST(TextParts, AMetricGetsTheLabelAndWhatWasRead) {
