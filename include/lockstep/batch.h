@@ -126,6 +126,12 @@ class BatchMaker {
   /// figures of an evaluation depend on the number of ranks, too, if padding changes a network's
   /// outputs. Errors: those of reading the samples; they end the run.
   virtual Batch make(const BatchRows& rows) const = 0;
+  /// In training, how often each of the size() samples is drawn, in proportion: 1.0 / (samples of
+  /// its class) for classes that are drawn alike. An epoch then has size() draws with replacement,
+  /// which are those of weighted_order() (distributed_sampler.h). None: it has each sample once.
+  /// Called once, before the first epoch. The same on every rank, else the run ends there. Errors:
+  /// those of weighted_order().
+  virtual std::vector<double> weights() const { return {}; }
 };
 
 /// The numbers of the samples as a tensor, for index_select(): (N) int64.

@@ -15,7 +15,7 @@
 //   }
 //
 // Threads: any number may read one sampler; none may while set_epoch() runs. Ranks do not
-// communicate. Cost: of indices() and torch_randperm() only, see there. Errors: kInvalidArgument.
+// communicate. Cost: of indices() and of the orders only, see there. Errors: kInvalidArgument.
 
 #include <cstdint>
 #include <functional>
@@ -33,13 +33,31 @@ inline constexpr int64_t kMaxShuffled = 4294967295 / 20 - 1;
 /// negative ones wrap. Cost: time O(n), 8 n bytes. Errors: kInvalidArgument for another n.
 std::vector<int64_t> torch_randperm(int64_t n, int64_t seed);
 
+/// The list of an epoch: n entries in 0 .. n-1. `seed`: that of the epoch. It depends on these
+/// alone, and so is the same on every rank. Threads call it at once.
+using SampleOrder = std::function<std::vector<int64_t>(int64_t n, int64_t seed)>;
+
+/// For SamplerOptions::order: the samples of torch.utils.data.WeightedRandomSampler(weights, n,
+/// replacement=True, generator=torch.Generator().manual_seed(seed)), index by index. An epoch is n
+/// draws. Each one takes sample i with the probability weights[i] / sum, whatever was drawn before.
+/// So an epoch has some samples several times, and others not at all.
+///
+/// Use: for classes of 90 and 10 samples, each of which is to be drawn as often as the other:
+///   lockstep::DistributedSampler sampler(
+///       100, world, {.order = lockstep::weighted_order(weights)});  // of 1.0 / 90 and 1.0 / 10
+///
+/// Cost: 8 bytes a sample as long as the order lives, time O(n log n) an epoch. Errors:
+/// kInvalidArgument naming a weight that is negative or not finite. The same if all add up to 0, or
+/// to no finite number. The order has that error for another n than there are weights.
+/// Source: pytorch, aten/src/ATen/native/cpu/MultinomialKernel.cpp.
+SampleOrder weighted_order(std::vector<double> weights);
+
 struct SamplerOptions {
   bool shuffle = true;
   int64_t seed = 0;        ///< Epoch e is shuffled with seed + e; the same on every rank.
   bool drop_last = false;  ///< Cut the list to a multiple of the ranks instead of padding it.
-  /// With `shuffle`, an epoch's list: each of 0 .. n-1 once, and the same on every rank. `seed`:
-  /// that of the epoch. Threads call it at once.
-  std::function<std::vector<int64_t>(int64_t n, int64_t seed)> order = torch_randperm;
+  /// With `shuffle`: each sample once, or as weighted_order() draws them, or one of one's own.
+  SampleOrder order = torch_randperm;
 };
 
 /// Deals a list of all samples out to the ranks: rank r of P takes positions r, r + P, r + 2P, ...
@@ -47,7 +65,7 @@ struct SamplerOptions {
 /// The list is 0 .. n-1, or SamplerOptions::order of n and seed + epoch. To give every rank the
 /// same number, the list is repeated from its start up to a multiple of P (padding), or cut with
 /// drop_last. Padding is at the end of the ranks' lists. An evaluation that counts only the first
-/// num_unpadded() positions counts every sample of the data set once over all ranks.
+/// num_unpadded() positions counts every entry of the list once over all ranks.
 ///
 /// t entries of each of P ranks are exactly the first tP positions of the list. So the rest of an
 /// epoch can be dealt to any other number of ranks: see indices().

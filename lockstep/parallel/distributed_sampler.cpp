@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -16,6 +18,58 @@ namespace {
 void require(bool met, const std::string& what) {
   if (!met) throw Error(ErrorCode::kInvalidArgument, "DistributedSampler: " + what);
 }
+
+/// torch.Generator().manual_seed(seed): the standard fixes initialisation and output of
+/// std::mt19937, and ATen's are equal.
+std::mt19937 torch_generator(int64_t seed) {
+  return std::mt19937(static_cast<uint32_t>(static_cast<uint64_t>(seed)));
+}
+
+/// torch.rand(1, dtype=torch.double): in [0, 1), a multiple of 2^-53.
+double torch_rand(std::mt19937& generator) {
+  const uint64_t high = generator();
+  const uint64_t low = generator();
+  return static_cast<double>((high << 32 | low) & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
+}
+
+/// Draws samples by their weights: sample i where a number lies above shares[i - 1] and not above
+/// shares[i].
+class WeightedOrder {
+ public:
+  explicit WeightedOrder(std::vector<double> weights) : shares_(std::move(weights)) {
+    for (size_t i = 0; i < shares_.size(); ++i) {
+      check(std::isfinite(shares_[i]) && shares_[i] >= 0,
+            fmt::format("weight {} is {}, not a finite number from 0 on", i, shares_[i]));
+      if (i > 0) shares_[i] += shares_[i - 1];
+    }
+    const double sum = shares_.empty() ? 0 : shares_.back();
+    check(std::isfinite(sum) && sum > 0,
+          fmt::format("{} weights add up to {}, not to a finite number above 0", shares_.size(),
+                      sum));
+    for (double& share : shares_) share /= sum;
+    first_ = std::upper_bound(shares_.begin(), shares_.end(), 0.0) - shares_.begin();
+  }
+
+  std::vector<int64_t> draw(int64_t n, int64_t seed) const {
+    check(n == std::ssize(shares_), fmt::format("{} weights for {} samples", shares_.size(), n));
+    auto generator = torch_generator(seed);
+    std::vector<int64_t> order(static_cast<size_t>(n));
+    for (int64_t& sample : order) {
+      const auto place =
+          std::lower_bound(shares_.begin() + first_, shares_.end(), torch_rand(generator));
+      sample = place - shares_.begin();
+    }
+    return order;
+  }
+
+ private:
+  static void check(bool met, const std::string& fault) {
+    if (!met) throw Error(ErrorCode::kInvalidArgument, "weighted_order: " + fault);
+  }
+
+  std::vector<double> shares_;  ///< Of all samples up to this one; the last is 1.
+  int64_t first_ = 0;           ///< Sample of a share above 0: the number 0 draws it.
+};
 
 }  // namespace
 
@@ -81,13 +135,17 @@ std::vector<int64_t> torch_randperm(int64_t n, int64_t seed) {
   }
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  // The standard fixes initialisation and output of std::mt19937, and ATen's are equal.
-  std::mt19937 generator(static_cast<uint32_t>(static_cast<uint64_t>(seed)));
+  auto generator = torch_generator(seed);
   for (size_t i = 0; i + 1 < order.size(); ++i) {
     const size_t step = generator() % (order.size() - i);
     std::swap(order[i], order[i + step]);
   }
   return order;
+}
+
+SampleOrder weighted_order(std::vector<double> weights) {
+  return [order = std::make_shared<const WeightedOrder>(std::move(weights))](
+             int64_t n, int64_t seed) { return order->draw(n, seed); };
 }
 
 }  // namespace lockstep

@@ -170,7 +170,12 @@ CheckedData check_ocr_data(const Config& config, OcrColumns columns, int64_t pla
     data.byte_elements = 3 * pixels_of(config.train.dataset.pipeline);  // the maps stay floats
   }
   std::string why;
-  const auto samples = count_if_there([&] { return make(config, true)->size(); }, why);
+  const auto count = [&] {
+    const auto maker = make(config, true);
+    maker->weights();
+    return maker->size();
+  };
+  const auto samples = count_if_there(count, why);
   data.samples = samples.value_or(config.train.loader.batch_size);
   if (!samples) data.note = fmt::format(", a guess, because: {}", why);
   bool evaluates = false;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -21,6 +22,7 @@
 #include "lockstep/error.h"
 #include "lockstep/recipe.h"
 #include "lockstep/train/config/weights.h"
+#include "lockstep/train/sample_weights.h"
 #include "lockstep/train/try_transforms.h"
 
 namespace lockstep::inline internal {
@@ -115,8 +117,12 @@ std::string shown_rows(const BatchRows& rows) {
 /// losses on their names.
 class OwnBatches final : public BatchMaker {
  public:
-  OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name, TargetDemands demands)
-      : maker_(std::move(maker)), name_(std::move(name)), demands_(std::move(demands)) {
+  OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name, TargetDemands demands,
+             bool shuffles)
+      : maker_(std::move(maker)),
+        name_(std::move(name)),
+        demands_(std::move(demands)),
+        shuffles_(shuffles) {
     if (!maker_) refuse("made no data set");
     if (maker_->size() < 1) refuse("made a data set without samples");
   }
@@ -134,6 +140,21 @@ class OwnBatches final : public BatchMaker {
     if (batch.valid == rows.num_counted) return batch;
     refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
                        rows.num_counted));
+  }
+
+  std::vector<double> weights() const override {
+    auto weights = maker_->weights();
+    if (weights.empty()) return weights;
+    if (!shuffles_) refuse("has weights, which draw at random: loader.shuffle must be True");
+    if (std::ssize(weights) != size()) {
+      refuse(fmt::format("has {} weights for {} samples", weights.size(), size()));
+    }
+    try {
+      weighted_order(weights);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", name_, error.what()));
+    }
+    return weights;
   }
 
  private:
@@ -196,6 +217,7 @@ class OwnBatches final : public BatchMaker {
   std::unique_ptr<const BatchMaker> maker_;
   std::string name_;  ///< For errors.
   TargetDemands demands_;
+  bool shuffles_;  ///< An epoch.
   mutable Mutex mutex_;
   mutable std::string names_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Of the first batch.
 };
@@ -208,7 +230,7 @@ std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool tr
                                 dataset.own->name);
   return std::make_unique<OwnBatches>(
       dataset.own->make({training, static_cast<uint64_t>(config.system.seed)}), name,
-      demands_on_targets(config, training));
+      demands_on_targets(config, training), config.train.loader.shuffle);
 }
 
 namespace {
@@ -424,6 +446,7 @@ CheckedData check_images(const Config& config) {
 
 CheckedData check_own_data(const Config& config) {
   const auto train = make_own_dataset(config, true);
+  train->weights();
   // A recipe has the section in any case, but perhaps no data for it.
   if (config.eval && (config.system.val_while_train || !config.model.task)) {
     check_same_kind(config);
@@ -482,6 +505,10 @@ std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool 
                                                      PixelForm form, DataParts& parts) {
   if (!training) check_same_kind(config);
   const auto& dataset = training ? config.train.dataset : config.eval->dataset;
+  const auto balance = [&](const std::function<int64_t(int64_t)>& label) {
+    if (!training || !config.train.loader.balanced) return;
+    draw_by_weights(balanced_weights(parts.samples, label), parts);
+  };
   std::unique_ptr<const BatchMaker> maker;
   if (dataset.own) {
     maker = make_own_dataset(config, training);
@@ -492,11 +519,13 @@ std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool 
     parts.warnings = index->warnings();
     parts.digest = index->digest();
     if (dataset.shuffle_buffer > 0) set_buffer_order(index, dataset.shuffle_buffer, parts);
+    balance([&](int64_t sample) { return index->label(sample); });
     parts.classes = index->classes().names;
     maker = make_picture_batches(config, training, form, index);
   } else {
     const auto data = load_images(config, dataset);
     parts.samples = samples_used(dataset, data->size());
+    balance([&](int64_t sample) { return data->label(sample); });
     parts.classes = small_images_of(dataset).class_names(dataset.data_dirs.front());
     maker = make_image_batches(config, training, form, data);
   }

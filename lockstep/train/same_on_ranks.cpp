@@ -92,8 +92,9 @@ void check_same_samples(const DataSamples& train, const DataSamples& eval, Proce
       if (here == of_root && (all[rank].*samples).digest == (all[0].*samples).digest) continue;
       if (here == of_root) {
         throw Error(ErrorCode::kInvalidArgument,
-                    fmt::format("the ranks differ: the {} samples of rank {} have other names or "
-                                "labels than those of rank 0; both need copies of the same data",
+                    fmt::format("the ranks differ: the {} samples of rank {} have other names, "
+                                "labels or weights than those of rank 0; both need copies of the "
+                                "same data",
                                 what, rank));
       }
       throw Error(ErrorCode::kInvalidArgument,

@@ -22,14 +22,14 @@ void check_same_config(const Config& config, ProcessGroup& group);
 /// The samples of a whole data set.
 struct DataSamples {
   int64_t count = 0;    ///< 0 for none.
-  uint64_t digest = 0;  ///< Of their names and labels, where they have names; else 0.
+  uint64_t digest = 0;  ///< Of names and labels, where they have names, and of weights; else 0.
 };
 
 /// Collective, once the data are indexed. An incomplete copy of the data would otherwise lead to a
 /// deadlock, because ranks count different numbers of batches. A copy with other names would give
 /// ranks other pictures under the same number. Errors: kInvalidArgument "the ranks differ: rank 1
 /// has 170 training samples, rank 0 has 200; ...", "the ranks differ: the training samples of rank
-/// 1 have other names or labels than those of rank 0; ...".
+/// 1 have other names, labels or weights than those of rank 0; ...".
 void check_same_samples(const DataSamples& train, const DataSamples& eval, ProcessGroup& group);
 
 /// Collective. Hosts may have their copies of a teacher's weights in different places, and no rank

@@ -16,6 +16,7 @@
 #include "lockstep/error.h"
 #include "lockstep/train/config/task_settings.h"
 #include "lockstep/train/config/weights.h"
+#include "lockstep/train/sample_weights.h"
 #include "lockstep/train/task_parts.h"
 #include "lockstep/weights.h"
 #include "lockstep/world/cores.h"
@@ -138,6 +139,7 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   const bool as_bytes = training && device.is_cuda();  // metrics get the batch as it is made
   const auto form = as_bytes ? PixelForm::kBytes : PixelForm::kFloats;
   auto maker = task_parts(config).make_batches(config, training, form, parts);
+  if (training) draw_by_weights(maker->weights(), parts);
   if (dataset.mixing.any()) {
     maker = mixed_batches(std::move(maker), {.mixing = dataset.mixing,
                                              .seed = static_cast<uint64_t>(seed),

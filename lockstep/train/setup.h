@@ -60,9 +60,10 @@ struct DataParts {
   std::vector<std::string> notes{};  ///< Remarks about the data for the log; see OcrSamples.
   std::vector<std::string> warnings{};
   std::vector<std::string> classes{};  ///< Names of a classifier's classes; none: they are numbers.
-  /// See PictureIndex::digest(), with that of an order of its own; 0 of other data.
+  /// See PictureIndex::digest(), with that of an order of its own; 0 of other data. With weights
+  /// their digest is part of it.
   uint64_t digest = 0;
-  decltype(SamplerOptions::order) order = torch_randperm;
+  SampleOrder order = torch_randperm;
 };
 /// The data of section `train` or `eval`, for a rank of `virtual_ranks`. In training these are the
 /// parts of the loader's order; an evaluation reads them one after the other. Errors: kNotFound,

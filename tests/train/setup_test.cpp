@@ -477,8 +477,8 @@ TEST(CheckSameSamples, EveryRankNamesWhoHasOthers) {
   EXPECT_EQ(errors({{{200, 7}, {20}}, {{200, 7}, {20}}, {{200, 7}, {20}}}), Lines(3));
   EXPECT_EQ(errors({{{200}, {20, 5}}, {{200}, {20, 6}}}),
             Lines(2,
-                  "the ranks differ: the evaluation samples of rank 1 have other names or labels "
-                  "than those of rank 0; both need copies of the same data"));
+                  "the ranks differ: the evaluation samples of rank 1 have other names, labels or "
+                  "weights than those of rank 0; both need copies of the same data"));
   EXPECT_EQ(errors({{{200}, {20}}, {{200}, {20}}, {{170}, {20}}}),
             Lines(3,
                   "the ranks differ: rank 2 has 170 training samples, rank 0 has 200; is the "

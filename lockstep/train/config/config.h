@@ -84,6 +84,7 @@ struct DatasetConfig {
 
 struct LoaderConfig {
   bool shuffle = false;
+  bool balanced = false;   ///< In training: see balanced_weights().
   int64_t batch_size = 0;  ///< Per virtual rank, which is a rank without parallel.virtual_ranks.
   bool drop_remainder = false;
   int64_t num_workers = 1;

@@ -268,6 +268,14 @@ LoaderConfig read_loader(ConfigSection section, DataUse use) {
   config.shuffle = training;
   config.drop_remainder = training;
   section.read("shuffle", config.shuffle, "of an epoch; False only in `eval`");
+  if (training) {
+    section.choose("sampler", config.balanced, {{"random", false}, {"balanced", true}},
+                   "*ours*: only in `train`; random: an epoch has each sample once; balanced: of a "
+                   "built-in data set of `cls` it draws as many, with replacement, and each class "
+                   "as often as any other");
+  } else {
+    section.only("sampler", {""}, "it is for training alone");
+  }
   section.require("batch_size", "is missing");
   section.read("batch_size", config.batch_size, {1, 1 << 24},
                "of a rank, or of each of its virtual ranks");

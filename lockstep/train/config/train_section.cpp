@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
@@ -37,6 +39,24 @@ void read_early_stopping(ConfigSection& section, TrainSection& config) {
   config.early_stopping = read(ConfigSection(*section.any(key), section.name_of(key)));
 }
 
+/// Errors: loader.sampler is balanced, and the data set does not give its classes before the first
+/// epoch, or something else makes the order.
+void check_sampler(const ConfigSection& loader, const TrainSection& config,
+                   const TaskSettings& task) {
+  const DatasetConfig& dataset = config.dataset;
+  if (!config.loader.balanced) return;
+  const auto refuse = [&](const std::string& why) {
+    loader.fail("sampler", "cannot be balanced: " + why);
+  };
+  if (dataset.own) {
+    refuse(fmt::format("{} is a data set of one's own, whose BatchMaker::weights() do that",
+                       dataset.type));
+  }
+  if (task.read_dataset != read_class_dataset) refuse(dataset.type + " has no classes");
+  if (dataset.shuffle_buffer > 0) refuse("dataset.shuffle_buffer makes the order");
+  if (!config.loader.shuffle) refuse("loader.shuffle is False");
+}
+
 }  // namespace
 
 TrainSection read_train(ConfigSection section, const TaskSettings& task) {
@@ -66,7 +86,9 @@ TrainSection read_train(ConfigSection section, const TaskSettings& task) {
   ignore(section, "pred_cast_fp32");
   ignore(section, "max_call_depth");
   config.dataset = read_dataset(section.section("dataset"), task, DataUse::kTrain);
-  config.loader = read_loader(section.section("loader"), DataUse::kTrain);
+  const ConfigSection loader = section.section("loader");
+  config.loader = read_loader(loader, DataUse::kTrain);
+  check_sampler(loader, config, task);
   section.finish();
   return config;
 }

@@ -104,6 +104,35 @@ TEST(PictureConfig, ShardsAreAPattern) {
             std::string::npos);
 }
 
+TEST(PictureConfig, ASamplerBalancesClassesOfTraining) {
+  EXPECT_FALSE(read_pictures().train.loader.balanced);
+  EXPECT_TRUE(read_pictures({"train.loader.sampler=balanced"}).train.loader.balanced);
+  EXPECT_FALSE(read_pictures({"train.loader.sampler=random"}).train.loader.balanced);
+  const auto refused = [](const std::string& text, std::vector<std::string> overrides) {
+    overrides.emplace_back("train.loader.sampler=balanced");
+    return fault_in(text, overrides);
+  };
+  const std::vector<std::string> shards = {"train.dataset={type: WebDataset, shards: a.tar}",
+                                           "eval.dataset={type: WebDataset, shards: b.tar}"};
+  EXPECT_EQ(refused(kPictures, shards), "");
+  EXPECT_NE(refused(kPictures, {shards[0], shards[1], "train.dataset.shuffle_buffer=9"})
+                .find("train.loader.sampler cannot be balanced: dataset.shuffle_buffer makes the "
+                      "order"),
+            std::string::npos);
+  EXPECT_NE(refused(kPictures, {"train.loader.shuffle=False"})
+                .find("train.loader.sampler cannot be balanced: loader.shuffle is False"),
+            std::string::npos);
+  EXPECT_NE(refused(kDetector, {})
+                .find("train.loader.sampler cannot be balanced: DetDataset has no classes"),
+            std::string::npos);
+  EXPECT_NE(fault_with({"eval.loader.sampler=balanced"})
+                .find("eval.loader.sampler cannot be 'balanced': it is for training alone"),
+            std::string::npos);
+  EXPECT_NE(fault_with({"train.loader.sampler=weighted"})
+                .find("train.loader.sampler must be one of random, balanced, not 'weighted'"),
+            std::string::npos);
+}
+
 TEST(PictureConfig, SmallImagesHaveTheirOwnKeys) {
   const Config cifar = read_pictures(
       {"train.dataset={type: Cifar100Dataset, data_dir: d, labels: coarse}",

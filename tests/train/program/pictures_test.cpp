@@ -424,8 +424,8 @@ TEST_F(PicturesProgram, ARankWithOtherPicturesIsRefused) {
                           ":$PATH lockstep run --nproc_per_node 2 -- sh worker.sh lockstep train "
                           "-c c.yaml -o train.max_steps=1");
   EXPECT_EQ(result.status, 2) << result.out << result.err;
-  EXPECT_NE(result.err.find("the ranks differ: the training samples of rank 1 have other names or "
-                            "labels than those of rank 0"),
+  EXPECT_NE(result.err.find("the ranks differ: the training samples of rank 1 have other names, "
+                            "labels or weights than those of rank 0"),
             std::string::npos)
       << result.err;
 }
