@@ -59,6 +59,7 @@ struct Recipe {
   /// "train.dataset.type=ImageFolderDataset", "train.dataset.data_dir=photos".
   DatasetMaker data{};
   LossFunction loss{};                 ///< Default: cross entropy of the first target.
+  ItemCount num_items{};               ///< Of `loss`: what it is a mean over; default: samples.
   MetricMaker metric{};                ///< Default: accuracy of the first target.
   std::string main_indicator = "acc";  ///< Of the metric: ranks the checkpoints.
   int64_t num_classes = 0;             ///< For `network` and `metric`; of a built-in data set.

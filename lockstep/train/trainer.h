@@ -269,6 +269,8 @@ class Trainer {
   };
   Batch begin_virtual_rank(const MicroBatches& batches, const Turn& turn);
   double parts_of_step(const AccumulationSlot& slot, const Batch& batch) const;
+  std::vector<double> item_shares(const MicroBatches& batches, const AccumulationSlot& slot);
+  bool begins_step(const AccumulationSlot& slot) const;
   Losses make_gradients(const std::vector<MicroBatches>& micro_steps, const AccumulationSlot& slot,
                         StepReport& report);
   Losses forward_backward(const MicroBatches& batches, const AccumulationSlot& slot);
@@ -334,6 +336,13 @@ class Trainer {
   bool save_asked_ = false;                 // by a signal on any rank
   std::vector<at::Tensor> buffers_;         // before that step; kept if it may be dropped
   bool bad_loss_ = false;                   // in that step
+  /// Numbers of ItemCount over all ranks; without it 1.
+  struct StepItems {
+    double of_first = 1;  ///< In the first micro-step of this optimizer step; at least 1.
+    double of_last = 1;   ///< In the last one so far; at least 1.
+    double of_all = 1;    ///< In all of them so far.
+  };
+  StepItems items_;
   int drops_in_a_row_ = 0;
   std::vector<std::string> parts_in_a_row_;         // of several optimizers: those of these drops
   std::chrono::steady_clock::time_point together_;  // last time that all ranks met, in agree()

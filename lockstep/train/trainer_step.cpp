@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <variant>
 
@@ -43,6 +44,10 @@ AccumulationSlot Trainer::slot_of_step() const {
   return accumulation_slot(state_.batch_in_epoch - part_.first_batch,
                            steps_per_epoch_ - part_.first_batch,
                            config().train.gradient_accumulation_steps);
+}
+
+bool Trainer::begins_step(const AccumulationSlot& slot) const {
+  return slot.first == state_.batch_in_epoch - part_.first_batch;
 }
 
 double Trainer::current_rate() const {
@@ -154,10 +159,40 @@ double Trainer::parts_of_step(const AccumulationSlot& slot, const Batch& batch) 
   return samples / static_cast<double>(batch.images.size(0));
 }
 
+/// For each virtual rank of this rank its items as a multiple of the mean over all virtual ranks;
+/// empty without ItemCount. Collective with one. The first micro-step's number of items is the unit
+/// of the gradients of all, because the others' are not known yet: see update().
+std::vector<double> Trainer::item_shares(const MicroBatches& batches,
+                                         const AccumulationSlot& slot) {
+  const auto* own = std::get_if<OwnLoss>(&config().loss);
+  if (own == nullptr || !own->make.num_items) return {};
+  std::vector<double> items;
+  double sum = 0;  // whole numbers: exact in any order
+  for (const Batch& batch : batches) {
+    const int64_t count = own->make.num_items(batch);
+    if (count < 0) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("loss: '{}' counts {} items in a batch, not 0 or more", own->name, count));
+    }
+    items.push_back(static_cast<double>(count));
+    sum += items.back();
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  group().all_reduce(&sum, 1, DType::kFloat64, ReduceOp::kSum).wait();
+  inner_time_->add(std::chrono::steady_clock::now() - begin);
+  items_.of_last = std::max(sum, 1.0);
+  if (begins_step(slot)) items_ = {items_.of_last, items_.of_last, 0};
+  items_.of_all += sum;
+  for (double& count : items) count = count * virtual_ranks().total / items_.of_last;
+  return items;
+}
+
 Trainer::Losses Trainer::forward_backward(const MicroBatches& batches,
                                           const AccumulationSlot& slot) {
   Losses losses;
   losses.logged.resize(value_names_.size());
+  const auto shares = item_shares(batches, slot);
   ddp().for_each_virtual_rank([&](int virtual_rank) {
     const Batch batch = begin_virtual_rank(batches, {virtual_rank});
     const auto outputs =
@@ -170,11 +205,14 @@ Trainer::Losses Trainer::forward_backward(const MicroBatches& batches,
       return parts_.task.loss_of(batch, outputs);
     }();
     if (!loss.requires_grad()) report_no_gradient(config().loss);
-    const auto of_step = slot.size == 1 ? loss : loss / parts_of_step(slot, batch);
+    const double share = shares.empty() ? 1 : shares[losses.losses.size()];
+    const double parts =
+        shares.empty() ? parts_of_step(slot, batch) : items_.of_first / (items_.of_last * share);
+    const auto of_step = parts == 1 ? loss : loss / parts;
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
     const auto numbers = numbers_on_host(loss, logged);
-    losses.losses.push_back(numbers[0]);
-    for (size_t i = 1; i < numbers.size(); ++i) losses.logged[i - 1].push_back(numbers[i]);
+    losses.losses.push_back(numbers[0] * share);
+    for (size_t i = 1; i < numbers.size(); ++i) losses.logged[i - 1].push_back(numbers[i] * share);
   });
   return losses;
 }
@@ -182,8 +220,7 @@ Trainer::Losses Trainer::forward_backward(const MicroBatches& batches,
 /// For a step that may be dropped because its loss is not finite: its running statistics may then
 /// not be finite either. With training_step each call of optimize() does it.
 void Trainer::keep_buffers(const AccumulationSlot& slot) {
-  const bool first = slot.first == state_.batch_in_epoch - part_.first_batch;
-  if (!drops_overflows(config()) || !first || parts_.training_step) return;
+  if (!drops_overflows(config()) || !begins_step(slot) || parts_.training_step) return;
   buffers_.clear();
   for (const auto& buffer : parts_.model->buffers()) buffers_.push_back(buffer.detach().clone());
 }
@@ -197,7 +234,8 @@ std::optional<double> Trainer::update(double lr) {
   std::optional<double> norm;
   if (parts_.masters) parts_.masters->take_gradients();
   auto& trained = *trained_.front();
-  unscale(gradients_of(trained.parameters), loss_scale());
+  const double items_in_units = std::max(items_.of_all, 1.0) / items_.of_first;
+  unscale(gradients_of(trained.parameters), loss_scale() * items_in_units);
   for (auto& callback : callbacks_) callback->before_update(*this);
   if (config().train.clip_grad) norm = clip_gradients(trained.parameters, config().train.clip_norm);
   trained.rates.set(lr);

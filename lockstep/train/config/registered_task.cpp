@@ -115,7 +115,7 @@ void refuse_replaced_sections(const Node& tree, const Recipe& recipe) {
 LossConfig read_recipe_loss(ConfigSection&, const TaskSettings& task) {
   const Recipe& recipe = *task.recipe;
   if (!recipe.loss) return CrossEntropyConfig();  // its training_step asks for none
-  return OwnLoss{recipe.name, recipe.loss};
+  return OwnLoss{recipe.name, LoggedLoss(recipe.loss, {}, recipe.num_items)};
 }
 
 MetricConfig read_recipe_metric(ConfigSection& section, const TaskSettings& task) {
@@ -144,6 +144,7 @@ std::string fault_of(const Recipe& recipe) {
   if (recipe.training_step && (recipe.loss || recipe.optimizer)) {
     return "training_step takes the place of loss and optimizer";
   }
+  if (recipe.num_items && !recipe.loss) return "num_items belongs to a loss of the recipe";
   return "";
 }
 

@@ -1,0 +1,195 @@
+// Losses that are means over other items than samples: see ItemCount.
+
+#include <ATen/ops/cross_entropy_loss.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/error.h"
+#include "lockstep/train.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temp_folder.h"
+#include "tests/train/tiny.h"
+
+namespace lockstep {
+namespace {
+
+/// 0 to 3 items a sample, whose number depends on its class; so ranks have unequally many.
+at::Tensor items_of(const at::Tensor& labels) {
+  return labels.remainder(5).sub(1).clamp(0, 3);
+}
+
+/// The mean over the items of a batch; 0 of none.
+at::Tensor mean_over_items(const Tensors& outputs, const Tensors& targets) {
+  const auto of_samples = at::cross_entropy_loss(outputs[0], targets[0], {}, at::Reduction::None);
+  const auto items = items_of(targets[0]);
+  const auto sum = (of_samples * items).sum();
+  log_value("twice", sum * 2 / items.sum().clamp_min(1));
+  return sum / items.sum().clamp_min(1);
+}
+
+int64_t count_of(const Batch& batch) {
+  return items_of(batch.targets[0]).sum().item<int64_t>();
+}
+
+/// `counts`: the batches are weighted by their items.
+Config item_config(bool counts) {
+  Config config = tiny_config();
+  config.loss = OwnLoss{
+      "items", LoggedLoss(mean_over_items, {"twice"}, counts ? ItemCount(count_of) : ItemCount())};
+  config.scheduler.scheduler = "constant";
+  config.scheduler.lr = 0.1;
+  config.scheduler.num_epochs = 3;
+  config.optimizer.momentum = 0;
+  return config;
+}
+
+/// Without batch norm, whose statistics are those of a batch.
+TinyHooks item_hooks() {
+  TinyHooks hooks;
+  hooks.with_norm = false;
+  hooks.log_names = {"twice"};
+  return hooks;
+}
+
+/// The largest difference of a weight.
+double distance(const TinyRun& a, const TinyRun& b) {
+  double most = 0;
+  for (size_t i = 0; i < kTinyParameters; ++i) {
+    most = std::max(most, (a.weights.at(i) - b.weights.at(i)).abs().max().item<double>());
+  }
+  return most;
+}
+
+/// One batch of 8 samples on one rank.
+TinyRun run_of_one_batch() {
+  Config config = item_config(false);
+  config.train.loader.batch_size = 8;
+  return run_tiny(1, config, item_hooks())[0];
+}
+
+TEST(ItemMeans, OfTwoRanksAreThoseOfOneBatch) {
+  const TinyRun whole = run_of_one_batch();
+  ASSERT_EQ(whole.losses.size(), 9U);
+  for (const auto& run : run_tiny(2, item_config(true), item_hooks())) {
+    EXPECT_LT(distance(run, whole), 1e-5);
+    for (size_t i = 0; i < 9; ++i) EXPECT_NEAR(run.losses.at(i), whole.losses[i], 1e-5) << i;
+  }
+  const TinyRun mean_of_means = run_tiny(2, item_config(false), item_hooks())[0];
+  EXPECT_GT(distance(mean_of_means, whole), 1e-3) << "the data show the difference";
+}
+
+// Batches of 2 and of 1 of them without an item are among these.
+TEST(ItemMeans, OfAccumulatedBatchesAreThoseOfOneBatch) {
+  const TinyRun whole = run_of_one_batch();
+  for (const int ranks : {1, 2}) {
+    for (const int64_t size : {1, 2, 4}) {
+      if (ranks * size > 4) continue;
+      Config config = item_config(true);
+      config.train.loader.batch_size = size;
+      config.train.gradient_accumulation_steps = 8 / (ranks * size);
+      const TinyRun parts = run_tiny(ranks, config, item_hooks())[0];
+      EXPECT_EQ(parts.state.step, whole.state.step);
+      EXPECT_LT(distance(parts, whole), 1e-5) << ranks << " ranks, batches of " << size;
+      config.loss = item_config(false).loss;
+      const TinyRun mean_of_means = run_tiny(ranks, config, item_hooks())[0];
+      EXPECT_GT(distance(mean_of_means, whole), 1e-3);
+    }
+  }
+}
+
+TEST(ItemMeans, HaveTheSameBitsOnAnyNumberOfRanks) {
+  Config config = item_config(true);
+  config.parallel.virtual_ranks = 4;
+  config.train.loader.batch_size = 1;
+  config.train.gradient_accumulation_steps = 2;
+  const TinyRun one = run_tiny(1, config, item_hooks())[0];
+  EXPECT_LT(distance(one, run_of_one_batch()), 1e-5);
+  for (const int ranks : {2, 3, 4}) {
+    for (const auto& run : run_tiny(ranks, config, item_hooks())) {
+      EXPECT_TRUE(same_weights(run, one)) << ranks << " ranks";
+      EXPECT_EQ(run.losses, one.losses) << ranks << " ranks";
+    }
+  }
+}
+
+TEST(ItemMeans, OfEquallyManyItemsAreThoseOfSamples) {
+  Config by_items = item_config(true);
+  by_items.loss = OwnLoss{
+      "items", LoggedLoss(mean_over_items, {"twice"}, [](const Batch&) -> int64_t { return 3; })};
+  EXPECT_TRUE(same_weights(run_tiny(2, by_items, item_hooks())[0],
+                           run_tiny(2, item_config(false), item_hooks())[0]));
+}
+
+/// The values of "twice" of a run, by micro-step.
+class LoggedTwice final : public Callback {
+ public:
+  void on_step(Trainer&, const StepReport& report) override {
+    ASSERT_EQ(report.logged.size(), 1U);
+    EXPECT_NEAR(report.logged[0].second, 2 * report.loss, 1e-5);
+    ++steps;
+  }
+  int steps = 0;
+};
+
+TEST(ItemMeans, WeighLoggedValuesAsTheLoss) {
+  TinyHooks hooks = item_hooks();
+  const auto logged = std::make_shared<LoggedTwice>();
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    if (trainer.rank() == 0) trainer.add(logged);
+  };
+  run_tiny(2, item_config(true), hooks);
+  EXPECT_EQ(logged->steps, 9);
+}
+
+/// y = 3 x - 1 at 32 points.
+class SomeLine final : public BatchMaker {
+ public:
+  int64_t size() const override { return 32; }
+  Batch make(const BatchRows& rows) const override {
+    const auto x = indices_of(rows).to(at::kFloat).unsqueeze(1) / 32;
+    return {x, {x * 3 - 1}, rows.num_counted};
+  }
+};
+
+struct LinearLayer final : Model {
+  torch::nn::Linear layer = register_module("layer", torch::nn::Linear(1, 1));
+  at::Tensor forward(at::Tensor input) override { return layer(input); }
+};
+
+TEST(ItemMeans, OfARecipeAreCounted) {
+  const TempFolder folder;
+  int64_t rows = 0;
+  Recipe recipe;
+  recipe.name = "line";
+  recipe.network = [](int64_t) { return std::make_shared<LinearLayer>(); };
+  recipe.data = [](const DatasetUse&) { return std::make_unique<const SomeLine>(); };
+  recipe.loss = [](const Tensors& outputs, const Tensors& targets) {
+    return (outputs[0] - targets[0]).square().mean();
+  };
+  recipe.num_items = [&](const Batch& batch) {
+    EXPECT_TRUE(batch.images.is_cpu());
+    rows += batch.targets[0].numel();
+    return batch.targets[0].numel();
+  };
+  recipe.settings = {"train.ckpt_save_dir=" + (folder / "out").string(), "scheduler.num_epochs=2",
+                     "scheduler.warmup_epochs=0", "train.loader.batch_size=8"};
+  EXPECT_EQ(train(recipe, World::join()), 0);
+  EXPECT_EQ(rows, 64);
+
+  const auto refusal = [&] {
+    const Error error = error_of([&] { train(recipe, World::join()); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return std::string(error.what());
+  };
+  recipe.num_items = [](const Batch&) { return -3; };
+  EXPECT_NE(refusal().find("loss: 'line' counts -3 items in a batch, not 0 or more"),
+            std::string::npos);
+  recipe.loss = {};
+  EXPECT_EQ(refusal(), "train(recipe): num_items belongs to a loss of the recipe");
+}
+
+}  // namespace
+}  // namespace lockstep
