@@ -12,7 +12,7 @@
 #include "lockstep/ocr/data/synth_text_dataset.h"
 #include "lockstep/ocr/transforms/byte_form.h"
 #include "lockstep/ocr/transforms/pipeline.h"
-#include "lockstep/train/picture_data.h"
+#include "lockstep/train/own_data.h"
 #include "lockstep/train/try_transforms.h"
 
 namespace lockstep::inline internal {

@@ -11,7 +11,6 @@
 #include <variant>
 
 #include "lockstep/base/hash.h"
-#include "lockstep/base/mutex.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/batches.h"
 #include "lockstep/data/pictures/buffer_order.h"
@@ -20,8 +19,8 @@
 #include "lockstep/data/pictures/memory_pictures.h"
 #include "lockstep/data/pictures/shards.h"
 #include "lockstep/error.h"
-#include "lockstep/recipe.h"
 #include "lockstep/train/config/weights.h"
+#include "lockstep/train/own_data.h"
 #include "lockstep/train/sample_weights.h"
 #include "lockstep/train/try_transforms.h"
 
@@ -73,164 +72,6 @@ ImageShape output_shape(const ImagePipeline& pipeline) {
   const auto& pictures = std::get<PicturePipeline>(pipeline);
   const cv::Size size = pictures.output().value();
   return {pictures.channels(), size.height, size.width};
-}
-
-namespace {
-
-/// What the built-in parts of a classifier demand of the first target.
-struct TargetDemands {
-  std::string taker{};    ///< The loss or metric that takes it; empty: there is none.
-  int64_t classes = 0;    ///< Labels are below it, for a built-in loss; 0: any.
-  std::string setting{};  ///< That of `classes`.
-};
-
-TargetDemands demands_on_targets(const Config& config, bool training) {
-  TargetDemands demands;
-  if (config.model.type != ModelType::kCls) return demands;  // tasks of text check their columns
-  const std::string loss = class_loss_name(config.loss);
-  if (training) {
-    const bool own_step = config.model.task && config.model.task->training_step;
-    if (!own_step) demands.taker = loss;
-  } else {
-    const auto& names = config.metric.names;
-    const auto built_in = std::find_if(names.begin(), names.end(), [&](const auto& name) {
-      return find_named(config.metric.own, name) == nullptr;
-    });
-    if (built_in != names.end()) demands.taker = *built_in;
-  }
-  if (demands.taker.empty() || loss.empty()) return demands;
-  demands.classes = config.model.head.num_classes;
-  demands.setting = config.model.task ? "Recipe::num_classes" : "model.head.num_classes";
-  return demands;
-}
-
-/// "epoch 2, samples 4, 0, 7 and 13 more".
-std::string shown_rows(const BatchRows& rows) {
-  constexpr size_t kShown = 3;
-  const auto first = rows.samples.first(std::min(kShown, rows.samples.size()));
-  std::string text = fmt::format("epoch {}, samples {}", rows.epoch + 1, fmt::join(first, ", "));
-  const size_t more = rows.samples.size() - first.size();
-  return more == 0 ? text : fmt::format("{} and {} more", text, more);
-}
-
-/// A registered data set, whose batches are checked: the trainer relies on their rows, networks and
-/// losses on their names.
-class OwnBatches final : public BatchMaker {
- public:
-  OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name, TargetDemands demands,
-             bool shuffles)
-      : maker_(std::move(maker)),
-        name_(std::move(name)),
-        demands_(std::move(demands)),
-        shuffles_(shuffles) {
-    if (!maker_) refuse("made no data set");
-    if (maker_->size() < 1) refuse("made a data set without samples");
-  }
-
-  int64_t size() const override { return maker_->size(); }
-
-  Batch make(const BatchRows& rows) const override {
-    Batch batch = made(rows);
-    const int64_t count = std::ssize(rows.samples);
-    check("images", batch.images, count);
-    for (const auto& column : batch.targets) check("targets", column, count);
-    for (const auto& column : batch.more_inputs) check("more_inputs", column, count);
-    check_names(batch);
-    check_target(batch.targets, rows.num_counted);
-    if (batch.valid == rows.num_counted) return batch;
-    refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
-                       rows.num_counted));
-  }
-
-  std::vector<double> weights() const override {
-    auto weights = maker_->weights();
-    if (weights.empty()) return weights;
-    if (!shuffles_) refuse("has weights, which draw at random: loader.shuffle must be True");
-    if (std::ssize(weights) != size()) {
-      refuse(fmt::format("has {} weights for {} samples", weights.size(), size()));
-    }
-    try {
-      weighted_order(weights);
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}", name_, error.what()));
-    }
-    return weights;
-  }
-
- private:
-  /// Exceptions get the place of the data set, and its samples.
-  Batch made(const BatchRows& rows) const {
-    const auto failed = [&](ErrorCode code, std::string_view why) {
-      return Error(code, fmt::format("{} failed in {}: {}", name_, shown_rows(rows), why));
-    };
-    try {
-      return maker_->make(rows);
-    } catch (const Error& error) {
-      throw failed(error.code(), error.what());
-    } catch (const std::exception& error) {
-      throw failed(ErrorCode::kInternal, without_frames(error.what()));
-    } catch (...) {
-      throw failed(ErrorCode::kInternal, "its exception is no std::exception");
-    }
-  }
-  /// `counted`: the leading rows that are looked at. The others are padding, of any value.
-  void check_target(const Tensors& targets, int64_t counted) const {
-    if (demands_.taker.empty()) return;
-    if (targets.empty()) refuse(fmt::format("gives no targets; {} needs one", demands_.taker));
-    constexpr int64_t kIgnored = -100;  // of libtorch's cross entropy
-    const at::Tensor labels = targets.front().narrow(0, 0, counted);
-    const bool has_labels = labels.dim() == 1 && labels.is_cpu() &&
-                            at::isIntegralType(labels.scalar_type(), /*includeBool=*/false);
-    if (demands_.classes == 0 || !has_labels) return;
-    const auto outside = labels.lt(0).logical_or(labels.ge(demands_.classes));
-    const auto wrong = labels.masked_select(outside.logical_and(labels.ne(kIgnored)));
-    if (wrong.numel() == 0) return;
-    refuse(fmt::format("has the label {}, {} is {}", wrong[0].item().toLong(), demands_.setting,
-                       demands_.classes));
-  }
-  void check(const char* what, const at::Tensor& column, int64_t rows) const {
-    if (!column.defined()) refuse(fmt::format("left Batch::{} undefined", what));
-    if (column.dim() > 0 && column.size(0) == rows) return;
-    refuse(fmt::format("made Batch::{} of {} rows for {} samples", what,
-                       column.dim() > 0 ? column.size(0) : 0, rows));
-  }
-  void check_names(const Batch& batch) const {
-    if (batch.more_inputs.has(batch.images_name)) {
-      refuse(fmt::format("named two inputs '{}'", batch.images_name));
-    }
-    const auto names = fmt::format("inputs [{}] and targets [{}]", shown_names(batch.inputs()),
-                                   shown_names(batch.targets));
-    const MutexLock lock(mutex_);
-    if (names_.empty()) names_ = names;
-    if (names != names_) refuse(fmt::format("has batches of {} and of {}", names_, names));
-  }
-  /// Columns without a name may come and go.
-  static std::string shown_names(const Tensors& columns) {
-    auto names = columns.names();
-    std::erase(names, "");
-    return fmt::format("{}", fmt::join(names, ", "));
-  }
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{} {}", name_, what));
-  }
-
-  std::unique_ptr<const BatchMaker> maker_;
-  std::string name_;  ///< For errors.
-  TargetDemands demands_;
-  bool shuffles_;  ///< An epoch.
-  mutable Mutex mutex_;
-  mutable std::string names_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Of the first batch.
-};
-
-}  // namespace
-
-std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training) {
-  const auto& dataset = training ? config.train.dataset : config.eval->dataset;
-  const auto name = fmt::format("{}: {}.dataset: '{}'", dataset.where, training ? "train" : "eval",
-                                dataset.own->name);
-  return std::make_unique<OwnBatches>(
-      dataset.own->make({training, static_cast<uint64_t>(config.system.seed)}), name,
-      demands_on_targets(config, training), config.train.loader.shuffle);
 }
 
 namespace {

@@ -23,10 +23,6 @@ ImagePipeline make_small_image_pipeline(const DatasetConfig& dataset, ImageShape
 /// Of the network's input.
 ImageShape output_shape(const ImagePipeline& pipeline);
 
-/// A registered data set of section `train` or `eval`. Errors: kInvalidArgument if it has no
-/// samples; its own.
-std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool training);
-
 /// See TaskParts.
 std::unique_ptr<const BatchMaker> make_class_batches(const Config& config, bool training,
                                                      PixelForm form, DataParts& parts);

@@ -198,7 +198,7 @@ struct ListedTwice {
 };
 
 /// A picture's name without steps such as "./" and "a/../", by which two names are compared.
-std::string plain_name(std::string name) {
+std::string plain_name(const std::string& name) {
   const bool plain = !name.starts_with("./") && !name.starts_with("../") &&
                      name.find("//") == std::string::npos && name.find("/.") == std::string::npos;
   return plain ? name : fs::path(name).lexically_normal().string();

@@ -35,7 +35,7 @@ SplitFolders splits_of(const fs::path& folder) {
   // By their names first: a million pictures would be a million questions to a file server.
   if (SplitFolders::among(names).train.empty()) return {};
   std::erase_if(names, [&](const std::string& name) { return !is_folder(folder / name); });
-  const auto splits = SplitFolders::among(names);
+  auto splits = SplitFolders::among(names);
   if (splits.others == 0) return splits;
   constexpr std::array<std::string_view, 5> kUsual = {"train", "val", "valid", "validation",
                                                       "test"};

@@ -14,6 +14,7 @@
 #include "lockstep/error.h"
 #include "lockstep/onnx/save_onnx.h"
 #include "lockstep/train/config/weights.h"
+#include "lockstep/train/own_data.h"
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/program/plugin.h"
 #include "lockstep/train/setup.h"
