@@ -30,15 +30,15 @@ at::Tensor mean_over_items(const Tensors& outputs, const Tensors& targets) {
   return sum / items.sum().clamp_min(1);
 }
 
-int64_t count_of(const Batch& batch) {
+int64_t num_items_of(const Batch& batch) {
   return items_of(batch.targets[0]).sum().item<int64_t>();
 }
 
 /// `counts`: the batches are weighted by their items.
 Config item_config(bool counts) {
   Config config = tiny_config();
-  config.loss = OwnLoss{
-      "items", LoggedLoss(mean_over_items, {"twice"}, counts ? ItemCount(count_of) : ItemCount())};
+  config.loss = OwnLoss{"items", LoggedLoss(mean_over_items, {"twice"},
+                                            counts ? ItemCount(num_items_of) : ItemCount())};
   config.scheduler.scheduler = "constant";
   config.scheduler.lr = 0.1;
   config.scheduler.num_epochs = 3;
