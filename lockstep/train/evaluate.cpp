@@ -12,7 +12,6 @@
 #include "lockstep/autocast.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/hash.h"
-#include "lockstep/base/text.h"
 #include "lockstep/evaluation.h"
 #include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/parallel/virtual_ranks.h"
@@ -180,7 +179,8 @@ void attempt(const std::function<void()>& work, Failure* failure) {
   } catch (const Error& error) {
     failure->set(error.code(), error.what());
   } catch (const std::exception& error) {  // for example of libtorch
-    failure->set(ErrorCode::kInternal, without_frames(error.what()));
+    const std::string_view what = error.what();
+    failure->set(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // one line
   } catch (...) {
     failure->set(ErrorCode::kInternal, "an exception that is no std::exception");
   }

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "lockstep/base/mutex.h"
-#include "lockstep/base/text.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/error.h"
 #include "lockstep/recipe.h"
@@ -113,7 +112,8 @@ class OwnBatches final : public BatchMaker {
     } catch (const Error& error) {
       throw failed(error.code(), error.what());
     } catch (const std::exception& error) {
-      throw failed(ErrorCode::kInternal, without_frames(error.what()));
+      const std::string_view what = error.what();
+      throw failed(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // one line
     } catch (...) {
       throw failed(ErrorCode::kInternal, "its exception is no std::exception");
     }
