@@ -216,6 +216,10 @@ bool is_plain_name(std::string_view text) {
   return !text.empty() && text.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
+std::string_view first_line(std::string_view text) {
+  return text.substr(0, text.find('\n'));
+}
+
 std::string_view without_frames(std::string_view what) {
   return what.substr(0, what.find("\nException raised from "));
 }

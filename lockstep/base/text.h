@@ -59,6 +59,9 @@ std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\n
 /// Whether it has letters of ASCII, digits, '_', '-' and '.' alone, and one at least.
 bool is_plain_name(std::string_view text);
 
+/// Up to the first line break.
+std::string_view first_line(std::string_view text);
+
 /// The message of an exception of libtorch, without the stack frames that follow it.
 std::string_view without_frames(std::string_view what);
 

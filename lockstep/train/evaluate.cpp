@@ -12,6 +12,7 @@
 #include "lockstep/autocast.h"
 #include "lockstep/base/clock.h"
 #include "lockstep/base/hash.h"
+#include "lockstep/base/text.h"
 #include "lockstep/evaluation.h"
 #include "lockstep/parallel/subtree_reduction.h"
 #include "lockstep/parallel/virtual_ranks.h"
@@ -179,8 +180,7 @@ void attempt(const std::function<void()>& work, Failure* failure) {
   } catch (const Error& error) {
     failure->set(error.code(), error.what());
   } catch (const std::exception& error) {  // for example of libtorch
-    const std::string_view what = error.what();
-    failure->set(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // one line
+    failure->set(ErrorCode::kInternal, first_line(error.what()));
   } catch (...) {
     failure->set(ErrorCode::kInternal, "an exception that is no std::exception");
   }

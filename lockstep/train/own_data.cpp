@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/base/mutex.h"
+#include "lockstep/base/text.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/error.h"
 #include "lockstep/recipe.h"
@@ -112,8 +113,7 @@ class OwnBatches final : public BatchMaker {
     } catch (const Error& error) {
       throw failed(error.code(), error.what());
     } catch (const std::exception& error) {
-      const std::string_view what = error.what();
-      throw failed(ErrorCode::kInternal, what.substr(0, what.find('\n')));  // one line
+      throw failed(ErrorCode::kInternal, first_line(error.what()));
     } catch (...) {
       throw failed(ErrorCode::kInternal, "its exception is no std::exception");
     }

@@ -79,6 +79,14 @@ TEST(Text, PlainNamesAreOfLettersDigitsAndThreeSigns) {
     EXPECT_FALSE(is_plain_name(name)) << name;
 }
 
+TEST(Text, FirstLineEndsBeforeItsBreak) {
+  EXPECT_EQ(first_line("a b\nc\nd"), "a b");
+  EXPECT_EQ(first_line("a b"), "a b");
+  EXPECT_EQ(first_line("a\r\nb"), "a\r");
+  EXPECT_EQ(first_line("\nb"), "");
+  EXPECT_EQ(first_line(""), "");
+}
+
 TEST(Text, OfAnExceptionOfLibtorchTheMessageIsLeft) {
   EXPECT_EQ(without_frames("two\nlines\nException raised from f at x.cpp:1"), "two\nlines");
   EXPECT_EQ(without_frames("Exception raised by me"), "Exception raised by me");

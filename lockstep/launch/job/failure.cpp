@@ -44,7 +44,7 @@ std::string short_form(std::string_view line) {
 /// ": WHY" in one line: the first line of the worker's error file, else its last on stderr.
 /// Empty: there is neither.
 std::string own_words(const Failure& failure) {
-  std::string why = short_form(failure.cause.substr(0, failure.cause.find('\n')));
+  std::string why = short_form(first_line(failure.cause));
   const auto& tail = failure.stderr_tail;
   for (auto line = tail.rbegin(); why.empty() && line != tail.rend(); ++line) {
     why = short_form(*line);
@@ -78,7 +78,7 @@ std::string failure_line(const Failure& failure, int num_nodes) {
 }
 
 std::string failure_words(const Failure& failure) {
-  if (failure.rank < 0) return short_form(failure.cause.substr(0, failure.cause.find('\n')));
+  if (failure.rank < 0) return short_form(first_line(failure.cause));
   return fmt::format("rank {}{}", failure.rank, own_words(failure));
 }
 

@@ -91,8 +91,7 @@ std::optional<RankProcess> read_rank_process(pid_t pid, int rank, int size) {
   process.environment = environment_of(pid);
   process.parent_program = link_of(std::atoi(stat[kParent].c_str()), "exe");
   if (!process.ancestors.empty()) {
-    process.parent_name = text_of(process.ancestors.front(), "comm");
-    process.parent_name = process.parent_name.substr(0, process.parent_name.find('\n'));
+    process.parent_name = first_line(text_of(process.ancestors.front(), "comm"));
   }
   // A process that is just ending has neither.
   if (process.command.empty() && process.program.empty()) return std::nullopt;

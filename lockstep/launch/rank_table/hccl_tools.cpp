@@ -92,7 +92,7 @@ DeviceAddresses parse_hccn_conf(std::string_view text, const std::string& name) 
 }
 
 std::optional<std::string> parse_hccn_tool(std::string_view output) {
-  const std::string_view line = output.substr(0, output.find('\n'));
+  const std::string_view line = first_line(output);
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
   return std::string(trimmed(line.substr(colon + 1)));

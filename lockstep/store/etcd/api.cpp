@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lockstep/base/number.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/store/etcd/base64.h"
 
@@ -183,7 +184,7 @@ TransactionAnswer parse_transaction(std::string_view body) {
 
 int64_t parse_lease_ttl(std::string_view body) {
   // A server that ends then may append a line with an error.
-  return number(result_of(parse_object(body.substr(0, body.find('\n')))), "TTL");
+  return number(result_of(parse_object(first_line(body))), "TTL");
 }
 
 WatchAnswer parse_watch(std::string_view line) {

@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <type_traits>
 
+#include "lockstep/base/text.h"
 #include "lockstep/comm/bootstrap/members.h"
 #include "lockstep/comm/bytes.h"
 #include "lockstep/comm/checked_group.h"
@@ -80,11 +81,10 @@ Error from_gloo(const std::string& doing, const std::exception& error) {
   const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
   const bool late = has("imed out") || has("imeout");
   const bool lost = has("closed by peer") || has("reset by peer") || has("Broken pipe");
-  const std::string line = text.substr(0, text.find('\n'));
   return Error(late   ? ErrorCode::kTimeout
                : lost ? ErrorCode::kPeerLost
                       : ErrorCode::kIo,
-               fmt::format("{}: Gloo: {}", doing, line));
+               fmt::format("{}: Gloo: {}", doing, first_line(text)));
 }
 
 /// When a call times out, Gloo ends the connections on which it waited, for all calls.

@@ -1,6 +1,9 @@
 #include "lockstep/tensor/device/calls_in_flight.h"
 
 #include <chrono>
+#include <string>
+
+#include "lockstep/base/text.h"
 
 namespace lockstep::inline internal {
 
@@ -42,8 +45,7 @@ std::optional<Error> CallsInFlight::outcome(const Call& call) {
     }
     return std::nullopt;
   } catch (const std::exception& error) {  // of the device
-    const std::string text = error.what();
-    return Error(ErrorCode::kIo, text.substr(0, text.find('\n')));
+    return Error(ErrorCode::kIo, std::string(first_line(error.what())));
   }
 }
 

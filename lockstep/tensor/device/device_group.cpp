@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 
+#include "lockstep/base/text.h"
 #include "lockstep/comm/kernels/element_types.h"
 #include "lockstep/comm/op_header.h"
 #include "lockstep/error.h"
@@ -145,9 +146,7 @@ class DeviceGroup final : public GroupImpl {
       throw;
     } catch (const std::exception& error) {
       abort();
-      const std::string text = error.what();
-      throw Error(ErrorCode::kIo,
-                  fmt::format("{}: {}", this_call(), text.substr(0, text.find('\n'))));
+      throw Error(ErrorCode::kIo, fmt::format("{}: {}", this_call(), first_line(error.what())));
     }
   }
   /// Runs `body` in the group's stream, between events of the caller's.

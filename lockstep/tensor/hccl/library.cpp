@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/base/env.h"
+#include "lockstep/base/text.h"
 
 namespace lockstep::hccl {
 namespace {
@@ -100,8 +101,7 @@ std::string describe(const Functions& functions, int error) {
   std::string text = fmt::format("error {}", error);
   if (name != nullptr) text = fmt::format("{} ({})", name, text);
   if (recent == nullptr) return text;
-  const std::string_view lines = recent;
-  return fmt::format("{}: {}", text, lines.substr(0, lines.find('\n')));
+  return fmt::format("{}: {}", text, first_line(recent));
 }
 
 }  // namespace lockstep::hccl

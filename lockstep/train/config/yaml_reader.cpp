@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/text/unicode.h"
 
@@ -196,7 +197,7 @@ std::string_view line_of(std::string_view text, int number) {
     text.remove_prefix(std::min(text.size(), text.find('\n')));
     if (!text.empty()) text.remove_prefix(1);
   }
-  return text.substr(0, text.find('\n'));
+  return first_line(text);
 }
 
 bool is_indented_by_tab(std::string_view line) {
@@ -208,7 +209,7 @@ bool is_indented_by_tab(std::string_view line) {
 void check_encoding(std::string_view text, const std::string& source) {
   if (text.empty() || says_its_encoding(text) || ocr::is_utf8(text)) return;
   int number = 0;
-  for (auto rest = text; ocr::is_utf8(rest.substr(0, rest.find('\n'))); ++number) {
+  for (auto rest = text; ocr::is_utf8(first_line(rest)); ++number) {
     rest.remove_prefix(rest.find('\n') + 1);
   }
   throw Error(ErrorCode::kInvalidArgument,

@@ -15,6 +15,7 @@
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/base/socket.h"
+#include "lockstep/base/text.h"
 #include "lockstep/error.h"
 #include "lockstep/world/bootstrap/exchange.h"
 #include "lockstep/world/bootstrap/munge_library.h"
@@ -140,7 +141,7 @@ class MungeExchange final : public RankExchange {
       const size_t got = recv_some(server, bytes.data(), bytes.size(), deadline, to_string(place));
       line.append(bytes.data(), got);
     }
-    return line.substr(0, line.find('\n'));
+    return std::string(first_line(line));
   }
 
   std::string host_;
