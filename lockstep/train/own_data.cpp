@@ -9,6 +9,7 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -75,7 +76,7 @@ class OwnBatches final : public BatchMaker {
   int64_t size() const override { return maker_->size(); }
 
   Batch make(const BatchRows& rows) const override {
-    Batch batch = made(rows);
+    Batch batch = called([&] { return maker_->make(rows); }, [&] { return shown_rows(rows); });
     const int64_t count = std::ssize(rows.samples);
     check("images", batch.images, count);
     for (const auto& column : batch.targets) check("targets", column, count);
@@ -88,7 +89,7 @@ class OwnBatches final : public BatchMaker {
   }
 
   std::vector<double> weights() const override {
-    auto weights = maker_->weights();
+    auto weights = called([&] { return maker_->weights(); }, [] { return "weights()"; });
     if (weights.empty()) return weights;
     if (!shuffles_) refuse("has weights, which draw at random: loader.shuffle must be True");
     if (std::ssize(weights) != size()) {
@@ -103,13 +104,15 @@ class OwnBatches final : public BatchMaker {
   }
 
  private:
-  /// Exceptions get the place of the data set, and its samples.
-  Batch made(const BatchRows& rows) const {
+  /// What `call` returns, a call of the data set. Its exceptions get the data set's name, and the
+  /// text that `place` returns.
+  template <typename Call, typename Place>
+  std::invoke_result_t<Call> called(const Call& call, const Place& place) const {
     const auto failed = [&](ErrorCode code, std::string_view why) {
-      return Error(code, fmt::format("{} failed in {}: {}", name_, shown_rows(rows), why));
+      return Error(code, fmt::format("{} failed in {}: {}", name_, place(), why));
     };
     try {
-      return maker_->make(rows);
+      return call();
     } catch (const Error& error) {
       throw failed(error.code(), error.what());
     } catch (const std::exception& error) {

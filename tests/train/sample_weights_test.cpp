@@ -11,6 +11,8 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <stdexcept>
+#include <type_traits>
 
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
@@ -127,7 +129,7 @@ struct Made {
 };
 
 /// y = 3 x - 1 at 32 points, of which the last 8 have a weight.
-class WeighedLine final : public BatchMaker {
+class WeighedLine : public BatchMaker {
  public:
   WeighedLine(std::vector<double> weights, Made* made)
       : weights_(std::move(weights)), made_(made) {}
@@ -145,6 +147,18 @@ class WeighedLine final : public BatchMaker {
  private:
   std::vector<double> weights_;
   Made* made_;
+};
+
+/// Its weights cannot be read.
+template <typename Exception>
+class UnreadableWeights final : public WeighedLine {
+ public:
+  explicit UnreadableWeights(Exception exception)
+      : WeighedLine({}, nullptr), exception_(std::move(exception)) {}
+  std::vector<double> weights() const override { throw exception_; }
+
+ private:
+  Exception exception_;
 };
 
 struct OneLayer final : Model {
@@ -227,6 +241,25 @@ TEST_F(WeightedRecipe, MistakesInWeightsAreOneLine) {
       "train.loader.sampler cannot be balanced: line is a data set of one's own, whose "
       "BatchMaker::weights() do that");
   EXPECT_TRUE(trained_.times.empty());
+}
+
+TEST_F(WeightedRecipe, ExceptionsOfWeightsNameTheDataSet) {
+  const auto failure_of = [&](const auto& exception) {
+    auto given = recipe({});
+    given.data = [=](const DatasetUse&) {
+      return std::make_unique<const UnreadableWeights<std::decay_t<decltype(exception)>>>(
+          exception);
+    };
+    return error_of([&] { train(given, World::join()); });
+  };
+  const Error lost = failure_of(std::runtime_error("w.csv: lost\nin line 7"));
+  EXPECT_EQ(lost.code(), ErrorCode::kInternal);
+  has(lost.what(), "train.dataset: 'line' failed in weights(): w.csv: lost");
+  EXPECT_EQ(std::string(lost.what()).find("line 7"), std::string::npos) << lost.what();
+  const Error absent = failure_of(Error(ErrorCode::kNotFound, "there is no w.csv"));
+  EXPECT_EQ(absent.code(), ErrorCode::kNotFound);
+  has(absent.what(), "train.dataset: 'line' failed in weights(): there is no w.csv");
+  has(failure_of(7).what(), "'line' failed in weights(): its exception is no std::exception");
 }
 
 }  // namespace
