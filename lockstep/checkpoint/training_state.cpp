@@ -246,7 +246,7 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   json["step"] = state.step;
   json["batch_in_epoch"] = state.batch_in_epoch;
   json["epoch_samples"] = state.epoch_samples;
-  if (state.samples_digest != 0) json["samples_digest"] = state.samples_digest;
+  if (state.samples_digest) json["samples_digest"] = *state.samples_digest;
   if (state.dealt_anew) json["dealt_anew"] = true;
   json["epoch_loss"] = state.epoch_loss;
   if (state.epoch_seconds > 0) json["epoch_seconds"] = state.epoch_seconds;

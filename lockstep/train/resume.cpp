@@ -121,11 +121,10 @@ void check_resumable(const TrainingState& state, int64_t dataset_size) {
 }
 
 std::string changed_samples_note(const TrainingState& state, uint64_t digest) {
-  if (state.epoch_samples == 0 || state.samples_digest == 0 || digest == 0) return "";
-  if (state.samples_digest == digest) return "";
+  if (state.epoch_samples == 0 || state.samples_digest.value_or(digest) == digest) return "";
   return fmt::format(
-      "the training samples have other names, labels or another order than in the run that goes "
-      "on: of epoch {}, some may be used twice and others not at all",
+      "the training samples have other names, labels, weights or another order than in the run "
+      "that goes on: of epoch {}, some may be used twice and others not at all",
       state.epoch + 1);
 }
 

@@ -71,7 +71,8 @@ CommHookState load_averaging(const std::filesystem::path& checkpoint, int rank);
 void check_resumable(const TrainingState& state, int64_t dataset_size);
 
 /// A warning if `state` lies within an epoch of samples with another
-/// TrainingState::samples_digest. "" if it does not, or if one digest is unknown.
+/// TrainingState::samples_digest than `digest`, of which 0 is one: samples got weights, or have
+/// none any more. "" if it does not, or if that of `state` is unknown.
 std::string changed_samples_note(const TrainingState& state, uint64_t digest);
 
 /// This run's view of an epoch that another number of ranks, or other batches, may have begun. The

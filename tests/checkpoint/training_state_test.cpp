@@ -57,6 +57,13 @@ TEST(TrainingState, RoundTrips) {
   EXPECT_EQ(decode_training_state(encode_training_state({}, {}), "f").state, TrainingState{});
 }
 
+TEST(TrainingState, HasADigestOfNoNamesApartFromAnUnknownOne) {
+  TrainingState state;
+  EXPECT_EQ(encode_training_state(state, {}).find("samples_digest"), std::string::npos);
+  state.samples_digest = 0;
+  EXPECT_EQ(decode_training_state(encode_training_state(state, {}), "f").state, state);
+}
+
 TEST(TrainingState, TakesVirtualRanksByTheirOldName) {
   const auto text = encode_training_state(example(), {});
   const auto old = replaced(text, "\"virtual_ranks\": 4", "\"shards\": 4");

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 #include "lockstep/base/file.h"
 #include "lockstep/error.h"
@@ -241,6 +242,32 @@ TEST_F(WeightedRecipe, MistakesInWeightsAreOneLine) {
       "train.loader.sampler cannot be balanced: line is a data set of one's own, whose "
       "BatchMaker::weights() do that");
   EXPECT_TRUE(trained_.times.empty());
+}
+
+// The data have no names, so that one of the two digests is 0.
+TEST_F(WeightedRecipe, ARunThatGoesOnWithOrWithoutWeightsWarns) {
+  const auto log_of = [&](const std::vector<double>& before, const std::vector<double>& after) {
+    auto begun = recipe(before);
+    begun.settings.emplace_back("train.max_steps=2");
+    EXPECT_EQ(train(begun, World::join()), 0);
+    auto rest = recipe(after);
+    rest.settings.emplace_back("train.max_steps=3");
+    rest.settings.emplace_back("model.resume=True");
+    EXPECT_EQ(train(rest, World::join()), 0);
+    return read_file(folder_ / "out/log_0.txt");
+  };
+  const std::string changed =
+      "the training samples have other names, labels, weights or another order than in the run "
+      "that goes on: of epoch 1, some may be used twice";
+  const std::vector<double> weights(32, 0.5);
+  for (const auto& [before, after] :
+       {std::pair(std::vector<double>(), weights), std::pair(weights, std::vector<double>())}) {
+    has(log_of(before, after), changed);
+  }
+  for (const auto& same : {std::vector<double>(), weights}) {
+    const std::string log = log_of(same, same);
+    EXPECT_EQ(log.find("some may be used twice"), std::string::npos) << log;
+  }
 }
 
 TEST_F(WeightedRecipe, ExceptionsOfWeightsNameTheDataSet) {

@@ -31,7 +31,8 @@ class BalancedProgram : public PicturesProgram {
     EXPECT_EQ(steps_of("parts"), steps);
   }
 
-  static constexpr auto kChanged = "training samples have other names, labels or another order";
+  static constexpr auto kChanged =
+      "training samples have other names, labels, weights or another order";
 };
 
 constexpr auto kArgs =

@@ -240,7 +240,8 @@ TEST_F(ShardsProgram, TrainToTheBitsOfTheirPictures) {
   const auto rest = train(args + "train.ckpt_save_dir=parts model.resume=True", 2);
   ASSERT_EQ(rest.status, 0) << rest.err;
   EXPECT_EQ(steps_of("parts"), steps_of("shards"));
-  const std::string changed = "training samples have other names, labels or another order than in ";
+  const std::string changed =
+      "training samples have other names, labels, weights or another order than in ";
   EXPECT_EQ(rest.out.find(changed), std::string::npos) << rest.out;
 
   // The shards change places within an epoch.
@@ -313,7 +314,8 @@ TEST_F(ShardsProgram, InTheOrderOfABufferTrainAndResumeOnAnyNumberOfRanks) {
   const auto more =
       train(buffered + "train.ckpt_save_dir=parts train.max_steps=9 model.resume=True");
   ASSERT_EQ(more.status, 0) << more.err;
-  const std::string changed = "training samples have other names, labels or another order than in ";
+  const std::string changed =
+      "training samples have other names, labels, weights or another order than in ";
   EXPECT_EQ(more.out.find(changed), std::string::npos) << more.out;
   const auto rest = train(buffered + "train.ckpt_save_dir=parts model.resume=True", 2);
   ASSERT_EQ(rest.status, 0) << rest.err;
