@@ -336,11 +336,13 @@ class Trainer {
   bool save_asked_ = false;                 // by a signal on any rank
   std::vector<at::Tensor> buffers_;         // before that step; kept if it may be dropped
   bool bad_loss_ = false;                   // in that step
-  /// Numbers of ItemCount over all ranks; without it 1.
+  /// Numbers of ItemCount in this optimizer step, over all ranks.
   struct StepItems {
-    double of_first = 1;  ///< In the first micro-step of this optimizer step; at least 1.
-    double of_last = 1;   ///< In the last one so far; at least 1.
-    double of_all = 1;    ///< In all of them so far.
+    double of_last = 1;  ///< In the last micro-step so far; at least 1.
+    double of_all = 0;   ///< In all micro-steps so far; 0 without ItemCount.
+    /// Gradients are added up as those of: sum over items / unit. It is near to what of_all will
+    /// be, so that they are as large as those of the mean.
+    double unit = 1;
   };
   StepItems items_;
   int drops_in_a_row_ = 0;

@@ -160,8 +160,9 @@ double Trainer::parts_of_step(const AccumulationSlot& slot, const Batch& batch) 
 }
 
 /// For each virtual rank of this rank its items as a multiple of the mean over all virtual ranks;
-/// empty without ItemCount. Collective with one. The first micro-step's number of items is the unit
-/// of the gradients of all, because the others' are not known yet: see update().
+/// empty without ItemCount. Collective with one. The first micro-step that has items gives the unit
+/// of the gradients, because the numbers of later ones are not known yet: see update(). Gradients
+/// before it are zero.
 std::vector<double> Trainer::item_shares(const MicroBatches& batches,
                                          const AccumulationSlot& slot) {
   const auto* own = std::get_if<OwnLoss>(&config().loss);
@@ -181,8 +182,9 @@ std::vector<double> Trainer::item_shares(const MicroBatches& batches,
   const auto begin = std::chrono::steady_clock::now();
   group().all_reduce(&sum, 1, DType::kFloat64, ReduceOp::kSum).wait();
   inner_time_->add(std::chrono::steady_clock::now() - begin);
+  if (begins_step(slot)) items_ = {};
+  if (items_.of_all == 0 && sum > 0) items_.unit = sum * static_cast<double>(slot.size);
   items_.of_last = std::max(sum, 1.0);
-  if (begins_step(slot)) items_ = {items_.of_last, items_.of_last, 0};
   items_.of_all += sum;
   for (double& count : items) count = count * virtual_ranks().total / items_.of_last;
   return items;
@@ -207,7 +209,7 @@ Trainer::Losses Trainer::forward_backward(const MicroBatches& batches,
     if (!loss.requires_grad()) report_no_gradient(config().loss);
     const double share = shares.empty() ? 1 : shares[losses.losses.size()];
     const double parts =
-        shares.empty() ? parts_of_step(slot, batch) : items_.of_first / (items_.of_last * share);
+        shares.empty() ? parts_of_step(slot, batch) : items_.unit / (items_.of_last * share);
     const auto of_step = parts == 1 ? loss : loss / parts;
     (loss_scale() == 1 ? of_step : of_step * loss_scale()).backward();
     const auto numbers = numbers_on_host(loss, logged);
@@ -234,8 +236,8 @@ std::optional<double> Trainer::update(double lr) {
   std::optional<double> norm;
   if (parts_.masters) parts_.masters->take_gradients();
   auto& trained = *trained_.front();
-  const double items_in_units = std::max(items_.of_all, 1.0) / items_.of_first;
-  unscale(gradients_of(trained.parameters), loss_scale() * items_in_units);
+  const double units = std::max(items_.of_all, 1.0) / items_.unit;
+  unscale(gradients_of(trained.parameters), loss_scale() * units);
   for (auto& callback : callbacks_) callback->before_update(*this);
   if (config().train.clip_grad) norm = clip_gradients(trained.parameters, config().train.clip_norm);
   trained.rates.set(lr);

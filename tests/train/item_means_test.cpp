@@ -22,12 +22,15 @@ at::Tensor items_of(const at::Tensor& labels) {
 }
 
 /// The mean over the items of a batch; 0 of none.
-at::Tensor mean_over_items(const Tensors& outputs, const Tensors& targets) {
+at::Tensor mean_over(const at::Tensor& items, const Tensors& outputs, const Tensors& targets) {
   const auto of_samples = at::cross_entropy_loss(outputs[0], targets[0], {}, at::Reduction::None);
-  const auto items = items_of(targets[0]);
-  const auto sum = (of_samples * items).sum();
-  log_value("twice", sum * 2 / items.sum().clamp_min(1));
-  return sum / items.sum().clamp_min(1);
+  return (of_samples * items).sum() / items.sum().clamp_min(1);
+}
+
+at::Tensor mean_over_items(const Tensors& outputs, const Tensors& targets) {
+  const auto mean = mean_over(items_of(targets[0]), outputs, targets);
+  log_value("twice", mean * 2);
+  return mean;
 }
 
 int64_t num_items_of(const Batch& batch) {
@@ -115,12 +118,80 @@ TEST(ItemMeans, HaveTheSameBitsOnAnyNumberOfRanks) {
   }
 }
 
+// Of 12 micro-steps of an epoch, 7 are an optimizer step, and the last 5 are one, too.
 TEST(ItemMeans, OfEquallyManyItemsAreThoseOfSamples) {
-  Config by_items = item_config(true);
-  by_items.loss = OwnLoss{
-      "items", LoggedLoss(mean_over_items, {"twice"}, [](const Batch&) -> int64_t { return 3; })};
-  EXPECT_TRUE(same_weights(run_tiny(2, by_items, item_hooks())[0],
-                           run_tiny(2, item_config(false), item_hooks())[0]));
+  for (const int64_t accumulation : {1, 7}) {
+    Config by_samples = item_config(false);
+    by_samples.train.loader.batch_size = 1;
+    by_samples.train.gradient_accumulation_steps = accumulation;
+    Config by_items = by_samples;
+    by_items.loss = OwnLoss{
+        "items", LoggedLoss(mean_over_items, {"twice"}, [](const Batch&) -> int64_t { return 3; })};
+    EXPECT_TRUE(same_weights(run_tiny(2, by_items, item_hooks())[0],
+                             run_tiny(2, by_samples, item_hooks())[0]))
+        << accumulation;
+  }
+}
+
+/// 4000 items of a sample of class 3 or 6, and none of others. In TinyData's order these are the
+/// samples 8, 9, 18 and 19.
+at::Tensor late_items_of(const at::Tensor& labels) {
+  return labels.eq(3).logical_or(labels.eq(6)).to(at::kLong).mul(4000);
+}
+
+/// `counts`: as item_config().
+Config late_config(bool counts) {
+  Config config = item_config(counts);
+  const auto loss = [](const Tensors& outputs, const Tensors& targets) {
+    return mean_over(late_items_of(targets[0]), outputs, targets);
+  };
+  const auto count = [](const Batch& batch) {
+    return late_items_of(batch.targets[0]).sum().item<int64_t>();
+  };
+  config.loss = OwnLoss{"late", LoggedLoss(loss, {}, counts ? ItemCount(count) : ItemCount())};
+  config.train.loader.shuffle = false;
+  return config;
+}
+
+TinyHooks late_hooks() {
+  TinyHooks hooks;
+  hooks.with_norm = false;
+  return hooks;
+}
+
+// The summed gradients would be 16,000 times as large in units of the first batch, which has none.
+TEST(ItemMeans, FitIntoHalfPrecisionBehindABatchWithoutItems) {
+  Config config = late_config(true);
+  config.train.gradient_accumulation_steps = 3;
+  const TinyRun exact = run_tiny(2, config, late_hooks())[0];
+  config.parallel.comm_hook = "fp16";
+  config.loss_scaler = LossScalerConfig{.loss_scale = 128};
+  config.system.drop_overflow_update = true;
+  const TinyRun half = run_tiny(2, config, late_hooks())[0];
+  EXPECT_EQ(half.state.loss_scale->overflows, 0);
+  EXPECT_EQ(half.state.step, 3);
+  EXPECT_LT(distance(half, exact), 1e-3);
+}
+
+// Optimizer steps of 4 micro-steps, and of the 2 that are left. In both some have no items.
+TEST(ItemMeans, HaveTheSameBitsOnAnyNumberOfRanksBehindABatchWithoutItems) {
+  Config whole = late_config(false);
+  whole.train.loader.batch_size = 16;
+  whole.train.loader.drop_remainder = false;
+  const TinyRun exact = run_tiny(1, whole, late_hooks())[0];
+  Config config = late_config(true);
+  config.parallel.virtual_ranks = 4;
+  config.train.loader.batch_size = 1;
+  config.train.gradient_accumulation_steps = 4;
+  const TinyRun one = run_tiny(1, config, late_hooks())[0];
+  EXPECT_EQ(one.state.step, exact.state.step);
+  EXPECT_LT(distance(one, exact), 1e-5);
+  for (const int ranks : {2, 4}) {
+    for (const auto& run : run_tiny(ranks, config, late_hooks())) {
+      EXPECT_TRUE(same_weights(run, one)) << ranks << " ranks";
+      EXPECT_EQ(run.losses, one.losses) << ranks << " ranks";
+    }
+  }
 }
 
 /// The values of "twice" of a run, by micro-step.
