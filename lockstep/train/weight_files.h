@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,9 +43,13 @@ class WeightFiles {
   /// to it. Errors: kIo, kMismatch (see WriterFence).
   void save_epoch(const EpochWeights& given, const TensorMap& weights,
                   const std::filesystem::path& equal = {});
-  void save_best(const TensorMap& weights, const std::filesystem::path& equal = {}) const;
-  /// The file of that epoch, if there is one, becomes the best, too.
-  void name_best(int64_t epoch) const;
+  void save_best(const TensorMap& weights, const std::filesystem::path& equal = {});
+  /// The file of that epoch becomes the best, too. Returns whether there is one.
+  bool name_best(int64_t epoch) const;
+  /// For a best epoch whose file is gone: the best of those that are kept becomes the best. Later
+  /// ones that are better follow it, until save_best(). Returns its epoch; nothing if no kept epoch
+  /// was evaluated.
+  std::optional<int64_t> name_best_kept();
 
   /// In the policy's order.
   const std::vector<EpochWeights>& kept() const { return kept_; }
@@ -54,6 +59,7 @@ class WeightFiles {
 
  private:
   EpochWeights ranked(const EpochWeights& epoch) const;
+  std::optional<EpochWeights> best_of(const std::vector<EpochWeights>& files) const;
   void save(const std::filesystem::path& path, const TensorMap& weights,
             const std::filesystem::path& equal) const;
 
@@ -61,6 +67,8 @@ class WeightFiles {
   std::string format_;
   KeepPolicy policy_;
   std::vector<EpochWeights> kept_;
+  bool best_is_of_kept_ = false;
+  std::optional<EpochWeights> best_kept_;  ///< That which then is the best, if any.
   WriterFence fence_;
 };
 

@@ -85,22 +85,68 @@ TEST(WeightFiles, AnEpochWithoutAValueIsNeverTheLeast) {
   EXPECT_EQ(epochs_of(resumed.kept()), (std::vector<int64_t>{3, 1}));
 }
 
+TensorMap weights_of(int64_t epoch) {
+  return {{"head.weight", at::full({2}, static_cast<float>(epoch))}};
+}
+
+/// The epoch whose weights_of() the best file has.
+int64_t best_epoch(const WeightFiles& files) {
+  const auto weights = read_weights(files.best_path()).at("head.weight");
+  return static_cast<int64_t>(weights[0].item<float>());
+}
+
 TEST(WeightFiles, AnEarlierEpochBecomesTheBest) {
   for (const std::string format : {"ckpt", "safetensors"}) {
     const TempFolder dir;
     WeightFiles files(dir.path(), format, {.keep = Keep::kAll}, {});
     for (const int64_t epoch : {1, 2}) {
-      files.save_epoch({epoch, 0.5}, {{"head.weight", at::full({2}, static_cast<float>(epoch))}});
+      files.save_epoch({epoch, 0.5}, weights_of(epoch));
     }
-    files.name_best(3);
+    EXPECT_FALSE(files.name_best(3));
     EXPECT_FALSE(std::filesystem::exists(files.best_path())) << "there is no such epoch";
     for (const int64_t epoch : {1, 2}) {
-      files.name_best(epoch);
-      const auto best = read_weights(files.best_path()).at("head.weight").to(torch::kFloat);
-      EXPECT_TRUE(best.equal(at::full({2}, static_cast<float>(epoch)))) << format;
+      EXPECT_TRUE(files.name_best(epoch));
+      EXPECT_EQ(best_epoch(files), epoch) << format;
     }
     EXPECT_TRUE(std::filesystem::exists(files.path_of(1)));
   }
+}
+
+TEST(WeightFiles, TheBestThatIsKeptBecomesTheBest) {
+  for (const std::string format : {"ckpt", "safetensors"}) {
+    const TempFolder dir;
+    WeightFiles files(dir.path(), format, {Keep::kLatest, 3, /*higher_is_better=*/false}, {});
+    for (const EpochWeights& epoch :
+         {EpochWeights{1, 0.125}, {2, 0.25}, {3, 0.3}, {4, kUnevaluated}}) {
+      files.save_epoch(epoch, weights_of(epoch.epoch));
+    }
+    files.save_best(weights_of(7));
+    EXPECT_EQ(files.name_best_kept(), 2);
+    EXPECT_EQ(best_epoch(files), 2);
+    files.save_epoch({5, 0.4}, weights_of(5));
+    EXPECT_EQ(best_epoch(files), 2) << "the later one is worse";
+    EXPECT_FALSE(std::filesystem::exists(files.path_of(2)));
+    files.save_epoch({6, 0.2}, weights_of(6));
+    EXPECT_EQ(best_epoch(files), 6);
+    files.save_epoch({7, kUnevaluated}, weights_of(7));
+    files.save_best(weights_of(7));
+    files.save_epoch({8, 0.1}, weights_of(8));
+    EXPECT_EQ(best_epoch(files), 7) << "the caller knows the best again";
+  }
+}
+
+TEST(WeightFiles, WithoutAKeptFigureTheNextIsTheBest) {
+  const TempFolder dir;
+  WeightFiles files(dir.path(), "safetensors", {.keep = Keep::kAll}, {});
+  EXPECT_EQ(files.name_best_kept(), std::nullopt);
+  for (const EpochWeights& epoch : {EpochWeights{1, kUnevaluated}, {2, std::nan("")}}) {
+    files.save_epoch(epoch, weights_of(epoch.epoch));
+  }
+  EXPECT_EQ(files.name_best_kept(), std::nullopt);
+  EXPECT_FALSE(std::filesystem::exists(files.best_path()));
+  files.save_epoch({3, -0.5}, weights_of(3));
+  files.save_epoch({4, kUnevaluated}, weights_of(4));
+  EXPECT_EQ(best_epoch(files), 3);
 }
 
 TEST(WeightFiles, AFullDiskLeavesTheFilesThatWereThere) {
