@@ -56,7 +56,7 @@ class Bars final : public lockstep::BatchMaker {
     for (size_t i = 0; i < rows.samples.size(); ++i) {
       const auto row = static_cast<int64_t>(i);
       const Bar bar(2 * rows.samples[i] + (use_.training ? 0 : 1));
-      batch.images[row].copy_(noise(rows.epoch, rows.samples[i]));
+      batch.images[row].copy_(noise(rows.epoch, rows.random_keys()[i]));
       bar.fill(batch.images[row], 0, 1);
       bar.fill(text[row], 4, 1);
       bar.fill(borders[row], 0, 1);
@@ -72,10 +72,10 @@ class Bars final : public lockstep::BatchMaker {
   }
 
  private:
-  /// It depends on seed, epoch and number alone: so the ranks do not show.
-  torch::Tensor noise(int64_t epoch, int64_t number) const {
+  /// It depends on seed, epoch and key alone: so the ranks do not show.
+  torch::Tensor noise(int64_t epoch, int64_t key) const {
     auto generator = at::make_generator<at::CPUGeneratorImpl>(
-        use_.seed + static_cast<uint64_t>(epoch * pictures_ + number));
+        use_.seed + static_cast<uint64_t>(epoch * pictures_ + key));
     return torch::rand({3, kSide, kSide}, generator) * 0.5;
   }
 

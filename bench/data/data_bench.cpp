@@ -54,7 +54,7 @@ void measure(const std::shared_ptr<const Cifar10>& data, int64_t batch_size, int
   int64_t images = 0;
   std::chrono::duration<double> elapsed{};
   for (int64_t epoch = 0; elapsed.count() < seconds; ++epoch) {
-    loader.start(epoch, order);
+    loader.start(epoch, {order});
     while (const auto batch = loader.next()) images += batch->valid;
     elapsed = Clock::now() - begin;
   }

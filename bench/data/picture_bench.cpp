@@ -46,13 +46,13 @@ int bench(int argc, char** argv) {
                 {.batch_size = kBatch, .drop_remainder = false, .threads = 1, .prefetch = 2});
   std::vector<int64_t> order(static_cast<size_t>(index->size()));
   std::iota(order.begin(), order.end(), 0);
-  loader.start(0, order);
+  loader.start(0, {order});
   while (loader.next()) {  // files are in memory from here on
   }
   const double begin = cpu_seconds();
   int64_t images = 0;
   for (int64_t epoch = 1; cpu_seconds() - begin < seconds; ++epoch) {
-    loader.start(epoch, order);
+    loader.start(epoch, {order});
     while (const auto batch = loader.next()) images += batch->valid;
   }
   fmt::print("lockstep-{},{:.1f}\n", kind, static_cast<double>(images) / (cpu_seconds() - begin));

@@ -107,6 +107,15 @@ struct BatchRows {
   int64_t epoch = 0;
   std::span<const int64_t> samples;
   int64_t num_counted = 0;  ///< Leading ones that count; the others are padding.
+  /// Of samples that are drawn with replacement: the place of each draw in the epoch's list.
+  /// Without weights() there are none.
+  std::span<const int64_t> keys{};
+
+  /// For each sample, the number by which its random values are drawn, with the run's seed and the
+  /// epoch. It differs between two draws of one sample in one epoch, so each has random values of
+  /// its own. It is the same on any number of ranks, and after a restart. Without weights() it is
+  /// the sample itself.
+  std::span<const int64_t> random_keys() const { return keys.empty() ? samples : keys; }
 };
 
 /// Makes the batches of one data set. Read-only after construction: any number of threads may use
@@ -128,9 +137,10 @@ class BatchMaker {
   virtual Batch make(const BatchRows& rows) const = 0;
   /// In training, how often each of the size() samples is drawn, in proportion: 1.0 / (samples of
   /// its class) for classes that are drawn alike. An epoch then has size() draws with replacement,
-  /// which are those of weighted_order() (distributed_sampler.h). None: it has each sample once.
-  /// Called once, before the first epoch. The same on every rank, else the run ends there. Errors:
-  /// those of weighted_order().
+  /// which are those of weighted_order() (distributed_sampler.h). None: it has each sample once. A
+  /// maker that draws random values should do so by BatchRows::random_keys(). Called once, before
+  /// the first epoch. The same on every rank, else the run ends there. Errors: those of
+  /// weighted_order().
   virtual std::vector<double> weights() const { return {}; }
 };
 

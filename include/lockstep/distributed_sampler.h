@@ -103,6 +103,11 @@ class DistributedSampler {
   /// padding at the end, 0 for an empty data set. Errors: kInvalidArgument; those of
   /// SamplerOptions::order.
   std::vector<int64_t> indices(int64_t taken = 0, int64_t more = 0) const;
+  /// Where the entries of indices(taken, more) are in the epoch's list; padding repeats places of
+  /// its start. With weighted_order() a place is the key of a draw's random values: two draws of
+  /// one sample differ in it. It does not depend on the number of ranks. Cost: O(entries).
+  /// Errors: kInvalidArgument.
+  std::vector<int64_t> places(int64_t taken = 0, int64_t more = 0) const;
 
  private:
   int64_t dataset_size_;

@@ -93,8 +93,9 @@ class Picture {
   std::vector<uint8_t> bytes_;
 };
 
-/// The random numbers of one sample in one epoch. A classifier's transforms draw from them in turn;
-/// of text each transform has numbers of its own, by its place in the pipeline.
+/// The random numbers of one sample in one epoch; drawn by weights, those of one draw. A
+/// classifier's transforms draw from them in turn; of text each transform has numbers of its own,
+/// by its place in the pipeline.
 class RandomNumbers {
  public:
   virtual ~RandomNumbers() = default;

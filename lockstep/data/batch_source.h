@@ -9,21 +9,30 @@
 
 namespace lockstep::inline internal {
 
+/// The samples that an epoch reads, in this order.
+struct EpochOrder {
+  std::vector<int64_t> samples;
+  std::vector<int64_t> keys{};  ///< See BatchRows; as many, or none.
+
+  bool operator==(const EpochOrder&) const = default;
+};
+
 /// Gives the batches of one epoch after another. One consumer thread.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  /// Begins an epoch that reads samples `order`, and drops the rest of the previous one. Only the
-  /// first `num_counted` entries count as valid (default: all). To resume within an epoch give the
-  /// rest of its order. Errors: kInvalidArgument naming an index out of range.
-  virtual void start(int64_t epoch, std::vector<int64_t> order,
+  /// Begins an epoch that reads `order`, and drops the rest of the previous one. Only the first
+  /// `num_counted` entries count as valid (default: all). To resume within an epoch give the rest
+  /// of its order. Errors: kInvalidArgument naming an index out of range, or another number of
+  /// keys.
+  virtual void start(int64_t epoch, EpochOrder order,
                      std::optional<int64_t> num_counted = std::nullopt) = 0;
 
   /// Announces the arguments of the next start(). Its first batches may be made while the last of
   /// this epoch are taken; they equal those of start() alone. If start() gets other arguments, they
   /// are dropped. At most once after each start().
-  virtual void follow(int64_t epoch, std::vector<int64_t> order) {
+  virtual void follow(int64_t epoch, EpochOrder order) {
     static_cast<void>(epoch);
     static_cast<void>(order);
   }

@@ -29,9 +29,11 @@ class ImageBatches final : public BatchMaker {
     const auto count = static_cast<size_t>(shape.numel());
     auto* pixels = made.images.data_ptr<float>();
     auto* label = made.targets[0].data_ptr<int64_t>();
-    for (const int64_t index : rows.samples) {
+    const auto keys = rows.random_keys();
+    for (size_t row = 0; row < rows.samples.size(); ++row) {
+      const int64_t index = rows.samples[row];
       *label++ = data_->label(index);
-      transform_.apply(data_->image(index), rows.epoch, index, {pixels, count});
+      transform_.apply(data_->image(index), rows.epoch, keys[row], {pixels, count});
       pixels += count;
     }
     return made;
@@ -56,7 +58,7 @@ class MixedBatches final : public BatchMaker {
     const int64_t* labels = batch.targets[0].data_ptr<int64_t>();
     auto shares = at::empty({size, options_.num_classes}, at::kFloat);
     mix(options_.mixing, options_.seed, rows.epoch,
-        {rows.samples,
+        {rows.random_keys(),
          {labels, rows.samples.size()},
          shape,
          options_.num_classes,

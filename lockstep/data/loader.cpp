@@ -54,14 +54,16 @@ int64_t Loader::num_batches(int64_t num_samples) const {
   return options_.parts * batches_of(num_samples, of_all_parts, options_.drop_remainder);
 }
 
-Loader::SharedSamples Loader::checked_samples(int64_t epoch, std::vector<int64_t> order,
+Loader::SharedSamples Loader::checked_samples(int64_t epoch, EpochOrder order,
                                               std::optional<int64_t> num_counted) const {
   const int64_t size = maker_->size();
-  for (const int64_t index : order) {
+  for (const int64_t index : order.samples) {
     require(index >= 0 && index < size, fmt::format("sample {} is not in [0, {})", index, size));
   }
-  const int64_t all = std::ssize(order);
+  const int64_t all = std::ssize(order.samples);
   require(all % options_.parts == 0, fmt::format("{} samples, {} parts", all, options_.parts));
+  require(order.keys.empty() || std::ssize(order.keys) == all,
+          fmt::format("{} samples, {} keys", all, order.keys.size()));
   return std::make_shared<const EpochSamples>(
       EpochSamples{epoch, std::move(order), num_counted.value_or(all)});
 }
@@ -71,16 +73,16 @@ Prefetcher<Batch>::Make Loader::making(SharedSamples samples) const {
       [this, samples = std::move(samples)](int64_t batch) { return make_batch(*samples, batch); };
 }
 
-void Loader::start(int64_t epoch, std::vector<int64_t> order, std::optional<int64_t> num_counted) {
+void Loader::start(int64_t epoch, EpochOrder order, std::optional<int64_t> num_counted) {
   const auto samples = checked_samples(epoch, std::move(order), num_counted);
   const auto expected = std::exchange(following_, nullptr);
   if (expected && *expected == *samples && batches_.go_on()) return;
-  batches_.start(num_batches(std::ssize(samples->order)), making(samples));
+  batches_.start(num_batches(std::ssize(samples->order.samples)), making(samples));
 }
 
-void Loader::follow(int64_t epoch, std::vector<int64_t> order) {
+void Loader::follow(int64_t epoch, EpochOrder order) {
   following_ = checked_samples(epoch, std::move(order), std::nullopt);
-  batches_.follow(num_batches(std::ssize(following_->order)), making(following_));
+  batches_.follow(num_batches(std::ssize(following_->order.samples)), making(following_));
 }
 
 std::optional<Batch> Loader::next() {
@@ -96,13 +98,16 @@ std::optional<Batch> Loader::next() {
 
 Batch Loader::make_batch(const EpochSamples& samples, int64_t batch) const {
   const int64_t first = batch / options_.parts * options_.parts * options_.batch_size;
-  const int64_t left = (std::ssize(samples.order) - first) / options_.parts;
+  const auto& [numbers, keys] = samples.order;
+  const int64_t left = (std::ssize(numbers) - first) / options_.parts;
   const int64_t rows = std::min(options_.batch_size, left);
   const int64_t begin = first + batch % options_.parts * rows;
-  Batch made = maker_->make(
-      {samples.epoch,
-       std::span(samples.order).subspan(static_cast<size_t>(begin), static_cast<size_t>(rows)),
-       std::clamp<int64_t>(samples.num_counted - begin, 0, rows)});
+  const auto of_batch = [&](std::span<const int64_t> all) {
+    return all.subspan(static_cast<size_t>(begin), static_cast<size_t>(rows));
+  };
+  Batch made = maker_->make({samples.epoch, of_batch(numbers),
+                             std::clamp<int64_t>(samples.num_counted - begin, 0, rows),
+                             keys.empty() ? std::span<const int64_t>() : of_batch(keys)});
   const bool pins = options_.device.is_cuda();
   take_memory(made, pins);
   if (pins) {

@@ -37,9 +37,9 @@ class Loader final : public BatchSource {
   /// Errors: kInvalidArgument naming the option.
   Loader(std::unique_ptr<const BatchMaker> maker, const LoaderOptions& options);
 
-  void start(int64_t epoch, std::vector<int64_t> order,
+  void start(int64_t epoch, EpochOrder order,
              std::optional<int64_t> num_counted = std::nullopt) override;
-  void follow(int64_t epoch, std::vector<int64_t> order) override;
+  void follow(int64_t epoch, EpochOrder order) override;
   int64_t num_batches(int64_t num_samples) const override;
   /// Errors: the maker's; kTimeout naming the file that is read.
   std::optional<Batch> next() override;
@@ -50,13 +50,13 @@ class Loader final : public BatchSource {
   /// The samples of an epoch.
   struct EpochSamples {
     int64_t epoch = 0;
-    std::vector<int64_t> order;
+    EpochOrder order;
     int64_t num_counted = 0;
 
     bool operator==(const EpochSamples&) const = default;
   };
   using SharedSamples = std::shared_ptr<const EpochSamples>;
-  SharedSamples checked_samples(int64_t epoch, std::vector<int64_t> order,
+  SharedSamples checked_samples(int64_t epoch, EpochOrder order,
                                 std::optional<int64_t> num_counted) const;
   Prefetcher<Batch>::Make making(SharedSamples samples) const;
   Batch make_batch(const EpochSamples& samples, int64_t batch) const;

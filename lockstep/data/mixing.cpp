@@ -73,9 +73,9 @@ double draw_beta(double alpha, Philox& random) {
   return 1 / (1 + std::exp(other - one));
 }
 
-Mixture draw_mixture(const Mixing& mixing, uint64_t seed, int64_t epoch, int64_t index,
+Mixture draw_mixture(const Mixing& mixing, uint64_t seed, int64_t epoch, int64_t key,
                      ImageShape size) {
-  Philox random(seed, static_cast<uint32_t>(epoch) | kMixingStream, static_cast<uint64_t>(index));
+  Philox random(seed, static_cast<uint32_t>(epoch) | kMixingStream, static_cast<uint64_t>(key));
   const bool both = mixing.mix_up && mixing.cut_mix;
   const bool cuts = both ? random.below(2) == 1 : mixing.cut_mix.has_value();
   const double prob = cuts ? mixing.cut_mix->prob : mixing.mix_up->prob;
@@ -89,14 +89,14 @@ Mixture draw_mixture(const Mixing& mixing, uint64_t seed, int64_t epoch, int64_t
 }
 
 void mix(const Mixing& mixing, uint64_t seed, int64_t epoch, const MixedBatch& batch) {
-  const size_t count = batch.samples.size();
+  const size_t count = batch.keys.size();
   if (count == 0) return;
   const auto numel = static_cast<size_t>(batch.shape.numel());
   const std::vector<float> first(batch.pixels, batch.pixels + numel);  // the last one needs it
   std::fill_n(batch.targets, static_cast<int64_t>(count) * batch.num_classes, 0.0F);
   for (size_t i = 0; i < count; ++i) {
     const size_t next = (i + 1) % count;
-    const auto mixture = draw_mixture(mixing, seed, epoch, batch.samples[i], batch.shape);
+    const auto mixture = draw_mixture(mixing, seed, epoch, batch.keys[i], batch.shape);
     const float* other = next == 0 ? first.data() : batch.pixels + next * numel;
     if (mixture.share < 1) mix_pixels(mixture, batch.shape, other, batch.pixels + i * numel);
     float* shares = batch.targets + static_cast<int64_t>(i) * batch.num_classes;

@@ -45,9 +45,9 @@ struct Mixture {
   std::optional<Box> box{};
 };
 
-/// The mixture of sample `index`. It depends on (seed, epoch, index) and the size alone; the words
-/// are of a stream that no transform of the sample draws from.
-Mixture draw_mixture(const Mixing& mixing, uint64_t seed, int64_t epoch, int64_t index,
+/// The mixture of a sample. It depends on (seed, epoch, key), see BatchRows, and the size alone;
+/// the words are of a stream that no transform of the sample draws from.
+Mixture draw_mixture(const Mixing& mixing, uint64_t seed, int64_t epoch, int64_t key,
                      ImageShape size);
 
 /// From Beta(alpha, alpha), alpha in [0.01, 1000]. Source: Marsaglia and Tsang, "A simple method
@@ -58,9 +58,9 @@ double draw_beta(double alpha, Philox& random);
 ///
 /// pixels: (n, C, H, W) of n samples, each of shape `shape`. labels: (n). targets: (n, classes),
 /// receives the share of each class; a row adds up to 1. So the result depends on the samples of
-/// the batch and their order alone, not on ranks or threads.
+/// the batch, their keys and their order alone, not on ranks or threads.
 struct MixedBatch {
-  std::span<const int64_t> samples;
+  std::span<const int64_t> keys;
   std::span<const int64_t> labels;
   ImageShape shape;
   int64_t num_classes = 0;

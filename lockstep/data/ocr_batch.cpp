@@ -169,7 +169,7 @@ class OcrBatches final : public BatchMaker {
 
   Batch make(const BatchRows& rows) const override {
     const auto counted = rows.samples.first(static_cast<size_t>(rows.num_counted));
-    auto read = reader_.read(rows.epoch, evaluates() ? counted : rows.samples);
+    auto read = reader_.read(rows.epoch, evaluates() ? counted : rows.samples, rows.keys);
     Batch made = collate(std::move(read.samples), columns_, byte_values_);
     if (!evaluates()) made.valid = rows.num_counted;
     made.faults = std::move(read.faults);

@@ -13,10 +13,11 @@ void collect_remarks(const ocr::Sample& sample, std::vector<std::string>& lines)
 OcrReader::OcrReader(std::shared_ptr<const OcrSamples> samples, BadSample bad, uint64_t seed)
     : samples_(std::move(samples)), bad_(bad), seed_(seed) {}
 
-OcrRows OcrReader::read(int64_t epoch, std::span<const int64_t> indices) const {
+OcrRows OcrReader::read(int64_t epoch, std::span<const int64_t> indices,
+                        std::span<const int64_t> keys) const {
   auto usable = make_usable<ocr::Sample>(
-      indices, samples_->size(), bad_, seed_, epoch,
-      [&](int64_t index) { return samples_->make(epoch, index); },
+      {indices, keys}, samples_->size(), bad_, seed_, epoch,
+      [&](int64_t index, int64_t key) { return samples_->make(epoch, index, key); },
       [](const ocr::Sample& sample) { return sample.source; });
   OcrRows rows{std::move(usable.samples), std::move(usable.faults), {}};
   for (const auto& sample : rows.samples) collect_remarks(sample, rows.remarks);

@@ -20,8 +20,8 @@ class OcrSamples {
   virtual int64_t size() const = 0;
   /// Notes about the samples for the log; a note may have several lines.
   virtual std::vector<std::string> notes() const { return {}; }
-  /// Random values depend on (epoch, index) alone. Errors: any Error, naming the image.
-  virtual ocr::Sample make(int64_t epoch, int64_t index) const = 0;
+  /// Random values depend on (epoch, key) alone. Errors: any Error, naming the image.
+  virtual ocr::Sample make(int64_t epoch, int64_t index, int64_t key) const = 0;
 };
 
 /// The samples of one batch.
@@ -38,8 +38,9 @@ class OcrReader {
 
   int64_t size() const { return samples_->size(); }
 
-  /// Errors: kCorrupt if a sample and its ten replacements are unusable.
-  OcrRows read(int64_t epoch, std::span<const int64_t> indices) const;
+  /// `keys`: see DrawnSamples. Errors: kCorrupt if a sample and its ten replacements are unusable.
+  OcrRows read(int64_t epoch, std::span<const int64_t> indices,
+               std::span<const int64_t> keys = {}) const;
 
  private:
   std::shared_ptr<const OcrSamples> samples_;

@@ -213,19 +213,19 @@ ImageTransform::ImageTransform(std::vector<PictureStep> steps, ImageShape input,
   tables_ = byte_tables(normalize, output_.channels);
 }
 
-void ImageTransform::apply(std::span<const uint8_t> image, int64_t epoch, int64_t index,
+void ImageTransform::apply(std::span<const uint8_t> image, int64_t epoch, int64_t key,
                            std::span<float> out) const {
   if (output_.height == sampled_.height && output_.width == sampled_.width) {
-    return sample(image, epoch, index, out.data());
+    return sample(image, epoch, key, out.data());
   }
   std::vector<float> small(static_cast<size_t>(sampled_.numel()));
-  sample(image, epoch, index, small.data());
+  sample(image, epoch, key, small.data());
   resize_planes(small, sampled_, output_, out.data());
 }
 
-void ImageTransform::sample(std::span<const uint8_t> image, int64_t epoch, int64_t index,
+void ImageTransform::sample(std::span<const uint8_t> image, int64_t epoch, int64_t key,
                             float* out) const {
-  Philox random(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index));
+  Philox random(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(key));
   Window window{{}, {}, input_.height, input_.width};
   for (const auto& step : steps_) {
     std::visit([&](const auto& what) { draw(what, input_, random, window); }, step);

@@ -30,9 +30,9 @@ void check_crop(const RandomCrop& crop, PictureSize from);
 /// ResizePicture is bilinear here, corners of pixels aligned, as cv2.resize and MindSpore's Resize,
 /// without rounding of values. Cost: about 4 ns per value.
 ///
-/// The random values of a sample depend on (seed, epoch, index of the sample) alone. They are words
-/// 0, 1, .. of the Philox stream with this key and counter. The steps take them in their order. So
-/// an image is the same on any rank and thread, and after a resume.
+/// The random values of a sample depend on (seed, epoch, key) alone; see BatchRows. They are words
+/// 0, 1, .. of the Philox stream of these three. The steps take them in their order. So an image is
+/// the same on any rank and thread, and after a resume.
 class ImageTransform {
  public:
   /// Whether these steps may be done here: RandomCrop at most once, and RandomHorizontalFlip; then
@@ -49,11 +49,11 @@ class ImageTransform {
   ImageShape input() const { return input_; }
   ImageShape output() const { return output_; }
   /// image: (C, H, W) of input(), out: (C, H', W') of output(). Cost: about a nanosecond per value.
-  void apply(std::span<const uint8_t> image, int64_t epoch, int64_t index,
+  void apply(std::span<const uint8_t> image, int64_t epoch, int64_t key,
              std::span<float> out) const;
 
  private:
-  void sample(std::span<const uint8_t> image, int64_t epoch, int64_t index, float* out) const;
+  void sample(std::span<const uint8_t> image, int64_t epoch, int64_t key, float* out) const;
 
   std::vector<PictureStep> steps_;
   ImageShape input_;

@@ -99,32 +99,34 @@ int64_t DistributedSampler::num_unpadded() const {
   return std::min(own, num_samples_);
 }
 
-std::vector<int64_t> DistributedSampler::indices(int64_t taken, int64_t more) const {
+std::vector<int64_t> DistributedSampler::places(int64_t taken, int64_t more) const {
   require(taken >= 0 && taken <= dataset_size_,
           fmt::format("{} samples of {} are taken", taken, dataset_size_));
   require(more >= 0, fmt::format("{} entries of padding", more));
   require(more == 0 || dataset_size_ > 0,
           fmt::format("{} entries of padding from an empty data set", more));
+  std::vector<int64_t> own(static_cast<size_t>(num_samples(taken) + more));
+  int64_t place = taken + rank_;
+  for (int64_t& entry : own) {
+    entry = place % dataset_size_;
+    place += size_;
+  }
+  return own;
+}
+
+std::vector<int64_t> DistributedSampler::indices(int64_t taken, int64_t more) const {
+  auto own = places(taken, more);
+  if (!options_.shuffle) return own;
   // Unsigned, because seed + epoch may exceed int64_t; only the lower 32 bits count.
   const uint64_t seed = static_cast<uint64_t>(options_.seed) + static_cast<uint64_t>(epoch_);
-  std::vector<int64_t> order;
-  if (options_.shuffle) {
-    order = options_.order(dataset_size_, static_cast<int64_t>(seed));
-    require(std::ssize(order) == dataset_size_,
-            fmt::format("an order of {} entries for {} samples", order.size(), dataset_size_));
-    const bool known = std::all_of(order.begin(), order.end(), [&](int64_t sample) {
-      return sample >= 0 && sample < dataset_size_;
-    });
-    require(known, fmt::format("an order with other samples than 0 to {}", dataset_size_ - 1));
-  }
-
-  const int64_t count = num_samples(taken) + more;
-  std::vector<int64_t> own(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t position = (taken + rank_ + i * size_) % dataset_size_;
-    own[static_cast<size_t>(i)] =
-        options_.shuffle ? order[static_cast<size_t>(position)] : position;
-  }
+  const auto order = options_.order(dataset_size_, static_cast<int64_t>(seed));
+  require(std::ssize(order) == dataset_size_,
+          fmt::format("an order of {} entries for {} samples", order.size(), dataset_size_));
+  const bool known = std::all_of(order.begin(), order.end(), [&](int64_t sample) {
+    return sample >= 0 && sample < dataset_size_;
+  });
+  require(known, fmt::format("an order with other samples than 0 to {}", dataset_size_ - 1));
+  for (int64_t& entry : own) entry = order[static_cast<size_t>(entry)];
   return own;
 }
 

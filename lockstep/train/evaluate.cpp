@@ -220,7 +220,7 @@ std::optional<EvalResult> evaluate(Model& model, BatchSource& loader,
   };
   DiskWork work(group, "a batch of the evaluation's data is read", hooks.disk_limit);
   const auto evaluate_virtual_rank = [&](const DistributedSampler& sampler) {
-    loader.start(0, sampler.indices(), sampler.num_unpadded());
+    loader.start(0, {sampler.indices()}, sampler.num_unpadded());
     auto sums = sum_over_batches(model, loader, task, level, hooks, work, evaluated);
     part.interrupted = !sums;
     if (sums) part.virtual_ranks.push_back(std::move(*sums));

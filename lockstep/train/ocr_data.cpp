@@ -91,9 +91,9 @@ class PipedSamples final : public OcrSamples {
 
   int64_t size() const override { return data_->size(); }
   std::vector<std::string> notes() const override { return data_->notes(); }
-  ocr::Sample make(int64_t epoch, int64_t index) const override {
+  ocr::Sample make(int64_t epoch, int64_t index, int64_t key) const override {
     auto sample = data_->load(index);
-    pipeline_.apply(sample, epoch, index);
+    pipeline_.apply(sample, epoch, key);
     return sample;
   }
 

@@ -29,6 +29,7 @@ void draw_by_weights(std::vector<double> weights, DataParts& parts) {
   hash.update(weights.data(), weights.size() * sizeof(double));
   parts.digest = first_64_bits(hash.hex());
   parts.order = weighted_order(std::move(weights));
+  parts.with_replacement = true;
 }
 
 }  // namespace lockstep::inline internal

@@ -14,9 +14,9 @@ namespace lockstep::inline internal {
 std::vector<double> balanced_weights(int64_t samples,
                                      const std::function<int64_t(int64_t sample)>& label);
 
-/// parts.order becomes weighted_order(), unless there are no weights. parts.digest gets theirs,
-/// because ranks with others draw other samples, and an epoch that goes on with others is in
-/// another order. Errors: those of weighted_order().
+/// parts.order becomes weighted_order(), with replacement, unless there are no weights.
+/// parts.digest gets theirs, because ranks with others draw other samples, and an epoch that goes
+/// on with others is in another order. Errors: those of weighted_order().
 void draw_by_weights(std::vector<double> weights, DataParts& parts);
 
 }  // namespace lockstep::inline internal

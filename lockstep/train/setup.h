@@ -64,6 +64,9 @@ struct DataParts {
   /// their digest is part of it.
   uint64_t digest = 0;
   SampleOrder order = torch_randperm;
+  /// That order may have a sample several times. Then each draw has random values of its own, by
+  /// its place in the order; see BatchRows.
+  bool with_replacement = false;
 };
 /// The data of section `train` or `eval`, for a rank of `virtual_ranks`. In training these are the
 /// parts of the loader's order; an evaluation reads them one after the other. Errors: kNotFound,

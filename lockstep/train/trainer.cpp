@@ -261,22 +261,25 @@ Trainer::MicroBatches Trainer::next_micro_step() {
 }
 
 /// This epoch's remaining samples of this rank, without those taken before a resume.
-std::vector<int64_t> Trainer::remaining_order() {
+EpochOrder Trainer::remaining_order() {
   auto told = std::exchange(next_order_, std::nullopt);
   return told ? std::move(*told) : dealt(state_.epoch, state_.epoch_samples, part_.padding);
 }
 
-std::vector<int64_t> Trainer::dealt(int64_t epoch, int64_t taken, int64_t padding) {
-  std::vector<std::vector<int64_t>> orders;
+EpochOrder Trainer::dealt(int64_t epoch, int64_t taken, int64_t padding) {
+  std::vector<std::vector<int64_t>> samples, keys;
   for (auto& sampler : parts_.samplers) {
     sampler.set_epoch(epoch);
-    orders.push_back(sampler.indices(taken, padding));
+    samples.push_back(sampler.indices(taken, padding));
+    if (parts_.with_replacement) keys.push_back(sampler.places(taken, padding));
   }
-  auto order = lay_in_turn(orders, config().train.loader.batch_size);
   const auto& loader = config().train.loader;
+  EpochOrder order{lay_in_turn(samples, loader.batch_size), lay_in_turn(keys, loader.batch_size)};
   if (loader.drop_remainder) {
-    const int64_t steps = micro_steps(std::ssize(order) / virtual_ranks().count, taken);
-    order.resize(static_cast<size_t>(steps * loader.batch_size * virtual_ranks().count));
+    const int64_t steps = micro_steps(std::ssize(order.samples) / virtual_ranks().count, taken);
+    const auto left = static_cast<size_t>(steps * loader.batch_size * virtual_ranks().count);
+    order.samples.resize(left);
+    if (parts_.with_replacement) order.keys.resize(left);
   }
   return order;
 }

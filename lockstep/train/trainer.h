@@ -94,6 +94,7 @@ struct TrainerParts {
   std::vector<OptimizedPart> optimized{};
   std::function<void(TrainingStep&)> training_step{};  ///< See Recipe.
   std::vector<std::string> log_names{};  ///< For log_value(), beside Task::log_names().
+  bool with_replacement = false;         ///< See DataParts.
 };
 
 /// The optimizer step of micro-step `index` (from 0) of an epoch.
@@ -243,9 +244,9 @@ class Trainer {
   int64_t dataset_size() const { return parts_.samplers.front().dataset_size(); }
   void take_up(const TrainingState& saved);
   void run_epoch();
-  std::vector<int64_t> remaining_order();
+  EpochOrder remaining_order();
   int64_t micro_steps(int64_t samples_a_virtual_rank, int64_t taken) const;
-  std::vector<int64_t> dealt(int64_t epoch, int64_t taken, int64_t padding);
+  EpochOrder dealt(int64_t epoch, int64_t taken, int64_t padding);
   void read_ahead();
   /// Of a micro-step, one for each of the rank's virtual ranks.
   using MicroBatches = std::vector<Batch>;
@@ -324,7 +325,7 @@ class Trainer {
     int64_t padding = 0;  ///< Of them; see more_padding().
   };
   Part part_;
-  std::optional<std::vector<int64_t>> next_order_;  ///< Of the next epoch, once announced.
+  std::optional<EpochOrder> next_order_;  ///< Of the next epoch, once announced.
   std::vector<std::shared_ptr<Callback>> callbacks_;
   int64_t steps_per_epoch_;
   int64_t total_steps_ = 0;

@@ -74,7 +74,7 @@ Loader make_loader(int64_t size, LoaderOptions options, std::vector<PictureStep>
 
 TEST(Loader, GivesTheOrderInBatches) {
   auto loader = make_loader(10, {.batch_size = 4});
-  loader.start(0, order_of(10));
+  loader.start(0, {order_of(10)});
   EXPECT_EQ(loader.num_batches(10), 3);
   int64_t expected = 9;
   for (const int64_t rows : {4, 4, 2}) {
@@ -94,7 +94,7 @@ TEST(Loader, GivesTheOrderInBatches) {
 
 TEST(Loader, DropsARemainderWhenAsked) {
   auto loader = make_loader(10, {.batch_size = 4, .drop_remainder = true});
-  loader.start(0, order_of(10));
+  loader.start(0, {order_of(10)});
   EXPECT_EQ(loader.num_batches(10), 2);
   EXPECT_TRUE(loader.next());
   EXPECT_TRUE(loader.next());
@@ -111,13 +111,13 @@ TEST(Loader, MakesABatchOfEachPartInTurn) {
   const std::vector<int64_t> order = {0, 1, 5, 6, 2, 3, 7, 8, 4, 9};
   auto loader = make_loader(10, {.batch_size = 2, .parts = 2, .threads = 3, .prefetch = 1});
   EXPECT_EQ(loader.num_batches(10), 6);
-  loader.start(0, order);
+  loader.start(0, {order});
   std::vector<std::vector<int64_t>> batches;
   while (const auto batch = loader.next()) batches.push_back(labels_of(*batch));
   EXPECT_EQ(batches, (std::vector<std::vector<int64_t>>{{0, 1}, {5, 6}, {2, 3}, {7, 8}, {4}, {9}}));
   auto dropping = make_loader(10, {.batch_size = 2, .parts = 2, .drop_remainder = true});
   EXPECT_EQ(dropping.num_batches(10), 4);
-  dropping.start(0, order);
+  dropping.start(0, {order});
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(dropping.next());
   EXPECT_FALSE(dropping.next());
 }
@@ -151,7 +151,7 @@ class Blobs final : public BatchMaker {
 // Sums in libtorch's kernels may depend on where a tensor begins.
 TEST(Loader, AlignsTensors) {
   Loader loader(std::make_unique<Views>(), {.batch_size = 3});
-  loader.start(0, {5, 6, 7});
+  loader.start(0, {{5, 6, 7}});
   const auto batch = loader.next();
   ASSERT_TRUE(batch);
   for (const auto& tensor : {batch->images, batch->targets[0]}) {
@@ -166,7 +166,7 @@ TEST(Loader, ABatchIsNotTheMemoryOfTheDataSet) {
     std::vector<int64_t> order(static_cast<size_t>(rows));
     std::iota(order.begin(), order.end(), 0);
     for (int64_t epoch = 0; epoch < 2; ++epoch) {
-      loader.start(epoch, order);
+      loader.start(epoch, {order});
       const auto batch = loader.next();
       ASSERT_TRUE(batch);
       batch->images.fill_(-1);
@@ -181,7 +181,7 @@ TEST(Loader, ABatchIsNotAnArrayOfTheDataSet) {
   std::vector<int64_t> order(16);
   std::iota(order.begin(), order.end(), 0);
   for (int64_t epoch = 0; epoch < 2; ++epoch) {
-    loader.start(epoch, order);
+    loader.start(epoch, {order});
     const auto batch = loader.next();
     ASSERT_TRUE(batch);
     EXPECT_TRUE(at::equal(batch->images, at::full({16}, 0, at::kFloat)));
@@ -200,7 +200,7 @@ class Columns final : public BatchMaker {
 
 TEST(Loader, RowsAreNextToOneAnother) {
   Loader loader(std::make_unique<Columns>(), {.batch_size = 16});
-  loader.start(0, order_of(16));
+  loader.start(0, {order_of(16)});
   const auto batch = loader.next();
   ASSERT_TRUE(batch);
   EXPECT_TRUE(batch->images.is_contiguous());
@@ -209,7 +209,7 @@ TEST(Loader, RowsAreNextToOneAnother) {
 
 TEST(Loader, PaddingAtTheEndDoesNotCount) {
   auto loader = make_loader(10, {.batch_size = 3});
-  loader.start(0, {5, 6, 7, 8, 5, 6, 5}, /*num_counted=*/4);
+  loader.start(0, {{5, 6, 7, 8, 5, 6, 5}}, /*num_counted=*/4);
   std::vector<int64_t> valid;
   while (const auto batch = loader.next()) valid.push_back(batch->valid);
   EXPECT_EQ(valid, (std::vector<int64_t>{3, 1, 0}));
@@ -219,8 +219,8 @@ TEST(Loader, SameBatchesWhateverTheThreads) {
   const std::vector<PictureStep> steps = {RandomCrop{4, 1}, RandomHorizontalFlip{}, Normalize{}};
   auto one = make_loader(100, {.batch_size = 8, .threads = 1}, steps);
   auto many = make_loader(100, {.batch_size = 8, .threads = 4, .prefetch = 7}, steps);
-  one.start(3, order_of(100));
-  many.start(3, order_of(100));
+  one.start(3, {order_of(100)});
+  many.start(3, {order_of(100)});
   while (const auto batch = one.next()) {
     const auto other = many.next();
     ASSERT_TRUE(other);
@@ -235,9 +235,9 @@ TEST(Loader, RestOfAnEpochIsTheSameAsInOneGo) {
   auto whole = make_loader(64, {.batch_size = 8}, steps);
   auto rest = make_loader(64, {.batch_size = 8}, steps);
   const auto order = order_of(64);
-  whole.start(2, order);
+  whole.start(2, {order});
   for (int i = 0; i < 5; ++i) whole.next();
-  rest.start(2, {order.begin() + 40, order.end()});
+  rest.start(2, {{order.begin() + 40, order.end()}});
   while (const auto batch = rest.next())
     EXPECT_TRUE(at::equal(batch->images, whole.next()->images));
 }
@@ -258,14 +258,14 @@ TEST(Loader, ReadsAheadOverTheEndOfAnEpochAndGivesTheSameBatches) {
   const auto first = order_of(8);
   const std::vector<int64_t> second = {3, 1, 4, 1, 5, 2, 6};
 
-  loader.start(0, first);
-  loader.follow(1, second);
+  loader.start(0, {first});
+  loader.follow(1, {second});
   EXPECT_EQ(images_of(loader).size(), 4U);
   EXPECT_TRUE(data->wait_for(8 + 6)) << "three batches ahead";
-  loader.start(1, second);
+  loader.start(1, {second});
   const auto images = images_of(loader);
   EXPECT_EQ(data->reads(), 8 + 7) << "none is read twice, and nothing behind the last epoch";
-  plain.start(1, second);
+  plain.start(1, {second});
   const auto expected = images_of(plain);
   ASSERT_EQ(images.size(), expected.size());
   for (size_t i = 0; i < images.size(); ++i) EXPECT_TRUE(images[i].equal(expected[i])) << i;
@@ -275,11 +275,11 @@ TEST(Loader, WhatFollowsMayTurnOutOtherwise) {
   const LoaderOptions options{.batch_size = 2, .threads = 2, .prefetch = 3};
   auto loader = make_loader(8, options, {RandomCrop{4, 2}});
   auto plain = make_loader(8, options, {RandomCrop{4, 2}});
-  loader.start(0, order_of(8));
-  loader.follow(1, order_of(8));
+  loader.start(0, {order_of(8)});
+  loader.follow(1, {order_of(8)});
   images_of(loader);
-  loader.start(2, order_of(8));
-  plain.start(2, order_of(8));
+  loader.start(2, {order_of(8)});
+  plain.start(2, {order_of(8)});
   EXPECT_TRUE(at::cat(images_of(loader)).equal(at::cat(images_of(plain))));
 }
 
@@ -289,12 +289,12 @@ TEST(Loader, CarriesAnErrorToTheConsumer) {
                 {.batch_size = 4, .threads = 2});
   std::vector<int64_t> order(20);
   std::iota(order.begin(), order.end(), 0);
-  loader.start(0, order);
+  loader.start(0, {order});
   EXPECT_TRUE(loader.next());
   EXPECT_TRUE(loader.next());
   EXPECT_THROW(loader.next(), Error);
   EXPECT_FALSE(loader.next());
-  loader.start(0, {1, 2, 3});
+  loader.start(0, {{1, 2, 3}});
   EXPECT_TRUE(loader.next());
 }
 
@@ -304,10 +304,10 @@ TEST(Loader, RefusesWhatIsOutOfRange) {
   EXPECT_THROW(make_loader(4, {.threads = 0}), Error);
   EXPECT_THROW(make_loader(4, {.prefetch = 0}), Error);
   auto loader = make_loader(4, {.batch_size = 2});
-  EXPECT_THROW(loader.start(0, {0, 4}), Error);
-  EXPECT_THROW(loader.start(0, {-1}), Error);
+  EXPECT_THROW(loader.start(0, {{0, 4}}), Error);
+  EXPECT_THROW(loader.start(0, {{-1}}), Error);
   auto of_two = make_loader(4, {.parts = 2});
-  EXPECT_THROW(of_two.start(0, {0, 1, 2}), Error);
+  EXPECT_THROW(of_two.start(0, {{0, 1, 2}}), Error);
   auto data = std::make_shared<FakeImages>(4);
   EXPECT_THROW(image_batches(data, ImageTransform({}, {3, 8, 8}, 0)), Error);
 }

@@ -42,7 +42,7 @@ TEST(MixedBatches, ImagesAreMixedWithinABatchOfAPart) {
   std::vector<int64_t> both = first;
   both.insert(both.end(), second.begin(), second.end());
   Loader loader(mixed_images(), {.batch_size = 3, .parts = 2});
-  loader.start(2, both);
+  loader.start(2, {both});
   for (const auto& samples : {first, second}) {
     const auto batch = loader.next();
     ASSERT_TRUE(batch);

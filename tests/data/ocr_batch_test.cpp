@@ -21,13 +21,13 @@ class FakeText final : public OcrSamples {
   explicit FakeText(std::vector<int64_t> broken = {}, int wide = -1, bool planar = false)
       : broken_(std::move(broken)), wide_(wide), planar_(planar) {}
   int64_t size() const override { return 12; }
-  ocr::Sample make(int64_t epoch, int64_t index) const override {
+  ocr::Sample make(int64_t epoch, int64_t index, int64_t key) const override {
     ocr::Sample sample;
     sample.source = fmt::format("{}.png", index);
     if (std::find(broken_.begin(), broken_.end(), index) != broken_.end()) {
       throw Error(ErrorCode::kCorrupt, sample.source + ": truncated");
     }
-    Philox random(7, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index));
+    Philox random(7, static_cast<uint32_t>(epoch), static_cast<uint64_t>(key));
     const double noise = random.uniform() / 4;
     const auto base = static_cast<double>(10 * index) + noise;
     const cv::Size size(index == wide_ ? 8 : 6, 4);
@@ -66,7 +66,7 @@ std::vector<int64_t> all_twelve() {
 TEST(OcrBatches, CollatesImagesAsPlanesAndMapsInTheLosssOrder) {
   Loader loader(ocr_batches(std::make_shared<FakeText>(), OcrColumns::kDetection, 1),
                 {.batch_size = 5});
-  loader.start(0, all_twelve());
+  loader.start(0, {all_twelve()});
   EXPECT_EQ(loader.num_batches(12), 3);
   const auto batch = loader.next();
   ASSERT_TRUE(batch);
@@ -89,8 +89,8 @@ TEST(OcrBatches, TakesImagesThatArePlanesAlready) {
                 {.batch_size = 4});
   Loader planes(ocr_batches(std::make_shared<FakeText>(none, 5, true), OcrColumns::kRecognition, 1),
                 {.batch_size = 4});
-  pixels.start(0, all_twelve());
-  planes.start(0, all_twelve());
+  pixels.start(0, {all_twelve()});
+  planes.start(0, {all_twelve()});
   EXPECT_TRUE(at::equal(pixels.next()->images, planes.next()->images));
   EXPECT_EQ(std::string(error_of([&] { pixels.next(); }).what()),
             std::string(error_of([&] { planes.next(); }).what()));
@@ -101,13 +101,13 @@ class FakeBytes final : public OcrSamples {
  public:
   explicit FakeBytes(int64_t grey = -1) : grey_(grey) {}
   int64_t size() const override { return 12; }
-  ocr::Sample make(int64_t epoch, int64_t index) const override {
+  ocr::Sample make(int64_t epoch, int64_t index, int64_t key) const override {
     ocr::Sample sample;
     sample.source = fmt::format("{}.png", index);
     if (index == 1) throw Error(ErrorCode::kCorrupt, "1.png: truncated");
     // A part of a larger matrix: its rows are apart.
     const cv::Mat whole(4, 8, index == grey_ ? CV_8UC1 : CV_8UC3);
-    cv::RNG(static_cast<uint64_t>(100 * epoch + index + 1)).fill(whole, cv::RNG::UNIFORM, 0, 256);
+    cv::RNG(static_cast<uint64_t>(100 * epoch + key + 1)).fill(whole, cv::RNG::UNIFORM, 0, 256);
     sample.image = whole.colRange(1, 7);
     sample.text_seq = {static_cast<int32_t>(index)};
     return sample;
@@ -122,8 +122,8 @@ class LookedUp final : public OcrSamples {
  public:
   explicit LookedUp(cv::Mat values) : values_(std::move(values)) {}
   int64_t size() const override { return 12; }
-  ocr::Sample make(int64_t epoch, int64_t index) const override {
-    auto sample = FakeBytes().make(epoch, index);
+  ocr::Sample make(int64_t epoch, int64_t index, int64_t key) const override {
+    auto sample = FakeBytes().make(epoch, index, key);
     cv::Mat numbers(sample.image.size(), CV_32FC3);
     for (int y = 0; y < numbers.rows; ++y) {
       for (int x = 0; x < numbers.cols; ++x) {
@@ -192,8 +192,8 @@ TEST(OcrBatches, TextsAreClassesAndThreadsDoNotShow) {
   Loader one(ocr_batches(samples, OcrColumns::kRecognition, 1), {.batch_size = 4});
   Loader many(ocr_batches(samples, OcrColumns::kRecognition, 1),
               {.batch_size = 4, .threads = 4, .prefetch = 3});
-  one.start(2, all_twelve());
-  many.start(2, all_twelve());
+  one.start(2, {all_twelve()});
+  many.start(2, {all_twelve()});
   int batches = 0;
   while (const auto batch = one.next()) {
     const auto other = many.next();
@@ -213,7 +213,7 @@ TEST(OcrBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
       {.batch_size = 4});
   std::vector<std::string> lines;
   for (int round = 0; round < 2; ++round) {
-    loader.start(0, all_twelve());
+    loader.start(0, {all_twelve()});
     const auto batch = loader.next();
     ASSERT_TRUE(batch);
     EXPECT_EQ(batch->images.size(0), 4);
@@ -233,7 +233,7 @@ TEST(OcrBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
 TEST(OcrBatches, OnlyBadSamplesAreAnError) {
   Loader loader(ocr_batches(std::make_shared<FakeText>(all_twelve()), OcrColumns::kRecognition, 1),
                 {.batch_size = 4});
-  loader.start(0, all_twelve());
+  loader.start(0, {all_twelve()});
   const auto error = error_of([&] { loader.next(); });
   EXPECT_EQ(error.code(), ErrorCode::kCorrupt);
   EXPECT_NE(std::string(error.what()).find("0.png: truncated; nor could 10 others"),
@@ -245,7 +245,7 @@ TEST(OcrBatches, EvaluationLeavesOutBadSamplesAndPadding) {
   Loader loader(
       ocr_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}), OcrColumns::kGroundTruth, 1),
       {.batch_size = 2});
-  loader.start(0, {0, 1, 2, 3, 0, 1}, /*num_counted=*/3);
+  loader.start(0, {{0, 1, 2, 3, 0, 1}}, /*num_counted=*/3);
   std::vector<std::string> texts;
   int64_t faults = 0;
   while (const auto batch = loader.next()) {
@@ -266,7 +266,7 @@ TEST(OcrBatches, SizesThatDifferAreAnErrorOfTheBatchOnly) {
   Loader two(ocr_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1),
                          OcrColumns::kGroundTruth, 1),
              {.batch_size = 2});
-  two.start(0, all_twelve());
+  two.start(0, {all_twelve()});
   const auto error = error_of([&] { two.next(); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(std::string(error.what()),
@@ -275,7 +275,7 @@ TEST(OcrBatches, SizesThatDifferAreAnErrorOfTheBatchOnly) {
   Loader one(ocr_batches(std::make_shared<FakeText>(std::vector<int64_t>{}, 1),
                          OcrColumns::kGroundTruth, 1),
              {.batch_size = 1});
-  one.start(0, all_twelve());
+  one.start(0, {all_twelve()});
   int batches = 0;
   while (one.next()) ++batches;
   EXPECT_EQ(batches, 12);

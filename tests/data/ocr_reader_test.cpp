@@ -36,9 +36,9 @@ class Scenes final : public OcrSamples {
                    ocr::NormalizeImage{}, ocr::ToCHWImage{}},
                   11, true) {}
   int64_t size() const override { return data_->size(); }
-  ocr::Sample make(int64_t epoch, int64_t index) const override {
+  ocr::Sample make(int64_t epoch, int64_t index, int64_t key) const override {
     auto sample = data_->load(index);
-    pipeline_.apply(sample, epoch, index);
+    pipeline_.apply(sample, epoch, key);
     return sample;
   }
 
@@ -106,6 +106,15 @@ TEST_F(OcrReaderTest, ThreadsDoNotShow) {
     }
     EXPECT_FALSE(threads.next(Deadline::after(std::chrono::minutes(5))));
   }
+}
+
+TEST_F(OcrReaderTest, ASampleWithAnotherKeyLooksDifferent) {
+  const OcrReader reader(scenes_, BadSample::kReplaced, 3);
+  const std::vector<int64_t> sample = {1}, key = {8};
+  const auto sums = sums_of(reader.read(2, sample, key));
+  EXPECT_EQ(sums_of(reader.read(2, sample, key)), sums);
+  EXPECT_NE(sums_of(reader.read(2, sample)), sums);
+  EXPECT_EQ(sums_of(reader.read(2, sample)), sums_of(reader.read(2, sample, sample)));
 }
 
 TEST_F(OcrReaderTest, ABadSampleIsReplacedOrLeftOut) {

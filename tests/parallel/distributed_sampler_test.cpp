@@ -11,6 +11,7 @@
 #include <limits>
 #include <span>
 #include <sstream>
+#include <utility>
 
 #include "lockstep/base/env.h"
 #include "lockstep/base/text.h"
@@ -323,6 +324,28 @@ TEST(DistributedSampler, DealsAnOwnOrderToAnyNumberOfRanksAndGoesOnInIt) {
   }
   const DistributedSampler sequential(4, 0, 1, {.shuffle = false, .order = backward});
   EXPECT_EQ(sequential.indices(), (Indices{0, 1, 2, 3}));
+}
+
+TEST(DistributedSampler, PlacesAreWhereItsEntriesAreInTheList) {
+  for (const int64_t size : {2, 23}) {
+    const Indices order = backward(size, 5);
+    for (const int ranks : {1, 2, 3}) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        const DistributedSampler shuffled(size, rank, ranks, {.seed = 5, .order = backward});
+        const DistributedSampler sequential(size, rank, ranks, {.shuffle = false});
+        for (const auto& [taken, more] : {std::pair{0, 0}, {0, 3}, {2, 0}, {2, 1}}) {
+          Indices entries;
+          for (const int64_t place : shuffled.places(taken, more)) {
+            entries.push_back(order.at(static_cast<size_t>(place)));
+          }
+          EXPECT_EQ(entries, shuffled.indices(taken, more)) << rank << " of " << ranks;
+          EXPECT_EQ(sequential.places(taken, more), sequential.indices(taken, more));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(DistributedSampler(5, 1, 2).places(1, 1), (Indices{2, 4, 1})) << "the last is padding";
+  EXPECT_THROW((void)DistributedSampler(5, 0, 1).places(6), Error);
 }
 
 TEST(DistributedSampler, RefusesAnOrderOfOtherSizeAndNone) {

@@ -35,7 +35,7 @@ class ShowsItsInput final : public Model {
 class Bars final : public OcrSamples {
  public:
   int64_t size() const override { return kImages; }
-  ocr::Sample make(int64_t, int64_t index) const override {
+  ocr::Sample make(int64_t, int64_t index, int64_t) const override {
     if (index == 4) throw Error(ErrorCode::kCorrupt, "4.png: truncated");
     ocr::Sample sample;
     sample.image = cv::Mat(96, 128, CV_32FC3, cv::Scalar::all(0));
@@ -88,7 +88,7 @@ TEST(OcrEvaluation, FiguresDoNotDependOnTheNumberOfRanks) {
 class Words final : public OcrSamples {
  public:
   int64_t size() const override { return kImages; }
-  ocr::Sample make(int64_t, int64_t index) const override {
+  ocr::Sample make(int64_t, int64_t index, int64_t) const override {
     ocr::Sample sample;
     sample.image = cv::Mat(1, 37, CV_32F, cv::Scalar(0));
     sample.image.at<float>(0, static_cast<int>(index)) = 1;

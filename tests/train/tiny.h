@@ -105,14 +105,13 @@ inline Config tiny_config() {
   return config;
 }
 
-/// Passes batches on, and records the samples taken.
+/// Passes batches on, and records the samples taken, and their keys.
 class WatchedSource final : public BatchSource {
  public:
   WatchedSource(BatchSource& inner, std::map<int64_t, std::vector<int64_t>>& taken,
-                std::vector<int64_t>& told)
-      : inner_(inner), taken_(taken), told_(told) {}
-  void start(int64_t epoch, std::vector<int64_t> order,
-             std::optional<int64_t> num_counted) override {
+                std::map<int64_t, std::vector<int64_t>>& keys, std::vector<int64_t>& told)
+      : inner_(inner), taken_(taken), keys_(keys), told_(told) {}
+  void start(int64_t epoch, EpochOrder order, std::optional<int64_t> num_counted) override {
     if (!told_.empty() && told_.back() == epoch && next_order_ != order) {
       throw Error(ErrorCode::kInternal, "an epoch has another order than was told");
     }
@@ -121,7 +120,7 @@ class WatchedSource final : public BatchSource {
     at_ = 0;
     inner_.start(epoch, std::move(order), num_counted);
   }
-  void follow(int64_t epoch, std::vector<int64_t> order) override {
+  void follow(int64_t epoch, EpochOrder order) override {
     told_.push_back(epoch);
     next_order_ = order;
     inner_.follow(epoch, std::move(order));
@@ -131,8 +130,9 @@ class WatchedSource final : public BatchSource {
   }
   std::optional<Batch> next() override {
     auto batch = inner_.next();
-    for (int64_t row = 0; batch && row < batch->images.size(0); ++row) {
-      taken_[epoch_].push_back(order_[static_cast<size_t>(at_++)]);
+    for (int64_t row = 0; batch && row < batch->images.size(0); ++row, ++at_) {
+      taken_[epoch_].push_back(order_.samples[at_]);
+      if (!order_.keys.empty()) keys_[epoch_].push_back(order_.keys[at_]);
     }
     return batch;
   }
@@ -142,15 +142,17 @@ class WatchedSource final : public BatchSource {
  private:
   BatchSource& inner_;
   std::map<int64_t, std::vector<int64_t>>& taken_;
+  std::map<int64_t, std::vector<int64_t>>& keys_;
   std::vector<int64_t>& told_;
-  std::vector<int64_t> next_order_;
-  std::vector<int64_t> order_;
+  EpochOrder next_order_;
+  EpochOrder order_;
   int64_t epoch_ = 0;
-  int64_t at_ = 0;
+  size_t at_ = 0;
 };
 
 struct TinyRun {
   std::map<int64_t, std::vector<int64_t>> taken;  ///< Samples of this rank, by epoch (from 0).
+  std::map<int64_t, std::vector<int64_t>> keys;   ///< Theirs; none if each sample is its own.
   std::vector<int64_t> told_ahead;                ///< Epochs announced by follow().
   std::string dealing;                            ///< Trainer::dealing_note().
   std::vector<at::Tensor> weights;                ///< Parameters and buffers at the end.
@@ -186,6 +188,7 @@ struct TinyHooks {
   std::function<int(int rank, int64_t step)> signal = [](int, int64_t) { return 0; };
   std::function<bool(int rank)> job_goes_on = [](int) { return false; };
   std::vector<std::string> log_names{};  ///< For log_value(), beside the task's.
+  std::vector<double> weights{};         ///< Of the samples; none: each comes once.
 };
 
 class Recorder final : public Callback {
@@ -223,14 +226,15 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
   std::vector<DistributedSampler> samplers;
   for (int virtual_rank = virtual_ranks.first;
        virtual_rank < virtual_ranks.first + virtual_ranks.count; ++virtual_rank) {
-    samplers.emplace_back(data->size(), virtual_rank, virtual_ranks.total,
-                          SamplerOptions{.shuffle = config.train.loader.shuffle});
+    SamplerOptions options{.shuffle = config.train.loader.shuffle};
+    if (!hooks.weights.empty()) options.order = weighted_order(hooks.weights);
+    samplers.emplace_back(data->size(), virtual_rank, virtual_ranks.total, options);
   }
   Loader images(hooks.batches(data), {.batch_size = config.train.loader.batch_size,
                                       .parts = virtual_ranks.count,
                                       .drop_remainder = config.train.loader.drop_remainder});
   TinyRun run;
-  WatchedSource loader(images, run.taken, run.told_ahead);
+  WatchedSource loader(images, run.taken, run.keys, run.told_ahead);
   TrainingState state;
   if (hooks.start) state = hooks.start(weights, *optimizer);
   if (masters) masters->publish_all();
@@ -259,7 +263,8 @@ inline TinyRun run_tiny_rank(const World& world, const Config& config, const Tin
                    goes_on,
                    {},
                    {},
-                   hooks.log_names},
+                   hooks.log_names,
+                   !hooks.weights.empty()},
                   state, hooks.averaging(world.rank));
   running = &trainer;
   trainer.add(std::make_shared<Recorder>(run));

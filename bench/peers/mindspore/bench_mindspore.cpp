@@ -66,7 +66,7 @@ void start_batches(const DataParts& data, const Config& config, int64_t count) {
   std::vector<int64_t> order(static_cast<size_t>(count * config.train.loader.batch_size));
   const int64_t size = data.samplers.front().dataset_size();
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i) % size;
-  data.loader->start(0, std::move(order));
+  data.loader->start(0, {std::move(order)});
 }
 
 int write_batches(const Words& words) {

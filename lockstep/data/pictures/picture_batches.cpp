@@ -26,7 +26,7 @@ class PictureBatches final : public BatchMaker {
   Batch make(const BatchRows& rows) const override {
     const bool evaluates = bad_ == BadSample::kLeftOut;
     const auto counted = rows.samples.first(static_cast<size_t>(rows.num_counted));
-    auto read = reader_.read(rows.epoch, evaluates ? counted : rows.samples);
+    auto read = reader_.read(rows.epoch, evaluates ? counted : rows.samples, rows.keys);
     Batch made = collated(read.samples);
     made.valid = evaluates ? std::ssize(read.samples) : rows.num_counted;
     made.faults = std::move(read.faults);

@@ -325,13 +325,13 @@ Undecoded already_decoded(cv::Mat picture) {
   };
 }
 
-MadePicture PicturePipeline::apply(const cv::Mat& picture, int64_t epoch, int64_t index) const {
-  return apply(already_decoded(picture), epoch, index);
+MadePicture PicturePipeline::apply(const cv::Mat& picture, int64_t epoch, int64_t key) const {
+  return apply(already_decoded(picture), epoch, key);
 }
 
-MadePicture PicturePipeline::apply(const Undecoded& picture, int64_t epoch, int64_t index) const {
+MadePicture PicturePipeline::apply(const Undecoded& picture, int64_t epoch, int64_t key) const {
   Applied applied(picture, reduced_,
-                  Philox(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(index)));
+                  Philox(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(key)));
   for (const auto& step : steps_) {
     run_transform(picture_step_name(step), [&] { std::visit(applied, step); });
   }

@@ -43,10 +43,10 @@ void check_sizes(const std::vector<PictureStep>& steps, cv::Size size);
 
 /// Immutable: any number of threads may use it.
 ///
-/// The random values of a sample depend on (seed, epoch, index of the sample) alone. They are words
-/// 0, 1, .. of the Philox stream with this key and counter. The steps take them in their order. So
-/// a picture is the same on any rank and thread, and after a resume. RandomCrop,
-/// RandomHorizontalFlip and Normalize give the bits of ImageTransform.
+/// The random values of a sample depend on (seed, epoch, key) alone; see BatchRows. They are words
+/// 0, 1, .. of the Philox stream of these three. The steps take them in their order. So a picture
+/// is the same on any rank and thread, and after a resume. RandomCrop, RandomHorizontalFlip and
+/// Normalize give the bits of ImageTransform.
 class PicturePipeline {
  public:
   /// Errors: kInvalidArgument if Normalize is followed by another step than RandomErasing, or
@@ -64,9 +64,9 @@ class PicturePipeline {
   /// `picture`: 8-bit RGB. Errors: kInvalidArgument if RandomCrop is larger than the padded
   /// picture; those of apply_own_step(); TransformFailed, with the step's name, for any other
   /// exception of a step, and if a registered one changed a size that none behind it fixes.
-  MadePicture apply(const cv::Mat& picture, int64_t epoch, int64_t index) const;
+  MadePicture apply(const cv::Mat& picture, int64_t epoch, int64_t key) const;
   /// The same of a picture that is not decoded yet.
-  MadePicture apply(const Undecoded& picture, int64_t epoch, int64_t index) const;
+  MadePicture apply(const Undecoded& picture, int64_t epoch, int64_t key) const;
 
   /// Whether pictures are decoded at a smaller size: see Undecoded.
   bool reduces() const { return reduced_; }

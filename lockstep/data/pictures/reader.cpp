@@ -125,9 +125,9 @@ PictureReader::PictureReader(std::shared_ptr<const PictureSource> source, Pictur
                              BadSample bad, uint64_t seed)
     : source_(std::move(source)), pipeline_(std::move(pipeline)), bad_(bad), seed_(seed) {}
 
-PictureSample PictureReader::make(int64_t epoch, int64_t index) const {
+PictureSample PictureReader::make(int64_t epoch, int64_t index, int64_t key) const {
   try {
-    return {pipeline_.apply(source_->read(index), epoch, index), index, source_->label(index)};
+    return {pipeline_.apply(source_->read(index), epoch, key), index, source_->label(index)};
   } catch (const DataChanged&) {
     throw;
   } catch (const Error& error) {
@@ -137,11 +137,11 @@ PictureSample PictureReader::make(int64_t epoch, int64_t index) const {
   }
 }
 
-UsableSamples<PictureSample> PictureReader::read(int64_t epoch,
-                                                 std::span<const int64_t> indices) const {
+UsableSamples<PictureSample> PictureReader::read(int64_t epoch, std::span<const int64_t> indices,
+                                                 std::span<const int64_t> keys) const {
   return make_usable<PictureSample>(
-      indices, source_->size(), bad_, seed_, epoch,
-      [&](int64_t index) { return make(epoch, index); },
+      {indices, keys}, source_->size(), bad_, seed_, epoch,
+      [&](int64_t index, int64_t key) { return make(epoch, index, key); },
       [&](const PictureSample& sample) { return source_->where(sample.index); });
 }
 

@@ -60,12 +60,13 @@ class PictureReader {
   const PictureSource& source() const { return *source_; }
   const PicturePipeline& pipeline() const { return pipeline_; }
 
-  /// Errors: kCorrupt if a picture and its ten replacements are unusable; DataChanged;
-  /// TransformFailed, naming the picture.
-  UsableSamples<PictureSample> read(int64_t epoch, std::span<const int64_t> indices) const;
+  /// `keys`: see DrawnSamples. Errors: kCorrupt if a picture and its ten replacements are unusable;
+  /// DataChanged; TransformFailed, naming the picture.
+  UsableSamples<PictureSample> read(int64_t epoch, std::span<const int64_t> indices,
+                                    std::span<const int64_t> keys = {}) const;
 
  private:
-  PictureSample make(int64_t epoch, int64_t index) const;
+  PictureSample make(int64_t epoch, int64_t index, int64_t key) const;
 
   std::shared_ptr<const PictureSource> source_;
   PicturePipeline pipeline_;

@@ -60,12 +60,12 @@ using WarpOptions = std::variant<RandomScale, RandomRotate, RandomHorizontalFlip
 struct SampleDraws {
   uint64_t seed = 0;
   int64_t epoch = 0;
-  int64_t index = 0;
+  int64_t key = 0;  ///< See BatchRows.
 
   /// The stream of the transform at `place` in the pipeline.
   Philox at(size_t place) const {
     return {seed + 0x9E3779B97F4A7C15 * (place + 1), static_cast<uint32_t>(epoch),
-            static_cast<uint64_t>(index)};
+            static_cast<uint64_t>(key)};
   }
 };
 

@@ -201,8 +201,8 @@ Pipeline::CarryOut Pipeline::make_step(const Transform& transform, size_t place)
       transform);
 }
 
-void Pipeline::apply(Sample& sample, int64_t epoch, int64_t index) const {
-  const SampleDraws draws{seed_, epoch, index};
+void Pipeline::apply(Sample& sample, int64_t epoch, int64_t key) const {
+  const SampleDraws draws{seed_, epoch, key};
   try {
     for (const auto& step : steps_) {
       run_transform(step.name, [&] {

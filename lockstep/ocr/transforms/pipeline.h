@@ -14,8 +14,8 @@ namespace lockstep::ocr {
 
 /// Transforms in their order. Read-only after construction: any number of threads may apply it.
 ///
-/// A sample's random numbers depend on (seed, place of the transform, epoch, index of the sample)
-/// alone. So an image is the same on every rank and thread, and after a resume.
+/// A sample's random numbers depend on (seed, place of the transform, epoch, key) alone; see
+/// BatchRows. So an image is the same on every rank and thread, and after a resume.
 class Pipeline {
  public:
   /// Reads dictionaries. `training`: polygons follow DetResize. If several threads apply it,
@@ -25,7 +25,7 @@ class Pipeline {
   /// Carries out all transforms on a sample loaded by an OcrDataset. Errors: kNotFound, kIo,
   /// kCorrupt, kInvalidArgument, naming the sample as describe() does; the sample is then invalid.
   /// TransformFailed, with the transform's name behind that, for any other exception of one.
-  void apply(Sample& sample, int64_t epoch, int64_t index) const;
+  void apply(Sample& sample, int64_t epoch, int64_t key) const;
 
  private:
   using CarryOut = std::function<void(Sample&, const SampleDraws&)>;

@@ -141,6 +141,7 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
   searched.optimized = parts.optimized;
   searched.training_step = extras.training_step;
   searched.log_names = parts.log_names;
+  searched.with_replacement = parts.train.with_replacement;
   Trainer trainer(std::move(searched), {});
   const auto rates = std::make_shared<RateSearch>();
   trainer.add(rates);

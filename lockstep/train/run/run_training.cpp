@@ -231,12 +231,12 @@ int run_training(const Config& given, World world, const RunExtras& extras) {
   const SignalWatch signals;
   PreparedFolder folder;  // they outlive the trainer, whose callbacks write into them
   std::optional<TrainingLog> kept_log;
-  Trainer trainer(
-      {config, world.rank, world.size, group, parts.model, *parts.optimizer, *parts.task,
-       *parts.train.loader, parts.train.samplers, [&] { return signals.pending(); },
-       parts.masters.get(), parts.ema.get(), [&] { return signals.take_save_request(); },
-       job_goes_on, parts.optimized, extras.training_step, parts.log_names},
-      parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
+  Trainer trainer({config, world.rank, world.size, group, parts.model, *parts.optimizer,
+                   *parts.task, *parts.train.loader, parts.train.samplers,
+                   [&] { return signals.pending(); }, parts.masters.get(), parts.ema.get(),
+                   [&] { return signals.take_save_request(); }, job_goes_on, parts.optimized,
+                   extras.training_step, parts.log_names, parts.train.with_replacement},
+                  parts.resumed.state, load_averaging(parts.resumed.from, world.rank));
   folder = prepare_folder(config, parts, world, own_results, group);
   TrainingLog& log = kept_log.emplace(
       TrainingLog::Options{config.train.ckpt_save_dir / fmt::format("log_{}.txt", world.rank),

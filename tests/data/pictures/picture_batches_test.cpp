@@ -69,7 +69,7 @@ void expect_same(const std::vector<Batch>& one, const std::vector<Batch>& other)
 
 TEST_F(PictureBatches, HavePlanesAndLabels) {
   auto batches = loader({.batch_size = 10});
-  batches.start(0, backwards(24));
+  batches.start(0, {backwards(24)});
   const auto all = rest_of(batches);
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0].images.sizes(), at::IntArrayRef({10, 3, 6, 8}));
@@ -85,8 +85,8 @@ TEST_F(PictureBatches, AreTheSameWhateverTheThreads) {
   fs::resize_file(path(5), 50);  // its replacement, too
   auto one = loader({.batch_size = 4, .threads = 1});
   auto many = loader({.batch_size = 4, .threads = 4, .prefetch = 5});
-  one.start(3, backwards(24));
-  many.start(3, backwards(24));
+  one.start(3, {backwards(24)});
+  many.start(3, {backwards(24)});
   expect_same(rest_of(one), rest_of(many));
 }
 
@@ -162,14 +162,14 @@ TEST_F(PictureBatches, AsBytesNeedAPipelineWithoutStepsOnFloats) {
 
 TEST_F(PictureBatches, AreTheSameWhateverTheRanks) {
   auto whole = loader({.batch_size = 24});
-  whole.start(2, backwards(24));
+  whole.start(2, {backwards(24)});
   const auto all = rest_of(whole);
   const auto order = backwards(24);
   for (int64_t rank = 0; rank < 3; ++rank) {
     std::vector<int64_t> own;
     for (size_t i = static_cast<size_t>(rank); i < order.size(); i += 3) own.push_back(order[i]);
     auto part = loader({.batch_size = 8});
-    part.start(2, own);
+    part.start(2, {own});
     const auto batch = part.next();
     ASSERT_TRUE(batch);
     for (int64_t row = 0; row < 8; ++row) {
@@ -187,7 +187,7 @@ TEST_F(PictureBatches, OwnTransformsAreTheSameWhateverTheThreads) {
   const auto made_with = [&](int threads, const std::vector<PictureStep>& steps) {
     auto made =
         loader({.batch_size = 4, .threads = threads, .prefetch = 5}, BadSample::kReplaced, steps);
-    made.start(3, backwards(24));
+    made.start(3, {backwards(24)});
     return rest_of(made);
   };
   const std::vector<PictureStep> steps = {RandomResizedCrop{{8, 6}}, noise, RandomHorizontalFlip{}};
@@ -201,24 +201,24 @@ TEST_F(PictureBatches, RestOfAnEpochIsTheSameAsInOneGo) {
   auto whole = loader({.batch_size = 4});
   auto rest = loader({.batch_size = 4});
   const auto order = backwards(24);
-  whole.start(1, order);
+  whole.start(1, {order});
   for (int i = 0; i < 3; ++i) whole.next();
-  rest.start(1, {order.begin() + 12, order.end()});
+  rest.start(1, {{order.begin() + 12, order.end()}});
   expect_same(rest_of(whole), rest_of(rest));
 }
 
 TEST_F(PictureBatches, DifferFromEpochToEpoch) {
   auto batches = loader({.batch_size = 24});
-  batches.start(0, backwards(24));
+  batches.start(0, {backwards(24)});
   const auto first = rest_of(batches);
-  batches.start(1, backwards(24));
+  batches.start(1, {backwards(24)});
   EXPECT_FALSE(at::equal(first[0].images, rest_of(batches)[0].images));
 }
 
 TEST_F(PictureBatches, DamagedPicturesAreReplacedInTrainingAndCounted) {
   fs::resize_file(path(5), 50);
   auto batches = loader({.batch_size = 24});
-  batches.start(0, backwards(24));
+  batches.start(0, {backwards(24)});
   const auto all = rest_of(batches);
   EXPECT_EQ(all[0].images.size(0), 24);
   EXPECT_EQ(all[0].valid, 24);
@@ -233,7 +233,7 @@ TEST_F(PictureBatches, DamagedPicturesAreLeftOutInEvaluationAndCounted) {
   fs::resize_file(path(7), 50);
   std::vector<int64_t> order(12);
   std::iota(order.begin(), order.end(), 0);
-  batches.start(0, order, /*num_counted=*/10);
+  batches.start(0, {order}, /*num_counted=*/10);
   const auto all = rest_of(batches);
   ASSERT_EQ(all.size(), 3U);
   // Picture 6 was gone when the folder was read, so 6 is what was 7.
@@ -247,7 +247,7 @@ TEST_F(PictureBatches, DamagedPicturesAreLeftOutInEvaluationAndCounted) {
 TEST_F(PictureBatches, MayBeEmpty) {
   for (int i = 0; i < 2; ++i) fs::resize_file(path(i), 50);
   auto batches = loader({.batch_size = 2}, BadSample::kLeftOut, {ResizePicture{0, {8, 6}}});
-  batches.start(0, {0, 1, 2});
+  batches.start(0, {{0, 1, 2}});
   const auto batch = batches.next();
   ASSERT_TRUE(batch);
   EXPECT_EQ(batch->images.size(0), 0);
@@ -258,7 +258,7 @@ TEST_F(PictureBatches, MayBeEmpty) {
 
 TEST_F(PictureBatches, PicturesOfDifferentSizesNeedATransform) {
   auto batches = loader({.batch_size = 2}, BadSample::kLeftOut, {Normalize{}});
-  batches.start(0, {0, 1});
+  batches.start(0, {{0, 1}});
   const auto error = error_of([&] { batches.next(); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(std::string(error.what()),

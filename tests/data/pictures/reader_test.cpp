@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "lockstep/data/pictures/folder.h"
 #include "tests/data/pictures/decode_expected.h"
@@ -159,12 +160,55 @@ TEST_F(Damaged, AreReplacedInTraining) {
   EXPECT_EQ(reader(BadSample::kReplaced).read(0, some_).samples[1].index, read.samples[1].index);
 }
 
+// Two draws of one damaged picture are of two pictures, each with the draw's own random values.
+TEST_F(Damaged, AreReplacedByKey) {
+  const PictureReader replaces(std::make_shared<PictureIndex>(index_folder(dir_.path())),
+                               PicturePipeline({RandomCrop{6, 4}}, 5), BadSample::kReplaced, 5);
+  const std::vector<int64_t> damaged(10, 2), keys = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const auto read = replaces.read(0, damaged, keys);
+  ASSERT_EQ(read.samples.size(), 10U);
+  EXPECT_EQ(read.faults.size(), 10U);
+  std::set<int64_t> others;
+  for (size_t i = 0; i < 10; ++i) {
+    const std::vector<int64_t> other = {read.samples[i].index}, key = {keys[i]};
+    others.insert(other[0]);
+    EXPECT_EQ(bytes_of(read.samples[i].picture.pixels),
+              bytes_of(replaces.read(0, other, key).samples[0].picture.pixels))
+        << i;
+  }
+  EXPECT_GT(others.size(), 1U);
+  const auto by_sample = replaces.read(0, damaged);
+  EXPECT_EQ(by_sample.faults, std::vector<std::string>(10, by_sample.faults[0]));
+  EXPECT_EQ(by_sample.faults[0], read.faults[2]) << "the key is the sample itself";
+}
+
 TEST_F(Damaged, AreLeftOutInEvaluation) {
   const auto read = reader(BadSample::kLeftOut).read(0, some_);
   ASSERT_EQ(read.samples.size(), 2U);
   EXPECT_EQ(read.samples[0].index, 1);
   EXPECT_EQ(read.samples[1].index, 3);
   EXPECT_EQ(read.faults.size(), 2U);
+}
+
+TEST(PictureReader, APictureWithAnotherKeyLooksDifferent) {
+  const TempFolder dir;
+  write_picture(dir / "a/1.png", textured_picture(53, 38));
+  write_picture(dir / "a/2.png", textured_picture(53, 38));
+  const PictureReader reader(
+      std::make_shared<PictureIndex>(index_folder(dir.path())),
+      PicturePipeline({RandomResizedCrop{{8, 6}}, ColorJitter{{0.5, 1.5}}}, 5),
+      BadSample::kReplaced, 5);
+  const std::vector<int64_t> samples = {0, 0, 1, 1}, keys = {0, 1, 0, 1};
+  const auto read = reader.read(3, samples, keys);
+  ASSERT_EQ(read.samples.size(), 4U);
+  std::vector<std::vector<int>> bytes;
+  for (const auto& sample : read.samples) bytes.push_back(bytes_of(sample.picture.pixels));
+  EXPECT_NE(bytes[0], bytes[1]);
+  EXPECT_EQ(bytes[0], bytes[2]) << "an equal picture with the same key";
+  EXPECT_EQ(bytes[1], bytes[3]);
+  const auto by_sample = reader.read(3, samples);
+  EXPECT_EQ(bytes_of(by_sample.samples[1].picture.pixels), bytes[0]);
+  EXPECT_EQ(bytes_of(by_sample.samples[2].picture.pixels), bytes[1]);
 }
 
 TEST(PictureReader, EndsWhenNothingCanBeRead) {
