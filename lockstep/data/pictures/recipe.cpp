@@ -218,6 +218,7 @@ train:
       - NormalizeImage:
   loader:
     shuffle: True
+    sampler: random  # balanced: each class as often as any other
     batch_size: {}  # of one rank
     drop_remainder: True
     num_workers: 4

@@ -51,6 +51,21 @@ TEST(Recipe, HoldsATenthOutOfAFolderOfClasses) {
   EXPECT_EQ(std::get<ResizePicture>(first_step(config.eval->dataset)).shorter, 73);
 }
 
+TEST(Recipe, ShowsTheBalancedSampler) {
+  const TempFolder dir;
+  draw_class(dir / "a", 12, {32, 32});
+  draw_class(dir / "b", 2, {32, 32});
+  const auto facts = look_at_folder(dir.path());
+  EXPECT_FALSE(config_of(facts).train.loader.balanced);
+  std::string text = recipe_yaml(facts, choose_recipe(facts), "runs/x");
+  const std::string line = "    sampler: random  # balanced: each class as often as any other\n";
+  const size_t at = text.find(line);
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_EQ(text.find("sampler", at + line.size()), std::string::npos) << "not of `eval`";
+  text.replace(at, line.size(), "    sampler: balanced\n");
+  EXPECT_TRUE(read_config(parse_yaml(text, "x.yaml")).train.loader.balanced);
+}
+
 TEST(Recipe, TakesTheFoldersOfTrainingAndEvaluation) {
   const TempFolder dir;
   draw_class(dir / "train/a", 3, {32, 32});
