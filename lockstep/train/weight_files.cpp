@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -22,10 +21,6 @@ namespace {
 CheckpointEntry entry_of(const EpochWeights& file) {
   const auto metric = std::isfinite(file.value) ? std::optional(file.value) : std::nullopt;
   return {.name = {}, .step = file.epoch, .metric = metric};
-}
-
-bool was_evaluated(const EpochWeights& file) {
-  return std::isfinite(file.value) && file.value != kUnevaluated;
 }
 
 }  // namespace
@@ -63,15 +58,6 @@ EpochWeights WeightFiles::ranked(const EpochWeights& epoch) const {
   return {epoch.epoch, has_value ? epoch.value : std::numeric_limits<double>::quiet_NaN()};
 }
 
-/// The best by the figures, whatever the policy keeps; nothing if none was evaluated.
-std::optional<EpochWeights> WeightFiles::best_of(const std::vector<EpochWeights>& files) const {
-  std::vector<EpochWeights> evaluated;
-  std::copy_if(files.begin(), files.end(), std::back_inserter(evaluated), was_evaluated);
-  const KeepPolicy best_only{Keep::kTopK, 1, policy_.higher_is_better};
-  const auto best = weights_to_keep(evaluated, best_only);
-  return best.empty() ? std::nullopt : std::optional(best.front());
-}
-
 void WeightFiles::save_epoch(const EpochWeights& given, const TensorMap& weights,
                              const fs::path& equal) {
   const EpochWeights epoch = ranked(given);
@@ -89,16 +75,10 @@ void WeightFiles::save_epoch(const EpochWeights& given, const TensorMap& weights
     fence_.check();
     fs::remove(path_of(item.epoch));
   }
-  if (!best_is_of_kept_ || !keeps(epoch) || !was_evaluated(epoch)) return;
-  const auto best = best_kept_ ? best_of({*best_kept_, epoch}) : epoch;
-  if (best != epoch) return;
-  name_best(epoch.epoch);
-  best_kept_ = epoch;
 }
 
-void WeightFiles::save_best(const TensorMap& weights, const fs::path& equal) {
+void WeightFiles::save_best(const TensorMap& weights, const fs::path& equal) const {
   save(best_path(), weights, equal);
-  best_is_of_kept_ = false;
 }
 
 bool WeightFiles::name_best(int64_t epoch) const {
@@ -112,12 +92,15 @@ bool WeightFiles::name_best(int64_t epoch) const {
   return true;
 }
 
-std::optional<int64_t> WeightFiles::name_best_kept() {
-  best_is_of_kept_ = true;
-  best_kept_ = best_of(kept_);
-  if (!best_kept_) return std::nullopt;
-  name_best(best_kept_->epoch);
-  return best_kept_->epoch;
+std::optional<int64_t> WeightFiles::name_best_kept() const {
+  std::vector<CheckpointEntry> evaluated;
+  for (const auto& file : kept_) {
+    if (file.value != kUnevaluated) evaluated.push_back(entry_of(file));
+  }
+  const auto best = best_checkpoint(evaluated, policy_.higher_is_better);
+  if (!best) return std::nullopt;
+  name_best(best->step);
+  return best->step;
 }
 
 void WeightFiles::save(const fs::path& path, const TensorMap& weights,

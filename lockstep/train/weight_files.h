@@ -43,13 +43,12 @@ class WeightFiles {
   /// to it. Errors: kIo, kMismatch (see WriterFence).
   void save_epoch(const EpochWeights& given, const TensorMap& weights,
                   const std::filesystem::path& equal = {});
-  void save_best(const TensorMap& weights, const std::filesystem::path& equal = {});
+  void save_best(const TensorMap& weights, const std::filesystem::path& equal = {}) const;
   /// The file of that epoch becomes the best, too. Returns whether there is one.
   bool name_best(int64_t epoch) const;
-  /// For a best epoch whose file is gone: the best of those that are kept becomes the best. Later
-  /// ones that are better follow it, until save_best(). Returns its epoch; nothing if no kept epoch
-  /// was evaluated.
-  std::optional<int64_t> name_best_kept();
+  /// For a best epoch without a file: the best of those that are kept becomes the best. Returns its
+  /// epoch; nothing if no kept one was evaluated.
+  std::optional<int64_t> name_best_kept() const;
 
   /// In the policy's order.
   const std::vector<EpochWeights>& kept() const { return kept_; }
@@ -59,7 +58,6 @@ class WeightFiles {
 
  private:
   EpochWeights ranked(const EpochWeights& epoch) const;
-  std::optional<EpochWeights> best_of(const std::vector<EpochWeights>& files) const;
   void save(const std::filesystem::path& path, const TensorMap& weights,
             const std::filesystem::path& equal) const;
 
@@ -67,8 +65,6 @@ class WeightFiles {
   std::string format_;
   KeepPolicy policy_;
   std::vector<EpochWeights> kept_;
-  bool best_is_of_kept_ = false;
-  std::optional<EpochWeights> best_kept_;  ///< That which then is the best, if any.
   WriterFence fence_;
 };
 

@@ -84,8 +84,7 @@ class Checkpoints final : public Callback {
     bool best() const { return reasons.best || due.best; }
   };
 
-  void name_best_anew(const TrainingState& state, bool turned);
-  std::string name_best_file(const MetricPoint& best, const TrainingState& state);
+  void note_turned_ranking(const TrainingState& state);
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
   void put_in_line(Save save);
