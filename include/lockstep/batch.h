@@ -113,8 +113,8 @@ struct BatchRows {
 
   /// For each sample, the number by which its random values are drawn, with the run's seed and the
   /// epoch. It differs between two draws of one sample in one epoch, so each has random values of
-  /// its own. It is the same on any number of ranks, and after a restart. Without weights() it is
-  /// the sample itself.
+  /// its own. Only padding repeats the first draws with their keys. It is the same on any number of
+  /// ranks, and after a restart. Without weights() it is the sample itself.
   std::span<const int64_t> random_keys() const { return keys.empty() ? samples : keys; }
 };
 

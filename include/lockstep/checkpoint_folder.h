@@ -111,8 +111,8 @@ struct TrainingState {
   /// Samples taken of the current epoch, over all ranks; 0 only at its end. They are the first ones
   /// of its order (see DistributedSampler).
   int64_t epoch_samples = 0;
-  /// Of the names and labels of the training samples, in their order, and of their weights; 0: they
-  /// have none of these. Nothing: unknown, as in checkpoints of early versions.
+  /// Of the names and labels of pictures in files, in their order, and of any samples' weights. 0:
+  /// the samples have none of these. Nothing: unknown, as in checkpoints of early versions.
   std::optional<uint64_t> samples_digest{};
   /// Ranks or batches changed within the current epoch: its steps differ from those of a whole one.
   bool dealt_anew = false;

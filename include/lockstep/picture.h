@@ -22,9 +22,9 @@
 // not compile, nor one that takes a copy of its picture, or returns something.
 //
 // Randomness: the second parameter makes a transform random. Its numbers depend on system.seed, the
-// epoch, the sample and the pipeline alone, so neither ranks nor threads nor a resume show. A
-// function without it must give the same result for the same picture. A random transform is an
-// error in `eval` and `predict`, as built-in ones are.
+// epoch, the sample (drawn by weights, the draw) and the pipeline alone. So neither ranks nor
+// threads nor a resume show. A function without it must give the same result for the same picture.
+// A random transform is an error in `eval` and `predict`, as built-in ones are.
 //
 // Size: a function must keep it, so that regions of text stay in their places. Only pictures of a
 // classifier may change it. If Resize [height, width], CenterCrop, RandomCrop or RandomResizedCrop

@@ -207,6 +207,15 @@ TEST(OcrBatches, TextsAreClassesAndThreadsDoNotShow) {
   EXPECT_EQ(batches, 3);
 }
 
+TEST(OcrBatches, DrawsOfOneSampleDifferByTheirKeys) {
+  Loader loader(ocr_batches(std::make_shared<FakeText>(), OcrColumns::kRecognition, 1),
+                {.batch_size = 3});
+  loader.start(0, {{4, 4, 4}, {0, 1, 0}});
+  const auto images = loader.next().value().images;
+  EXPECT_FALSE(at::equal(images[0], images[1]));
+  EXPECT_TRUE(at::equal(images[0], images[2]));
+}
+
 TEST(OcrBatches, ABadSampleIsReplacedByTheSameOneAgainAndAgain) {
   Loader loader(
       ocr_batches(std::make_shared<FakeText>(std::vector<int64_t>{1}), OcrColumns::kRecognition, 1),

@@ -215,6 +215,14 @@ TEST_F(PictureBatches, DifferFromEpochToEpoch) {
   EXPECT_FALSE(at::equal(first[0].images, rest_of(batches)[0].images));
 }
 
+TEST_F(PictureBatches, DrawsOfOnePictureDifferByTheirKeys) {
+  auto batches = loader({.batch_size = 3});
+  batches.start(0, {{4, 4, 4}, {0, 1, 0}});
+  const auto images = rest_of(batches).at(0).images;
+  EXPECT_FALSE(at::equal(images[0], images[1]));
+  EXPECT_TRUE(at::equal(images[0], images[2]));
+}
+
 TEST_F(PictureBatches, DamagedPicturesAreReplacedInTrainingAndCounted) {
   fs::resize_file(path(5), 50);
   auto batches = loader({.batch_size = 24});
