@@ -49,7 +49,7 @@ using SampleOrder = std::function<std::vector<int64_t>(int64_t n, int64_t seed)>
 /// Cost: 8 bytes a sample as long as the order lives, time O(n log n) an epoch. Errors:
 /// kInvalidArgument naming a weight that is negative or not finite. The same if all add up to 0, or
 /// to no finite number. The order has that error for another n than there are weights.
-/// Source: pytorch, aten/src/ATen/native/cpu/MultinomialKernel.cpp.
+/// Source: torch.multinomial with replacement, of ATen on a CPU.
 SampleOrder weighted_order(std::vector<double> weights);
 
 struct SamplerOptions {
