@@ -11,13 +11,14 @@ Every command and its options, as `lockstep VERB --help` shows them. This page i
 
 TEXT
 page() { # the verb's words
-  echo "## lockstep $*"
+  echo "## lockstep${*:+ $*}"
   echo '```text'
   env -i PATH=/usr/bin:/bin COLUMNS=100 "$lockstep" "$@" --help
   echo '```'
 }
+page
 for verb in run train eval plan predict export ps logs stop inspect env doctor 'doctor backends' data 'data images' 'data synth-ocr' convert ranktable \
-  'bench collectives' 'bench ddp'; do
+  bench 'bench collectives' 'bench ddp'; do
   # shellcheck disable=SC2086
   page $verb
 done
