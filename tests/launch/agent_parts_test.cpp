@@ -256,6 +256,23 @@ TEST(Failure, SigkillHasTwoCausesThatTheKernelKnows) {
             "or out of memory: see the kernel's log)\n  nothing on its stderr");
 }
 
+TEST(Failure, SigkillLeavesNoTimeForLastWords) {
+  Failure failure;
+  failure.host = "gpu01";
+  failure.rank = 1;
+  failure.status = {0, SIGKILL};
+  failure.seconds = 2;
+  failure.stderr_tail = {"lockstep: 2 ranks, 1 thread each"};
+  EXPECT_EQ(failure_line(failure, 1), "rank 1 (gpu01) failed: SIGKILL after 2.00 s");
+  EXPECT_EQ(failure_words(failure), "rank 1");
+  EXPECT_EQ(report_text(failure, 1),
+            "lockstep run: rank 1 (gpu01) failed first: SIGKILL after 2.00 s (killed from outside, "
+            "or out of memory: see the kernel's log)\n"
+            "  end of its stderr:\n    lockstep: 2 ranks, 1 thread each");
+  failure.cause = "RuntimeError: no space\nmore";
+  EXPECT_EQ(failure_words(failure), "rank 1: RuntimeError: no space");
+}
+
 TEST(Failure, AKnownCauseIsSaidAndNotWhatIsMissing) {
   Failure failure;
   failure.host = "gpu01";

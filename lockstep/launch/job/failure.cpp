@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <limits>
 
 #include "lockstep/base/text.h"
@@ -42,9 +43,10 @@ std::string short_form(std::string_view line) {
 }
 
 /// ": WHY" in one line: the first line of the worker's error file, else its last on stderr.
-/// Empty: there is neither.
+/// Empty: there is neither. After SIGKILL it has none from stderr: the worker had no time for one.
 std::string own_words(const Failure& failure) {
   std::string why = short_form(first_line(failure.cause));
+  if (failure.status.signal == SIGKILL) return why.empty() ? "" : ": " + why;
   const auto& tail = failure.stderr_tail;
   for (auto line = tail.rbegin(); why.empty() && line != tail.rend(); ++line) {
     why = short_form(*line);
@@ -85,7 +87,7 @@ std::string failure_words(const Failure& failure) {
 std::string report_text(const Failure& failure, int num_nodes, bool shown) {
   if (failure.rank < 0) return "lockstep run: " + failure.cause;
   std::string text = "lockstep run: " + facts(failure, num_nodes, "failed first");
-  if (failure.status.signal == 9)
+  if (failure.status.signal == SIGKILL)
     text += " (killed from outside, or out of memory: see the kernel's log)";
   text += own_words(failure);
   for (const std::string& line : split(failure.cause, '\n')) {

@@ -39,7 +39,7 @@ std::string to_json(const Failure& failure);
 Failure failure_from_json(const std::string& text);
 
 /// One line without newline, e.g. "rank 1 (host 0, hosta) failed: exit code 3 after 0.52 s: WHY".
-/// WHY: the worker's own message, if there is one.
+/// WHY: the worker's own message, if there is one. After SIGKILL its last line on stderr is none.
 std::string failure_line(const Failure& failure, int num_nodes);
 
 /// The shortest form: "rank 1: WHY", "rank 1", or the first line of a host's cause.
