@@ -1,14 +1,11 @@
 #include "lockstep/checkpoint/mindspore_file.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include "lockstep/base/file.h"
 #include "lockstep/checkpoint/mindspore_format.h"
 #include "lockstep/checkpoint/tensor_types.h"
 #include "lockstep/checkpoint/weight_names.h"
-#include "lockstep/error.h"
 #include "lockstep/weights.h"
 
 namespace lockstep::inline internal {
@@ -48,7 +45,6 @@ void save_ckpt(const std::filesystem::path& path, const TensorMap& tensors) {
     for (size_t i = 0; i < own.size(); ++i) {
       if (!names[i].empty()) write_slices(fd, names[i], tensors.at(own[i]), path.string());
     }
-    if (::fchmod(fd, S_IRUSR) != 0) throw io_error("chmod " + path.string());
   });
 }
 
