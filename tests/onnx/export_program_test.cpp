@@ -45,7 +45,8 @@ class ExportProgram : public ::testing::Test {
 
 TEST_F(ExportProgram, WritesWeightsUnderTorchvisionsNames) {
   ASSERT_EQ(run("--weights w.safetensors --output out.safetensors"), 0) << text_of("stderr.txt");
-  const auto tensors = load_tensors(folder_ / "out.safetensors").tensors;
+  const auto [tensors, metadata] = load_tensors(folder_ / "out.safetensors");
+  EXPECT_EQ(metadata, (StoredMetadata{{"format", "pt"}, {"model", "resnet18-None-ClsHead"}}));
   const auto own = module_tensors(*model_);
   ASSERT_EQ(tensors.size(), own.size());
   for (const auto& [name, tensor] : own) EXPECT_TRUE(at::equal(tensors.at(name), tensor)) << name;
@@ -61,7 +62,7 @@ TEST_F(ExportProgram, KnowsANetworkOfAPlugin) {
   write_file_atomically(folder_ / "own.yaml", testing::own_network_yaml());
   write_file_atomically(folder_ / "own_data.yaml", testing::own_data_yaml());
   const TensorMap weights = {{"layer.weight", at::ones({3, 3})}, {"layer.bias", at::zeros({3})}};
-  save_tensors(folder_ / "own.safetensors", weights);
+  save_tensors(folder_ / "own.safetensors", weights, {{"format", "pt"}, {"model", "mean_colour"}});
   const std::string args = plugin() + "--weights own.safetensors --output ";
   ASSERT_EQ(run(args + "own_out.safetensors", "own.yaml"), 0) << text_of("stderr.txt");
   EXPECT_EQ(text_of("stdout.txt"),

@@ -144,7 +144,9 @@ int export_network(const ExportRequest& request) {
   } else if (format == ExportFormat::kCkpt) {
     save_ckpt(request.output, *model);
   } else {
-    save_tensors(request.output, module_tensors(*model));
+    // As in checkpoints; transformers reads no file without this format.
+    save_tensors(request.output, module_tensors(*model),
+                 {{"format", "pt"}, {"model", config.model.name()}});
   }
   fmt::print("{}: {} with {} parameters, from {}\n", request.output, config.model.name(),
              count_parameters(*model), weights.string());
