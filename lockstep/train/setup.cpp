@@ -139,7 +139,10 @@ DataParts make_data(const Config& config, const VirtualRankRange& virtual_ranks,
   const bool as_bytes = training && device.is_cuda();  // metrics get the batch as it is made
   const auto form = as_bytes ? PixelForm::kBytes : PixelForm::kFloats;
   auto maker = task_parts(config).make_batches(config, training, form, parts);
-  if (training) draw_by_weights(maker->weights(), parts);
+  if (training && dataset.own) {
+    const auto note = fmt::format("samples are drawn by the weights of '{}'", dataset.own->name);
+    draw_by_weights({maker->weights(), note}, parts);
+  }
   if (dataset.mixing.any()) {
     maker = mixed_batches(std::move(maker), {.mixing = dataset.mixing,
                                              .seed = static_cast<uint64_t>(seed),

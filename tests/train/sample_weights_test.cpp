@@ -31,27 +31,38 @@ namespace fs = std::filesystem;
 TEST(BalancedWeights, OfAClassAddUpToOne) {
   const std::vector<int64_t> labels = {2, 0, 2, 2, 2, 0, 5};
   const auto label = [&](int64_t sample) { return labels.at(static_cast<size_t>(sample)); };
-  EXPECT_EQ(balanced_weights(7, label), (std::vector<double>{0.25, 0.5, 0.25, 0.25, 0.25, 0.5, 1}));
-  EXPECT_EQ(balanced_weights(3, label), (std::vector<double>{0.5, 1, 0.5})) << "of those in use";
+  const auto weights = balanced_weights(7, label);
+  EXPECT_EQ(weights.values, (std::vector<double>{0.25, 0.5, 0.25, 0.25, 0.25, 0.5, 1}));
+  EXPECT_EQ(weights.note,
+            "sampler balanced: each of 3 classes is drawn as often as any other (they have 1 to 4 "
+            "samples)");
+  EXPECT_EQ(balanced_weights(3, label).values, (std::vector<double>{0.5, 1, 0.5}))
+      << "of those in use";
+  EXPECT_EQ(
+      balanced_weights(2, label).note,
+      "sampler balanced: each of 2 classes is drawn as often as any other (they have 1 sample "
+      "each)");
 }
 
-TEST(DrawByWeights, SetsOrderAndDigest) {
+TEST(DrawByWeights, SetsOrderDigestAndNote) {
   DataParts none, one, same, other;
   draw_by_weights({}, none);
   EXPECT_EQ(none.digest, 0U);
   EXPECT_EQ(none.order(5, 0), torch_randperm(5, 0));
   EXPECT_FALSE(none.with_replacement);
-  draw_by_weights({1, 2}, one);
-  draw_by_weights({1, 2}, same);
-  draw_by_weights({1, 3}, other);
+  EXPECT_TRUE(none.notes.empty());
+  draw_by_weights({{1, 2}, "a note"}, one);
+  draw_by_weights({{1, 2}, "a note"}, same);
+  draw_by_weights({{1, 3}, "a note"}, other);
   EXPECT_EQ(one.order(2, 4), weighted_order({1, 2})(2, 4));
   EXPECT_TRUE(one.with_replacement);
+  EXPECT_EQ(one.notes, (std::vector<std::string>{"a note"}));
   EXPECT_EQ(one.digest, same.digest);
   EXPECT_NE(one.digest, other.digest);
   EXPECT_NE(one.digest, 0U);
   DataParts named;
   named.digest = 7;
-  draw_by_weights({1, 2}, named);
+  draw_by_weights({{1, 2}, "a note"}, named);
   EXPECT_NE(named.digest, one.digest);
 }
 
@@ -103,6 +114,11 @@ TEST_F(TwoClasses, AreDrawnAlikeIfBalanced) {
   std::iota(all.begin(), all.end(), 0);
   EXPECT_EQ(once, all);
   EXPECT_NE(random.digest, balanced.digest) << "a resumed run warns";
+  EXPECT_TRUE(random.notes.empty());
+  EXPECT_EQ(balanced.notes,
+            (std::vector<std::string>{
+                "sampler balanced: each of 2 classes is drawn as often as any other "
+                "(they have 10 to 90 samples)"}));
 }
 
 TEST_F(TwoClasses, AreTheSameDrawsOnAnyNumberOfRanks) {
@@ -292,6 +308,8 @@ TEST_F(WeightedRecipe, ARunThatGoesOnWithOrWithoutWeightsWarns) {
   }
   for (const auto& same : {std::vector<double>(), weights}) {
     const std::string log = log_of(same, same);
+    const bool drawn = log.find("samples are drawn by the weights of 'line'") != std::string::npos;
+    EXPECT_EQ(drawn, !same.empty()) << log;
     EXPECT_EQ(log.find("some may be used twice"), std::string::npos) << log;
   }
 }
