@@ -20,6 +20,7 @@
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/results_folder.h"
 #include "lockstep/train/resume.h"
+#include "lockstep/train/run/run_log.h"
 #include "lockstep/train/same_on_ranks.h"
 #include "lockstep/train/signals.h"
 #include "lockstep/world/cores.h"
@@ -649,6 +650,28 @@ TEST(SmallImagePipeline, BothKindsRefuseTheSame) {
     EXPECT_EQ(fault({RandomHorizontalFlip{}}, as_pictures, 1),
               "t.yaml:3: images of 3 channels cannot become 1");
   }
+}
+
+/// What a rank of these virtual ranks has of 59 samples.
+DataParts data_of_59(const VirtualRankRange& ranks) {
+  DataParts data;
+  data.samples = 59;
+  for (int i = ranks.first; i < ranks.first + ranks.count; ++i) {
+    data.samplers.emplace_back(data.samples, i, ranks.total);
+  }
+  return data;
+}
+
+TEST(LoaderLine, HasAllSamplesWithoutPadding) {
+  const std::string start = "Creating dataloader (training=";
+  EXPECT_EQ(loader_line(data_of_59({0, 2, 2}), true, 0),
+            start + "True) for device 0. Number of data samples: 60 per device (59 total).");
+  EXPECT_EQ(loader_line(data_of_59({1, 1, 2}), true, 1),
+            start + "True) for device 1. Number of data samples: 30 per device (59 total).");
+  EXPECT_EQ(loader_line(data_of_59({0, 2, 2}), false, 0),
+            start + "False) for device 0. Number of data samples: 59 per device (59 total).");
+  EXPECT_EQ(loader_line(data_of_59({1, 1, 2}), false, 1),
+            start + "False) for device 1. Number of data samples: 29 per device (59 total).");
 }
 
 }  // namespace

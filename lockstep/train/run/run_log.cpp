@@ -26,12 +26,7 @@ namespace fs = std::filesystem;
 void log_loader(TrainingLog& log, const DataParts& data, bool training, const World& world) {
   for (const auto& note : data.notes) log.info(kDataLogger, note);
   for (const auto& line : data.warnings) log.write(Severity::kWarning, kDataLogger, line);
-  const int64_t samples = data.samplers.front().num_samples() * std::ssize(data.samplers);
-  log.info("lockstep.data",
-           fmt::format("Creating dataloader (training={}) for device {}. Number of data samples: "
-                       "{} per device ({} total).",
-                       training ? "True" : "False", world.rank, samples,
-                       data.samplers.front().num_samples() * data.samplers.front().num_parts()));
+  log.info(kDataLogger, loader_line(data, training, world.rank));
 }
 
 void warn_of_data(TrainingLog& log, const Config& config) {
@@ -94,6 +89,17 @@ std::string next_step(const Config& config, StopReason reason) {
 }
 
 }  // namespace
+
+std::string loader_line(const DataParts& data, bool training, int rank) {
+  int64_t samples = 0;
+  for (const auto& sampler : data.samplers) {
+    samples += training ? sampler.num_samples() : sampler.num_unpadded();
+  }
+  return fmt::format(
+      "Creating dataloader (training={}) for device {}. Number of data samples: {} per device ({} "
+      "total).",
+      training ? "True" : "False", rank, samples, data.samples);
+}
 
 std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int ranks, int threads) {
   const int least = virtual_ranks.total / ranks;

@@ -11,6 +11,10 @@
 
 namespace lockstep::inline internal {
 
+/// MindOCR's line about a data set: what this rank takes in an epoch, with the padding of training,
+/// and the data set's number of samples.
+std::string loader_line(const DataParts& data, bool training, int rank);
+
 /// States the conditions for the same bits on another number of ranks.
 std::string virtual_ranks_line(const VirtualRankRange& virtual_ranks, int ranks, int threads);
 
