@@ -28,16 +28,20 @@ void check_watched(const std::string& key, const std::string& metric,
   auto names = known;
   names.emplace_back(kLoss);
   if (std::find(names.begin(), names.end(), metric) != names.end()) return;
+  // Only a result of the metric shows whether it computes the loss: see watched_value().
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} is '{}', evaluation gives {}{}", key, metric, fmt::join(names, ", "),
-                          did_you_mean(metric, names)));
+              fmt::format("{} is '{}', evaluation gives {}, and loss if the metric computes it{}",
+                          key, metric, fmt::join(known, ", "), did_you_mean(metric, names)));
 }
 
 double watched_value(const std::string& key, const std::string& metric, const EvalResult& result) {
   if (metric != kLoss) return result.metric(metric);
   if (result.loss) return *result.loss;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : result.metrics) names.push_back(name);
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} is loss, which this evaluation does not compute", key));
+              fmt::format("{} is 'loss', which the metric does not compute: evaluation gives {}",
+                          key, fmt::join(names, ", ")));
 }
 
 PatienceState begin_patience(const PatienceConfig& config, bool higher_is_better,

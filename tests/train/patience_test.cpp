@@ -206,14 +206,18 @@ TEST(EarlyStopping, NamesMetricsThatThereAre) {
   config.train.early_stopping->metric = "accc";
   const auto error = error_of([&] { run_tiny(1, config); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_STREQ(error.what(),
-               "train.early_stopping.metric is 'accc', evaluation gives acc, top_5, loss, did you "
-               "mean 'acc'?");
+  EXPECT_STREQ(
+      error.what(),
+      "train.early_stopping.metric is 'accc', evaluation gives acc, top_5, and loss if the "
+      "metric computes it, did you mean 'acc'?");
+  EXPECT_NE(std::string(error_of([&] { check_watched("k", "los", {"acc"}); }).what())
+                .find("did you mean 'loss'?"),
+            std::string::npos);
   EvalResult result;
   result.metrics = {{"acc", 0.5}};
   EXPECT_EQ(watched_value("k", "acc", result), 0.5);
   EXPECT_STREQ(error_of([&] { watched_value("k", "loss", result); }).what(),
-               "k is loss, which this evaluation does not compute");
+               "k is 'loss', which the metric does not compute: evaluation gives acc");
 }
 
 }  // namespace
