@@ -111,9 +111,17 @@ double learning_rate(const SchedulerConfig& config, double step, int64_t steps_p
 
 std::string schedule_note(const SchedulerConfig& config) {
   const auto& name = config.scheduler;
+  const auto epochs = static_cast<double>(config.num_epochs);
+  const bool warms_up = (name != "one_cycle" || config.own) && config.warmup_factor < 1;
+  if (warms_up && config.warmup_epochs >= epochs) {
+    return fmt::format(
+        "scheduler: warm-up takes {} epochs, num_epochs is {}: the learning rate never reaches lr; "
+        "reduce warmup_epochs",
+        config.warmup_epochs, config.num_epochs);
+  }
   if (name != "cosine_decay" && name != "warmup_cosine_decay") return "";
   const double decay = decay_length(config);
-  if (config.warmup_epochs + decay <= static_cast<double>(config.num_epochs)) return "";
+  if (config.warmup_epochs + decay <= epochs) return "";
   return fmt::format(
       "scheduler: warm-up and decay take {} epochs, num_epochs is {}: the learning rate does not "
       "come down to min_lr; reduce decay_epochs",

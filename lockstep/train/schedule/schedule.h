@@ -35,8 +35,8 @@ namespace lockstep::inline internal {
 double learning_rate(const SchedulerConfig& config, double step, int64_t steps_per_epoch,
                      int64_t reductions = 0);
 
-/// A warning about a schedule, for the log; empty: none. It reports a cosine whose warm-up and
-/// decay take longer than the run, as MindOCR does.
+/// A warning about a schedule, for the log; empty: none. It reports a warm-up that takes the whole
+/// run, and a cosine whose warm-up and decay take longer than the run, as MindOCR does.
 std::string schedule_note(const SchedulerConfig& config);
 
 }  // namespace lockstep::inline internal

@@ -67,6 +67,21 @@ TEST(Schedule, ACosineThatIsLongerThanTheRunIsNoted) {
   EXPECT_EQ(schedule_note(config), "");
 }
 
+TEST(Schedule, AWarmUpOfTheWholeRunIsNoted) {
+  auto config = make("constant", 9.5);
+  EXPECT_EQ(schedule_note(config), "");
+  config.warmup_epochs = 10;
+  EXPECT_EQ(schedule_note(config),
+            "scheduler: warm-up takes 10 epochs, num_epochs is 10: the learning rate never reaches "
+            "lr; reduce warmup_epochs");
+  config.warmup_factor = 1;
+  EXPECT_EQ(schedule_note(config), "");
+  config = make("cosine_decay", 12);
+  EXPECT_NE(schedule_note(config).find("warm-up takes 12 epochs"), std::string::npos);
+  config.scheduler = "one_cycle";
+  EXPECT_EQ(schedule_note(config), "") << "it has a warm-up of its own";
+}
+
 TEST(Schedule, CosineRestartsLower) {
   auto config = make("cosine_decay");
   config.min_lr = 0;
