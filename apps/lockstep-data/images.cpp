@@ -68,14 +68,16 @@ std::string name_of(const fs::path& folder) {
 
 std::string summary_of(const FolderFacts& facts, const RecipeChoice& choice,
                        const fs::path& output) {
+  const std::string unbalanced = unbalanced_note(facts);
   return fmt::format(
       "Pictures: {} in {}, {}, shorter side {} pixels\n"
+      "{}"
       "Evaluation: {} pictures {}\n"
       "Training: {} on {} x {} pixels, {} epochs, batches of {} a rank\n"
       "Configuration: {}\n"
       "Next: lockstep train -c {}\n",
       facts.train_pictures, facts.train.string(), counted(facts.classes.count, "class", "classes"),
-      facts.shorter_side, facts.eval_pictures,
+      facts.shorter_side, unbalanced.empty() ? "" : unbalanced + "\n", facts.eval_pictures,
       facts.eval.empty() ? fmt::format("held out, one of {} of each class", kHeldOut)
                          : "in " + facts.eval.string(),
       network_title(choice), choice.side, choice.side, choice.epochs, choice.batch_size,

@@ -28,6 +28,7 @@ draw photos/dog/by_alice 21 1
 draw photos/ship 31 8
 run make train-images FOLDER=photos STEPS=4 NPROC=2
 has '^Pictures: 22 in photos, 3 classes, shorter side 8 pixels$'
+! grep -q '^Classes: ' <<<"$output" || fail "these classes are balanced"
 has '^Evaluation: 3 pictures held out, one of 10 of each class$'
 has '^Training: ResNet-18 on 32 x 32 pixels, 30 epochs, batches of 5 a rank$'
 has '^Configuration: runs/photos\.yaml$'
@@ -66,6 +67,7 @@ mkdir -p odd/{train/empty,train/frog,val/frog}
 for part in train val; do picture 51 | head -c 100 >odd/$part/frog/51.bmp; done
 run make train-images FOLDER=odd STEPS=2 NPROC=2 NETWORK=mobilenet_v3_small
 has '^Pictures: 16 in odd/train, 4 classes, shorter side 8 pixels$'
+has '^Classes: 1 to 8 pictures; sampler: balanced in train\.loader draws them alike$'
 has '^Evaluation: 2 pictures in odd/val$'
 has '^Training: mobilenet_v3_small on 32 x 32 pixels, '
 has 'WARNING - odd/train: no picture of 1 class: empty$'

@@ -65,6 +65,16 @@ int shorter_side_of(const PictureIndex& index) {
   return *middle;
 }
 
+void count_classes(const PictureIndex& index, FolderFacts& facts) {
+  std::vector<int64_t> sizes(static_cast<size_t>(index.classes().count));
+  for (int64_t i = 0; i < index.size(); ++i) ++sizes[static_cast<size_t>(index.label(i))];
+  std::erase(sizes, 0);
+  if (sizes.empty()) return;
+  const auto [smallest, largest] = std::minmax_element(sizes.begin(), sizes.end());
+  facts.smallest_class = *smallest;
+  facts.largest_class = *largest;
+}
+
 std::string train_steps(int side) {
   if (side == 32) {
     return "      - Resize: {size: 32}\n"
@@ -127,11 +137,19 @@ FolderFacts look_at_folder(const fs::path& folder) {
   facts.classes = index.classes();
   facts.train_pictures = index.size();
   facts.warnings = index.warnings();
+  count_classes(index, facts);
   facts.shorter_side = shorter_side_of(index);
   facts.eval_pictures = index_folder(holds_out ? facts.train : facts.eval,
                                      {.held_out = part, .split = Split::kTest}, facts.classes)
                             .size();
   return facts;
+}
+
+std::string unbalanced_note(const FolderFacts& facts) {
+  if (facts.largest_class < 3 * facts.smallest_class) return "";
+  return fmt::format(
+      "Classes: {} to {} pictures; sampler: balanced in train.loader draws them alike",
+      facts.smallest_class, facts.largest_class);
 }
 
 RecipeChoice choose_recipe(const FolderFacts& facts, const std::string& network) {

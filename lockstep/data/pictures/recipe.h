@@ -16,6 +16,8 @@ struct FolderFacts {
   PictureClasses classes;
   int64_t train_pictures = 0;
   int64_t eval_pictures = 0;
+  int64_t smallest_class = 0;         ///< Pictures for training, of a class that has any.
+  int64_t largest_class = 0;          ///< The same.
   int shorter_side = 0;               ///< Median over some pictures.
   std::vector<std::string> warnings;  ///< Of the pictures for training.
 };
@@ -27,6 +29,9 @@ inline constexpr int64_t kHeldOut = 10;
 /// evaluation in small letters; else the sub-folders of FOLDER are the classes. Decodes up to 60
 /// pictures. Errors: those of index_folder(); kCorrupt if none of them can be decoded.
 FolderFacts look_at_folder(const std::filesystem::path& folder);
+
+/// A line about classes of which one has at least three times the pictures of another; or "".
+std::string unbalanced_note(const FolderFacts& facts);
 
 /// The settings that depend on the facts.
 struct RecipeChoice {

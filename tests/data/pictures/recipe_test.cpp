@@ -66,6 +66,20 @@ TEST(Recipe, ShowsTheBalancedSampler) {
   EXPECT_TRUE(read_config(parse_yaml(text, "x.yaml")).train.loader.balanced);
 }
 
+TEST(Recipe, NotesClassesThatAreFarFromBalanced) {
+  const TempFolder dir;
+  draw_class(dir / "a", 10, {32, 32});
+  draw_class(dir / "b", 4, {32, 32});
+  std::filesystem::create_directory(dir / "none");
+  auto facts = look_at_folder(dir.path());
+  EXPECT_EQ(facts.largest_class, 9) << "one of each is held out";
+  EXPECT_EQ(facts.smallest_class, 3);
+  EXPECT_EQ(unbalanced_note(facts),
+            "Classes: 3 to 9 pictures; sampler: balanced in train.loader draws them alike");
+  facts.largest_class = 8;
+  EXPECT_EQ(unbalanced_note(facts), "");
+}
+
 TEST(Recipe, TakesTheFoldersOfTrainingAndEvaluation) {
   const TempFolder dir;
   draw_class(dir / "train/a", 3, {32, 32});
