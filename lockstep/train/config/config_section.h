@@ -52,8 +52,9 @@ class ConfigSection : public Section {
   using Section::missing;
   /// Errors: an unknown key that resembles `key`.
   using Section::refuse_misspelt;
-  /// Errors: the key is present under its old name; the message gives the new one.
-  void refuse_old_name(const std::string& old, const std::string& now) const;
+  /// Errors: a key is present under its old name, or in this section instead of its own; the
+  /// message gives the right one.
+  void refuse_wrong_name(const std::string& wrong, const std::string& right) const;
   /// Errors: the first key that is not in `keys`, with the nearest of them. Call it before any key
   /// is read: a section with a misspelt name is then not reported as missing. `elsewhere`: the end
   /// of the message for a key that is near none.

@@ -253,6 +253,7 @@ DatasetConfig read_dataset(ConfigSection section, const TaskSettings& task, Data
                 predicts ? none : datasets(), "the kind of data",
                 {"PublayNetDataset", "KieDataset", "PubTabDataset"});
   if (!config.own) {
+    if (use == DataUse::kTrain) section.refuse_wrong_name("sampler", "train.loader.sampler");
     section.read("dataset_root", config.dataset_root,
                  "in front of `data_dir` and `label_file`, unless they are absolute");
     config.source_where = where_of_source(section);

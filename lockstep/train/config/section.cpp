@@ -346,10 +346,10 @@ void ConfigSection::only(const std::string& key, const std::vector<std::string>&
   fail(key, fmt::format("cannot be {}: {}", shown(*node), why));
 }
 
-void ConfigSection::refuse_old_name(const std::string& old, const std::string& now) const {
+void ConfigSection::refuse_wrong_name(const std::string& wrong, const std::string& right) const {
   for (const auto& entry : node_->entries) {
-    if (entry.key == old)
-      unknown(to_string(entry.location), entry.key, fmt::format(", did you mean '{}'?", now));
+    if (entry.key == wrong)
+      unknown(to_string(entry.location), entry.key, fmt::format(", did you mean '{}'?", right));
   }
 }
 

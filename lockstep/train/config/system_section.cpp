@@ -161,7 +161,7 @@ void read_averaging(ConfigSection& section, ParallelConfig& config) {
 
 ParallelConfig read_parallel(ConfigSection section) {
   ParallelConfig config;
-  section.refuse_old_name("shards", "virtual_ranks");
+  section.refuse_wrong_name("shards", "virtual_ranks");
   section.read(
       "virtual_ranks", config.virtual_ranks, {0, 1 << 20},
       "parts of the global batch, each of `loader.batch_size` samples; 0: one a rank. With "

@@ -25,6 +25,7 @@ void read_early_stopping(ConfigSection& section, TrainSection& config) {
   const auto read = [](ConfigSection own) {
     PatienceConfig patience;
     read_patience(own, patience, "*ours*: ");
+    own.only("mode", {""}, "the metric determines whether less is better");
     own.finish();
     return patience;
   };

@@ -141,6 +141,12 @@ TEST(Config, WrongTypesAndRangesNameWhatIsAllowed) {
             std::string::npos);
 }
 
+TEST(Config, TheMetricGivesTheDirectionOfEarlyStopping) {
+  EXPECT_EQ(error_with("train.early_stopping={metric: acc, mode: min}"),
+            "-o train.early_stopping={metric: acc, mode: min}: train.early_stopping.mode cannot be "
+            "'min': the metric determines whether less is better");
+}
+
 TEST(Config, DataParallelOptionsAreChecked) {
   EXPECT_NE(error_with("parallel.comm_hook=bf61").find("did you mean 'bf16'?"), std::string::npos);
   EXPECT_NE(error_with("parallel.static_grph=True").find("did you mean 'static_graph'?"),

@@ -131,6 +131,9 @@ TEST(PictureConfig, ASamplerBalancesClassesOfTraining) {
   EXPECT_NE(fault_with({"train.loader.sampler=weighted"})
                 .find("train.loader.sampler must be one of random, balanced, not 'weighted'"),
             std::string::npos);
+  EXPECT_NE(fault_with({"train.dataset.sampler=balanced"})
+                .find("unknown key 'train.dataset.sampler', did you mean 'train.loader.sampler'?"),
+            std::string::npos);
 }
 
 TEST(PictureConfig, SmallImagesHaveTheirOwnKeys) {
