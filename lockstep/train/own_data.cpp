@@ -6,19 +6,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <exception>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "lockstep/base/mutex.h"
-#include "lockstep/base/text.h"
 #include "lockstep/distributed_sampler.h"
 #include "lockstep/error.h"
 #include "lockstep/recipe.h"
 #include "lockstep/train/config/weights.h"
+#include "lockstep/train/own_call.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -108,18 +106,7 @@ class OwnBatches final : public BatchMaker {
   /// text that `place` returns.
   template <typename Call, typename Place>
   std::invoke_result_t<Call> called(const Call& call, const Place& place) const {
-    const auto failed = [&](ErrorCode code, std::string_view why) {
-      return Error(code, fmt::format("{} failed in {}: {}", name_, place(), why));
-    };
-    try {
-      return call();
-    } catch (const Error& error) {
-      throw failed(error.code(), error.what());
-    } catch (const std::exception& error) {
-      throw failed(ErrorCode::kInternal, first_line(error.what()));
-    } catch (...) {
-      throw failed(ErrorCode::kInternal, "its exception is no std::exception");
-    }
+    return call_with_context(call, [&] { return fmt::format("{} failed in {}", name_, place()); });
   }
   /// `counted`: the leading rows that are looked at. The others are padding, of any value.
   void check_target(const Tensors& targets, int64_t counted) const {

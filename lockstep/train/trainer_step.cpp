@@ -14,6 +14,7 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/progress.h"
 #include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/own_call.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/task/logged_values.h"
@@ -170,7 +171,9 @@ std::vector<double> Trainer::item_shares(const MicroBatches& batches,
   std::vector<double> items;
   double sum = 0;  // whole numbers: exact in any order
   for (const Batch& batch : batches) {
-    const int64_t count = own->make.num_items(batch);
+    const int64_t count =
+        call_with_context([&] { return own->make.num_items(batch); },
+                          [&] { return fmt::format("loss: '{}' failed in num_items", own->name); });
     if (count < 0) {
       throw Error(
           ErrorCode::kInvalidArgument,

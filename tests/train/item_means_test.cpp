@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "lockstep/error.h"
 #include "lockstep/train.h"
@@ -215,6 +216,16 @@ TEST(ItemMeans, WeighLoggedValuesAsTheLoss) {
   EXPECT_EQ(logged->steps, 9);
 }
 
+TEST(ItemMeans, NameTheLossWhoseCountFails) {
+  Config config = item_config(true);
+  std::get<OwnLoss>(config.loss).make.num_items = [](const Batch&) -> int64_t {
+    throw std::runtime_error("cannot count\nframe #0");
+  };
+  const Error error = error_of([&] { run_tiny(1, config, item_hooks()); });
+  EXPECT_EQ(error.code(), ErrorCode::kInternal);
+  EXPECT_STREQ(error.what(), "loss: 'items' failed in num_items: cannot count");
+}
+
 /// y = 3 x - 1 at 32 points.
 class SomeLine final : public BatchMaker {
  public:
@@ -258,6 +269,10 @@ TEST(ItemMeans, OfARecipeAreCounted) {
   recipe.num_items = [](const Batch&) { return -3; };
   EXPECT_NE(refusal().find("loss: 'line' counts -3 items in a batch, not 0 or more"),
             std::string::npos);
+  recipe.num_items = [](const Batch&) -> int64_t {
+    throw Error(ErrorCode::kInvalidArgument, "no mask");
+  };
+  EXPECT_NE(refusal().find("loss: 'line' failed in num_items: no mask"), std::string::npos);
   recipe.loss = {};
   EXPECT_EQ(refusal(), "train(recipe): num_items belongs to a loss of the recipe");
 }
