@@ -116,7 +116,10 @@ struct TrainingState {
   std::optional<uint64_t> samples_digest{};
   /// Ranks or batches changed within the current epoch: its steps differ from those of a whole one.
   bool dealt_anew = false;
-  double epoch_loss = 0;      ///< Sum of the losses of those batches.
+  /// Sum of the losses of those batches, each times its items where epoch_items is given.
+  double epoch_loss = 0;
+  /// Items of those batches over all ranks, a whole number; nothing without an ItemCount.
+  std::optional<double> epoch_items{};
   double epoch_seconds = 0;   ///< Time for them, over all runs that did a part.
   int64_t samples = 0;        ///< Training samples consumed so far, over all ranks.
   int64_t schedule_step = 0;  ///< Position in the learning-rate schedule.

@@ -259,23 +259,24 @@ using LossFunction = std::function<at::Tensor(const Tensors& outputs, const Tens
 /// accumulated batches. A batch of 0 items counts nothing, but its loss must be finite, as
 /// sum / max(1, items) is. With the same virtual ranks the bits are those of any number of ranks.
 ///
-/// The log has `loss` of a micro-step, and what log_value() gets, as means over all items of that
-/// micro-step. An evaluation's loss stays a mean over samples.
+/// The losses of steps and epochs, and what log_value() gets, are means over all their items, too.
+/// Of no items they are 0, and an epoch's loss is NaN. An evaluation's loss stays a mean over
+/// samples.
 ///
 /// The batch is that of one virtual rank, on the CPU, before the network gets it. Threads: that of
 /// the trainer. Cost: a reduction of 8 bytes a micro-step, before the forward pass. Errors:
-/// kInvalidArgument for a negative number.
+/// kInvalidArgument for a negative number; its own.
 using ItemCount = std::function<int64_t(const Batch& batch)>;
 
 /// Logs one number of a batch, a mean over it, as Lightning's self.log does: a term of the loss, or
 /// a gradient penalty. Call it within a LossFunction, or a loss of TrainingStep::optimize(). The
 /// run's value is the mean over virtual ranks, ranks and accumulated batches, as that of `loss`.
-/// With the same virtual ranks it has the same bits on any number of ranks. It stands in
-/// metrics.jsonl, TensorBoard's files, the log's line of a step, and StepFacts::logged. Of several
-/// numbers under one name in one call of the loss the last counts. The value is NaN, which
-/// metrics.jsonl writes as null, where one of these numbers is, or where some virtual rank or
-/// accumulated batch has none. Numbers that are not finite end no run. In an evaluation the numbers
-/// are dropped.
+/// With an ItemCount each batch counts by its items. With the same virtual ranks it has the same
+/// bits on any number of ranks. It stands in metrics.jsonl, TensorBoard's files, the log's line of
+/// a step, and StepFacts::logged. Of several numbers under one name in one call of the loss the
+/// last counts. The value is NaN, which metrics.jsonl writes as null, where one of these numbers
+/// is, or where some virtual rank or accumulated batch has none. Numbers that are not finite end no
+/// run. In an evaluation the numbers are dropped.
 ///
 /// The names are fixed before the run, so that all ranks agree: Recipe::log_names, or those of a
 /// LoggedLoss. They differ from the other fields of metrics.jsonl.

@@ -249,6 +249,7 @@ std::string encode_training_state(const TrainingState& state, const FileDigests&
   if (state.samples_digest) json["samples_digest"] = *state.samples_digest;
   if (state.dealt_anew) json["dealt_anew"] = true;
   json["epoch_loss"] = state.epoch_loss;
+  if (state.epoch_items) json["epoch_items"] = *state.epoch_items;
   if (state.epoch_seconds > 0) json["epoch_seconds"] = state.epoch_seconds;
   json["samples"] = state.samples;
   json["schedule_step"] = state.schedule_step;
@@ -289,6 +290,7 @@ DecodedTrainingState decode_training_state(const std::string& text, const std::s
   if (fields.has("samples_digest")) state.samples_digest = fields.number("samples_digest");
   state.dealt_anew = fields.has("dealt_anew") && fields.truth("dealt_anew");
   state.epoch_loss = fields.real("epoch_loss");
+  if (fields.has("epoch_items")) state.epoch_items = fields.real("epoch_items");
   if (fields.has("epoch_seconds")) state.epoch_seconds = fields.real("epoch_seconds");
   state.samples = fields.count("samples");
   state.schedule_step = fields.count("schedule_step");

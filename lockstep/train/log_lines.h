@@ -21,8 +21,11 @@ struct StepReport {
   int64_t epoch = 1;          ///< From 1.
   int64_t step_in_epoch = 1;  ///< Micro-steps, from 1.
   int64_t steps_per_epoch = 1;
-  int64_t micro_steps = 1;      ///< Of this report.
-  int64_t samples = 0;          ///< Of all ranks.
+  int64_t micro_steps = 1;  ///< Of this report.
+  int64_t samples = 0;      ///< Of all ranks.
+  /// Of all ranks, by ItemCount: the loss and logged values are means over them, and 0 of none.
+  /// Means of several reports weigh each by them. Nothing without ItemCount.
+  std::optional<double> items{};
   int64_t optimizer_steps = 0;  ///< Done since the start of training.
   bool updated = false;         ///< This micro-step ended with an optimizer step.
   double loss = 0;              ///< Mean over ranks.
@@ -52,8 +55,10 @@ struct StepReport {
 /// One epoch, or this run's part of it.
 struct EpochReport {
   int64_t epoch = 1;
-  int64_t steps = 0;     ///< Micro-steps.
-  double loss = 0;       ///< Mean over all the epoch's steps, including those before a resume.
+  int64_t steps = 0;  ///< Micro-steps.
+  /// Mean over all the epoch's steps, including those before a resume, or over all their items; NaN
+  /// of no items.
+  double loss = 0;
   double earlier_s = 0;  ///< Time of the epoch in earlier runs.
   double seconds = 0;    ///< Time of this run's steps; the following fields are of this run too.
   double data_wait_s = 0;

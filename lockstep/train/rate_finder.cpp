@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace lockstep::inline internal {
 namespace {
@@ -37,13 +38,13 @@ bool SmoothedLoss::has_diverged() const {
   return !std::isfinite(mean_) || (lowest_ > 0 && mean_ > kMostRise * lowest_);
 }
 
-std::optional<double> StepLoss::add(double loss, StepEnd end) {
-  sum_ += loss;
-  ++micro_steps_;
+std::optional<double> StepLoss::add(double loss, StepEnd end, double weight) {
+  sum_ += loss * weight;
+  weights_ += weight;
   if (end == StepEnd::kGoesOn) return std::nullopt;
-  const double mean = sum_ / static_cast<double>(micro_steps_);
-  *this = {};
-  return end == StepEnd::kUpdated ? std::optional(mean) : std::nullopt;
+  const StepLoss step = std::exchange(*this, {});
+  if (end == StepEnd::kDropped || step.weights_ == 0) return std::nullopt;
+  return step.sum_ / step.weights_;
 }
 
 std::vector<double> smoothed_losses(const std::vector<RatePoint>& points) {

@@ -43,15 +43,16 @@ class SmoothedLoss {
 /// How an optimizer step, or a micro-step before it, ended.
 enum class StepEnd : uint8_t { kGoesOn, kUpdated, kDropped };
 
-/// The mean loss over the micro-steps of each optimizer step.
+/// The mean loss over the micro-steps of each optimizer step, or over their items.
 class StepLoss {
  public:
-  /// Returns the mean after an update. A dropped step has none, and its losses count nowhere.
-  std::optional<double> add(double loss, StepEnd end);
+  /// Returns the mean after an update. A dropped step has none, and its losses count nowhere; a
+  /// step without items has none, too. `weight`: the number of items if they are counted.
+  std::optional<double> add(double loss, StepEnd end, double weight = 1);
 
  private:
   double sum_ = 0;
-  int64_t micro_steps_ = 0;
+  double weights_ = 0;
 };
 
 /// The mean at each point.

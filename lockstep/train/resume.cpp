@@ -10,6 +10,7 @@
 #include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/checkpoint/staged_folder.h"
 #include "lockstep/error.h"
+#include "lockstep/train/epoch_loss.h"
 
 namespace lockstep::inline internal {
 
@@ -152,9 +153,7 @@ bool recount(TrainingState& state, const EpochShape& shape) {
   const bool changes = batch != state.batch_in_epoch || shape.virtual_ranks != state.virtual_ranks;
   state.dealt_anew = state.epoch_samples > 0 && (state.dealt_anew || changes);
   if (batch != state.batch_in_epoch) {
-    const double mean =
-        state.epoch_loss / static_cast<double>(std::max<int64_t>(1, state.batch_in_epoch));
-    state.epoch_loss = mean * static_cast<double>(batch);
+    if (!state.epoch_items) state.epoch_loss = mean_loss(state) * static_cast<double>(batch);
     state.batch_in_epoch = batch;
   }
   state.virtual_ranks = shape.virtual_ranks;

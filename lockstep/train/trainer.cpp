@@ -13,6 +13,7 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/sync_batch_norm.h"
 #include "lockstep/train/disk_work.h"
+#include "lockstep/train/epoch_loss.h"
 #include "lockstep/train/rank_change.h"
 #include "lockstep/train/resume.h"
 #include "lockstep/train/run_summary.h"
@@ -208,11 +209,12 @@ void Trainer::run_epoch() {
   }
   report.seconds = seconds_since(begin);
   if (state_.batch_in_epoch < steps_per_epoch_) return;  // stopped within the epoch
-  report.loss = state_.epoch_loss / static_cast<double>(steps_per_epoch_);
+  report.loss = mean_loss(state_);
   ++state_.epoch;
   state_.batch_in_epoch = state_.epoch_samples = 0;
   state_.dealt_anew = false;
   state_.epoch_loss = state_.epoch_seconds = 0;
+  state_.epoch_items.reset();
   part_ = {0, samples_a_virtual_rank_, 0};
   for (auto& callback : callbacks_) callback->on_epoch(*this, report);
 }

@@ -270,11 +270,13 @@ class Trainer {
   };
   Batch begin_virtual_rank(const MicroBatches& batches, const Turn& turn);
   double parts_of_step(const AccumulationSlot& slot, const Batch& batch) const;
-  std::vector<double> item_shares(const MicroBatches& batches, const AccumulationSlot& slot);
+  std::vector<double> item_shares(const MicroBatches& batches, const AccumulationSlot& slot,
+                                  StepReport& report);
   bool begins_step(const AccumulationSlot& slot) const;
   Losses make_gradients(const std::vector<MicroBatches>& micro_steps, const AccumulationSlot& slot,
                         StepReport& report);
-  Losses forward_backward(const MicroBatches& batches, const AccumulationSlot& slot);
+  Losses forward_backward(const MicroBatches& batches, const AccumulationSlot& slot,
+                          StepReport& report);
   class ManualStep;
   Losses step_manually(const std::vector<MicroBatches>& micro_steps, const AccumulationSlot& slot,
                        StepReport& report);

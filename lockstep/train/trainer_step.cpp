@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <variant>
 
 #include "lockstep/amp/gradients.h"
@@ -13,6 +12,7 @@
 #include "lockstep/parallel/module_state.h"
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/progress.h"
+#include "lockstep/train/epoch_loss.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/own_call.h"
 #include "lockstep/train/resume.h"
@@ -81,9 +81,9 @@ Trainer::Losses Trainer::make_gradients(const std::vector<MicroBatches>& micro_s
   if (parts_.training_step) return step_manually(micro_steps, slot, report);
   if (!slot.last) {
     const auto hold = ddp().no_sync();
-    return forward_backward(micro_steps.front(), slot);
+    return forward_backward(micro_steps.front(), slot, report);
   }
-  auto losses = forward_backward(micro_steps.front(), slot);
+  auto losses = forward_backward(micro_steps.front(), slot, report);
   report.timings = ddp().timings();
   return losses;
 }
@@ -129,10 +129,7 @@ StepReport Trainer::take_step(const std::vector<MicroBatches>& micro_steps) {
 }
 
 void Trainer::count_samples(const StepReport& report) {
-  // A loss that is not finite leaves the epoch's mean unchanged.
-  const auto before = static_cast<double>(std::max<int64_t>(state_.batch_in_epoch, 1));
-  state_.epoch_loss += (std::isfinite(report.loss) ? report.loss : state_.epoch_loss / before) *
-                       static_cast<double>(report.micro_steps);
+  add_loss(state_, {report.loss, report.micro_steps, report.items});
   state_.batch_in_epoch += report.micro_steps;
   state_.schedule_step += report.micro_steps;
   state_.samples += report.samples;
@@ -164,8 +161,8 @@ double Trainer::parts_of_step(const AccumulationSlot& slot, const Batch& batch) 
 /// empty without ItemCount. Collective with one. The first micro-step that has items gives the unit
 /// of the gradients, because the numbers of later ones are not known yet: see update(). Gradients
 /// before it are zero.
-std::vector<double> Trainer::item_shares(const MicroBatches& batches,
-                                         const AccumulationSlot& slot) {
+std::vector<double> Trainer::item_shares(const MicroBatches& batches, const AccumulationSlot& slot,
+                                         StepReport& report) {
   const auto* own = std::get_if<OwnLoss>(&config().loss);
   if (own == nullptr || !own->make.num_items) return {};
   std::vector<double> items;
@@ -187,17 +184,18 @@ std::vector<double> Trainer::item_shares(const MicroBatches& batches,
   inner_time_->add(std::chrono::steady_clock::now() - begin);
   if (begins_step(slot)) items_ = {};
   if (items_.of_all == 0 && sum > 0) items_.unit = sum * static_cast<double>(slot.size);
+  report.items = sum;
   items_.of_last = std::max(sum, 1.0);
   items_.of_all += sum;
   for (double& count : items) count = count * virtual_ranks().total / items_.of_last;
   return items;
 }
 
-Trainer::Losses Trainer::forward_backward(const MicroBatches& batches,
-                                          const AccumulationSlot& slot) {
+Trainer::Losses Trainer::forward_backward(const MicroBatches& batches, const AccumulationSlot& slot,
+                                          StepReport& report) {
   Losses losses;
   losses.logged.resize(value_names_.size());
-  const auto shares = item_shares(batches, slot);
+  const auto shares = item_shares(batches, slot, report);
   ddp().for_each_virtual_rank([&](int virtual_rank) {
     const Batch batch = begin_virtual_rank(batches, {virtual_rank});
     const auto outputs =

@@ -21,6 +21,7 @@ TrainingState example() {
   state.samples_digest = ~uint64_t{1};
   state.dealt_anew = true;
   state.epoch_loss = 0.1 + 0.2;
+  state.epoch_items = 5120;
   state.epoch_seconds = 1.0 / 7;
   state.samples = 2560;
   state.schedule_step = 40;

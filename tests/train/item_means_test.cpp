@@ -5,12 +5,17 @@
 #include <torch/nn/modules/linear.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 
 #include "lockstep/error.h"
 #include "lockstep/train.h"
+#include "lockstep/train/callbacks/checkpoints.h"
+#include "lockstep/train/callbacks/results.h"
+#include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
+#include "tests/support/read_metrics.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/tiny.h"
 
@@ -224,6 +229,69 @@ TEST(ItemMeans, NameTheLossWhoseCountFails) {
   const Error error = error_of([&] { run_tiny(1, config, item_hooks()); });
   EXPECT_EQ(error.code(), ErrorCode::kInternal);
   EXPECT_STREQ(error.what(), "loss: 'items' failed in num_items: cannot count");
+}
+
+/// What a run leaves of its losses.
+struct LossesOfItems {
+  std::vector<double> steps, twice, epochs;
+};
+
+LossesOfItems losses_of_items(int ranks, int64_t accumulation, int64_t size) {
+  const TempFolder dir;
+  Config config = item_config(true);
+  config.train.loader.batch_size = size;
+  config.train.gradient_accumulation_steps = accumulation;
+  config.train.ckpt_save_dir = dir.path();
+  TinyHooks hooks = item_hooks();
+  hooks.add_callbacks = [](Trainer& trainer) { trainer.add(std::make_shared<Results>()); };
+  LossesOfItems losses;
+  losses.epochs = run_tiny(ranks, config, hooks)[0].epoch_losses;
+  for (const auto& record : read_metrics(dir / "metrics.jsonl")) {
+    losses.steps.push_back(record.value("loss").value());
+    losses.twice.push_back(record.value("twice").value());
+  }
+  return losses;
+}
+
+// Among batches of 1 and 2 samples are some without items.
+TEST(ItemMeans, OfStepsAndEpochsAreLoggedAlikeForAnySplit) {
+  const LossesOfItems whole = losses_of_items(1, 1, 8);
+  ASSERT_EQ(whole.steps.size(), 9U);
+  ASSERT_EQ(whole.epochs.size(), 3U);
+  using Split = std::array<int, 3>;  // ranks, accumulation, batch
+  for (const auto& [ranks, accumulation, size] :
+       {Split{1, 4, 2}, Split{2, 2, 2}, Split{1, 8, 1}, Split{2, 4, 1}}) {
+    const LossesOfItems parts = losses_of_items(ranks, accumulation, size);
+    ASSERT_EQ(parts.steps.size(), 9U);
+    for (size_t i = 0; i < 9; ++i) {
+      EXPECT_NEAR(parts.steps[i], whole.steps[i], 1e-5) << ranks << " x " << accumulation;
+      EXPECT_NEAR(parts.twice[i], 2 * parts.steps[i], 1e-5) << ranks << " x " << accumulation;
+    }
+    ASSERT_EQ(parts.epochs.size(), 3U);
+    for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(parts.epochs[i], whole.epochs[i], 1e-5);
+  }
+}
+
+// An epoch has 6 steps; 8 end within one.
+TEST(ItemMeans, OfAnEpochGoOnWhereARunResumes) {
+  const TempFolder dir;
+  Config config = item_config(true);
+  config.train.loader.batch_size = 4;
+  const TinyRun whole = run_tiny(1, config, item_hooks())[0];
+  config.train.ckpt_save_dir = dir.path();
+  config.train.max_steps = 8;
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks = item_hooks();
+  hooks.add_callbacks = [&](Trainer& trainer) { trainer.add(std::make_shared<Checkpoints>(log)); };
+  EXPECT_TRUE(run_tiny(1, config, hooks)[0].state.epoch_items);
+  config.train.max_steps = 0;
+  hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
+    return load_checkpoint(dir.path(), model, optimizer, config.model.name());
+  };
+  const TinyRun rest = run_tiny(1, config, hooks)[0];
+  EXPECT_EQ(rest.epoch_losses,
+            std::vector<double>(whole.epoch_losses.begin() + 1, whole.epoch_losses.end()));
+  EXPECT_FALSE(rest.state.epoch_items) << "at the end of an epoch";
 }
 
 /// y = 3 x - 1 at 32 points.

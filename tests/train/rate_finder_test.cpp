@@ -61,6 +61,15 @@ TEST(RateFinder, ADroppedStepLeavesNoLossToTheNext) {
   EXPECT_EQ(loss.add(5, StepEnd::kUpdated), 4);
 }
 
+TEST(RateFinder, MicroStepsCountByTheirItems) {
+  StepLoss loss;
+  EXPECT_FALSE(loss.add(1, StepEnd::kGoesOn, 6));
+  EXPECT_FALSE(loss.add(0, StepEnd::kGoesOn, 0));
+  EXPECT_EQ(loss.add(5, StepEnd::kUpdated, 2), 2);
+  EXPECT_FALSE(loss.add(0, StepEnd::kUpdated, 0)) << "0 would be the lowest";
+  EXPECT_EQ(loss.add(3, StepEnd::kUpdated, 4), 3);
+}
+
 TEST(RateFinder, EndsOnceTheLossHasDiverged) {
   const auto diverges = [](const std::vector<double>& losses) {
     SmoothedLoss smoothed;

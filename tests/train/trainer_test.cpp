@@ -313,6 +313,22 @@ TEST(WholeStep, MicroStepsCountByTheirSamples) {
   EXPECT_EQ(whole.take().loss, 7);
 }
 
+TEST(WholeStep, MicroStepsCountByTheirItems) {
+  WholeStep whole;
+  whole.add({.samples = 4, .items = 0, .loss = 0, .logged = {{"a", 0}}});
+  whole.add({.samples = 4, .items = 6, .loss = 1, .logged = {{"a", 4}}});
+  whole.add({.samples = 4, .items = 0, .loss = 0, .logged = {{"a", 0}}});
+  whole.add({.samples = 1, .items = 2, .loss = 5, .logged = {{"a", 8}}});
+  const auto step = whole.take();
+  EXPECT_EQ(step.samples, 13);
+  EXPECT_EQ(step.items, 8);
+  EXPECT_DOUBLE_EQ(step.loss, 2);
+  EXPECT_DOUBLE_EQ(step.logged[0].second, 5);
+  whole.add({.samples = 4, .items = 0, .loss = 0});
+  whole.add({.samples = 4, .items = 0, .loss = 0});
+  EXPECT_EQ(whole.take().loss, 0) << "of no items";
+}
+
 TEST(Trainer, GroupsWithoutRatesOfTheirOwnFollowTheSchedule) {
   struct Rates final : Callback {
     void on_step(Trainer& trainer, const StepReport& report) override {

@@ -9,6 +9,7 @@
 #include "lockstep/base/log.h"
 #include "lockstep/error.h"
 #include "lockstep/observe/confusion.h"
+#include "lockstep/train/epoch_loss.h"
 
 namespace lockstep::inline internal {
 namespace {
@@ -16,6 +17,11 @@ namespace {
 std::vector<std::string> metric_names(Trainer& trainer) {
   if (!trainer.config().system.val_while_train) return {};
   return trainer.task().metric_names();
+}
+
+/// In the mean over an optimizer step.
+double weight_of(const StepReport& report) {
+  return report.items.value_or(static_cast<double>(report.samples));
 }
 
 /// Durations below 0.1 us are noise.
@@ -33,14 +39,15 @@ void WholeStep::add(const StepReport& next) {
   }
   longest_wait_s_ = std::max(longest_wait_s_, wait_s);
   if (before.samples == 0) return;
-  const double share =
-      static_cast<double>(before.samples) / static_cast<double>(before.samples + next.samples);
+  const double weights = weight_of(before) + weight_of(next);
+  const double share = weights > 0 ? weight_of(before) / weights : 0;
   const auto mean = [&](double earlier, double& last) { last += (earlier - last) * share; };
   mean(before.loss, report_.loss);
   for (size_t i = 0; i < next.logged.size(); ++i) {
     mean(before.logged[i].second, report_.logged[i].second);
   }
   report_.samples += before.samples;
+  if (next.items) report_.items = weights;
   report_.micro_steps += before.micro_steps;
   report_.step_s += before.step_s;
   report_.data_wait_s += before.data_wait_s;
@@ -197,8 +204,7 @@ void Results::on_epoch(Trainer& trainer, const EpochReport& report) {
 void Results::on_end(Trainer& trainer) {
   const auto& state = trainer.state();
   if (state.batch_in_epoch == 0 || !has_part_) return;
-  const double loss = state.epoch_loss / static_cast<double>(state.batch_in_epoch);
-  write_row(trainer, {state.epoch + 1, loss, {}, state.epoch_seconds, std::nullopt});
+  write_row(trainer, {state.epoch + 1, mean_loss(state), {}, state.epoch_seconds, std::nullopt});
 }
 
 }  // namespace lockstep::inline internal

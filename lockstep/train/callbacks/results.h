@@ -17,8 +17,9 @@
 namespace lockstep::inline internal {
 
 /// The report of an optimizer step from those of its micro-steps. Losses and logged values are
-/// means by samples. So a value is NaN where one of a micro-step is. Times are sums, and the
-/// slowest rank is that of the longest wait. All else is the last one's.
+/// means by samples, or by items if these are counted; of no items they are 0. So a value is NaN
+/// where one of a micro-step is. Times are sums, and the slowest rank is that of the longest wait.
+/// All else is the last one's.
 class WholeStep {
  public:
   void add(const StepReport& next);

@@ -31,9 +31,10 @@ namespace {
 class RateSearch final : public Callback {
  public:
   void on_step(Trainer& trainer, const StepReport& report) override {
-    const auto loss = loss_.add(report.loss, report.updated   ? StepEnd::kUpdated
-                                             : report.dropped ? StepEnd::kDropped
-                                                              : StepEnd::kGoesOn);
+    const StepEnd end = report.updated   ? StepEnd::kUpdated
+                        : report.dropped ? StepEnd::kDropped
+                                         : StepEnd::kGoesOn;
+    const auto loss = loss_.add(report.loss, end, report.items.value_or(1));
     if (!loss) return;
     points_.push_back({report.lr, *loss});
     smoothed_.add(*loss);
