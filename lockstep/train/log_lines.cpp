@@ -97,6 +97,13 @@ std::string dropped_line(const StepReport& report, int64_t num_epochs) {
                      cause_of_drop(report), scale.overflows, python_float(scale.scale));
 }
 
+std::string no_items_line(const std::string& loss, int64_t epoch) {
+  return fmt::format(
+      "loss: '{}' counted no items in epoch {}, so nothing was trained: is its ignored class "
+      "right?",
+      loss, epoch);
+}
+
 std::string faults_line(int64_t faults, const char* what) {
   return fmt::format("{} sample{} could not be {}: each has a warning in the log of its rank",
                      faults, faults == 1 ? "" : "s", what);

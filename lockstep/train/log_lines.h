@@ -59,8 +59,9 @@ struct EpochReport {
   /// Mean over all the epoch's steps, including those before a resume, or over all their items; NaN
   /// of no items.
   double loss = 0;
-  double earlier_s = 0;  ///< Time of the epoch in earlier runs.
-  double seconds = 0;    ///< Time of this run's steps; the following fields are of this run too.
+  std::optional<double> items{};  ///< Of all those steps; see StepReport::items.
+  double earlier_s = 0;           ///< Time of the epoch in earlier runs.
+  double seconds = 0;  ///< Time of this run's steps; the following fields are of this run too.
   double data_wait_s = 0;
   WaitSums waits{};
   int64_t faults = 0;   ///< Samples that could not be used, of all ranks.
@@ -87,6 +88,8 @@ std::string timings_line(const StepTimings& sum, int64_t steps, const WaitSums& 
 /// overflowed", or of several "loss or gradients of 'judge', 'maker' are not finite".
 std::string dropped_line(const StepReport& report, int64_t num_epochs);
 
+/// Of an epoch without items, where the loss called `loss` counts them.
+std::string no_items_line(const std::string& loss, int64_t epoch);
 /// "3 samples could not be used, see the warnings above". `what`: "used", "evaluated".
 std::string faults_line(int64_t faults, const char* what);
 /// Warnings about an evaluation: its own; of samples that could not be evaluated, and of figures

@@ -210,6 +210,7 @@ void Trainer::run_epoch() {
   report.seconds = seconds_since(begin);
   if (state_.batch_in_epoch < steps_per_epoch_) return;  // stopped within the epoch
   report.loss = mean_loss(state_);
+  report.items = state_.epoch_items;
   ++state_.epoch;
   state_.batch_in_epoch = state_.epoch_samples = 0;
   state_.dealt_anew = false;

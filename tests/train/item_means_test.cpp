@@ -9,10 +9,12 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "lockstep/base/file.h"
 #include "lockstep/error.h"
 #include "lockstep/train.h"
 #include "lockstep/train/callbacks/checkpoints.h"
 #include "lockstep/train/callbacks/results.h"
+#include "lockstep/train/callbacks/step_log.h"
 #include "lockstep/training_checkpoint.h"
 #include "tests/support/error_of.h"
 #include "tests/support/read_metrics.h"
@@ -292,6 +294,22 @@ TEST(ItemMeans, OfAnEpochGoOnWhereARunResumes) {
   EXPECT_EQ(rest.epoch_losses,
             std::vector<double>(whole.epoch_losses.begin() + 1, whole.epoch_losses.end()));
   EXPECT_FALSE(rest.state.epoch_items) << "at the end of an epoch";
+}
+
+TEST(ItemMeans, AnEpochWithoutItemsIsOneWarning) {
+  const TempFolder dir;
+  Config config = item_config(true);
+  std::get<OwnLoss>(config.loss).make.num_items = [](const Batch&) -> int64_t { return 0; };
+  TrainingLog log({.file = dir / "log.txt", .console = false});
+  TinyHooks hooks = item_hooks();
+  hooks.add_callbacks = [&](Trainer& trainer) { trainer.add(std::make_shared<StepLog>(log)); };
+  const TinyRun run = run_tiny(1, config, hooks)[0];
+  ASSERT_EQ(run.epoch_losses.size(), 3U);
+  for (const double loss : run.epoch_losses) EXPECT_TRUE(std::isnan(loss)) << "never the best";
+  const std::string text = read_file(dir / "log.txt");
+  const auto at = text.find(no_items_line("items", 1));
+  EXPECT_NE(at, std::string::npos) << text;
+  EXPECT_EQ(text.find("counted no items", at + 40), std::string::npos) << text;
 }
 
 /// y = 3 x - 1 at 32 points.

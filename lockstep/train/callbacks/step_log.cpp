@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 #include "lockstep/base/clock.h"
 
@@ -118,6 +120,10 @@ void StepLog::on_epoch(Trainer& trainer, const EpochReport& report) {
   } else {
     log_.info(kTrainLogger,
               mindocr_epoch_line(report, config.scheduler.num_epochs, batch_of_rank(trainer)));
+  }
+  if (report.items == 0.0 && !std::exchange(warned_of_no_items_, true)) {
+    log_.write(Severity::kWarning, kTrainLogger,
+               no_items_line(std::get<OwnLoss>(config.loss).name, report.epoch));
   }
   if (report.faults > 0) {
     log_.write(Severity::kWarning, kTrainLogger, faults_line(report.faults, "used"));

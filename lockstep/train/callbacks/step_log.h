@@ -58,6 +58,7 @@ class StepLog final : public Callback {
   int64_t averaged_ = 0;
   std::set<std::string> remarks_;  // already shown: they repeat every epoch
   int64_t remarks_of_epoch_ = 0;   // as last reported
+  bool warned_of_no_items_ = false;
 };
 
 }  // namespace lockstep::inline internal
