@@ -261,6 +261,8 @@ class Trainer {
   struct Losses {  ///< Of this rank's virtual ranks.
     std::vector<double> losses;
     std::vector<std::vector<double>> logged;  ///< By name, then by virtual rank.
+    /// With ItemCount: some are not finite, and the batches of all these have no items.
+    bool bad_without_items = false;
   };
   /// A call of the network. micro_step: counted from the current one; phase: of several in it.
   struct Turn {
@@ -281,8 +283,9 @@ class Trainer {
   Losses step_manually(const std::vector<MicroBatches>& micro_steps, const AccumulationSlot& slot,
                        StepReport& report);
   bool agree(const Losses& losses, bool overflow, double together_s, StepReport& report);
-  /// `part`: of several optimizers' parts, the one whose loss it is.
-  [[noreturn]] void report_divergence(double own_loss, const std::string& part = "");
+  /// `part`: of several optimizers' parts, the one whose loss it is. without_items: see Losses.
+  [[noreturn]] void report_divergence(double own_loss, const std::string& part = "",
+                                      bool without_items = false);
   void make_masters_equal();
   /// The same for gradients; the call is not collective.
   [[noreturn]] void report_overflow(const std::string& part = "") const;

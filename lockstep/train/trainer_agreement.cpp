@@ -19,6 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// A rank's loss of a micro-step.
+enum LossKind : int32_t { kUsableLoss, kDivergedLoss, kLossOfNoItems };
+
 double in_seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -78,7 +81,7 @@ bool Trainer::agree(const Losses& own, bool overflow, double together_s, StepRep
   }
   together_ = Clock::now();
   if (!std::isfinite(sums[0])) {
-    if (!drops_overflows(config())) report_divergence(loss);
+    if (!drops_overflows(config())) report_divergence(loss, "", own.bad_without_items);
     bad_loss_ = true;
   }
   all_have_data_ = sums[7] == 0;
@@ -116,19 +119,28 @@ void Trainer::ask_whether_job_goes_on() {
   if (goes_on > 0) stop_ = StopReason::kMembership;
 }
 
-void Trainer::report_divergence(double own_loss, const std::string& part) {
-  std::vector<double> losses(static_cast<size_t>(num_ranks()));
-  group().all_gather(&own_loss, losses.data(), 1, DType::kFloat64).wait();
+void Trainer::report_divergence(double own_loss, const std::string& part, bool without_items) {
+  std::vector<int32_t> causes(static_cast<size_t>(num_ranks()));
+  const int32_t own = std::isfinite(own_loss) ? kUsableLoss
+                      : without_items         ? kLossOfNoItems
+                                              : kDivergedLoss;
+  group().all_gather(&own, causes.data(), 1, DType::kInt32).wait();
   std::vector<int> ranks;
   for (int rank = 0; rank < num_ranks(); ++rank) {
-    if (!std::isfinite(losses[static_cast<size_t>(rank)])) ranks.push_back(rank);
+    if (causes[static_cast<size_t>(rank)] != kUsableLoss) ranks.push_back(rank);
   }
+  const auto any = [&](LossKind kind) {
+    return std::find(causes.begin(), causes.end(), kind) != causes.end();
+  };
+  const bool of_no_items = any(kLossOfNoItems) && !any(kDivergedLoss);
   throw Error(ErrorCode::kDiverged,
               fmt::format("epoch: {} step: {}. Invalid loss{}, terminating training: it is not a "
-                          "finite number on rank {}. Try a smaller scheduler.lr or "
-                          "train.clip_grad=True",
+                          "finite number on rank {}{}",
                           state_.epoch + 1, state_.batch_in_epoch + 1,
-                          part.empty() ? "" : fmt::format(" of '{}'", part), rank_list(ranks)));
+                          part.empty() ? "" : fmt::format(" of '{}'", part), rank_list(ranks),
+                          of_no_items ? ", whose batch counts 0 items. Its loss must be finite, "
+                                        "too: divide a sum by at least 1"
+                                      : ". Try a smaller scheduler.lr or train.clip_grad=True"));
 }
 
 }  // namespace lockstep::inline internal

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <variant>
 
 #include "lockstep/amp/gradients.h"
@@ -30,6 +31,17 @@ namespace {
                           "network's outputs, without detach() or item(), and parameters must take "
                           "part in them",
                           own != nullptr ? own->name : class_loss_name(config)));
+}
+
+/// Some losses are not finite, and the shares of all these in the items are 0.
+bool bad_only_without_items(const std::vector<double>& losses, const std::vector<double>& shares) {
+  bool any = false;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    if (std::isfinite(losses[i])) continue;
+    if (shares[i] > 0) return false;
+    any = true;
+  }
+  return any;
 }
 
 }  // namespace
@@ -217,6 +229,7 @@ Trainer::Losses Trainer::forward_backward(const MicroBatches& batches, const Acc
     losses.losses.push_back(numbers[0] * share);
     for (size_t i = 1; i < numbers.size(); ++i) losses.logged[i - 1].push_back(numbers[i] * share);
   });
+  if (!shares.empty()) losses.bad_without_items = bad_only_without_items(losses.losses, shares);
   return losses;
 }
 

@@ -312,6 +312,38 @@ TEST(ItemMeans, AnEpochWithoutItemsIsOneWarning) {
   EXPECT_EQ(text.find("counted no items", at + 40), std::string::npos) << text;
 }
 
+/// The loss of a batch without items is 0 / 0, as the first batches of late_config() are.
+Config undefined_config() {
+  Config config = late_config(true);
+  std::get<OwnLoss>(config.loss).make.function = [](const Tensors& outputs,
+                                                    const Tensors& targets) {
+    const auto items = late_items_of(targets[0]);
+    return mean_over(items, outputs, targets) * (items.sum() / items.sum());
+  };
+  return config;
+}
+
+TEST(ItemMeans, ALossOfNoItemsThatIsNoNumberIsNamed) {
+  const Error error = error_of([&] { run_tiny(2, undefined_config(), late_hooks()); });
+  EXPECT_EQ(error.code(), ErrorCode::kDiverged);
+  EXPECT_STREQ(error.what(),
+               "epoch: 1 step: 1. Invalid loss, terminating training: it is not a finite number on "
+               "rank 0, 1, whose batch counts 0 items. Its loss must be finite, too: divide a sum "
+               "by at least 1");
+}
+
+// Samples 8 and 9 have items, and the batch is 8 to 15. 8 is of rank 0, and 9 of rank 1.
+TEST(ItemMeans, ALossOfItemsThatIsNoNumberHasDiverged) {
+  TinyHooks hooks = late_hooks();
+  hooks.model = [](int, TinyModel& model) { model.poisoned_call = 2; };
+  Config config = late_config(true);
+  config.train.loader.batch_size = 4;
+  const Error error = error_of([&] { run_tiny(2, config, hooks); });
+  EXPECT_EQ(std::string(error.what()).find("epoch: 1 step: 2. Invalid loss"), 0U) << error.what();
+  EXPECT_NE(std::string(error.what()).find("Try a smaller scheduler.lr"), std::string::npos)
+      << error.what();
+}
+
 /// y = 3 x - 1 at 32 points.
 class SomeLine final : public BatchMaker {
  public:
