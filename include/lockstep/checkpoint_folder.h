@@ -51,7 +51,8 @@ struct CheckpointEntry {
   std::optional<double> metric;  ///< None if it was not evaluated or is not a number.
 };
 
-/// The best entry by metric; of equals the one with the higher step. None if no entry has a metric.
+/// The best entry by metric; of equals the first, with the lower step, as record_metric() has it.
+/// None if no entry has a metric.
 std::optional<CheckpointEntry> best_checkpoint(const std::vector<CheckpointEntry>& entries,
                                                bool higher_is_better);
 

@@ -25,12 +25,14 @@ void KeepPolicy::validate() const {
 
 std::optional<CheckpointEntry> best_checkpoint(const std::vector<CheckpointEntry>& entries,
                                                bool higher_is_better) {
-  const KeepPolicy best_only{Keep::kTopK, 1, higher_is_better};
-  const auto best =
-      std::min_element(entries.begin(), entries.end(),
-                       [&](const auto& a, const auto& b) { return keeps_rather(best_only, a, b); });
-  if (best == entries.end() || !best->metric) return std::nullopt;
-  return *best;
+  std::optional<CheckpointEntry> best;
+  for (const CheckpointEntry& entry : entries) {
+    if (!entry.metric) continue;
+    const bool equals = best && *entry.metric == *best->metric;
+    const bool better = !best || (*entry.metric > *best->metric) == higher_is_better;
+    if (equals ? entry.step < best->step : better) best = entry;
+  }
+  return best;
 }
 
 std::vector<std::string> internal::plan_removal(const std::vector<CheckpointEntry>& entries,

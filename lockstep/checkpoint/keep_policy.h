@@ -13,8 +13,9 @@ namespace lockstep::inline internal {
 /// has the higher step.
 bool keeps_rather(const KeepPolicy& policy, const CheckpointEntry& a, const CheckpointEntry& b);
 
-/// Names to delete, oldest first. Never the newest (a run resumes from it) and never the best.
-/// kTopK orders by (metric, step); an entry without a metric ranks below all others.
+/// Names to delete, oldest first. Never the newest (a run resumes from it) and never the
+/// best_checkpoint(). kTopK orders by (metric, step); an entry without a metric ranks below all
+/// others.
 /// Errors: those of KeepPolicy::validate().
 std::vector<std::string> plan_removal(const std::vector<CheckpointEntry>& entries,
                                       const KeepPolicy& policy);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/support/error_of.h"
 
 namespace lockstep {
@@ -53,10 +55,18 @@ TEST(KeepPolicy, WithoutMetricRanksLast) {
             (Names{"s2", "s3"}));
 }
 
-TEST(KeepPolicy, OfEqualsTheLaterIsBetter) {
-  EXPECT_EQ(best_checkpoint(entries({0.5, 0.5, 0.4}), true)->name, "s2");
-  EXPECT_EQ(plan_removal(entries({0.5, 0.5, 0.5, 0.4}), {Keep::kTopK, 1, true}),
-            (Names{"s1", "s2"}));
+TEST(KeepPolicy, OfEqualsTheFirstIsTheBest) {
+  for (const bool higher : {false, true}) {
+    auto list = entries({0.5, 0.5, 0.5});
+    EXPECT_EQ(best_checkpoint(list, higher)->name, "s1");
+    std::swap(list.front(), list.back());
+    EXPECT_EQ(best_checkpoint(list, higher)->name, "s1");
+  }
+}
+
+TEST(KeepPolicy, BesideTheBestTopKKeepsTheNewerOfEquals) {
+  EXPECT_EQ(plan_removal(entries({0.5, 0.5, 0.5, 0.4}), {Keep::kTopK, 1, true}), Names{"s2"});
+  EXPECT_EQ(plan_removal(entries({0.5, 0.5, 0.5, 0.6}), {Keep::kTopK, 1, false}), Names{"s2"});
 }
 
 TEST(KeepPolicy, AnOrderIsTheOneOfThePolicy) {

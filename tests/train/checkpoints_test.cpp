@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "lockstep/base/file.h"
+#include "lockstep/checkpoint/keep_policy.h"
 #include "lockstep/comm/flight/ring.h"
 #include "lockstep/error.h"
 #include "lockstep/training_checkpoint.h"
@@ -73,6 +74,45 @@ TEST(Checkpoints, TheFigureComesIntoTheCheckpointOfItsEpoch) {
   EXPECT_EQ(entries[3].metric, 0.2);
   EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000012");
   EXPECT_EQ(fs::read_symlink(dir / "latest"), "step_000024");
+}
+
+// Of epochs with the same figure the first is the best, and the newer ones are kept beside it.
+TEST(Checkpoints, OfEqualsTheFirstIsTheBestEverywhere) {
+  for (const std::string format : {"none", "safetensors"}) {
+    const TempFolder dir;
+    auto config = saved_config(dir.path());
+    config.train.weights_format = format;
+    config.system.ckpt_save_policy = "top_k";
+    config.system.ckpt_max_keep = 1;
+    const auto state = run_graded(config, {0.1, 0.4, 0.4, 0.4}).state;
+    EXPECT_EQ(state.best, (MetricPoint{2, 12, 0.4})) << format;
+    EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000012") << format;
+    EXPECT_EQ(folders_in(dir.path()), (std::vector<std::string>{"step_000012", "step_000024"}));
+    if (format == "none") continue;
+    const auto best = load_tensors(dir / "best.safetensors").tensors;
+    const auto folder = load_tensors(dir / "best/model.safetensors").tensors;
+    EXPECT_TRUE(best.at("first.weight").equal(folder.at("first.weight")));
+    EXPECT_TRUE(fs::exists(dir / "e4.safetensors"));
+  }
+}
+
+TEST(Checkpoints, TheTableOfTheBestHasTheNewerOfEqualsFirst) {
+  for (const std::string format : {"none", "safetensors"}) {
+    const TempFolder dir;
+    auto config = saved_config(dir.path());
+    config.train.weights_format = format;
+    config.system.ckpt_save_policy = "top_k";
+    config.system.ckpt_max_keep = 3;
+    run_graded(config, {0.4, 0.4, 0.1, 0.4}, dir / "log.txt");
+    std::string table = "Top K checkpoints:\nacc\tcheckpoint";
+    for (const int epoch : {4, 2, 1}) {
+      const auto name = format == "none" ? step_folder_name(epoch * 6)
+                                         : "e" + std::to_string(epoch) + ".safetensors";
+      table += "\n0.4000\t" + (dir / name).string();
+    }
+    const auto log = read_file(dir / "log.txt");
+    EXPECT_NE(log.find(table), std::string::npos) << log;
+  }
 }
 
 int count_of(const std::string& part, const std::string& text) {

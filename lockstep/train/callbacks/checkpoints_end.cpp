@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "lockstep/checkpoint/keep_policy.h"
@@ -11,11 +12,16 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// The best entries of the run, best first.
+/// The evaluations of the run in the order of top_k: best first, and the newer of equals.
 std::vector<MetricPoint> ranked(const TrainingState& state) {
+  const KeepPolicy policy{Keep::kTopK, 1, state.higher_is_better};
+  const auto entry = [](const MetricPoint& point) {
+    const auto metric = std::isfinite(point.value) ? std::optional(point.value) : std::nullopt;
+    return CheckpointEntry{.name = {}, .step = point.step, .metric = metric};
+  };
   auto points = state.history;
   std::stable_sort(points.begin(), points.end(), [&](const MetricPoint& a, const MetricPoint& b) {
-    return state.higher_is_better ? a.value > b.value : a.value < b.value;
+    return keeps_rather(policy, entry(a), entry(b));
   });
   return points;
 }
