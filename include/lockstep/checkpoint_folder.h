@@ -48,7 +48,7 @@ struct KeepPolicy {
 struct CheckpointEntry {
   std::string name;  ///< Folder name, e.g. "step_000020".
   int64_t step = 0;
-  std::optional<double> metric;  ///< None if it was not evaluated or is not a number.
+  std::optional<double> metric;  ///< None if it was not evaluated or is not finite.
 };
 
 /// The best entry by metric; of equals the first, with the lower step, as record_metric() has it.
@@ -150,7 +150,7 @@ struct TrainingState {
 int64_t epoch_of(const TrainingState& state);
 
 /// Adds an evaluation's value to metric_value, history and best. Returns whether it is the best so
-/// far: strictly better than all before, and a number.
+/// far: strictly better than all before, and finite.
 bool record_metric(TrainingState& state, double value);
 
 /// Ranks checkpoints by metric `name` from now on. If the metric is a new one, its values cannot be

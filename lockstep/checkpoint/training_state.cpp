@@ -197,7 +197,7 @@ void check_format(Fields& fields, const std::string& file) {
 
 /// Whether `point` is strictly better than the best so far; it then is the best.
 bool take_if_best(TrainingState& state, const MetricPoint& point) {
-  if (std::isnan(point.value)) return false;
+  if (!std::isfinite(point.value)) return false;  // state.json has no infinities
   const bool is_best = !state.best || (state.higher_is_better ? point.value > state.best->value
                                                               : point.value < state.best->value);
   if (is_best) state.best = point;

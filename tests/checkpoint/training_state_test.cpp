@@ -85,6 +85,15 @@ TEST(TrainingState, RecordsTheBest) {
   EXPECT_TRUE(record_metric(state, 0.4));
 }
 
+TEST(TrainingState, AnInfiniteFigureIsNoBest) {
+  TrainingState state;
+  EXPECT_FALSE(record_metric(state, HUGE_VAL));
+  EXPECT_FALSE(state.best);
+  EXPECT_TRUE(record_metric(state, 0.5));
+  EXPECT_FALSE(record_metric(state, HUGE_VAL));
+  EXPECT_EQ(state.best->value, 0.5);
+}
+
 TEST(TrainingState, AnotherMetricStartsAnew) {
   TrainingState state = example();
   rank_by(state, "acc", true);
