@@ -92,17 +92,6 @@ bool WeightFiles::name_best(int64_t epoch) const {
   return true;
 }
 
-std::optional<int64_t> WeightFiles::name_best_kept() const {
-  std::vector<CheckpointEntry> evaluated;
-  for (const auto& file : kept_) {
-    if (file.value != kUnevaluated) evaluated.push_back(entry_of(file));
-  }
-  const auto best = best_checkpoint(evaluated, policy_.higher_is_better);
-  if (!best) return std::nullopt;
-  name_best(best->step);
-  return best->step;
-}
-
 void WeightFiles::save(const fs::path& path, const TensorMap& weights,
                        const fs::path& equal) const {
   const fs::path name = path.filename();

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,9 +45,6 @@ class WeightFiles {
   void save_best(const TensorMap& weights, const std::filesystem::path& equal = {}) const;
   /// The file of that epoch becomes the best, too. Returns whether there is one.
   bool name_best(int64_t epoch) const;
-  /// For a best epoch without a file: the best of those that are kept becomes the best. Returns its
-  /// epoch; nothing if no kept one was evaluated.
-  std::optional<int64_t> name_best_kept() const;
 
   /// In the policy's order.
   const std::vector<EpochWeights>& kept() const { return kept_; }

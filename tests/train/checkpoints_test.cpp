@@ -115,6 +115,33 @@ TEST(Checkpoints, TheTableOfTheBestHasTheNewerOfEqualsFirst) {
   }
 }
 
+// Only rank 0 looks at the disk.
+TEST(Checkpoints, RanksAgreeOnTheBestOfThoseThatAreKept) {
+  const TempFolder dir;
+  auto config = saved_config(dir.path());
+  config.train.loader.batch_size = 2;
+  config.train.max_steps = 18;
+  const std::vector<double> grades = {0.1, 0.4, 0.3, 0.2};
+  TrainingLog log({.file = {}, .console = false});
+  TinyHooks hooks;
+  hooks.add_callbacks = [&](Trainer& trainer) {
+    trainer.add(std::make_shared<Checkpoints>(log));
+    trainer.add(std::make_shared<Graded>(grades));
+  };
+  run_tiny(2, config, hooks);
+  fs::remove_all(dir / "step_000012");  // as if less had been better
+  config.train.max_steps = 0;
+  hooks.start = [&](torch::nn::Module& model, torch::optim::Optimizer& optimizer) {
+    auto state = load_checkpoint(dir.path(), model, optimizer, config.model.name());
+    state.higher_is_better = false;
+    return state;
+  };
+  for (const auto& run : run_tiny(2, config, hooks)) {
+    EXPECT_EQ(run.state.best, (MetricPoint{3, 18, 0.3}));
+  }
+  EXPECT_EQ(fs::read_symlink(dir / "best"), "step_000018");
+}
+
 int count_of(const std::string& part, const std::string& text) {
   int count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;

@@ -195,8 +195,8 @@ TEST_F(LowerMetricTest, ARunThatRankedByTheMostIsRankedAnew) {
 }
 
 // Of 3 epochs the two greatest errors were kept: 2 and 3.
-TEST_F(LowerMetricTest, WithoutItsFileOfWeightsTheBestIsTheBestThatWasKept) {
-  const std::vector<double> errors = {0.125, 0.4, 0.3, 0.25, 0.0625};
+TEST_F(LowerMetricTest, WhereBetterOnesAreGoneTheBestIsThatOfTheKeptFiles) {
+  const std::vector<double> errors = {0.125, 0.4, 0.3, 0.35, 0.25};
   auto given = recipe(errors, {});
   set(given, "train.weights_format=safetensors");
   set(given, "train.max_steps=6");
@@ -207,14 +207,67 @@ TEST_F(LowerMetricTest, WithoutItsFileOfWeightsTheBestIsTheBestThatWasKept) {
   set(corrected, "train.max_steps=8");
   set(corrected, "model.resume=True");
   run(corrected);
-  EXPECT_NE(log().find("the best so far is 0.125, of epoch 1; best.safetensors is that of epoch 3, "
-                       "the best that was kept\n"),
+  EXPECT_NE(log().find("more was in the run that goes on: the best so far is 0.3, of epoch 3; "
+                       "better ones were not kept\n"),
             std::string::npos)
       << log();
+  EXPECT_NE(log().find("=> Best error: 0.3 \n"), std::string::npos) << log();
+  EXPECT_EQ(state().best, (MetricPoint{3, 6, 0.3}));
   EXPECT_TRUE(fs::equivalent(out() / "best.safetensors", out() / "e3.safetensors"));
+  EXPECT_EQ(fs::read_symlink(out() / "best"), "step_000006");
   set(corrected, "train.max_steps=0");
   run(corrected);
+  EXPECT_EQ(state().best, (MetricPoint{5, 10, 0.25}));
   EXPECT_TRUE(fs::equivalent(out() / "best.safetensors", out() / "e5.safetensors"));
+  EXPECT_EQ(fs::read_symlink(out() / "best"), "step_000010");
+}
+
+// The run that goes on had no files of weights, and kept the folders of epochs 2 and 3.
+TEST_F(LowerMetricTest, WhereBetterOnesAreGoneTheBestIsThatOfTheKeptFolders) {
+  for (const bool has_average : {false, true}) {
+    const std::vector<double> errors = {0.125, 0.4, 0.3, 0.35};
+    auto given = recipe(errors, {});
+    if (has_average) set(given, "train.ema=True");
+    set(given, "train.max_steps=6");
+    run(given);
+    auto corrected = recipe(errors);
+    corrected.settings = given.settings;
+    set(corrected, "train.weights_format=safetensors");
+    set(corrected, "train.max_steps=0");
+    set(corrected, "model.resume=True");
+    run(corrected);
+    EXPECT_NE(log().find("the best so far is 0.3, of epoch 3; better ones were not kept\n"),
+              std::string::npos)
+        << log();
+    EXPECT_EQ(state().best, (MetricPoint{3, 6, 0.3}));
+    EXPECT_EQ(fs::read_symlink(out() / "best"), "step_000006");
+    const auto best = read_weights(out() / "best.safetensors");
+    const auto folder = read_weights(weights_in(out() / "step_000006", /*averaged=*/true));
+    EXPECT_EQ(best.size(), 2U) << "weight and bias";
+    EXPECT_TRUE(best.at("last.weight").equal(folder.at("last.weight"))) << has_average;
+    fs::remove_all(out());
+  }
+}
+
+TEST_F(LowerMetricTest, WhereNoneIsKeptTheNextIsTheBest) {
+  const std::vector<double> errors = {0.125, 0.4, 0.3, 0.35};
+  auto given = recipe(errors, {});
+  set(given, "train.max_steps=6");
+  run(given);
+  auto corrected = recipe(errors);
+  corrected.settings = given.settings;
+  const fs::path elsewhere = folder_ / "elsewhere";
+  set(corrected, "train.ckpt_save_dir=" + elsewhere.string());
+  set(corrected, "train.max_steps=0");
+  set(corrected, "model.resume=" + out().string());
+  run(corrected);
+  const auto lines = read_file(elsewhere / "log_0.txt");
+  EXPECT_NE(lines.find("more was in the run that goes on: no evaluated weights were kept, so the "
+                       "next ones are the best so far\n"),
+            std::string::npos)
+      << lines;
+  EXPECT_NE(lines.find("=> Best error: 0.35 \n"), std::string::npos) << lines;
+  EXPECT_EQ(fs::read_symlink(elsewhere / "best"), "step_000008");
 }
 
 TEST_F(LowerMetricTest, EarlyStoppingWaitsForLess) {

@@ -110,33 +110,6 @@ TEST(WeightFiles, AnEarlierEpochBecomesTheBest) {
   }
 }
 
-TEST(WeightFiles, TheBestThatIsKeptBecomesTheBest) {
-  for (const bool higher : {false, true}) {
-    const TempFolder dir;
-    WeightFiles files(dir.path(), "ckpt", {Keep::kLatest, 3, higher}, {});
-    for (const EpochWeights& epoch :
-         {EpochWeights{1, 0.125}, {2, 0.25}, {3, 0.3}, {4, kUnevaluated}}) {
-      files.save_epoch(epoch, weights_of(epoch.epoch));
-    }
-    files.save_best(weights_of(7));
-    EXPECT_EQ(files.name_best_kept(), higher ? 3 : 2);
-    EXPECT_EQ(best_epoch(files), higher ? 3 : 2);
-  }
-}
-
-TEST(WeightFiles, WithoutAKeptFigureNoneBecomesTheBest) {
-  for (const bool higher : {false, true}) {
-    const TempFolder dir;
-    WeightFiles files(dir.path(), "safetensors", {Keep::kLatest, 3, higher}, {});
-    EXPECT_EQ(files.name_best_kept(), std::nullopt);
-    for (const EpochWeights& epoch : {EpochWeights{1, kUnevaluated}, {2, std::nan("")}}) {
-      files.save_epoch(epoch, weights_of(epoch.epoch));
-    }
-    EXPECT_EQ(files.name_best_kept(), std::nullopt);
-    EXPECT_FALSE(std::filesystem::exists(files.best_path()));
-  }
-}
-
 TEST(WeightFiles, AFullDiskLeavesTheFilesThatWereThere) {
   const TensorMap small = {{"head.weight", torch::ones({2})}};
   const TensorMap large = {{"head.weight", torch::zeros({1 << 14})}};

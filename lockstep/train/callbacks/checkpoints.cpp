@@ -17,14 +17,10 @@
 namespace lockstep::inline internal {
 namespace {
 
-bool writes_weights(const Config& config) {
-  return config.train.weights_format != "none";
-}
-
 /// The policy of checkpoint folders.
 KeepPolicy checkpoint_policy(Trainer& trainer) {
   KeepPolicy policy = keep_policy(trainer);
-  if (writes_weights(trainer.config())) {
+  if (trainer.config().train.weights_format != "none") {
     policy.keep = Keep::kLatest;
     policy.count = 1;
   }
@@ -43,38 +39,6 @@ int64_t bytes_of(const CheckpointContent& content) {
   return bytes;
 }
 
-std::vector<EpochWeights> earlier_epochs(const TrainingState& state) {
-  std::vector<EpochWeights> epochs;
-  for (int64_t epoch = 1; epoch <= state.epoch; ++epoch) {
-    const auto point = std::find_if(state.history.begin(), state.history.end(),
-                                    [&](const MetricPoint& one) { return one.epoch == epoch; });
-    epochs.push_back({epoch, point == state.history.end() ? kUnevaluated : point->value});
-  }
-  return epochs;
-}
-
-/// Returns whether the other values of the same metric were better in the run that goes on.
-bool begin_ranking(Trainer& trainer) {
-  auto& state = trainer.state();
-  const bool was_higher = state.higher_is_better;
-  if (trainer.config().system.val_while_train) {
-    const auto& figure = trainer.config().metric.main_indicator;
-    rank_by(state, figure, is_higher_better(trainer.task(), figure));
-  } else {
-    rank_by(state, "train_loss", false);
-  }
-  return state.best && state.higher_is_better != was_higher;
-}
-
-/// Returns for the log of which epoch the best file is, if there is none of epoch `best`.
-std::string name_best_anew(const WeightFiles& files, int64_t best) {
-  if (files.name_best(best)) return "";
-  const auto name = files.best_path().filename().string();
-  const auto kept = files.name_best_kept();
-  if (kept) return fmt::format("; {} is that of epoch {}, the best that was kept", name, *kept);
-  return fmt::format("; no weights of an evaluated epoch were kept, so {} stays as it is", name);
-}
-
 }  // namespace
 
 KeepPolicy keep_policy(Trainer& trainer) {
@@ -85,33 +49,6 @@ KeepPolicy keep_policy(Trainer& trainer) {
   policy.count = static_cast<int>(system.ckpt_max_keep);
   policy.higher_is_better = trainer.state().higher_is_better;
   return policy;
-}
-
-void Checkpoints::on_start(Trainer& trainer) {
-  auto& state = trainer.state();
-  const auto& config = trainer.config();
-  state.model = config.model.name();
-  state.seed = static_cast<uint64_t>(config.system.seed);
-  const bool turned = begin_ranking(trainer);
-  changed_ = turned;
-  if (state.step > 0) saved_step_ = state.step;
-  if (trainer.rank() != 0) return;
-  if (writes_weights(config)) {
-    weights_.emplace(config.train.ckpt_save_dir, config.train.weights_format, keep_policy(trainer),
-                     earlier_epochs(state), fence_);
-  }
-  if (turned) note_turned_ranking(state);
-}
-
-/// On rank 0. The checkpoints of the run that goes on were kept by the other direction.
-void Checkpoints::note_turned_ranking(const TrainingState& state) {
-  const bool higher = state.higher_is_better;
-  log_.write(Severity::kWarning, kTrainLogger,
-             fmt::format("{}: {} is better now, and {} was in the run that goes on: the best so "
-                         "far is {}, of epoch {}{}",
-                         state.metric, higher ? "more" : "less", higher ? "less" : "more",
-                         python_float(state.best->value), state.best->epoch,
-                         weights_ ? name_best_anew(*weights_, state.best->epoch) : ""));
 }
 
 void Checkpoints::on_step(Trainer& trainer, const StepReport& report) {

@@ -84,7 +84,8 @@ class Checkpoints final : public Callback {
     bool best() const { return reasons.best || due.best; }
   };
 
-  void note_turned_ranking(const TrainingState& state);
+  void take_best_kept(Trainer& trainer);
+  int64_t name_best_kept(Trainer& trainer);
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
   void put_in_line(Save save);
