@@ -110,7 +110,7 @@ class EvaluatesByNumber final : public Callback {
 // The losses of the first two epochs are above any accuracy.
 TEST(Trainer, GoingOnWithAnotherMetricRanksAnew) {
   const TempFolder dir;
-  TrainingLog log({.file = {}, .console = false});
+  TrainingLog log({.file = dir / "log.txt", .console = false});
   auto config = tiny_config();
   config.train.ckpt_save_dir = dir.path();
   config.system.ckpt_save_policy = "top_k";
@@ -134,6 +134,12 @@ TEST(Trainer, GoingOnWithAnotherMetricRanksAnew) {
   EXPECT_EQ(state.history.size(), 2u);
   EXPECT_EQ(std::filesystem::read_symlink(dir / "best"), "step_000024");
   EXPECT_TRUE(std::filesystem::exists(dir / "step_000018"));
+  const auto lines = read_file(dir / "log.txt");
+  const auto warning = lines.find(
+      "WARNING - ranked by acc now, and by train_loss in the run that goes on: earlier epochs have "
+      "no rank, and their checkpoints are not kept as the best ones; copy those you need\n");
+  EXPECT_NE(warning, std::string::npos) << lines;
+  EXPECT_EQ(lines.find("ranked by"), lines.rfind("ranked by")) << "one warning: " << lines;
 }
 
 TEST(Trainer, APartOfAnEpochHasARowOfResults) {

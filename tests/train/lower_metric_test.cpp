@@ -270,6 +270,27 @@ TEST_F(LowerMetricTest, WhereNoneIsKeptTheNextIsTheBest) {
   EXPECT_EQ(fs::read_symlink(elsewhere / "best"), "step_000008");
 }
 
+TEST_F(LowerMetricTest, AnotherFigureOfTheMetricIsAWarning) {
+  for (const std::string policy : {"top_k", "null"}) {
+    auto given = recipe({0.4, 0.125, 0.3, 0.25});
+    set(given, "system.ckpt_save_policy=" + policy);
+    set(given, "train.max_steps=4");
+    run(given);
+    EXPECT_EQ(log().find("ranked by"), std::string::npos) << log();
+    given.main_indicator = "gain";
+    set(given, "train.max_steps=0");
+    set(given, "model.resume=True");
+    run(given);
+    const std::string lost = ", and their checkpoints are not kept as the best ones; copy those";
+    EXPECT_NE(log().find("ranked by gain now, and by error in the run that goes on: earlier epochs "
+                         "have no rank" +
+                         (policy == "null" ? "\n" : lost)),
+              std::string::npos)
+        << log();
+    fs::remove_all(out());
+  }
+}
+
 TEST_F(LowerMetricTest, EarlyStoppingWaitsForLess) {
   auto given = recipe({0.4, 0.3, 0.2, 0.3, 0.4, 0.1, 0.1});
   set(given, "train.early_stopping.patience=2");

@@ -69,6 +69,18 @@ std::string turned_ranking(const TrainingState& state, const MetricPoint& before
                      state.best->value == before.value ? "" : "; better ones were not kept");
 }
 
+/// The warning, if epochs of the run that goes on were ranked by the figure `before`.
+std::string other_figure(const std::string& before, const TrainingState& state,
+                         const KeepPolicy& policy) {
+  if (before.empty() || before == state.metric) return "";
+  return fmt::format(
+      "ranked by {} now, and by {} in the run that goes on: earlier epochs have no rank{}",
+      state.metric, before,
+      policy.keep == Keep::kAll
+          ? ""
+          : ", and their checkpoints are not kept as the best ones; copy those you need");
+}
+
 }  // namespace
 
 void Checkpoints::on_start(Trainer& trainer) {
@@ -76,6 +88,7 @@ void Checkpoints::on_start(Trainer& trainer) {
   const auto& config = trainer.config();
   state.model = config.model.name();
   state.seed = static_cast<uint64_t>(config.system.seed);
+  const std::string figure_before = state.history.empty() ? "" : state.metric;
   const bool turned = begin_ranking(trainer);
   changed_ = turned;
   if (state.step > 0) saved_step_ = state.step;
@@ -84,6 +97,10 @@ void Checkpoints::on_start(Trainer& trainer) {
                      earlier_epochs(state), fence_);
   }
   if (turned) take_best_kept(trainer);
+  const auto warning = other_figure(figure_before, state, keep_policy(trainer));
+  if (trainer.rank() == 0 && !warning.empty()) {
+    log_.write(Severity::kWarning, kTrainLogger, warning);
+  }
 }
 
 /// Collective. The run that goes on kept its weights by the other direction, so those of the best
