@@ -100,7 +100,7 @@ void WeightFiles::save(const fs::path& path, const TensorMap& weights,
     if (format_ == "ckpt") {
       save_ckpt(hidden, weights);
     } else {
-      save_tensors(hidden, weights);
+      save_tensors(hidden, weights, {{"format", "pt"}});  // transformers wants it
     }
   });
 }
