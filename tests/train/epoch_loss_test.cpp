@@ -4,7 +4,7 @@
 
 #include <cmath>
 #include <limits>
-#include <utility>
+#include <optional>
 
 #include "lockstep/train/resume.h"
 
