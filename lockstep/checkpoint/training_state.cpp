@@ -155,6 +155,21 @@ PatienceState decode_patience(Fields fields) {
   return state;
 }
 
+/// Whether `point` is strictly better than the best so far; it then is the best.
+bool take_if_best(TrainingState& state, const MetricPoint& point) {
+  if (!std::isfinite(point.value)) return false;  // state.json has no infinities
+  const bool is_best = !state.best || (state.higher_is_better ? point.value > state.best->value
+                                                              : point.value < state.best->value);
+  if (is_best) state.best = point;
+  return is_best;
+}
+
+/// The best of the history, for a state of an early version whose best was infinite.
+void find_best(TrainingState& state) {
+  state.best.reset();
+  for (const MetricPoint& point : state.history) take_if_best(state, point);
+}
+
 void decode_metric(Fields fields, TrainingState& state) {
   state.metric = fields.text("name");
   state.higher_is_better = fields.truth("higher_is_better");
@@ -167,6 +182,7 @@ void decode_metric(Fields fields, TrainingState& state) {
   for (size_t i = 0; i < history.size(); ++i) {
     state.history.push_back(decode_point(fields.inner(fmt::format("history[{}]", i), history[i])));
   }
+  if (state.best && !std::isfinite(state.best->value)) find_best(state);
   fields.no_others();
 }
 
@@ -193,15 +209,6 @@ void check_format(Fields& fields, const std::string& file) {
     fields.fail("format", fmt::format("must be {} to {}", kOldestFormat, TrainingState::kFormat));
   }
   fields.text("written_by");
-}
-
-/// Whether `point` is strictly better than the best so far; it then is the best.
-bool take_if_best(TrainingState& state, const MetricPoint& point) {
-  if (!std::isfinite(point.value)) return false;  // state.json has no infinities
-  const bool is_best = !state.best || (state.higher_is_better ? point.value > state.best->value
-                                                              : point.value < state.best->value);
-  if (is_best) state.best = point;
-  return is_best;
 }
 
 }  // namespace

@@ -111,16 +111,19 @@ std::string faults_line(int64_t faults, const char* what) {
 
 std::vector<std::string> evaluation_warnings(const EvalResult& result) {
   std::vector<std::string> lines = result.warnings, undefined;
-  for (const auto& [name, value] : result.metrics) {
-    if (std::isnan(value)) undefined.push_back(name);
-  }
-  if (std::isnan(result.loss.value_or(0))) undefined.emplace_back("loss");
+  bool infinite = false;
+  const auto look_at = [&](const std::string& name, double value) {
+    if (!std::isfinite(value)) undefined.push_back(name);
+    infinite = infinite || std::isinf(value);
+  };
+  for (const auto& [name, value] : result.metrics) look_at(name, value);
+  look_at("loss", result.loss.value_or(0));
   if (result.faults > 0) lines.push_back(faults_line(result.faults, "evaluated"));
   if (!undefined.empty()) {
     lines.push_back(fmt::format(
-        "{} of this evaluation: nan. Such a figure makes no checkpoint the best, and for early "
+        "{} of this evaluation: {}. Such a figure makes no checkpoint the best, and for early "
         "stopping and reduce_on_plateau it is no improvement",
-        fmt::join(undefined, ", ")));
+        fmt::join(undefined, ", "), infinite ? "not finite" : "nan"));
   }
   if (result.samples == 0) lines.emplace_back("no sample could be evaluated: the figures are 0");
   return lines;

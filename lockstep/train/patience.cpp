@@ -15,7 +15,7 @@ namespace {
 constexpr auto kLoss = "loss";
 
 bool improves(const PatienceState& state, double min_delta, double value) {
-  if (std::isnan(value)) return false;
+  if (!std::isfinite(value)) return false;  // as record_metric() has it
   if (!state.best) return true;
   const double gain = state.higher_is_better ? value - *state.best : *state.best - value;
   return gain > min_delta;

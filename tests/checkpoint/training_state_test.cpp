@@ -94,6 +94,17 @@ TEST(TrainingState, AnInfiniteFigureIsNoBest) {
   EXPECT_EQ(state.best->value, 0.5);
 }
 
+// An early version took an infinite figure for the best, and wrote null.
+TEST(TrainingState, ABestWithoutAFigureIsThatOfTheHistory) {
+  TrainingState state;
+  rank_by(state, "psnr", true);
+  for (const double value : {20.0, 30.0, 25.0}) record_metric(state, value);
+  state.best->value = HUGE_VAL;
+  const auto decoded = decode_training_state(encode_training_state(state, {}), "state.json");
+  ASSERT_TRUE(decoded.state.best);
+  EXPECT_EQ(decoded.state.best->value, 30);
+}
+
 TEST(TrainingState, AnotherMetricStartsAnew) {
   TrainingState state = example();
   rank_by(state, "acc", true);

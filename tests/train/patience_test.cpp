@@ -32,6 +32,15 @@ TEST(Patience, RunsOutAfterSoManyValuesInARow) {
   EXPECT_EQ(state.best, 0.6);
 }
 
+TEST(Patience, AnInfiniteFigureIsNoImprovement) {
+  const PatienceConfig config{"psnr", 2, 0};
+  auto state = begin_patience(config, true, {});
+  EXPECT_FALSE(note_value(state, config, HUGE_VAL));
+  EXPECT_FALSE(note_value(state, config, 30)) << "it is the first one";
+  EXPECT_EQ(state.best, 30);
+  EXPECT_EQ(state.waited, 0);
+}
+
 TEST(Patience, LessIsBetterWhereLowerIsAndSmallGainsDoNotCount) {
   const PatienceConfig config{"loss", 1, 0.125};
   auto state = begin_patience(config, false, {});

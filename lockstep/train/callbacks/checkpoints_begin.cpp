@@ -119,8 +119,8 @@ void Checkpoints::take_best_kept(Trainer& trainer) {
   log_.write(Severity::kWarning, kTrainLogger, turned_ranking(state, *before));
 }
 
-/// On rank 0: best.EXT and the link `best` become the best that is still there. Returns its place
-/// in the history, or -1.
+/// On rank 0: best.EXT becomes the best that is still there, and so does the link `best` if that is
+/// a folder. Returns its place in the history, or -1.
 int64_t Checkpoints::name_best_kept(Trainer& trainer) {
   const auto& state = trainer.state();
   const auto& dir = trainer.config().train.ckpt_save_dir;
@@ -128,7 +128,8 @@ int64_t Checkpoints::name_best_kept(Trainer& trainer) {
   const auto best = best_kept(state.history, kept, state.higher_is_better);
   if (!best) return -1;
   const auto folder = step_folder_name(best->step);
-  if (weights_ && has_epoch_file(*best, state.history, kept)) {
+  const bool has_folder = kept.steps.contains(best->step);
+  if (weights_ && !has_folder) {
     weights_->name_best(best->epoch);
   } else if (weights_) {
     CheckpointContent content;
@@ -137,7 +138,7 @@ int64_t Checkpoints::name_best_kept(Trainer& trainer) {
     if (average) content.extra[kEmaFile] = std::move(*average);
     write_weights(content, {.epoch = {}, .averaged = true, .best = true}, dir / folder);
   }
-  if (kept.steps.contains(best->step)) point_link(dir, "best", folder, fence_);
+  if (has_folder) point_link(dir, "best", folder, fence_);
   return std::find(state.history.begin(), state.history.end(), *best) - state.history.begin();
 }
 

@@ -121,9 +121,9 @@ void StepLog::on_epoch(Trainer& trainer, const EpochReport& report) {
     log_.info(kTrainLogger,
               mindocr_epoch_line(report, config.scheduler.num_epochs, batch_of_rank(trainer)));
   }
-  if (report.items == 0.0 && !std::exchange(warned_of_no_items_, true)) {
-    log_.write(Severity::kWarning, kTrainLogger,
-               no_items_line(std::get<OwnLoss>(config.loss).name, report.epoch));
+  const auto* own_loss = std::get_if<OwnLoss>(&config.loss);
+  if (own_loss != nullptr && report.items == 0.0 && !std::exchange(warned_of_no_items_, true)) {
+    log_.write(Severity::kWarning, kTrainLogger, no_items_line(own_loss->name, report.epoch));
   }
   if (report.faults > 0) {
     log_.write(Severity::kWarning, kTrainLogger, faults_line(report.faults, "used"));

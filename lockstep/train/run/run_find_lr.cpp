@@ -96,13 +96,20 @@ void show(const Config& config, const std::vector<RatePoint>& points, double fac
   }
 }
 
-StopReason search(Trainer& trainer) {
+/// A search ends where the loss is not finite any more. Errors: those of the first steps; no step
+/// had a loss.
+StopReason search(Trainer& trainer, const RateSearch& rates) {
+  StopReason reason = StopReason::kMaxSteps;
   try {
-    return trainer.fit();
+    reason = trainer.fit();
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kDiverged) throw;
-    return StopReason::kMaxSteps;
+    if (error.code() != ErrorCode::kDiverged || rates.points().empty()) throw;
   }
+  if (reason == StopReason::kMaxSteps && rates.points().empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "no step of the search had a loss: each was dropped, or its batches count 0 items");
+  }
+  return reason;
 }
 
 }  // namespace
@@ -150,7 +157,7 @@ int run_find_lr(const Config& given, World world, int64_t steps) {
     log_info(fmt::format("searching for a learning rate, in up to {} steps", steps));
     warn_of_events(config);
   }
-  const StopReason reason = search(trainer);
+  const StopReason reason = search(trainer, *rates);
   const int64_t batch = global_batch(config.train, trainer.virtual_ranks().total);
   const double factor = rate_factor(given.parallel, batch);
   if (world.rank == 0 && reason == StopReason::kMembership) {
