@@ -47,6 +47,22 @@ Config weighted_config(int64_t virtual_ranks) {
   return config;
 }
 
+/// One rank used the first `batches` batches of 2 of the second epoch.
+TinyHooks resumed(int64_t batches) {
+  TinyHooks hooks;
+  hooks.weights = two_weights();
+  hooks.start = [=](torch::nn::Module&, torch::optim::Optimizer&) {
+    TrainingState state;
+    state.epoch = 1;
+    state.step = 12 + batches;
+    state.batch_in_epoch = batches;
+    state.samples = 24 + 2 * batches;
+    state.epoch_samples = 2 * batches;
+    return state;
+  };
+  return hooks;
+}
+
 TEST(DrawKeys, KeysArePlacesInTheEpochOnAnyNumberOfRanks) {
   TinyHooks hooks;
   hooks.weights = two_weights();
@@ -72,19 +88,8 @@ TEST(DrawKeys, DroppedDrawsHaveNoKeys) {
   EXPECT_EQ(draws_of(run_tiny(2, config, hooks), 1), places);
 }
 
-// 8 draws of the second epoch were used, by one rank.
 TEST(DrawKeys, KeysGoOnWithinAnEpoch) {
-  TinyHooks hooks;
-  hooks.weights = two_weights();
-  hooks.start = [](torch::nn::Module&, torch::optim::Optimizer&) {
-    TrainingState state;
-    state.epoch = 1;
-    state.step = 16;
-    state.batch_in_epoch = 4;
-    state.samples = 32;
-    state.epoch_samples = 8;
-    return state;
-  };
+  const TinyHooks hooks = resumed(4);
   for (const int ranks : {1, 2}) {
     for (const int64_t virtual_ranks : {0, 4}) {
       const auto runs = run_tiny(ranks, weighted_config(virtual_ranks), hooks);
@@ -96,17 +101,7 @@ TEST(DrawKeys, KeysGoOnWithinAnEpoch) {
 
 // 14 draws are left to 4 virtual ranks: the last two have the epoch's first two as padding.
 TEST(DrawKeys, PaddingRepeatsDrawsWithTheirKeys) {
-  TinyHooks hooks;
-  hooks.weights = two_weights();
-  hooks.start = [](torch::nn::Module&, torch::optim::Optimizer&) {
-    TrainingState state;
-    state.epoch = 1;
-    state.step = 17;
-    state.batch_in_epoch = 5;
-    state.samples = 34;
-    state.epoch_samples = 10;
-    return state;
-  };
+  const TinyHooks hooks = resumed(5);
   auto expected = places_of(1, 10);
   const auto all = places_of(1);
   expected.insert(expected.begin(), all.begin(), all.begin() + 2);

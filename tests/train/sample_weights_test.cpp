@@ -19,6 +19,7 @@
 #include "lockstep/error.h"
 #include "lockstep/model.h"
 #include "lockstep/train.h"
+#include "lockstep/train/run/run.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/config/configs.h"
@@ -284,6 +285,27 @@ TEST_F(WeightedRecipe, MistakesInWeightsAreOneLine) {
       "train.loader.sampler cannot be balanced: line is a data set of one's own, whose "
       "BatchMaker::weights() do that");
   EXPECT_TRUE(trained_.times.empty());
+}
+
+/// A search for a learning rate over `recipe`, whose loss counts `items` in each batch.
+int search_in(const Recipe& recipe, int64_t items) {
+  auto config = read_text(kPictures, recipe.settings);
+  config.train.dataset.own = OwnPart<DatasetMaker>{"line", recipe.data};
+  config.train.loader.batch_size = 8;
+  config.model.network = OwnPart<NetworkMaker>{"layer", recipe.network};
+  config.loss = OwnLoss{"line", LoggedLoss(recipe.loss, {}, [=](const Batch&) { return items; })};
+  return run_find_lr(config, World::join(), 10);
+}
+
+TEST_F(WeightedRecipe, ASearchForARateTrainsOnDrawsWithKeysOfTheirOwn) {
+  EXPECT_EQ(search_in(recipe(std::vector<double>(32, 1)), 8), 0);
+  EXPECT_EQ(trained_.by_key.at(0).size(), 32U);
+}
+
+TEST_F(WeightedRecipe, ASearchWithoutALossIsAnError) {
+  const Error error = error_of([&] { search_in(recipe({}), 0); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  has(error.what(), "no step of the search had a loss");
 }
 
 // The data have no names, so that one of the two digests is 0.

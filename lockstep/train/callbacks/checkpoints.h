@@ -85,7 +85,7 @@ class Checkpoints final : public Callback {
   };
 
   void take_best_kept(Trainer& trainer);
-  int64_t name_best_kept(Trainer& trainer);
+  std::optional<MetricPoint> name_best_kept(Trainer& trainer);
   void record(Trainer& trainer, double value);
   void save(Trainer& trainer);
   void put_in_line(Save save);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "lockstep/checkpoint/keep_policy.h"
@@ -38,6 +41,13 @@ bool begin_ranking(Trainer& trainer) {
     rank_by(state, "train_loss", false);
   }
   return state.best && state.higher_is_better != was_higher;
+}
+
+/// Hosts without a shared disk may have states of different versions.
+bool of_rank_0(ProcessGroup& group, bool turned) {
+  int32_t value = turned ? 1 : 0;
+  group.broadcast(&value, 1, DType::kInt32, 0).wait();
+  return value != 0;
 }
 
 /// `files`: of weights, if there are any.
@@ -89,7 +99,7 @@ void Checkpoints::on_start(Trainer& trainer) {
   state.model = config.model.name();
   state.seed = static_cast<uint64_t>(config.system.seed);
   const std::string figure_before = state.history.empty() ? "" : state.metric;
-  const bool turned = begin_ranking(trainer);
+  const bool turned = of_rank_0(trainer.group(), begin_ranking(trainer));
   changed_ = turned;
   if (state.step > 0) saved_step_ = state.step;
   if (trainer.rank() == 0 && config.train.weights_format != "none") {
@@ -107,26 +117,26 @@ void Checkpoints::on_start(Trainer& trainer) {
 /// point may be gone. It would then be a mark that no weights have.
 void Checkpoints::take_best_kept(Trainer& trainer) {
   auto& state = trainer.state();
-  int64_t index = -1;  // in the history; only rank 0's disk counts
+  const auto before = state.best;
+  MetricPoint best{.value = std::numeric_limits<double>::quiet_NaN()};  // only rank 0's disk counts
   do_disk_work(trainer.group(), "the best weights of the run are looked for",
                std::chrono::seconds(trainer.config().train.disk_timeout_s), [&] {
-                 if (trainer.rank() == 0) index = name_best_kept(trainer);
+                 if (trainer.rank() == 0) best = name_best_kept(trainer).value_or(best);
                });
-  trainer.group().broadcast(&index, 1, DType::kInt64, 0).wait();
-  const auto before = std::exchange(state.best, std::nullopt);
-  if (index >= 0) state.best = state.history.at(static_cast<size_t>(index));
+  trainer.group().broadcast(&best, sizeof(best), DType::kUint8, 0).wait();
+  state.best = std::isnan(best.value) ? std::nullopt : std::optional(best);
   if (trainer.rank() != 0) return;
   log_.write(Severity::kWarning, kTrainLogger, turned_ranking(state, *before));
 }
 
 /// On rank 0: best.EXT becomes the best that is still there, and so does the link `best` if that is
-/// a folder. Returns its place in the history, or -1.
-int64_t Checkpoints::name_best_kept(Trainer& trainer) {
+/// a folder. Nothing if there is none.
+std::optional<MetricPoint> Checkpoints::name_best_kept(Trainer& trainer) {
   const auto& state = trainer.state();
   const auto& dir = trainer.config().train.ckpt_save_dir;
   const auto kept = find_kept(dir, weights_, state);
   const auto best = best_kept(state.history, kept, state.higher_is_better);
-  if (!best) return -1;
+  if (!best) return std::nullopt;
   const auto folder = step_folder_name(best->step);
   const bool has_folder = kept.steps.contains(best->step);
   if (weights_ && !has_folder) {
@@ -139,7 +149,7 @@ int64_t Checkpoints::name_best_kept(Trainer& trainer) {
     write_weights(content, {.epoch = {}, .averaged = true, .best = true}, dir / folder);
   }
   if (has_folder) point_link(dir, "best", folder, fence_);
-  return std::find(state.history.begin(), state.history.end(), *best) - state.history.begin();
+  return best;
 }
 
 }  // namespace lockstep::inline internal
