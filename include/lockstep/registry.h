@@ -44,6 +44,7 @@ namespace lockstep::inline internal {
 class ConfigSection;
 struct Node;
 struct Setting;
+[[noreturn]] void fail_unknown_part(const std::string& name, const std::vector<std::string>& names);
 }  // namespace lockstep::inline internal
 
 namespace lockstep {
@@ -400,7 +401,7 @@ struct RecipeEvents {
 using CallbackMaker = std::function<RecipeEvents()>;
 
 /// Rises when these types or those of picture.h change. A shared library keeps that of its headers.
-constexpr int kPartVersion = 6;
+constexpr int kPartVersion = 7;
 
 /// A part by name. `read` must read every key that the part has, whatever their values.
 template <typename Made>
@@ -409,24 +410,46 @@ struct NamedPart {
   std::string about;  ///< One line, for --list.
   std::function<Made(Section& settings)> read;
   int version = kPartVersion;
+  bool built_in = false;  ///< Lockstep's own, but for networks; a configuration reads it by more.
 };
 
-/// The registered parts of one kind.
+/// The parts of one kind: the built-in ones, then those that a program registered.
 template <typename Made>
 class Registry {
  public:
+  Registry() = default;
+  explicit Registry(std::vector<NamedPart<Made>> built_in) : parts_(std::move(built_in)) {}
+
   /// Call it before main(), or while one thread runs. A name that is given twice, or is that of a
   /// built-in part of the kind, is an error once a configuration has it.
   void add(NamedPart<Made> part) { parts_.push_back(std::move(part)); }
-  /// As add(), in the place of earlier ones of that name.
+  /// As add(), in the place of earlier ones of that name that are not built in.
   void put(NamedPart<Made> part) {
-    std::erase_if(parts_, [&](const auto& earlier) { return earlier.name == part.name; });
+    std::erase_if(parts_, [&](const auto& earlier) {
+      return earlier.name == part.name && !earlier.built_in;
+    });
     put_names_.push_back(part.name);
     parts_.push_back(std::move(part));
   }
   const std::vector<NamedPart<Made>>& parts() const { return parts_; }
   /// Those that were given to put().
   const std::vector<std::string>& put_names() const { return put_names_; }
+
+  /// What the part `name` makes, for a part of one's own that builds on it: a loss with one more
+  /// term, or a schedule that ends otherwise. Call it where that part reads its own settings. The
+  /// other's settings are read out of `settings`, where they have the names that --list shows. Give
+  /// it settings.section("base") to keep the two apart.
+  ///
+  /// Errors: kInvalidArgument for an unknown name, with the nearest one; those of the part's
+  /// reader; a built-in part that works as a whole alone, with the reason.
+  Made read(const std::string& name, Section& settings) const {
+    std::vector<std::string> names;
+    for (const auto& part : parts_) {
+      if (part.name == name) return part.read(settings);
+      names.push_back(part.name);
+    }
+    internal::fail_unknown_part(name, names);
+  }
 
  private:
   std::vector<NamedPart<Made>> parts_;
@@ -449,7 +472,7 @@ Registry<CallbackMaker>& callbacks();
 template <typename Made, Registry<Made>& (*kRegistry)()>
 struct RegisteredPart {
   RegisteredPart(std::string name, std::string about, std::function<Made(Section&)> read) {
-    kRegistry().add({std::move(name), std::move(about), std::move(read), kPartVersion});
+    kRegistry().add({std::move(name), std::move(about), std::move(read)});
   }
 };
 using NetworkPart = RegisteredPart<NetworkMaker, networks>;

@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "lockstep/error.h"
+#include "lockstep/recipe.h"
+#include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
@@ -53,40 +56,75 @@ std::vector<ListedPart> list_of_tasks(const PartKind& kind) {
   return listed;
 }
 
-template <typename Parts>
-std::vector<std::string> names_of_tasks(Parts TaskSettings::*parts) {
-  std::vector<std::string> all;
+/// The entries of all tasks' parts. `read`: of (ConfigSection&, part, task).
+template <typename Made, typename Parts, typename Read>
+std::vector<NamedPart<Made>> parts_of_tasks(Parts TaskSettings::*parts, Read read) {
+  std::vector<NamedPart<Made>> all;
   for (const auto& task : all_tasks()) {
-    for (const auto& part : task.*parts) all.push_back(part.name);
+    for (const auto& part : task.*parts) {
+      all.push_back(built_in_part<Made>(part, [&part, &task, read](ConfigSection& section) {
+        return read(section, part, task);
+      }));
+    }
   }
   return all;
+}
+
+/// A part that works as a whole alone: `why`.
+[[noreturn]] void refuse_as_part(const std::string& name, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("{} cannot be a part of another: {}", name, why));
 }
 
 }  // namespace
 
 template <>
-std::vector<std::string> built_in_names<BackboneMaker>() {
-  return names_of_tasks(&TaskSettings::backbones);
+std::vector<NamedPart<BackboneMaker>> built_in_parts() {
+  return parts_of_tasks<BackboneMaker>(
+      &TaskSettings::backbones,
+      [](ConfigSection&, const BuiltInPart& part, const TaskSettings&) -> BackboneMaker {
+        refuse_as_part(part.name, "TODO");
+      });
 }
 
 template <>
-std::vector<std::string> built_in_names<LoggedLoss>() {
-  return names_of_tasks(&TaskSettings::losses);
+std::vector<NamedPart<LoggedLoss>> built_in_parts() {
+  return parts_of_tasks<LoggedLoss>(
+      &TaskSettings::losses,
+      [](ConfigSection&, const BuiltInLoss& part, const TaskSettings&) -> LoggedLoss {
+        refuse_as_part(part.name, "TODO");
+      });
 }
 
 template <>
-std::vector<std::string> built_in_names<MetricMaker>() {
-  return names_of_tasks(&TaskSettings::metrics);
+std::vector<NamedPart<MetricMaker>> built_in_parts() {
+  return parts_of_tasks<MetricMaker>(
+      &TaskSettings::metrics,
+      [](ConfigSection&, const BuiltInPart& part, const TaskSettings&) -> MetricMaker {
+        refuse_as_part(part.name, "TODO");
+      });
 }
 
 template <>
-std::vector<std::string> built_in_names<DatasetMaker>() {
-  return names_of_tasks(&TaskSettings::datasets);
+std::vector<NamedPart<DatasetMaker>> built_in_parts() {
+  return parts_of_tasks<DatasetMaker>(
+      &TaskSettings::datasets,
+      [](ConfigSection&, const BuiltInPart& part, const TaskSettings&) -> DatasetMaker {
+        refuse_as_part(part.name, "TODO");
+      });
 }
 
 template <>
-std::vector<std::string> built_in_names<Recipe>() {
-  return names_of(all_tasks());
+std::vector<NamedPart<Recipe>> built_in_parts() {
+  std::vector<NamedPart<Recipe>> parts;
+  for (const auto& task : all_tasks()) {
+    parts.push_back({.name = task.name,
+                     .about = task.about,
+                     .read = [&task](Section&) -> Recipe {
+                       refuse_as_part(task.name, "a recipe has no neck and no postprocessing");
+                     },
+                     .built_in = true});
+  }
+  return parts;
 }
 
 std::vector<ListedPart> built_in_tasks() {

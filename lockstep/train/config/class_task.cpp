@@ -18,7 +18,7 @@ BackboneConfig read_class_backbone(ConfigSection& section) {
   section.require("name", "is missing");
   section.read("name", config.name, "resnet18, 34, 50, 101 or 152");
   refuse_taken(section, "name", config.name, backbones());
-  if (find_named(backbones().parts(), config.name) != nullptr) {
+  if (contains(own_names(backbones()), config.name)) {
     section.fail("name", fmt::format("is '{}', a backbone for det and rec: a classifier takes a "
                                      "whole network, as model.network",
                                      config.name));

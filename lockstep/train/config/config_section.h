@@ -33,6 +33,15 @@ class ConfigSection : public Section {
   ConfigSection(Node& node, std::string path, Settings* settings = nullptr)
       : Section(node, std::move(path), settings) {}
 
+  /// Calls `read` with the section of a part, for readers of the configuration.
+  template <typename Read>
+  static auto within(Section& section, Read read) {
+    ConfigSection copy{Section(section)};
+    auto made = read(copy);
+    section = copy;  // it knows the keys that were read
+    return made;
+  }
+
   ConfigSection section(const std::string& key) { return ConfigSection(Section::section(key)); }
   Settings* settings() const { return settings_; }
 

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "lockstep/base/text.h"
+#include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/optimizers.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
@@ -9,8 +10,15 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// A built-in one in upper case or lower; null: a registered one, with its settings. Sets the
-/// defaults of the name that differ from OptimizerConfig.
+/// Those of a kind that differ from OptimizerConfig's.
+void set_defaults(OptimizerConfig& config, const OptimizerKind& kind) {
+  config.opt = kind.name;
+  config.beta1 = kind.beta1;
+  config.beta2 = kind.beta2;
+  config.eps = kind.eps;
+}
+
+/// A built-in one in upper case or lower; null: a registered one, with its settings.
 const OptimizerKind* read_opt(ConfigSection& section, OptimizerConfig& config) {
   std::string given = config.opt;
   section.read("opt", given, "");
@@ -19,7 +27,7 @@ const OptimizerKind* read_opt(ConfigSection& section, OptimizerConfig& config) {
                  "momentum and nesterov mean the same: SGD, as sgd");
   // Of built-in ones the case does not count: neither may a registered one be "Adam".
   if (find_optimizer(ascii_lower(given)) != nullptr) {
-    refuse_taken(section, "opt", given, joined_names({}, optimizers()), {given});
+    refuse_taken(section, "opt", given, own_names(optimizers()), {given});
   }
   config.own = read_own_part(section, "opt", given, optimizers());
   if (config.own) {
@@ -28,10 +36,7 @@ const OptimizerKind* read_opt(ConfigSection& section, OptimizerConfig& config) {
   }
   const OptimizerKind* kind = find_optimizer(ascii_lower(given));
   if (kind == nullptr) section.choose("opt", config.opt, known, "");  // throws
-  config.opt = kind->name;
-  config.beta1 = kind->beta1;
-  config.beta2 = kind->beta2;
-  config.eps = kind->eps;
+  set_defaults(config, *kind);
   return kind;
 }
 
@@ -148,6 +153,26 @@ void read_built_in(ConfigSection& section, OptimizerConfig& config, const Optimi
   read_own_arguments(section, config, kind);
 }
 
+void check_nesterov(const ConfigSection& section, const OptimizerConfig& config,
+                    const OptimizerKind& kind) {
+  if (!config.nesterov) return;
+  if (kind.rule == OptimizerRule::kAdam) {
+    section.fail("nesterov", "cannot be True with adam: use nadam");
+  }
+  if (kind.rule == OptimizerRule::kSgd && (config.momentum == 0 || config.dampening > 0)) {
+    section.fail("nesterov", "needs a momentum above 0, and no dampening");
+  }
+}
+
+/// For a part that builds on it: weight decay and rates come with the groups.
+OptimizerOfGroups read_as_part(ConfigSection& section, const OptimizerKind& kind) {
+  OptimizerConfig config;
+  set_defaults(config, kind);
+  read_built_in(section, config, kind);
+  check_nesterov(section, config, kind);
+  return built_in_makers().optimizer(config);
+}
+
 }  // namespace
 
 OptimizerConfig read_optimizer(ConfigSection section, bool exact_decay, double peak) {
@@ -162,13 +187,7 @@ OptimizerConfig read_optimizer(ConfigSection section, bool exact_decay, double p
   section.only("lr", {""}, "the learning rate is scheduler.lr");
   ignore(section, "use_locking");
   section.finish();
-  if (config.nesterov && kind != nullptr && kind->rule == OptimizerRule::kAdam) {
-    section.fail("nesterov", "cannot be True with adam: use nadam");
-  }
-  const bool sgd = kind != nullptr && kind->rule == OptimizerRule::kSgd;
-  if (sgd && config.nesterov && (config.momentum == 0 || config.dampening > 0)) {
-    section.fail("nesterov", "needs a momentum above 0, and no dampening");
-  }
+  if (kind != nullptr) check_nesterov(section, config, *kind);
   return config;
 }
 
@@ -180,8 +199,13 @@ OptimizerConfig read_groups_alone(ConfigSection section, double peak) {
 }
 
 template <>
-std::vector<std::string> built_in_names<OptimizerOfGroups>() {
-  return names_of(optimizer_kinds());
+std::vector<NamedPart<OptimizerOfGroups>> built_in_parts() {
+  std::vector<NamedPart<OptimizerOfGroups>> parts;
+  for (const auto& kind : optimizer_kinds()) {
+    parts.push_back(built_in_part<OptimizerOfGroups>(
+        kind, [&kind](ConfigSection& section) { return read_as_part(section, kind); }));
+  }
+  return parts;
 }
 
 std::vector<ListedPart> built_in_optimizers() {

@@ -20,7 +20,7 @@ template <typename Made>
 std::vector<ListedPart> listed(const Registry<Made>& registry,
                                std::vector<ListedPart> built_in = {}) {
   auto parts = std::move(built_in);
-  for (const auto& part : registry.parts()) {
+  for (const auto& part : parts_of(registry, false)) {
     parts.push_back({part.name, part.about, settings_of(part.name, part.read)});
   }
   return parts;
@@ -72,7 +72,7 @@ std::string describe(const ListedKind& kind) {
 
 template <typename Made>
 Registry<Made>& registry_of() {
-  static Registry<Made> registry;
+  static Registry<Made> registry(built_in_parts<Made>());
   return registry;
 }
 
@@ -124,6 +124,12 @@ Registry<Recipe>& tasks() {
 }  // namespace lockstep
 
 namespace lockstep::inline internal {
+
+void fail_unknown_part(const std::string& name, const std::vector<std::string>& names) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("no part '{}' is registered{} (there are: {})", name,
+                          did_you_mean(name, names), fmt::join(names, ", ")));
+}
 
 Settings settings_of(const std::string& name,
                      const std::function<void(ConfigSection& settings)>& read) {

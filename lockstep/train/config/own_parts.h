@@ -41,35 +41,60 @@ auto find_named(const Table& kinds, std::string_view name) {
   return found == kinds.end() ? nullptr : &*found;
 }
 
-/// The names of the `built_in` parts of a kind, then those of the registered ones.
+/// The built-in parts of a kind, of all tasks: what a registry begins with.
 template <typename Made>
-std::vector<std::string> joined_names(std::vector<std::string> built_in,
-                                      const Registry<Made>& registry) {
-  for (const auto& part : registry.parts()) built_in.push_back(part.name);
-  return built_in;
-}
-
-/// The names of a kind that registered parts may not have: those of built-in ones, of any task.
-template <typename Made>
-std::vector<std::string> built_in_names() {
+std::vector<NamedPart<Made>> built_in_parts() {
   return {};
 }
 template <>
-std::vector<std::string> built_in_names<Recipe>();
+std::vector<NamedPart<Recipe>> built_in_parts<Recipe>();
 template <>
-std::vector<std::string> built_in_names<BackboneMaker>();
+std::vector<NamedPart<BackboneMaker>> built_in_parts<BackboneMaker>();
 template <>
-std::vector<std::string> built_in_names<LoggedLoss>();
+std::vector<NamedPart<LoggedLoss>> built_in_parts<LoggedLoss>();
 template <>
-std::vector<std::string> built_in_names<MetricMaker>();
+std::vector<NamedPart<MetricMaker>> built_in_parts<MetricMaker>();
 template <>
-std::vector<std::string> built_in_names<DatasetMaker>();
+std::vector<NamedPart<DatasetMaker>> built_in_parts<DatasetMaker>();
 template <>
-std::vector<std::string> built_in_names<PictureTransform>();
+std::vector<NamedPart<PictureTransform>> built_in_parts<PictureTransform>();
 template <>
-std::vector<std::string> built_in_names<OptimizerOfGroups>();
+std::vector<NamedPart<OptimizerOfGroups>> built_in_parts<OptimizerOfGroups>();
 template <>
-std::vector<std::string> built_in_names<Schedule>();
+std::vector<NamedPart<Schedule>> built_in_parts<Schedule>();
+
+/// An entry of built_in_parts(): `kind` has its name and line.
+template <typename Made, typename Kind, typename Read>
+NamedPart<Made> built_in_part(const Kind& kind, Read read) {
+  const auto read_section = [read](Section& section) {
+    return ConfigSection::within(section, read);
+  };
+  return {.name = kind.name, .about = kind.about, .read = read_section, .built_in = true};
+}
+
+/// The parts of a kind that are built in, or those that are not.
+template <typename Made>
+std::vector<NamedPart<Made>> parts_of(const Registry<Made>& registry, bool built_in) {
+  std::vector<NamedPart<Made>> parts;
+  for (const auto& part : registry.parts()) {
+    if (part.built_in == built_in) parts.push_back(part);
+  }
+  return parts;
+}
+
+/// The names of the parts of a kind that are not built in.
+template <typename Made>
+std::vector<std::string> own_names(const Registry<Made>& registry) {
+  return names_of(parts_of(registry, false));
+}
+
+/// The `built_in` names of one task, then those that are not built in.
+template <typename Made>
+std::vector<std::string> joined_names(std::vector<std::string> built_in,
+                                      const Registry<Made>& registry) {
+  for (auto& name : own_names(registry)) built_in.push_back(std::move(name));
+  return built_in;
+}
 
 /// Errors: kInvalidArgument if `registered` has the `name` that `key` of `section` selects, and has
 /// it twice, or `built_in` has it too.
@@ -81,17 +106,18 @@ void refuse_taken(const ConfigSection& section, const std::string& key, const st
 template <typename Made>
 void refuse_taken(const ConfigSection& section, const std::string& key, const std::string& name,
                   const Registry<Made>& registry) {
-  refuse_taken(section, key, name, joined_names({}, registry), built_in_names<Made>());
+  refuse_taken(section, key, name, own_names(registry), names_of(parts_of(registry, true)));
 }
 
 /// The part `name`, which `key` of `section` selects, with its settings out of `section`; none if
-/// none of that name is registered. Errors: those of its reader and of refuse_taken().
+/// it is built in, or none has that name. Errors: those of its reader and of refuse_taken().
 template <typename Made>
 std::optional<OwnPart<Made>> read_own_part(ConfigSection& section, const std::string& key,
                                            const std::string& name,
                                            const Registry<Made>& registry) {
   refuse_taken(section, key, name, registry);
-  const auto* part = find_named(registry.parts(), name);
+  const auto own = parts_of(registry, false);
+  const auto* part = find_named(own, name);
   if (part == nullptr) return std::nullopt;
   return OwnPart<Made>{name, part->read(section)};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
 
@@ -82,6 +83,19 @@ void check_shape(const ConfigSection& section, const SchedulerConfig& config) {
   }
 }
 
+/// For a part that builds on it: the point has the highest rate, and the length of the run.
+Schedule read_as_part(ConfigSection& section, const ScheduleKind& kind) {
+  SchedulerConfig config;
+  config.scheduler = kind.name;
+  if (config.scheduler == "reduce_on_plateau") {
+    section.fail("scheduler", "reduce_on_plateau follows evaluations, and cannot be a part of another schedule");
+  }
+  section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
+  read_shape(section, config);
+  check_shape(section, config);
+  return built_in_makers().schedule(config);
+}
+
 }  // namespace
 
 void read_patience(ConfigSection& section, PatienceConfig& config, const std::string& of) {
@@ -107,8 +121,13 @@ SchedulerConfig read_scheduler(ConfigSection section) {
 }
 
 template <>
-std::vector<std::string> built_in_names<Schedule>() {
-  return names_of(schedule_kinds());
+std::vector<NamedPart<Schedule>> built_in_parts() {
+  std::vector<NamedPart<Schedule>> parts;
+  for (const auto& kind : schedule_kinds()) {
+    parts.push_back(built_in_part<Schedule>(
+        kind, [&kind](ConfigSection& section) { return read_as_part(section, kind); }));
+  }
+  return parts;
 }
 
 std::vector<ListedPart> built_in_schedules() {

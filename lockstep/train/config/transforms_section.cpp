@@ -202,11 +202,18 @@ bool is_random(const std::string& name) {
 }  // namespace
 
 template <>
-std::vector<std::string> built_in_names<PictureTransform>() {
+std::vector<NamedPart<PictureTransform>> built_in_parts() {
   auto names = text_transform_names();
   const auto more = class_transform_names();
   names.insert(names.end(), more.begin(), more.end());
-  return names;
+  std::vector<NamedPart<PictureTransform>> parts;
+  for (const auto& name : names) {
+    parts.push_back({.name = name,
+                     .about = "TODO",
+                     .read = [](Section&) -> PictureTransform { throw std::logic_error("TODO"); },
+                     .built_in = true});
+  }
+  return parts;
 }
 
 void read_transforms(ConfigSection& section, const TransformReader& read) {
@@ -227,7 +234,8 @@ void read_transforms(ConfigSection& section, const TransformReader& read) {
 std::optional<OwnTransform> read_own_transform(ConfigSection& item, const std::string& name,
                                                const std::vector<std::string>& built_in) {
   item.expect(joined_names(built_in, transforms()));
-  const auto* part = find_named(transforms().parts(), name);
+  const auto parts = parts_of(transforms(), false);
+  const auto* part = find_named(parts, name);
   if (part == nullptr) return std::nullopt;
   refuse_taken(item, name, name, transforms());
   ConfigSection args = item.section(name);

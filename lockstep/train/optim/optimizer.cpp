@@ -31,16 +31,15 @@ void set_decay(Options& options, double decay) {
 }
 
 template <class Options>
-Groups make_groups(const OptimizerConfig& config, const torch::nn::Module& model, double peak,
-                   const Options& options) {
-  Groups groups;
-  for (const auto& group : parameter_groups(config, model, peak)) {
+Groups with_options(const std::vector<ParameterGroup>& groups, const Options& options) {
+  Groups made;
+  for (const auto& group : groups) {
     auto own = std::make_unique<Options>(options);
     set_decay(*own, group.weight_decay);
     own->set_lr(group.lr);
-    groups.emplace_back(group.parameters, std::move(own));
+    made.emplace_back(group.parameters, std::move(own));
   }
-  return groups;
+  return made;
 }
 
 template <class Options>
@@ -83,36 +82,40 @@ std::unique_ptr<torch::optim::Optimizer> make_own(const OwnPart<OptimizerOfGroup
 
 }  // namespace
 
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& config,
-                                                        const torch::nn::Module& model,
-                                                        double peak) {
+std::unique_ptr<torch::optim::Optimizer> make_built_in_optimizer(
+    const OptimizerConfig& config, const std::vector<ParameterGroup>& groups) {
   using namespace torch::optim;
-  if (config.own) return make_own(*config.own, parameter_groups(config, model, peak));
   switch (optimizer_kind(config).rule) {
     case OptimizerRule::kAdam: {
       const auto options = adam_options<AdamOptions>(config);
-      return std::make_unique<ForeachAdam>(make_groups(config, model, peak, options), options);
+      return std::make_unique<ForeachAdam>(with_options(groups, options), options);
     }
     case OptimizerRule::kAdamW: {
       const auto options = adam_options<AdamWOptions>(config);
-      return std::make_unique<ForeachAdamW>(make_groups(config, model, peak, options), options);
+      return std::make_unique<ForeachAdamW>(with_options(groups, options), options);
     }
     case OptimizerRule::kAdagrad: {
       AdagradOptions options(0);
       options.initial_accumulator_value(config.accum).eps(config.eps);
-      return std::make_unique<Adagrad>(make_groups(config, model, peak, options), options);
+      return std::make_unique<Adagrad>(with_options(groups, options), options);
     }
     case OptimizerRule::kOurs: {
       const RuleOptions options = rule_options(config);
-      return std::make_unique<RuleOptimizer>(config.opt, make_groups(config, model, peak, options),
-                                             options);
+      return std::make_unique<RuleOptimizer>(config.opt, with_options(groups, options), options);
     }
     case OptimizerRule::kSgd:
       break;
   }
   SGDOptions options(0);
   options.momentum(config.momentum).nesterov(config.nesterov).dampening(config.dampening);
-  return std::make_unique<ForeachSGD>(make_groups(config, model, peak, options), options);
+  return std::make_unique<ForeachSGD>(with_options(groups, options), options);
+}
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& config,
+                                                        const torch::nn::Module& model,
+                                                        double peak) {
+  const auto groups = parameter_groups(config, model, peak);
+  return config.own ? make_own(*config.own, groups) : make_built_in_optimizer(config, groups);
 }
 
 GroupRates::GroupRates(torch::optim::Optimizer& optimizer, double peak)

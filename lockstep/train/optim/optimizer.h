@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "lockstep/train.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep::inline internal {
@@ -22,6 +23,10 @@ namespace lockstep::inline internal {
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const OptimizerConfig& config,
                                                         const torch::nn::Module& model,
                                                         double peak = 1);
+
+/// The same for groups that are given, without a registered one.
+std::unique_ptr<torch::optim::Optimizer> make_built_in_optimizer(
+    const OptimizerConfig& config, const std::vector<ParameterGroup>& groups);
 
 /// Learning rates of an optimizer's groups under one schedule. A group may have a rate of its own
 /// at construction, as layers in fine tuning; it gets that rate times lr / peak. One with rate 0,

@@ -22,7 +22,7 @@
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/program/plugin.h"
 #include "lockstep/train/run/run.h"
-#include "lockstep/train/zoo_parts.h"
+#include "lockstep/train/part_makers.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep::inline internal {
@@ -176,7 +176,7 @@ TrainRequest read_train_request(const std::vector<std::string>& words,
 }
 
 int run(int argc, char** argv) {
-  register_zoo();
+  register_built_in_parts();
   const std::string verb = verb_of(argc, argv);
   const Mode& mode = mode_of(argc, argv);
   if (mode.run != nullptr) return mode.run({argv + 2, argv + argc}, verb);

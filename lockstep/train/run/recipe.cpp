@@ -10,7 +10,7 @@
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
 #include "lockstep/train/run/run.h"
-#include "lockstep/train/zoo_parts.h"
+#include "lockstep/train/part_makers.h"
 
 namespace lockstep {
 namespace {
@@ -35,7 +35,7 @@ int run_recipe(const Config& config, const Recipe& recipe, World world, bool by_
 int train(const Recipe& recipe, World world) {
   const std::string fault = fault_of(recipe);
   if (!fault.empty()) throw Error(ErrorCode::kInvalidArgument, "train(recipe): " + fault);
-  register_zoo();
+  register_built_in_parts();
   tasks().put({recipe.name, "of the program", [recipe](Section&) { return recipe; }});
   const auto file = fmt::format("model: {{type: {}}}\n", recipe.name);
   Config config = read_config(parse_yaml(file, "the recipe"));

@@ -1,0 +1,33 @@
+#include "lockstep/train/part_makers.h"
+
+#include "lockstep/train/config/built_in_makers.h"
+#include "lockstep/train/optim/optimizer.h"
+#include "lockstep/train/schedule/schedule.h"
+#include "lockstep/train/zoo_parts.h"
+
+namespace lockstep::inline internal {
+namespace {
+
+OptimizerOfGroups optimizer_maker(const OptimizerConfig& config) {
+  return [config](const std::vector<ParameterGroup>& groups) {
+    return make_built_in_optimizer(config, groups);
+  };
+}
+
+Schedule schedule_maker(const SchedulerConfig& config) {
+  return [config](const SchedulePoint& point) {
+    SchedulerConfig at = config;
+    at.lr = point.lr;
+    at.num_epochs = point.num_epochs;
+    return learning_rate(at, point.step, point.steps_per_epoch);
+  };
+}
+
+}  // namespace
+
+void register_built_in_parts() {
+  register_zoo();
+  set_built_in_makers({.optimizer = optimizer_maker, .schedule = schedule_maker});
+}
+
+}  // namespace lockstep::inline internal
