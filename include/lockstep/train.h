@@ -179,4 +179,28 @@ int train(const Recipe& recipe, World world);
 /// printed, in one line.
 int train_main(int argc, char** argv);
 
+namespace internal {
+/// `items`: "key=value". Calls `read` with a section that has them.
+void read_part_settings(const std::string& part, const std::vector<std::string>& items,
+                        const std::function<void(Section& settings)>& read);
+}  // namespace internal
+
+/// A part by its name, built in or registered, for a program without a file: a recipe's loss, or a
+/// schedule for a loop of one's own.
+///
+///   const auto lamb = lockstep::make_part(lockstep::optimizers(), "lamb", {"beta2=0.98"});
+///   const auto net = lockstep::make_part(lockstep::networks(), "vit_b_16")(/*num_classes=*/10);
+///
+/// settings: "key=value", as in Recipe::settings, with the part's own keys; `lockstep train --list`
+/// shows them. Threads: that of Registry::add(). Errors: those of Registry::read();
+/// kInvalidArgument for a key that the part has not.
+template <typename Made>
+Made make_part(const Registry<Made>& registry, const std::string& name,
+               const std::vector<std::string>& settings = {}) {
+  std::optional<Made> made;
+  internal::read_part_settings(name, settings,
+                               [&](Section& section) { made = registry.read(name, section); });
+  return *std::move(made);
+}
+
 }  // namespace lockstep

@@ -1,6 +1,9 @@
 #include "lockstep/train/part_makers.h"
 
+#include "lockstep/train.h"
 #include "lockstep/train/config/built_in_makers.h"
+#include "lockstep/train/config/config_section.h"
+#include "lockstep/train/config/overrides.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/schedule/schedule.h"
 #include "lockstep/train/zoo_parts.h"
@@ -28,6 +31,16 @@ Schedule schedule_maker(const SchedulerConfig& config) {
 void register_built_in_parts() {
   register_zoo();
   set_built_in_makers({.optimizer = optimizer_maker, .schedule = schedule_maker});
+}
+
+void read_part_settings(const std::string& part, const std::vector<std::string>& items,
+                        const std::function<void(Section& settings)>& read) {
+  register_built_in_parts();
+  Node node;
+  apply_overrides(node, items, part + ": ");
+  ConfigSection section(node, part);
+  read(section);
+  section.finish();
 }
 
 }  // namespace lockstep::inline internal

@@ -88,7 +88,8 @@ Schedule read_as_part(ConfigSection& section, const ScheduleKind& kind) {
   SchedulerConfig config;
   config.scheduler = kind.name;
   if (config.scheduler == "reduce_on_plateau") {
-    section.fail("scheduler", "reduce_on_plateau follows evaluations, and cannot be a part of another schedule");
+    section.fail("scheduler",
+                 "reduce_on_plateau follows evaluations, and cannot be a part of another schedule");
   }
   section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
   read_shape(section, config);

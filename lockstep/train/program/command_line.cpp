@@ -20,9 +20,9 @@
 #include "lockstep/spawn.h"
 #include "lockstep/train/config/dictionaries.h"
 #include "lockstep/train/config/own_parts.h"
+#include "lockstep/train/part_makers.h"
 #include "lockstep/train/program/plugin.h"
 #include "lockstep/train/run/run.h"
-#include "lockstep/train/part_makers.h"
 #include "lockstep/world/environment.h"
 
 namespace lockstep::inline internal {

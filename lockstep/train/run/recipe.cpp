@@ -9,8 +9,8 @@
 #include "lockstep/train/config/registered_task.h"
 #include "lockstep/train/config/yaml_reader.h"
 #include "lockstep/train/config/yaml_writer.h"
-#include "lockstep/train/run/run.h"
 #include "lockstep/train/part_makers.h"
+#include "lockstep/train/run/run.h"
 
 namespace lockstep {
 namespace {
