@@ -435,13 +435,13 @@ class Registry {
   /// Those that were given to put().
   const std::vector<std::string>& put_names() const { return put_names_; }
 
-  /// What the part `name` makes, for a part of one's own that builds on it: a loss with one more
-  /// term, or a schedule that ends otherwise. Call it where that part reads its own settings. The
-  /// other's settings are read out of `settings`, where they have the names that --list shows. Give
-  /// it settings.section("base") to keep the two apart.
+  /// What the part `name` makes. A part of one's own can so build on it: a loss with one more term,
+  /// or a schedule that ends otherwise. Call it where that part reads its own settings. The other's
+  /// settings are read out of `settings`, under the names that --list shows. Give it
+  /// settings.section("base") to keep the two apart.
   ///
-  /// Errors: kInvalidArgument for an unknown name, with the nearest one; those of the part's
-  /// reader; a built-in part that works as a whole alone, with the reason.
+  /// Errors: kInvalidArgument for an unknown name, with the nearest one. Those of the part's reader.
+  /// A built-in part that works as a whole alone is an error with the reason.
   Made read(const std::string& name, Section& settings) const {
     std::vector<std::string> names;
     for (const auto& part : parts_) {

@@ -185,8 +185,8 @@ void read_part_settings(const std::string& part, const std::vector<std::string>&
                         const std::function<void(Section& settings)>& read);
 }  // namespace internal
 
-/// A part by its name, built in or registered, for a program without a file: a recipe's loss, or a
-/// schedule for a loop of one's own.
+/// A part by its name, built in or registered. A program without a file gets a recipe's loss so, or
+/// a schedule for a loop of its own.
 ///
 ///   const auto lamb = lockstep::make_part(lockstep::optimizers(), "lamb", {"beta2=0.98"});
 ///   const auto net = lockstep::make_part(lockstep::networks(), "vit_b_16")(/*num_classes=*/10);
