@@ -44,7 +44,6 @@ namespace lockstep::inline internal {
 class ConfigSection;
 struct Node;
 struct Setting;
-[[noreturn]] void fail_unknown_part(const std::string& name, const std::vector<std::string>& names);
 }  // namespace lockstep::inline internal
 
 namespace lockstep {
@@ -138,6 +137,11 @@ class Section {
 
  private:
   friend class internal::ConfigSection;
+  template <typename Made>
+  friend class Registry;
+
+  [[noreturn]] static void fail_unknown_part(const std::string& name,
+                                             const std::vector<std::string>& names);
 
   Section(Node& node, std::string path, std::vector<Setting>* settings);
   Node* any(const std::string& key);
@@ -440,15 +444,15 @@ class Registry {
   /// settings are read out of `settings`, under the names that --list shows. Give it
   /// settings.section("base") to keep the two apart.
   ///
-  /// Errors: kInvalidArgument for an unknown name, with the nearest one. Those of the part's reader.
-  /// A built-in part that works as a whole alone is an error with the reason.
+  /// Errors: kInvalidArgument for an unknown name, with the nearest one. Those of the part's
+  /// reader. A built-in part that works as a whole alone is an error with the reason.
   Made read(const std::string& name, Section& settings) const {
     std::vector<std::string> names;
     for (const auto& part : parts_) {
       if (part.name == name) return part.read(settings);
       names.push_back(part.name);
     }
-    internal::fail_unknown_part(name, names);
+    Section::fail_unknown_part(name, names);
   }
 
  private:

@@ -179,11 +179,11 @@ int train(const Recipe& recipe, World world);
 /// printed, in one line.
 int train_main(int argc, char** argv);
 
-namespace internal {
-/// `items`: "key=value". Calls `read` with a section that has them.
-void read_part_settings(const std::string& part, const std::vector<std::string>& items,
-                        const std::function<void(Section& settings)>& read);
-}  // namespace internal
+/// Calls `read`, which reads the settings of a part, with a section that has `items`: "key=value",
+/// as in Recipe::settings. `part`: its name, for errors. Errors: kInvalidArgument for a key that
+/// `read` leaves; those of `read`.
+void with_settings(const std::string& part, const std::vector<std::string>& items,
+                   const std::function<void(Section& settings)>& read);
 
 /// A part by its name, built in or registered. A program without a file gets a recipe's loss so, or
 /// a schedule for a loop of its own.
@@ -198,8 +198,7 @@ template <typename Made>
 Made make_part(const Registry<Made>& registry, const std::string& name,
                const std::vector<std::string>& settings = {}) {
   std::optional<Made> made;
-  internal::read_part_settings(name, settings,
-                               [&](Section& section) { made = registry.read(name, section); });
+  with_settings(name, settings, [&](Section& section) { made = registry.read(name, section); });
   return *std::move(made);
 }
 

@@ -33,8 +33,12 @@ void register_built_in_parts() {
   set_built_in_makers({.optimizer = optimizer_maker, .schedule = schedule_maker});
 }
 
-void read_part_settings(const std::string& part, const std::vector<std::string>& items,
-                        const std::function<void(Section& settings)>& read) {
+}  // namespace lockstep::inline internal
+
+namespace lockstep {
+
+void with_settings(const std::string& part, const std::vector<std::string>& items,
+                   const std::function<void(Section& settings)>& read) {
   register_built_in_parts();
   Node node;
   apply_overrides(node, items, part + ": ");
@@ -43,4 +47,4 @@ void read_part_settings(const std::string& part, const std::vector<std::string>&
   section.finish();
 }
 
-}  // namespace lockstep::inline internal
+}  // namespace lockstep

@@ -121,15 +121,15 @@ Registry<Recipe>& tasks() {
   return registry_of<Recipe>();
 }
 
-}  // namespace lockstep
-
-namespace lockstep::inline internal {
-
-void fail_unknown_part(const std::string& name, const std::vector<std::string>& names) {
+void Section::fail_unknown_part(const std::string& name, const std::vector<std::string>& names) {
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("no part '{}' is registered{} (there are: {})", name,
                           did_you_mean(name, names), fmt::join(names, ", ")));
 }
+
+}  // namespace lockstep
+
+namespace lockstep::inline internal {
 
 Settings settings_of(const std::string& name,
                      const std::function<void(ConfigSection& settings)>& read) {
