@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lockstep/base/counted.h"
+#include "lockstep/base/heap.h"
 #include "lockstep/base/text.h"
 #include "lockstep/data/pictures/index.h"
 #include "lockstep/data/pictures/listing.h"
@@ -98,16 +99,22 @@ class ClassPictures {
   /// That of the class itself is the first.
   const std::vector<std::string>& folders() const { return folders_; }
 
-  void add_to(PictureIndex& index, int64_t label) const {
+  /// `by_text`: names stay in the text, which is in a file.
+  void add_to(PictureIndex& index, int64_t label, bool by_text) const {
     int64_t left = count_;
     uint64_t folder = 0;  // the last one; the place of the text's beginning is none
+    std::string path;
     for_each([&](const std::string& below, const FolderNames& names, uint64_t begin,
                  std::string_view name) {
       if (left == 0 || !is_chosen(below, name)) return;
+      --left;
+      if (!by_text) {
+        ((path = below) += '/') += name;
+        return index.add(path, label);
+      }
       if (names.folder != folder) index.begin_folder(text_, names.folder, below.size());
       folder = names.folder;
       index.add_at(begin, name.size(), label);
-      --left;
     });
   }
 
@@ -243,17 +250,72 @@ void warn_of_splits(PictureIndex& index, const fs::path& folder, const PictureCl
       folder.string(), splits.train, splits.eval, (folder / splits.train).string()));
 }
 
-std::vector<ClassPictures> pictures_of(const PictureClasses& classes, const fs::path& folder,
-                                       const FolderOptions& options, FolderListing& listing) {
+/// Of each class, by several threads.
+std::vector<std::vector<std::string>> read_folders(const PictureClasses& classes,
+                                                   const fs::path& folder, FolderListing& listing) {
   const size_t count = classes.names.size();
   std::vector<std::vector<std::string>> folders(count);
   for_each_in_parallel(count, [&](size_t i) {
     folders[i] = ClassFolders(folder, classes.names[i], listing).found();
   });
+  return folders;
+}
+
+/// The class's label, and its number among `found`; in the order of labels. Errors:
+/// kInvalidArgument for one that `all` lacks.
+std::vector<std::pair<int64_t, size_t>> labels_of(const PictureClasses& found,
+                                                  const PictureClasses& all,
+                                                  const fs::path& folder) {
+  const ClassNumbers numbers(all);
+  std::vector<std::pair<int64_t, size_t>> order;
+  for (size_t i = 0; i < found.names.size(); ++i) {
+    const int64_t label = numbers.of_name(found.names[i]);
+    if (label < 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: training {}", (folder / found.names[i]).string(),
+                              numbers.no_class(found.names[i])));
+    }
+    order.emplace_back(label, i);
+  }
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+PictureIndex list_and_index(const fs::path& folder, const FolderOptions& options,
+                            const std::optional<PictureClasses>& classes) {
+  FolderListing listing(folder, options.listing);
+  const PictureClasses found = classes_in(listing, folder);
+  const PictureClasses& all = classes ? *classes : found;
+  const auto order = labels_of(found, all, folder);
+  auto folders = read_folders(found, folder, listing);
   const auto text = listing.names(kManyNames);
   std::vector<ClassPictures> pictures;
   for (auto& of_class : folders) pictures.emplace_back(std::move(of_class), options, listing, text);
-  return pictures;
+  int64_t count = 0, num_folders = 0;
+  for (const auto& of_class : pictures) {
+    count += of_class.count();
+    num_folders += std::ssize(of_class.folders());
+  }
+  if (count == 0) throw Error(ErrorCode::kNotFound, none_chosen(folder, options));
+  PictureIndex index(folder, all);
+  // An index by text takes 16 bytes a picture, and 24 a folder: too many if each has one or two.
+  const bool by_text = !text->is_in_memory() && num_folders <= count / 3;
+  if (by_text) index.reserve(static_cast<size_t>(count));
+  std::vector<size_t> empty;
+  for (const auto& [label, i] : order) {
+    if (pictures[i].count() == 0) empty.push_back(i);
+    pictures[i].add_to(index, label, by_text);
+  }
+  index.shrink();
+  warn_of_empty_classes(index, found, folder, empty);
+  if (classes) return index;
+  if (found.names.size() - empty.size() == 1) {
+    const auto only = std::find_if(pictures.begin(), pictures.end(),
+                                   [](const auto& of_class) { return of_class.count() > 0; });
+    warn_of_one_class(index, folder, only->folders());
+  }
+  warn_of_splits(index, folder, found);
+  return index;
 }
 
 /// The folder whose name comes first in `names`.
@@ -293,41 +355,9 @@ PictureClasses folder_classes(const fs::path& folder) {
 
 PictureIndex index_folder(const fs::path& folder, const FolderOptions& options,
                           const std::optional<PictureClasses>& classes) {
-  FolderListing listing(folder, options.listing);
-  const PictureClasses found = classes_in(listing, folder);
-  const PictureClasses& all = classes ? *classes : found;
-  const ClassNumbers numbers(all);
-  std::vector<std::pair<int64_t, size_t>> order;  // label, folder
-  for (size_t i = 0; i < found.names.size(); ++i) {
-    const int64_t label = numbers.of_name(found.names[i]);
-    if (label < 0) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: training {}", (folder / found.names[i]).string(),
-                              numbers.no_class(found.names[i])));
-    }
-    order.emplace_back(label, i);
-  }
-  std::sort(order.begin(), order.end());
-  const auto pictures = pictures_of(found, folder, options, listing);
-  int64_t count = 0;
-  for (const auto& of_class : pictures) count += of_class.count();
-  if (count == 0) throw Error(ErrorCode::kNotFound, none_chosen(folder, options));
-  PictureIndex index(folder, all);
-  index.reserve(static_cast<size_t>(count));
-  std::vector<size_t> empty;
-  for (const auto& [label, i] : order) {
-    if (pictures[i].count() == 0) empty.push_back(i);
-    pictures[i].add_to(index, label);
-  }
-  index.shrink();
-  warn_of_empty_classes(index, found, folder, empty);
-  if (classes) return index;
-  if (found.names.size() - empty.size() == 1) {
-    const auto only = std::find_if(pictures.begin(), pictures.end(),
-                                   [](const auto& of_class) { return of_class.count() > 0; });
-    warn_of_one_class(index, folder, only->folders());
-  }
-  warn_of_splits(index, folder, found);
+  PictureIndex index = list_and_index(folder, options, classes);
+  if (!options.listing.empty()) index.limit_memory(options.listing.parent_path());
+  return_freed_memory();  // of the listing
   return index;
 }
 

@@ -19,7 +19,8 @@ struct FolderOptions {
   Split split = Split::kAll;
   double ratio = 1;  ///< The leading part of each class; at least one picture.
   /// Where the folders' contents are kept from run to run, for 10,000 pictures or more; empty:
-  /// nowhere. See FolderListing.
+  /// nowhere. See FolderListing. Names that cannot be kept there are in memory, or in a file of
+  /// this process beside it: see PictureIndex::limit_memory().
   std::filesystem::path listing{};
 };
 

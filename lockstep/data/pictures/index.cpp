@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <system_error>
 
 #include "lockstep/base/hash.h"
 #include "lockstep/base/heap.h"
@@ -51,9 +52,8 @@ std::string ClassNumbers::no_class(const std::string& name) const {
 }
 
 void PictureIndex::add(std::string_view name, int64_t label) {
-  entries_.push_back(
-      {names_.size(), static_cast<uint32_t>(name.size()), static_cast<int32_t>(label)});
-  names_ += name;
+  names_.add(name);
+  labels_.push_back(static_cast<int32_t>(label));
 }
 
 void PictureIndex::begin_folder(const std::shared_ptr<const NameText>& names, uint64_t begin,
@@ -72,37 +72,40 @@ void PictureIndex::add_at(uint64_t begin, size_t bytes, int64_t label) {
 
 void PictureIndex::classify(PictureClasses classes, const std::vector<int64_t>& labels) {
   classes_ = std::move(classes);
-  for (Entry& entry : entries_) {
-    entry.label = static_cast<int32_t>(labels[static_cast<size_t>(entry.label)]);
+  for (int32_t& label : labels_) {
+    label = static_cast<int32_t>(labels[static_cast<size_t>(label)]);
   }
 }
 
 void PictureIndex::keep(int64_t size) {
   if (size >= this->size()) return;
-  if (!names_.empty()) names_.resize(entries_[static_cast<size_t>(size)].begin);
-  entries_.resize(static_cast<size_t>(size));
+  const auto left = static_cast<size_t>(size);
+  names_.keep(size);
+  labels_.resize(std::min(labels_.size(), left));
+  entries_.resize(std::min(entries_.size(), left));
   shrink();
 }
 
 void PictureIndex::shrink() {
   entries_.shrink_to_fit();
-  names_.shrink_to_fit();
+  names_.shrink();
+  labels_.shrink_to_fit();
   folders_.shrink_to_fit();
 }
 
-void PictureIndex::move_names(const std::filesystem::path& folder) {
-  if (names_.empty()) return;
-  const auto text = NameText::put(folder, names_);
-  if (text == nullptr) return;
-  text_ = text;
-  folders_.assign(1, Folder());
-  std::string().swap(names_);  // an assignment would keep its memory
-  return_freed_memory();
+void PictureIndex::limit_memory(const std::filesystem::path& folder) {
+  const auto most = kMostIndexBytes * static_cast<size_t>(size());
+  if (size() < kManyNames || memory_bytes() <= most) return;
+  std::error_code ignored;
+  const auto temporary = std::filesystem::temp_directory_path(ignored);  // empty: there is none
+  if (names_.move_to(folder) || (!temporary.empty() && names_.move_to(temporary))) {
+    return_freed_memory();
+  }
 }
 
 size_t PictureIndex::memory_bytes() const {
-  return entries_.capacity() * sizeof(Entry) + names_.capacity() +
-         folders_.capacity() * sizeof(Folder) + (text_ == nullptr ? 0 : text_->memory_bytes());
+  return entries_.capacity() * sizeof(Entry) + names_.memory_bytes() +
+         labels_.capacity() * sizeof(int32_t) + folders_.capacity() * sizeof(Folder);
 }
 
 uint64_t PictureIndex::digest() const {
@@ -121,24 +124,36 @@ uint64_t PictureIndex::digest() const {
 uint64_t PictureIndex::digest_of_files() const {
   constexpr size_t kHashedBytes = size_t{64} << 10;
   Hash hash;
-  std::string block, folder;
-  std::optional<NameWindow> window;
-  if (text_ != nullptr) window.emplace(*text_);
-  auto next = folders_.begin();
-  for (int64_t i = 0; i < size(); ++i) {
-    if (next != folders_.end() && next->first == i) folder = path_of(*next++);
-    const Entry& entry = entries_[static_cast<size_t>(i)];
-    block.append(reinterpret_cast<const char*>(&entry.label), sizeof(entry.label));
-    block += folder;
-    block += window ? window->at(entry.begin, entry.bytes)
-                    : std::string_view(names_).substr(entry.begin, entry.bytes);
-    block += '\0';
-    if (block.size() < kHashedBytes) continue;
+  std::string block;
+  for_each_name([&](int64_t i, std::string_view name) {
+    const auto own_label = static_cast<int32_t>(label(i));
+    block.append(reinterpret_cast<const char*>(&own_label), sizeof(own_label));
+    (block += name) += '\0';
+    if (block.size() < kHashedBytes) return;
     hash.update(block.data(), block.size());
     block.clear();
-  }
+  });
   hash.update(block.data(), block.size());
   return first_64_bits(hash.hex());
+}
+
+void PictureIndex::for_each_name(
+    const std::function<void(int64_t index, std::string_view name)>& found) const {
+  if (text_ == nullptr) return names_.for_each(found);
+  NameWindow window(*text_);
+  std::string name;
+  size_t folder = 0;  // bytes of its path, which `name` begins with
+  auto next = folders_.begin();
+  for (int64_t i = 0; i < size(); ++i) {
+    if (next != folders_.end() && next->first == i) {
+      name = path_of(*next++);
+      folder = name.size();
+    }
+    const Entry& entry = entries_[static_cast<size_t>(i)];
+    name.resize(folder);
+    name += window.at(entry.begin, entry.bytes);
+    found(i, name);
+  }
 }
 
 std::optional<FilePart> PictureIndex::part(int64_t index) const {
@@ -177,8 +192,8 @@ std::string PictureIndex::path_of(const Folder& folder) const {
 
 std::string PictureIndex::name(int64_t index) const {
   if (!shards_.empty()) return part_with(shards_, index).name;
+  if (text_ == nullptr) return names_.at(index);
   const Entry& entry = entries_[static_cast<size_t>(index)];
-  if (text_ == nullptr) return names_.substr(entry.begin, entry.bytes);
   std::string name = path_of(part_with(folders_, index));
   const size_t folder = name.size();
   name.resize(folder + entry.bytes);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "lockstep/data/pictures/name_text.h"
+#include "lockstep/data/pictures/packed_names.h"
 #include "lockstep/data/pictures/shard_samples.h"
 
 namespace lockstep::inline internal {
@@ -52,10 +54,15 @@ struct FilePart {
   ShardState shard;  ///< As it was indexed.
 };
 
+/// The most memory that an index of many pictures takes for each, if a file can have the names.
+inline constexpr size_t kMostIndexBytes = 24;
+
 /// Pictures 0 .. size()-1, each a file, or part of a shard (an archive). An index has files that
-/// are named here (add()), or files that a text names (begin_folder()), or shards. Memory: 16 bytes
-/// a picture, and the names given to add() unless they are moved. A text takes 24 bytes a folder,
-/// and itself if it is in memory.
+/// are named here (add()), or files that a text in a file names (begin_folder()), or shards.
+///
+/// Memory: 4 bytes a picture given to add(), and its name as PackedNames has it: 12 altogether for
+/// sorted names such as n01440764/n01440764_10026.JPEG. Other pictures take 16 bytes, and folders
+/// of a text 24.
 /// Read-only once made: any number of threads may read.
 class PictureIndex {
  public:
@@ -63,17 +70,18 @@ class PictureIndex {
   PictureIndex(std::filesystem::path folder, PictureClasses classes)
       : folder_(std::move(folder)), classes_(std::move(classes)) {}
 
+  /// Makes room for so many pictures that add_at() adds.
   void reserve(size_t pictures) { entries_.reserve(pictures); }
   /// `label`: in [0, classes().count).
   void add(std::string_view name, int64_t label);
   /// Pictures that are added by add_at() from here on lie in this folder, whose path is the `bytes`
-  /// of `names` from `begin` on. All folders have one text.
+  /// of `names` from `begin` on. All folders have one text, which is in a file.
   void begin_folder(const std::shared_ptr<const NameText>& names, uint64_t begin, size_t bytes);
   /// Pictures that are added by add_at() from here on are of this archive.
   void begin_shard(std::string_view name, const ShardState& state);
   /// `begin`: of the picture in the shard, or of its name in the text.
   void add_at(uint64_t begin, size_t bytes, int64_t label);
-  /// Replaces each label by labels[label], and the classes.
+  /// Replaces each label given to add() by labels[label], and the classes.
   void classify(PictureClasses classes, const std::vector<int64_t>& labels);
   /// Only the first `size` pictures, at most all.
   void keep(int64_t size);
@@ -81,20 +89,28 @@ class PictureIndex {
   void add_warning(std::string line) { warnings_.push_back(std::move(line)); }
   /// Gives spare memory back; call it after the last add().
   void shrink();
-  /// Moves the names given to add() out of memory, if NameText::put() can.
-  void move_names(const std::filesystem::path& folder);
+  /// Moves the names of many pictures out of memory where the index takes more than
+  /// kMostIndexBytes a picture: into a file without a name in `folder`, else in that for temporary
+  /// files. They stay if neither can have one. Call it after the last add().
+  void limit_memory(const std::filesystem::path& folder);
 
-  int64_t size() const { return static_cast<int64_t>(entries_.size()); }
+  int64_t size() const { return static_cast<int64_t>(entries_.size()) + names_.size(); }
   /// Of the file that has the picture. Errors: DataChanged if a text has lost it.
   std::string name(int64_t index) const;
   std::filesystem::path path(int64_t index) const { return folder_ / name(index); }
   /// Of that file; none: all of it.
   std::optional<FilePart> part(int64_t index) const;
+  /// Calls `found` with name(i) of each picture in turn, which is valid during that call. Sooner
+  /// than name(), and not for shards. Errors: those of name().
+  void for_each_name(const std::function<void(int64_t index, std::string_view name)>& found) const;
   /// The first picture of each archive that has one, ascending.
   std::vector<int64_t> shard_firsts() const;
   /// For messages: its path, or "SHARD: MEMBER".
   std::string where(int64_t index) const;
-  int64_t label(int64_t index) const { return entries_[static_cast<size_t>(index)].label; }
+  int64_t label(int64_t index) const {
+    const auto i = static_cast<size_t>(index);
+    return entries_.empty() ? labels_[i] : entries_[i].label;
+  }
   const PictureClasses& classes() const { return classes_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// Of all names and labels in their order, but not of the folder: copies of the data on several
@@ -105,7 +121,7 @@ class PictureIndex {
 
  private:
   struct Entry {
-    uint64_t begin = 0;  ///< In the shard, in text_, or in names_.
+    uint64_t begin = 0;  ///< In the shard, or in text_.
     uint32_t bytes = 0;
     int32_t label = 0;
   };
@@ -124,8 +140,9 @@ class PictureIndex {
 
   std::filesystem::path folder_;
   PictureClasses classes_;
-  std::vector<Entry> entries_;
-  std::string names_;
+  std::vector<Entry> entries_;   // of add_at()
+  PackedNames names_;            // of add(); an index has either these or entries_
+  std::vector<int32_t> labels_;  // of names_
   std::shared_ptr<const NameText> text_;
   std::vector<Folder> folders_;
   std::vector<Shard> shards_;

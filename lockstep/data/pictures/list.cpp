@@ -198,10 +198,10 @@ struct ListedTwice {
 };
 
 /// A picture's name without steps such as "./" and "a/../", by which two names are compared.
-std::string plain_name(const std::string& name) {
+std::string plain_name(std::string_view name) {
   const bool plain = !name.starts_with("./") && !name.starts_with("../") &&
                      name.find("//") == std::string::npos && name.find("/.") == std::string::npos;
-  return plain ? name : fs::path(name).lexically_normal().string();
+  return plain ? std::string(name) : fs::path(name).lexically_normal().string();
 }
 
 /// The pictures that a list names more than once.
@@ -211,17 +211,17 @@ struct Repeats {
   std::optional<ListedTwice> differ{};  ///< The first with another label; then `count` is not all.
 };
 
-size_t hash_of_name(const PictureIndex& index, int64_t picture) {
-  return std::hash<std::string>()(plain_name(index.name(picture)));
+size_t hash_of_name(std::string_view name) {
+  return std::hash<std::string>()(plain_name(name));
 }
 
 /// The hashes that several names have, sorted. Next to always those names are equal. Memory: 8
 /// bytes a name, which a table of millions of names would take many times.
 std::vector<size_t> shared_hashes(const PictureIndex& index) {
   std::vector<size_t> hashes(static_cast<size_t>(index.size()));
-  for (size_t i = 0; i < hashes.size(); ++i) {
-    hashes[i] = hash_of_name(index, static_cast<int64_t>(i));
-  }
+  index.for_each_name([&](int64_t i, std::string_view name) {
+    hashes[static_cast<size_t>(i)] = hash_of_name(name);
+  });
   std::sort(hashes.begin(), hashes.end());
   std::vector<size_t> shared;
   for (size_t i = 1; i < hashes.size(); ++i) {
@@ -237,8 +237,9 @@ Repeats find_repeats(const PictureIndex& index) {
   if (shared.empty()) return repeats;
   std::unordered_map<std::string, int64_t> firsts;
   for (int64_t i = 0; i < index.size(); ++i) {
-    if (!std::binary_search(shared.begin(), shared.end(), hash_of_name(index, i))) continue;
-    const auto [found, is_new] = firsts.emplace(plain_name(index.name(i)), i);
+    const std::string name = index.name(i);
+    if (!std::binary_search(shared.begin(), shared.end(), hash_of_name(name))) continue;
+    const auto [found, is_new] = firsts.emplace(plain_name(name), i);
     if (is_new) continue;
     const ListedTwice both{found->second, i};
     if (index.label(both.first) != index.label(i)) {
@@ -350,7 +351,7 @@ PictureIndex read_list(const fs::path& file, const ListOptions& options) {
   lines.shrink();
   look_for_repeats(lines, name, text, headings);
   if (options.looks) look_for_pictures(lines, name);
-  if (lines.size() >= kManyNames && !options.names.empty()) lines.move_names(options.names);
+  if (!options.names.empty()) lines.limit_memory(options.names);
   return lines;
 }
 

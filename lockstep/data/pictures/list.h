@@ -30,7 +30,7 @@ struct ListOptions {
   std::filesystem::path folder;             ///< In front of relative paths.
   int64_t num_classes = 0;                  ///< Of the model: limit of labels that are numbers.
   std::optional<PictureClasses> classes{};  ///< Those of training, for evaluation.
-  std::filesystem::path names{};            ///< Where kManyNames and more are put; empty: nowhere.
+  std::filesystem::path names{};            ///< See PictureIndex::limit_memory(); empty: no limit.
   bool looks = true;                        ///< For some of the pictures; false: names alone count.
 };
 
@@ -46,7 +46,7 @@ struct ListOptions {
 /// Names are compared without steps such as "./" and "a/../". Cost: 0.2 s for a million lines, and
 /// 8 bytes for each meanwhile.
 ///
-/// Memory: 16 bytes a picture, and its path unless `names` takes the paths out of memory.
+/// Memory: that of PictureIndex. Meanwhile the list's text is in memory, too.
 ///
 /// Up to 100 pictures, spread evenly, are looked for, unless `looks` is false; missing ones are a
 /// warning.

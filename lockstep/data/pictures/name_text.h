@@ -47,7 +47,7 @@ class NameText {
   /// Throws DataChanged: a name less is no damaged picture, which another could replace.
   [[noreturn]] void lost(const std::string& why) const;
 
-  size_t memory_bytes() const { return bytes_.capacity(); }
+  bool is_in_memory() const { return !fd_; }
 
  private:
   NameText(std::string name, UniqueFd fd) : name_(std::move(name)), fd_(std::move(fd)) {}
