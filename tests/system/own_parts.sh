@@ -62,7 +62,7 @@ cmp "$folder"/built_on_{1,2}/latest/model.safetensors
 ! cmp -s "$folder"/built_on_{2,3}/latest/model.safetensors || fail "the entropy has no effect"
 run "$bin/own_parts" --list losses
 has '^  less_sure: cross entropy less entropy$'
-[ "$(grep -c '^    smoothing: of labels; ' <<<"$output")" = 2 ] || fail "a part lacks the settings of the other: $output"
+[ "$(grep -c '^    smoothing: of labels; the loss of an evaluation ' <<<"$output")" = 2 ] || fail "a part lacks the settings of the other: $output"
 refused "^own_parts: error: .*: unknown key 'loss\.smothing', did you mean 'smoothing'\?$" \
   "$bin/own_parts" --check -c "$config" -o 'loss={name: less_sure, smothing: 0.1}'
 
