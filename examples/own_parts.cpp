@@ -1,5 +1,6 @@
 // A data set, a network, a loss and a metric of one's own under the command line of
-// `lockstep train`; examples/own_parts.yaml names them. And a transform of pictures.
+// `lockstep train`; examples/own_parts.yaml names them. And a loss that builds on a built-in one,
+// and a transform of pictures.
 //
 // Points of the plane lie on two spirals: which of the two? As a shared library, this file works
 // with the ready program, too: lockstep train --plugin libown_parts_plugin.so.
@@ -98,6 +99,18 @@ const lockstep::LossPart kFocal("focal", "focal loss of the first target", [](Se
   settings.read("gamma", gamma, {0, 10}, "0: cross entropy");
   return [=](const lockstep::Tensors& outputs, const lockstep::Tensors& targets) {
     return focal_loss(outputs[0], targets[0], gamma);
+  };
+});
+
+/// Pereyra et al., 2017: a built-in loss, less the entropy of the scores.
+const lockstep::LossPart kUnsure("less_sure", "cross entropy less entropy", [](Section& settings) {
+  double weight = 0.1;
+  settings.read("weight", weight, {0, 10}, "of the entropy");
+  const auto built_in = lockstep::losses().read("CrossEntropySmooth", settings);
+  return [=](const lockstep::Tensors& outputs, const lockstep::Tensors& targets) {
+    const auto log_p = torch::log_softmax(outputs[0], 1);
+    const auto entropy = -(log_p.exp() * log_p).sum(1).mean();
+    return built_in.function(outputs, targets) - weight * entropy;
   };
 });
 

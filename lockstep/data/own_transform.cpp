@@ -9,25 +9,14 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// The next words of a stream.
-class StreamNumbers final : public RandomNumbers {
- public:
-  explicit StreamNumbers(Philox& random) : random_(random) {}
-  uint32_t next() override { return random_.next(); }
-
- private:
-  Philox& random_;
-};
-
-void call_own(const PictureTransform& transform, Picture& picture, Philox& random) {
+void call_own(const PictureTransform& transform, Picture& picture, RandomNumbers& random) {
   if (const auto* plain = std::get_if<PlainTransform>(&transform)) return (*plain)(picture);
-  StreamNumbers numbers(random);
-  std::get<RandomTransform>(transform)(picture, numbers);
+  std::get<RandomTransform>(transform)(picture, random);
 }
 
 }  // namespace
 
-void apply_own_transform(const OwnTransform& own, Picture& picture, Philox& random) {
+void apply_own_transform(const OwnTransform& own, Picture& picture, RandomNumbers& random) {
   run_transform(own.name, [&] {
     try {
       call_own(own.transform, picture, random);
@@ -43,7 +32,8 @@ void apply_own_transform(const OwnTransform& own, Picture& picture, Philox& rand
 void apply_in_size(const OwnTransform& own, Picture& picture, Philox& random) {
   const int width = picture.width();
   const int height = picture.height();
-  apply_own_transform(own, picture, random);
+  StreamNumbers numbers(random);
+  apply_own_transform(own, picture, numbers);
   if (picture.width() == width && picture.height() == height) return;
   throw TransformFailed(
       fmt::format("the transform {} made {} x {} pixels of {} x {}: only pictures of a classifier "

@@ -15,10 +15,20 @@ struct OwnTransform {
   PictureTransform transform;
 };
 
-/// Changes `picture`; `random` is the stream from which it draws. Errors: kCorrupt for an Error of
-/// the transform, with the transform's name in front; TransformFailed for any other exception, and
-/// for a transform that moved its picture away.
-void apply_own_transform(const OwnTransform& own, Picture& picture, Philox& random);
+/// The next words of a stream, for what draws from RandomNumbers.
+class StreamNumbers final : public RandomNumbers {
+ public:
+  explicit StreamNumbers(Philox& stream) : stream_(stream) {}
+  uint32_t next() override { return stream_.next(); }
+
+ private:
+  Philox& stream_;
+};
+
+/// Changes `picture`, and draws from `random`. Errors: kCorrupt for an Error of the transform, with
+/// the transform's name in front; TransformFailed for any other exception, and for a transform that
+/// moved its picture away.
+void apply_own_transform(const OwnTransform& own, Picture& picture, RandomNumbers& random);
 
 /// The same for a transform that must keep the picture's size. Errors: TransformFailed, too, if it
 /// does not.

@@ -1,5 +1,6 @@
 #include "lockstep/train/part_makers.h"
 
+#include "lockstep/data/pictures/own_step.h"
 #include "lockstep/train.h"
 #include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/config_section.h"
@@ -30,7 +31,8 @@ Schedule schedule_maker(const SchedulerConfig& config) {
 
 void register_built_in_parts() {
   register_zoo();
-  set_built_in_makers({.optimizer = optimizer_maker, .schedule = schedule_maker});
+  set_built_in_makers(
+      {.optimizer = optimizer_maker, .schedule = schedule_maker, .transform = step_as_transform});
 }
 
 }  // namespace lockstep::inline internal

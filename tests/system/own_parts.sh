@@ -10,6 +10,7 @@ trap 'rm -rf "$folder"' EXIT
 
 . "$(dirname "$0")/checks.sh"
 . "$(dirname "$0")/pictures.sh"
+losses=0
 result() { tail -n 1 "$1/result.log"; }
 
 # It learns, alone; two ranks have the same bits with the same virtual ranks.
@@ -50,6 +51,20 @@ refused "model.network.name must be one of resnet18, .*, not 'layers'" "$bin/loc
 refused "^own_parts: error: -o model.network.wdith=3: unknown key 'model.network.wdith', did you mean 'width'" \
   "$bin/own_parts" -c "$config" -o model.network.wdith=3
 refused "^own_parts: error: --list: no kind of part 'network', did you mean 'networks'" "$bin/own_parts" --list network
+
+# A loss that builds on a built-in one: without its own term it has the same bits.
+for loss in '{name: CrossEntropySmooth, smoothing: 0.1}' '{name: less_sure, smoothing: 0.1, weight: 0}' \
+  '{name: less_sure, smoothing: 0.1}'; do
+  run "$bin/lockstep" train --plugin "$plugin" -c "$config" -o "loss=$loss" scheduler.num_epochs=2 \
+    train.ckpt_save_dir="$folder/built_on_$((++losses))"
+done
+cmp "$folder"/built_on_{1,2}/latest/model.safetensors
+! cmp -s "$folder"/built_on_{2,3}/latest/model.safetensors || fail "the entropy has no effect"
+run "$bin/own_parts" --list losses
+has '^  less_sure: cross entropy less entropy$'
+[ "$(grep -c '^    smoothing: of labels; the loss of an evaluation ' <<<"$output")" = 2 ] || fail "a part lacks the settings of the other: $output"
+refused "^own_parts: error: .*: unknown key 'loss\.smothing', did you mean 'smoothing'\?$" \
+  "$bin/own_parts" --check -c "$config" -o 'loss={name: less_sure, smothing: 0.1}'
 
 # The transform, on pictures in files: the same bits on one rank with workers and on two.
 mkdir -p "$folder"/pictures/{cat,dog}

@@ -193,14 +193,14 @@ double between(double first, double last, int64_t bin, int64_t bins) {
   return std::fma(-step, static_cast<float>(bins - bin - 1), high);
 }
 
-cv::Mat drawn_one(AugmentTable table, Augment kind, int64_t bin, int64_t bins, Philox& random,
-                  const cv::Mat& picture) {
+cv::Mat drawn_one(AugmentTable table, Augment kind, int64_t bin, int64_t bins,
+                  RandomNumbers& random, const cv::Mat& picture) {
   double strength = augment_strength(table, kind, bin, bins, picture.size());
   if (has_sign(kind) && random.below(2) == 1) strength = -strength;
   return with_augment(kind, strength, picture);
 }
 
-Augment drawn_kind(Philox& random) {
+Augment drawn_kind(RandomNumbers& random) {
   return static_cast<Augment>(random.below(kNumAugments));
 }
 
@@ -279,7 +279,7 @@ double augment_strength(AugmentTable table, Augment kind, int64_t bin, int64_t b
   }
 }
 
-cv::Mat augmented(const RandAugment& augment, Philox& random, const cv::Mat& picture) {
+cv::Mat augmented(const RandAugment& augment, RandomNumbers& random, const cv::Mat& picture) {
   cv::Mat out = picture;
   for (int64_t i = 0; i < augment.num_ops; ++i) {
     const Augment kind = drawn_kind(random);
@@ -289,7 +289,8 @@ cv::Mat augmented(const RandAugment& augment, Philox& random, const cv::Mat& pic
   return out;
 }
 
-cv::Mat augmented(const TrivialAugmentWide& augment, Philox& random, const cv::Mat& picture) {
+cv::Mat augmented(const TrivialAugmentWide& augment, RandomNumbers& random,
+                  const cv::Mat& picture) {
   const Augment kind = drawn_kind(random);
   const int64_t bins = augment.num_magnitude_bins;
   const int64_t bin = has_strength(kind) ? random.below(static_cast<uint32_t>(bins)) : 0;

@@ -4,7 +4,6 @@
 
 #include <opencv2/core.hpp>
 
-#include "lockstep/base/philox.h"
 #include "lockstep/data/steps.h"
 
 namespace lockstep::inline internal {
@@ -46,7 +45,7 @@ bool has_sign(Augment kind);
 /// Whether the table has strengths for it.
 bool has_strength(Augment kind);
 
-cv::Mat augmented(const RandAugment& augment, Philox& random, const cv::Mat& picture);
-cv::Mat augmented(const TrivialAugmentWide& augment, Philox& random, const cv::Mat& picture);
+cv::Mat augmented(const RandAugment& augment, RandomNumbers& random, const cv::Mat& picture);
+cv::Mat augmented(const TrivialAugmentWide& augment, RandomNumbers& random, const cv::Mat& picture);
 
 }  // namespace lockstep::inline internal

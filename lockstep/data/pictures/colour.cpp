@@ -82,7 +82,7 @@ Pixel to_rgb(const Hsv& hsv) {
   }
 }
 
-double drawn(const std::pair<double, double>& range, Philox& random) {
+double drawn(const std::pair<double, double>& range, RandomNumbers& random) {
   if (range.first == range.second) return range.first;
   return range.first + (range.second - range.first) * random.uniform();
 }
@@ -132,7 +132,7 @@ cv::Mat with_hue_shift(const cv::Mat& picture, double turns) {
   });
 }
 
-cv::Mat jittered(const ColorJitter& jitter, Philox& random, const cv::Mat& picture) {
+cv::Mat jittered(const ColorJitter& jitter, RandomNumbers& random, const cv::Mat& picture) {
   std::array<int, 4> order = {0, 1, 2, 3};
   for (uint32_t left = 4; left > 1; --left) {
     std::swap(order[left - 1], order[static_cast<size_t>(random.below(left))]);

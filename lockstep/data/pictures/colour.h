@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <opencv2/core.hpp>
 
-#include "lockstep/base/philox.h"
 #include "lockstep/data/steps.h"
 
 namespace lockstep::inline internal {
@@ -23,6 +22,6 @@ cv::Mat with_hue_shift(const cv::Mat& picture, double turns);
 /// From `none` at factor 0 to `full` at factor 1, and beyond.
 uint8_t blended(int none, int full, float factor);
 
-cv::Mat jittered(const ColorJitter& jitter, Philox& random, const cv::Mat& picture);
+cv::Mat jittered(const ColorJitter& jitter, RandomNumbers& random, const cv::Mat& picture);
 
 }  // namespace lockstep::inline internal

@@ -3,7 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "lockstep/base/philox.h"
+#include "lockstep/data/pictures/pipeline.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -29,12 +35,33 @@ cv::Mat matrix_of(const Picture& picture) {
   return matrix;
 }
 
+bool draws_numbers(const PictureStep& step) {
+  return !std::holds_alternative<ResizePicture>(step) && !std::holds_alternative<CenterCrop>(step);
+}
+
 }  // namespace
 
-cv::Mat apply_own_step(const OwnTransform& step, const cv::Mat& picture, Philox& random) {
+cv::Mat apply_own_step(const OwnTransform& step, const cv::Mat& picture, RandomNumbers& random) {
   Picture changed = picture_of(picture);
   apply_own_transform(step, changed, random);
   return matrix_of(changed);
+}
+
+PictureTransform step_as_transform(PictureStep step) {
+  const bool random = draws_numbers(step);
+  std::vector<PictureStep> steps;
+  steps.push_back(std::move(step));
+  const auto pipeline = std::make_shared<const PicturePipeline>(std::move(steps), /*seed=*/0);
+  const RandomTransform change = [pipeline](Picture& picture, RandomNumbers& numbers) {
+    const cv::Mat pixels(picture.height(), picture.width(), CV_8UC3, picture.bytes().data());
+    picture = picture_of(pipeline->apply(already_decoded(pixels), numbers).pixels);
+  };
+  if (random) return change;
+  return PlainTransform([change](Picture& picture) {
+    Philox stream(0, 0, 0);  // no number is drawn
+    StreamNumbers numbers(stream);
+    change(picture, numbers);
+  });
 }
 
 }  // namespace lockstep::inline internal

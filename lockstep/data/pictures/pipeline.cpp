@@ -88,7 +88,7 @@ struct PartRange {
 };
 
 /// A rectangle of random area and aspect ratio within `size`; none if ten do not fit.
-std::optional<cv::Rect> draw_part(const PartRange& range, cv::Size size, Philox& random) {
+std::optional<cv::Rect> draw_part(const PartRange& range, cv::Size size, RandomNumbers& random) {
   const double area = static_cast<double>(size.width) * size.height;
   const double low = std::log(range.ratio.first), high = std::log(range.ratio.second);
   for (int i = 0; i < kTries; ++i) {
@@ -141,7 +141,7 @@ cv::Mat resample_part(const cv::Mat& decoded, const ocr::PicturePart& wanted, cv
 /// Applies steps to one picture in turn.
 class Applied {
  public:
-  Applied(const Undecoded& picture, bool reduced, Philox random)
+  Applied(const Undecoded& picture, bool reduced, RandomNumbers& random)
       : undecoded_(&picture), reduced_(reduced), random_(random) {}
 
   MadePicture take() {
@@ -237,7 +237,7 @@ class Applied {
 
   const Undecoded* undecoded_;  ///< Null once it is decoded.
   bool reduced_;
-  Philox random_;
+  RandomNumbers& random_;
   MadePicture made_;
 };
 
@@ -330,8 +330,13 @@ MadePicture PicturePipeline::apply(const cv::Mat& picture, int64_t epoch, int64_
 }
 
 MadePicture PicturePipeline::apply(const Undecoded& picture, int64_t epoch, int64_t key) const {
-  Applied applied(picture, reduced_,
-                  Philox(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(key)));
+  Philox stream(seed_, static_cast<uint32_t>(epoch), static_cast<uint64_t>(key));
+  StreamNumbers numbers(stream);
+  return apply(picture, numbers);
+}
+
+MadePicture PicturePipeline::apply(const Undecoded& picture, RandomNumbers& random) const {
+  Applied applied(picture, reduced_, random);
   for (const auto& step : steps_) {
     run_transform(picture_step_name(step), [&] { std::visit(applied, step); });
   }

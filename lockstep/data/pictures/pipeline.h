@@ -67,6 +67,8 @@ class PicturePipeline {
   MadePicture apply(const cv::Mat& picture, int64_t epoch, int64_t key) const;
   /// The same of a picture that is not decoded yet.
   MadePicture apply(const Undecoded& picture, int64_t epoch, int64_t key) const;
+  /// The same with other random numbers than those of (seed, epoch, key).
+  MadePicture apply(const Undecoded& picture, RandomNumbers& random) const;
 
   /// Whether pictures are decoded at a smaller size: see Undecoded.
   bool reduces() const { return reduced_; }

@@ -1,7 +1,8 @@
 #pragma once
-// How registries make built-in parts. Their settings are read without libtorch, but to make them
-// takes it, so the trainer brings these functions.
+// How registries make built-in parts. Their settings are read without libtorch and OpenCV, but to
+// make them takes these, so the trainer brings the functions.
 
+#include "lockstep/data/steps.h"
 #include "lockstep/registry.h"
 #include "lockstep/train/config/config.h"
 
@@ -11,6 +12,8 @@ struct BuiltInMakers {
   OptimizerOfGroups (*optimizer)(const OptimizerConfig& config);
   /// With lr and num_epochs of each point.
   Schedule (*schedule)(const SchedulerConfig& config);
+  /// Of a step on bytes, so neither Normalize nor RandomErasing.
+  PictureTransform (*transform)(PictureStep step);
 };
 
 /// Errors: kInternal before set_built_in_makers().

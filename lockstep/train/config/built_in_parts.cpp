@@ -70,12 +70,6 @@ std::vector<NamedPart<Made>> parts_of_tasks(Parts TaskSettings::*parts, Read rea
   return all;
 }
 
-/// A part that works as a whole alone: `why`.
-[[noreturn]] void refuse_as_part(const std::string& name, const std::string& why) {
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} cannot be a part of another: {}", name, why));
-}
-
 }  // namespace
 
 template <>

@@ -131,6 +131,11 @@ void Section::fail_unknown_part(const std::string& name, const std::vector<std::
 
 namespace lockstep::inline internal {
 
+void refuse_as_part(const std::string& name, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{} cannot be a part of another: {}", name, why));
+}
+
 Settings settings_of(const std::string& name,
                      const std::function<void(ConfigSection& settings)>& read) {
   Node empty;

@@ -72,6 +72,9 @@ NamedPart<Made> built_in_part(const Kind& kind, Read read) {
   return {.name = kind.name, .about = kind.about, .read = read_section, .built_in = true};
 }
 
+/// Of the reader of a built-in part that works as a whole alone. Errors: kInvalidArgument, always.
+[[noreturn]] void refuse_as_part(const std::string& name, const std::string& why);
+
 /// The parts of a kind that are built in, or those that are not.
 template <typename Made>
 std::vector<NamedPart<Made>> parts_of(const Registry<Made>& registry, bool built_in) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <span>
 #include <variant>
 
@@ -257,9 +256,13 @@ ocr::Transform read_rotate_vertical(ConfigSection& args) {
 
 constexpr auto kImgaug = "IaaAugment";
 
-using Reader = ocr::Transform (*)(ConfigSection&);
+struct TextReader {
+  const char* name;
+  ocr::Transform (*read)(ConfigSection& args);
+};
 
-const std::map<std::string, Reader> kReaders = {
+/// Constant: a program's parts ask for the names before main().
+constexpr auto kTextReaders = std::to_array<TextReader>({
     {"DecodeImage", read_decode},
     {"NormalizeImage", read_normalize},
     {"ToCHWImage", read_to_chw},
@@ -279,7 +282,7 @@ const std::map<std::string, Reader> kReaders = {
     {"RecResizeImg", read_rec_resize},
     {"RecResizeNormForInfer", read_rec_infer},
     {"Rotate90IfVertical", read_rotate_vertical},
-};
+});
 
 /// MindOCR 0.1, by imgaug's names: a turn that keeps the picture's size, and a flip.
 std::vector<ocr::Transform> read_iaa_augment(ConfigSection& args) {
@@ -318,8 +321,9 @@ std::vector<ocr::Transform> read_item(ConfigSection item, const std::string& nam
     refuse_random(item, name);
   }
   ConfigSection args = item.section(name);
-  auto items = name == kImgaug ? read_iaa_augment(args)
-                               : std::vector<ocr::Transform>{kReaders.at(name)(args)};
+  auto items = name == kImgaug
+                   ? read_iaa_augment(args)
+                   : std::vector<ocr::Transform>{find_named(kTextReaders, name)->read(args)};
   args.finish();
   return items;
 }
@@ -376,8 +380,9 @@ ocr::OwnPixels checked_own(const ConfigSection& item, const OwnTransform& own,
 
 const std::vector<std::string>& text_transform_names() {
   static const auto names = [] {
-    std::vector<std::string> all = {kImgaug};
-    for (const auto& [name, reader] : kReaders) all.push_back(name);
+    auto all = names_of(kTextReaders);
+    std::sort(all.begin(), all.end());
+    all.insert(all.begin(), kImgaug);
     return all;
   }();
   return names;

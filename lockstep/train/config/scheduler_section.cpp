@@ -88,8 +88,7 @@ Schedule read_as_part(ConfigSection& section, const ScheduleKind& kind) {
   SchedulerConfig config;
   config.scheduler = kind.name;
   if (config.scheduler == "reduce_on_plateau") {
-    section.fail("scheduler",
-                 "reduce_on_plateau follows evaluations, and cannot be a part of another schedule");
+    refuse_as_part(kind.name, "it follows evaluations, and a schedule the point of the run alone");
   }
   section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
   read_shape(section, config);

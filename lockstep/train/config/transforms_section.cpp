@@ -13,6 +13,7 @@
 #include "lockstep/data/steps.h"
 #include "lockstep/error.h"
 #include "lockstep/ocr/transforms/options.h"
+#include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/node.h"
 #include "lockstep/train/config/own_parts.h"
 #include "lockstep/train/config/sections.h"
@@ -139,6 +140,7 @@ struct StepReader {
   const char* name;
   PictureStep (*read)(ConfigSection& args, ImageKind images);
   const char* about;
+  bool on_floats = false;
 };
 
 constexpr auto kStepReaders = std::to_array<StepReader>(
@@ -153,9 +155,9 @@ constexpr auto kStepReaders = std::to_array<StepReader>(
       "brightness, contrast, saturation and hue, in a random order"},
      {"RandAugment", read_rand_augment, "some of 14 operations, of one strength"},
      {"TrivialAugmentWide", read_trivial_augment, "one of 14 operations, of any strength"},
-     {"Normalize", read_normalize_floats, "(value / 255 - mean) / std of each channel"},
-     {"NormalizeImage", read_normalize_bytes, "(value - mean) / std of each channel"},
-     {"RandomErasing", read_random_erasing, "fills a random rectangle; the last one"}});
+     {"Normalize", read_normalize_floats, "(value / 255 - mean) / std of each channel", true},
+     {"NormalizeImage", read_normalize_bytes, "(value - mean) / std of each channel", true},
+     {"RandomErasing", read_random_erasing, "fills a random rectangle; the last one", true}});
 
 template <auto kKind>
 void read_mixing(ConfigSection& args, Mixing& mixing) {
@@ -177,6 +179,7 @@ struct BatchReader {
   const char* name;
   void (*read)(ConfigSection& args, Mixing& mixing);
   const char* about;
+  const char* why_apart = "it works on whole batches";  ///< It is no part of another transform.
 };
 
 constexpr auto kBatchReaders = std::to_array<BatchReader>(
@@ -184,7 +187,7 @@ constexpr auto kBatchReaders = std::to_array<BatchReader>(
       "the weighted mean of each image of a batch and the next one"},
      {"CutMix", read_mixing<&Mixing::cut_mix>,
       "a rectangle of the next image of a batch in the place of each one's"},
-     {"ToCHWImage", read_nothing, "nothing: images have this order anyway"}});
+     {"ToCHWImage", read_nothing, "nothing: images have this order anyway", "it changes nothing"}});
 
 std::vector<std::string> class_transform_names() {
   auto names = names_of(kStepReaders);
@@ -199,19 +202,34 @@ bool is_random(const std::string& name) {
          std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end();
 }
 
+NamedPart<PictureTransform> refused_transform(const std::string& name, const std::string& about,
+                                              const std::string& why) {
+  const auto read = [name, why](Section&) -> PictureTransform { refuse_as_part(name, why); };
+  return {.name = name, .about = about, .read = read, .built_in = true};
+}
+
+NamedPart<PictureTransform> step_transform(const StepReader& reader) {
+  if (reader.on_floats) {
+    return refused_transform(reader.name, reader.about,
+                             "it works on floats, and a transform of one's own on bytes");
+  }
+  return built_in_part<PictureTransform>(reader, [&reader](ConfigSection& args) {
+    return built_in_makers().transform(reader.read(args, ImageKind::kInFiles));
+  });
+}
+
 }  // namespace
 
 template <>
 std::vector<NamedPart<PictureTransform>> built_in_parts() {
-  auto names = text_transform_names();
-  const auto more = class_transform_names();
-  names.insert(names.end(), more.begin(), more.end());
   std::vector<NamedPart<PictureTransform>> parts;
-  for (const auto& name : names) {
-    parts.push_back({.name = name,
-                     .about = "TODO",
-                     .read = [](Section&) -> PictureTransform { throw std::logic_error("TODO"); },
-                     .built_in = true});
+  for (const auto& reader : kStepReaders) parts.push_back(step_transform(reader));
+  for (const auto& reader : kBatchReaders) {
+    parts.push_back(refused_transform(reader.name, reader.about, reader.why_apart));
+  }
+  for (const auto& name : text_transform_names()) {
+    if (find_named(parts, name) != nullptr) continue;  // a classifier has one of this name, too
+    parts.push_back(refused_transform(name, "of text", "it works on text, with its labels"));
   }
   return parts;
 }

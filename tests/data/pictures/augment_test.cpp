@@ -76,7 +76,8 @@ TEST(Augment, RandAugmentDrawsOperationsAndSigns) {
   std::map<Augment, int> kinds;
   for (uint64_t index = 0; index < 300; ++index) {
     Philox random(2, 1, index);
-    const auto out = augmented(augment, random, picture);
+    StreamNumbers numbers(random);
+    const auto out = augmented(augment, numbers, picture);
     Philox again(2, 1, index);
     cv::Mat expected = picture;
     for (int i = 0; i < 3; ++i) {
@@ -96,7 +97,8 @@ TEST(Augment, TrivialAugmentDrawsItsStrength) {
   std::set<int64_t> bins;
   for (uint64_t index = 0; index < 300; ++index) {
     Philox random(2, 1, index);
-    const auto out = augmented(TrivialAugmentWide{}, random, picture);
+    StreamNumbers numbers(random);
+    const auto out = augmented(TrivialAugmentWide{}, numbers, picture);
     Philox again(2, 1, index);
     const auto kind = static_cast<Augment>(again.below(14));
     const int64_t bin = has_strength(kind) ? again.below(31) : 0;

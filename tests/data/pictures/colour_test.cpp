@@ -69,7 +69,8 @@ TEST(Colour, HueIsPillowsOfManyColours) {
 
 TEST(Colour, NothingChangesWithoutARange) {
   Philox random(1, 0, 0);
-  EXPECT_EQ(bytes_of(jittered({}, random, drawn_picture(6, 5))), bytes_of(drawn_picture(6, 5)));
+  StreamNumbers numbers(random);
+  EXPECT_EQ(bytes_of(jittered({}, numbers, drawn_picture(6, 5))), bytes_of(drawn_picture(6, 5)));
 }
 
 TEST(Colour, JitterDrawsItsOrderAndThenItsFactors) {
@@ -77,7 +78,8 @@ TEST(Colour, JitterDrawsItsOrderAndThenItsFactors) {
   std::vector<bool> brightness_first;
   for (uint64_t index = 0; index < 20; ++index) {
     Philox random(3, 0, index);
-    const auto out = bytes_of(jittered(jitter, random, drawn_picture(6, 5)));
+    StreamNumbers numbers(random);
+    const auto out = bytes_of(jittered(jitter, numbers, drawn_picture(6, 5)));
     Philox again(3, 0, index);
     int order[] = {0, 1, 2, 3};
     for (uint32_t left = 4; left > 1; --left) std::swap(order[left - 1], order[again.below(left)]);
