@@ -125,9 +125,11 @@ class BatchMaker {
   virtual ~BatchMaker() = default;
   /// Samples are numbered 0 .. size()-1.
   virtual int64_t size() const = 0;
-  /// Batch of as many rows as `rows.samples`, with valid == rows.num_counted. It depends on `rows`
-  /// alone, so that it is the same on any rank, after any restart. A sample may depend on the other
-  /// ones of its batch, as where all are padded to the longest: batches may differ in their shapes.
+  /// Batch of as many rows as `rows.samples`, with valid == rows.num_counted. In evaluation
+  /// unusable samples may be left out, each with a line in Batch::faults, and so is padding then:
+  /// every row is valid. The batch depends on `rows` alone, so that it is the same on any rank,
+  /// after any restart. A sample may depend on the other ones of its batch, as where all are padded
+  /// to the longest: batches may differ in their shapes.
   ///
   /// Called once for each batch that the network gets: that of loader.batch_size samples, or the
   /// rest, of one virtual rank. So training and evaluation have the same bits on any number of

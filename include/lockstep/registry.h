@@ -242,6 +242,8 @@ using NetworkMaker = std::function<std::shared_ptr<Model>(int64_t num_classes)>;
 ///   det  DBFPN and RSEFPN take four maps. The first has a quarter of the image's rows and columns,
 ///        rounded up, because DBHead makes it four times as large.
 ///   rec  RNNEncoder takes the last map. It has one row, and its columns are the frames.
+/// Registry::read() makes a built-in one with fresh weights, because `pretrained` is a key of the
+/// whole backbone. Those of cls have four maps.
 using BackboneMaker = std::function<std::shared_ptr<Backbone>()>;
 
 /// `loss.name`: a scalar, the mean over the batch, with its graph. outputs: the network's, often
@@ -321,6 +323,13 @@ struct DatasetUse {
 /// trainer deals the samples to the ranks. For text Batch::images is (N, 3, H, W) float32. To
 /// train, targets are those of LossFunction; to evaluate, there are none, but set_text_pictures()
 /// of batch.h, whose polygons are in pixels of that image.
+///
+/// A built-in one that Registry::read() makes is for the section in which its settings are:
+/// `train.dataset` or `eval.dataset`. Elsewhere, as in a recipe, it is for both, and `usage`
+/// follows DatasetUse. A data set of text cannot be read there. Batches are those of the built-in
+/// one, but never bytes. Of pictures in files those of an evaluation lack rows: see
+/// BatchMaker::make(). Classes are numbered by this data set alone, so a folder or list for
+/// evaluation needs all of them. MixUp, CutMix and shuffle_buffer are refused.
 using DatasetMaker = std::function<std::unique_ptr<const BatchMaker>(const DatasetUse& use)>;
 
 /// `optimizer.opt`. groups: the parameters to train, by rate and weight decay (train.h). Group i of

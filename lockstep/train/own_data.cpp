@@ -61,12 +61,14 @@ std::string shown_rows(const BatchRows& rows) {
 /// losses on their names.
 class OwnBatches final : public BatchMaker {
  public:
+  struct Use {
+    bool training = true;
+    bool shuffles = true;  ///< An epoch.
+  };
+
   OwnBatches(std::unique_ptr<const BatchMaker> maker, std::string name, TargetDemands demands,
-             bool shuffles)
-      : maker_(std::move(maker)),
-        name_(std::move(name)),
-        demands_(std::move(demands)),
-        shuffles_(shuffles) {
+             Use use)
+      : maker_(std::move(maker)), name_(std::move(name)), demands_(std::move(demands)), use_(use) {
     if (!maker_) refuse("made no data set");
     if (maker_->size() < 1) refuse("made a data set without samples");
   }
@@ -75,13 +77,15 @@ class OwnBatches final : public BatchMaker {
 
   Batch make(const BatchRows& rows) const override {
     Batch batch = called([&] { return maker_->make(rows); }, [&] { return shown_rows(rows); });
-    const int64_t count = std::ssize(rows.samples);
+    const bool leaves_out = lacks_rows(batch, rows);
+    const int64_t counted = rows.num_counted - (leaves_out ? std::ssize(batch.faults) : 0);
+    const int64_t count = leaves_out ? counted : std::ssize(rows.samples);
     check("images", batch.images, count);
     for (const auto& column : batch.targets) check("targets", column, count);
     for (const auto& column : batch.more_inputs) check("more_inputs", column, count);
     check_names(batch);
-    check_target(batch.targets, rows.num_counted);
-    if (batch.valid == rows.num_counted) return batch;
+    check_target(batch.targets, counted);
+    if (batch.valid == counted) return batch;
     refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
                        rows.num_counted));
   }
@@ -89,7 +93,7 @@ class OwnBatches final : public BatchMaker {
   std::vector<double> weights() const override {
     auto weights = called([&] { return maker_->weights(); }, [] { return "weights()"; });
     if (weights.empty()) return weights;
-    if (!shuffles_) refuse("has weights, which draw at random: loader.shuffle must be True");
+    if (!use_.shuffles) refuse("has weights, which draw at random: loader.shuffle must be True");
     if (std::ssize(weights) != size()) {
       refuse(fmt::format("has {} weights for {} samples", weights.size(), size()));
     }
@@ -107,6 +111,13 @@ class OwnBatches final : public BatchMaker {
   template <typename Call, typename Place>
   std::invoke_result_t<Call> called(const Call& call, const Place& place) const {
     return call_with_context(call, [&] { return fmt::format("{} failed in {}", name_, place()); });
+  }
+  /// Whether a batch of an evaluation lacks the rows of unusable samples, each of which has a line
+  /// in Batch::faults, and of padding. A built-in data set of files leaves them out, and the
+  /// registered one may take its batches.
+  bool lacks_rows(const Batch& batch, const BatchRows& rows) const {
+    if (use_.training || !batch.images.defined() || batch.images.dim() == 0) return false;
+    return batch.images.size(0) < std::ssize(rows.samples);
   }
   /// `counted`: the leading rows that are looked at. The others are padding, of any value.
   void check_target(const Tensors& targets, int64_t counted) const {
@@ -152,7 +163,7 @@ class OwnBatches final : public BatchMaker {
   std::unique_ptr<const BatchMaker> maker_;
   std::string name_;  ///< For errors.
   TargetDemands demands_;
-  bool shuffles_;  ///< An epoch.
+  Use use_;
   mutable Mutex mutex_;
   mutable std::string names_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Of the first batch.
 };
@@ -165,7 +176,8 @@ std::unique_ptr<const BatchMaker> make_own_dataset(const Config& config, bool tr
                                 dataset.own->name);
   return std::make_unique<OwnBatches>(
       dataset.own->make({training, static_cast<uint64_t>(config.system.seed)}), name,
-      demands_on_targets(config, training), config.train.loader.shuffle);
+      demands_on_targets(config, training),
+      OwnBatches::Use{.training = training, .shuffles = config.train.loader.shuffle});
 }
 
 }  // namespace lockstep::inline internal

@@ -1,16 +1,22 @@
 #include "lockstep/train/part_makers.h"
 
 #include "lockstep/data/pictures/own_step.h"
+#include "lockstep/models/build/build_model.h"
 #include "lockstep/train.h"
 #include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/config_section.h"
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/schedule/schedule.h"
+#include "lockstep/train/wrapped_data.h"
 #include "lockstep/train/zoo_parts.h"
 
 namespace lockstep::inline internal {
 namespace {
+
+BackboneMaker backbone_maker(const BackboneConfig& config) {
+  return [config] { return build_backbone(config); };
+}
 
 OptimizerOfGroups optimizer_maker(const OptimizerConfig& config) {
   return [config](const std::vector<ParameterGroup>& groups) {
@@ -31,8 +37,11 @@ Schedule schedule_maker(const SchedulerConfig& config) {
 
 void register_built_in_parts() {
   register_zoo();
-  set_built_in_makers(
-      {.optimizer = optimizer_maker, .schedule = schedule_maker, .transform = step_as_transform});
+  set_built_in_makers({.backbone = backbone_maker,
+                       .dataset = wrapped_dataset_maker,
+                       .optimizer = optimizer_maker,
+                       .schedule = schedule_maker,
+                       .transform = step_as_transform});
 }
 
 }  // namespace lockstep::inline internal

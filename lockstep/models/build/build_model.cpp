@@ -126,21 +126,27 @@ void check_parts(const ModelSpec& spec, ModelTask task) {
                   spec.backbone.name, named(neck), head, named(spec.neck.name), spec.head.name));
 }
 
-std::shared_ptr<Model> build_classifier(const ModelSpec& spec) {
-  const bool as_mindspore = spec.backbone.stem == Stem::kMindSpore;
-  if (as_mindspore && spec.backbone.zero_init_residual) {
+/// Without its initial values: see init_classifier().
+std::shared_ptr<Backbone> build_class_backbone(const BackboneSpec& spec) {
+  if (spec.stem == Stem::kMindSpore && spec.zero_init_residual) {
     throw Error(
         ErrorCode::kInvalidArgument,
         "zero_init_residual goes with the other stems: with mindspore norms start at random");
   }
-  auto backbone = make_resnet(resnet_depth(spec.backbone.name), spec.backbone.stem);
+  return make_resnet(resnet_depth(spec.name), spec.stem);
+}
+
+/// `net`: a whole classifier, or its backbone alone.
+void init_classifier(torch::nn::Module& net, const BackboneSpec& spec) {
+  if (spec.stem == Stem::kMindSpore) return init_as_mindspore(net);
+  init_resnet(net, spec.zero_init_residual);
+}
+
+std::shared_ptr<Model> build_classifier(const ModelSpec& spec) {
+  auto backbone = build_class_backbone(spec.backbone);
   auto head = make_cls_head(backbone->out_channels(), spec.head.num_classes);
   auto model = compose(backbone, head);
-  if (as_mindspore) {
-    init_as_mindspore(*model);
-  } else {
-    init_resnet(*model, spec.backbone.zero_init_residual);
-  }
+  init_classifier(*model, spec.backbone);
   return model;
 }
 
@@ -225,6 +231,16 @@ std::shared_ptr<Model> build_text_model(const std::shared_ptr<Backbone>& backbon
   const bool reads = spec.head.name == "CTCHead";
   check_parts(spec, reads ? ModelTask::kRecognition : ModelTask::kDetection);
   return reads ? build_recognizer(backbone, spec) : build_detector(backbone, spec);
+}
+
+std::shared_ptr<Backbone> build_backbone(const BackboneSpec& spec) {
+  require_known("backbone", spec.name, backbone_names());
+  const auto task = task_of(spec.name);
+  if (task == ModelTask::kDetection) return build_det_backbone(spec);
+  if (task == ModelTask::kRecognition) return build_rec_backbone(spec);
+  auto backbone = build_class_backbone(spec);
+  init_classifier(*backbone, spec);
+  return backbone;
 }
 
 int64_t count_parameters(const torch::nn::Module& model, bool buffers) {

@@ -48,6 +48,12 @@ std::shared_ptr<Model> build_model(const ModelSpec& spec);
 std::shared_ptr<Model> build_text_model(const std::shared_ptr<Backbone>& backbone,
                                         const ModelSpec& spec);
 
+/// A backbone alone, with fresh weights. After one seed those of det_* and rec_* are the ones that
+/// build_model() makes. Those of (cls_)resnet* have maps of four stages, as det_resnet* has, and
+/// the initial values of a classifier. Errors: kInvalidArgument for an unknown name; those of the
+/// part.
+std::shared_ptr<Backbone> build_backbone(const BackboneSpec& spec);
+
 /// Backbone, then head. The modules of both have no prefix, so their names must differ.
 std::shared_ptr<Model> compose(std::shared_ptr<Model> backbone, std::shared_ptr<Model> head);
 

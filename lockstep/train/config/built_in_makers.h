@@ -2,13 +2,25 @@
 // How registries make built-in parts. Their settings are read without libtorch and OpenCV, but to
 // make them takes these, so the trainer brings the functions.
 
+#include <optional>
+
 #include "lockstep/data/steps.h"
 #include "lockstep/registry.h"
 #include "lockstep/train/config/config.h"
 
 namespace lockstep::inline internal {
 
+/// A built-in data set, for one of a program's own that takes its batches.
+struct WrappedDataset {
+  ModelType task;
+  /// `usage` of a classifier's may be empty: then it follows DatasetUse.
+  DatasetConfig config;
+  std::optional<bool> training;  ///< Of the section it was read from; none: it is for both.
+};
+
 struct BuiltInMakers {
+  BackboneMaker (*backbone)(const BackboneConfig& config);
+  DatasetMaker (*dataset)(const WrappedDataset& dataset);
   OptimizerOfGroups (*optimizer)(const OptimizerConfig& config);
   /// With lr and num_epochs of each point.
   Schedule (*schedule)(const SchedulerConfig& config);

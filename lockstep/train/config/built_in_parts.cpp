@@ -76,8 +76,11 @@ template <>
 std::vector<NamedPart<BackboneMaker>> built_in_parts() {
   return parts_of_tasks<BackboneMaker>(
       &TaskSettings::backbones,
-      [](ConfigSection&, const BuiltInPart& part, const TaskSettings&) -> BackboneMaker {
-        refuse_as_part(part.name, "TODO");
+      [](ConfigSection& section, const BuiltInPart& part, const TaskSettings& task) {
+        BackboneConfig config;
+        config.name = part.name;
+        task.read_backbone_keys(section, config);
+        return built_in_makers().backbone(config);
       });
 }
 
@@ -103,8 +106,8 @@ template <>
 std::vector<NamedPart<DatasetMaker>> built_in_parts() {
   return parts_of_tasks<DatasetMaker>(
       &TaskSettings::datasets,
-      [](ConfigSection&, const BuiltInPart& part, const TaskSettings&) -> DatasetMaker {
-        refuse_as_part(part.name, "TODO");
+      [](ConfigSection& section, const BuiltInPart& part, const TaskSettings& task) {
+        return built_in_makers().dataset(read_wrapped_dataset(section, part.name, task));
       });
 }
 

@@ -13,16 +13,7 @@
 namespace lockstep::inline internal {
 namespace {
 
-BackboneConfig read_class_backbone(ConfigSection& section) {
-  BackboneConfig config;
-  section.require("name", "is missing");
-  section.read("name", config.name, "resnet18, 34, 50, 101 or 152");
-  refuse_taken(section, "name", config.name, backbones());
-  if (contains(own_names(backbones()), config.name)) {
-    section.fail("name", fmt::format("is '{}', a backbone for det and rec: a classifier takes a "
-                                     "whole network, as model.network",
-                                     config.name));
-  }
+void read_class_backbone_keys(ConfigSection& section, BackboneConfig& config) {
   section.choose(
       "stem", config.stem,
       {{"imagenet", Stem::kImageNet},
@@ -33,6 +24,19 @@ BackboneConfig read_class_backbone(ConfigSection& section) {
       "of 224 as MindCV's weights need them; mindspore: the whole ResNet of MindSpore's tutorial");
   section.read("zero_init_residual", config.zero_init_residual,
                "*ours*: each block starts as the identity");
+}
+
+BackboneConfig read_class_backbone(ConfigSection& section) {
+  BackboneConfig config;
+  section.require("name", "is missing");
+  section.read("name", config.name, "resnet18, 34, 50, 101 or 152");
+  refuse_taken(section, "name", config.name, backbones());
+  if (contains(own_names(backbones()), config.name)) {
+    section.fail("name", fmt::format("is '{}', a backbone for det and rec: a classifier takes a "
+                                     "whole network, as model.network",
+                                     config.name));
+  }
+  read_class_backbone_keys(section, config);
   read_weights(section, config.pretrained, "", false, "");
   if (!config.pretrained.empty()) {
     section.fail("pretrained", "cannot load a part of the model: use model.pretrained");
@@ -253,6 +257,7 @@ TaskSettings class_task() {
       .exact_decay = true,
       .weights_format = "none",
       .read_backbone = read_class_backbone,
+      .read_backbone_keys = read_class_backbone_keys,
       .read_neck_and_head = read_neck_and_class_head,
       .read_head_of_network = read_head_of_classifier,
       .read_metric = read_class_metric,

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include "lockstep/error.h"
 #include "lockstep/recipe.h"
+#include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/sections.h"
 #include "lockstep/train/config/task_settings.h"
 
@@ -31,8 +33,14 @@ std::vector<fs::path> read_paths(ConfigSection& section, const std::string& key,
   return paths;
 }
 
+/// Its default; empty, if that follows DatasetUse.
+std::string usage_of(DataUse use) {
+  if (use == DataUse::kEither) return "";
+  return use == DataUse::kTrain ? "train" : "test";
+}
+
 /// Cifar10Dataset, Cifar100Dataset, MnistDataset and FashionMnistDataset.
-void read_small_images(ConfigSection& section, DatasetConfig& config, bool training) {
+void read_small_images(ConfigSection& section, DatasetConfig& config, DataUse use) {
   std::string dir;
   section.read("data_dir", dir, "a folder; in `eval` that of `train` unless given");
   config.data_dirs = {config.dataset_root.empty() || dir.empty()
@@ -48,25 +56,26 @@ void read_small_images(ConfigSection& section, DatasetConfig& config, bool train
                    "of the network's input; 3: equal ones, for the networks of the zoo; in `eval` "
                    "those of `train` unless given");
   }
-  config.usage = training ? "train" : "test";
+  config.usage = usage_of(use);
   section.choose("usage", config.usage, {"train", "test", "all"},
                  "which images; all: training and test images");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1}, "part of the records");
-  read_class_pipeline(section, config, training, ImageKind::kSmall);
+  read_class_pipeline(section, config, use != DataUse::kEval, ImageKind::kSmall);
   accept_columns(section);
 }
 
 /// Reads the keys of all pictures in files.
-void read_picture_steps(ConfigSection& section, DatasetConfig& config, bool training) {
+void read_picture_steps(ConfigSection& section, DatasetConfig& config, DataUse use) {
   section.read("reduced_decoding", config.reduced_decoding,
                "*ours*: JPEGs are decoded at 1/2, 1/4 or 1/8 of their size where Resize or "
                "RandomResizedCrop, as the first transform, needs no more");
-  read_class_pipeline(section, config, training, ImageKind::kInFiles);
+  read_class_pipeline(section, config, use != DataUse::kEval, ImageKind::kInFiles);
   accept_columns(section);
 }
 
 /// ImageFolderDataset and ImageListDataset.
-void read_picture_files(ConfigSection& section, DatasetConfig& config, bool training) {
+void read_picture_files(ConfigSection& section, DatasetConfig& config, DataUse use) {
+  const bool training = use != DataUse::kEval;
   const bool folder = config.type == "ImageFolderDataset";
   std::string dir;
   const std::string missing = "is missing: a folder with a sub-folder for each class";
@@ -76,7 +85,7 @@ void read_picture_files(ConfigSection& section, DatasetConfig& config, bool trai
                         "`held_out` that of `train` unless given"
                       : "a folder, in front of relative paths of the list; in `eval` that of "
                         "`train` unless given");
-  config.usage = training ? "train" : "test";
+  config.usage = usage_of(use);
   if (folder) {
     section.only("label_file", {""}, "the sub-folders are the labels");
     section.read("held_out", config.held_out, {0, 1 << 20},
@@ -102,11 +111,11 @@ void read_picture_files(ConfigSection& section, DatasetConfig& config, bool trai
   config.data_dirs = {dir.empty() && folder ? fs::path() : config.dataset_root / fs::path(dir)};
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1},
                folder ? "the leading part of each class" : "the leading part of the list");
-  read_picture_steps(section, config, training);
+  read_picture_steps(section, config, use);
 }
 
 /// WebDataset.
-void read_shards(ConfigSection& section, DatasetConfig& config, bool training) {
+void read_shards(ConfigSection& section, DatasetConfig& config, DataUse use) {
   std::string shards;
   section.require("shards", "is missing: tar archives, such as train-{000..127}.tar");
   section.read("shards", shards,
@@ -117,7 +126,7 @@ void read_shards(ConfigSection& section, DatasetConfig& config, bool training) {
   for (const auto* key : {"data_dir", "label_file"}) {
     section.only(key, {""}, "WebDataset has its pictures and labels in `shards`");
   }
-  config.usage = training ? "train" : "test";
+  config.usage = usage_of(use);
   section.only("usage", {""}, "WebDataset uses every sample of its shards");
   section.read("sample_ratio", config.sample_ratios[0], {1e-9, 1},
                "the leading part of the samples");
@@ -125,7 +134,7 @@ void read_shards(ConfigSection& section, DatasetConfig& config, bool training) {
                "*ours*: an epoch goes through the shards in turn and draws from a buffer of so "
                "many samples, so that reads lie close together; 0: it is shuffled over all "
                "shards; of no effect in `eval`");
-  read_picture_steps(section, config, training);
+  read_picture_steps(section, config, use);
 }
 
 /// Pictures from files, for a classifier.
@@ -200,7 +209,7 @@ void read_class_dataset(ConfigSection& section, DatasetConfig& config, const Tas
   const auto read = config.type == "WebDataset"  ? read_shards
                     : config.has_picture_files() ? read_picture_files
                                                  : read_small_images;
-  read(section, config, use == DataUse::kTrain);
+  read(section, config, use);
 }
 
 void read_ocr_dataset(ConfigSection& section, DatasetConfig& config, const TaskSettings& task,
@@ -233,7 +242,65 @@ std::string where_of_source(const ConfigSection& section) {
   return section.where("type");
 }
 
+/// The keys of a built-in one, but for `type`.
+void read_data_keys(ConfigSection& section, DatasetConfig& config, const TaskSettings& task,
+                    DataUse use) {
+  section.read("dataset_root", config.dataset_root,
+               "in front of `data_dir` and `label_file`, unless they are absolute");
+  config.source_where = where_of_source(section);
+  task.read_dataset(section, config, task, use);
+}
+
+/// What a section is for in which a data set of one's own reads another. A recipe reads its data
+/// out of `model`, and they are for both.
+DataUse use_of_place(const ConfigSection& section) {
+  const bool is_listed = section.settings() != nullptr;
+  if (is_listed || section.path().starts_with("train.dataset")) return DataUse::kTrain;
+  return section.path().starts_with("eval.dataset") ? DataUse::kEval : DataUse::kEither;
+}
+
+/// Errors: what the trainer does with a data set of its own making, beyond its batches.
+void refuse_work_of_trainer(const ConfigSection& section, const DatasetConfig& config) {
+  if (config.mixing.any()) {
+    section.fail("transform_pipeline",
+                 fmt::format("cannot have MixUp or CutMix where {} is a part of another data set: "
+                             "they need the number of classes",
+                             config.type));
+  }
+  if (config.shuffle_buffer > 0) {
+    section.fail("shuffle_buffer",
+                 fmt::format("must be 0 where {} is a part of another data set, which has no order "
+                             "of its own",
+                             config.type));
+  }
+}
+
 }  // namespace
+
+WrappedDataset read_wrapped_dataset(ConfigSection& section, const std::string& type,
+                                    const TaskSettings& task) {
+  const DataUse use = use_of_place(section);
+  const bool has_columns = !task.loss_columns.empty();
+  if (has_columns && use == DataUse::kEither) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} cannot be a part of a recipe: its columns for training are others "
+                            "than for evaluation; take it within train.dataset and eval.dataset",
+                            type));
+  }
+  WrappedDataset made{static_cast<ModelType>(&task - all_tasks().data()), {}, std::nullopt};
+  if (use != DataUse::kEither) made.training = use == DataUse::kTrain;
+  DatasetConfig& config = made.config;
+  config.type = type;
+  config.where = section.where("type");
+  const bool has_list = type == "ImageListDataset" || type == "WebDataset";
+  if (!has_columns && !has_list && use != DataUse::kTrain) {
+    // That of `train` is not known here.
+    section.require("data_dir", "is missing: a folder");
+  }
+  read_data_keys(section, config, task, use);
+  refuse_work_of_trainer(section, config);
+  return made;
+}
 
 DatasetConfig read_dataset(ConfigSection section, const TaskSettings& task, DataUse use) {
   DatasetConfig config;
@@ -254,10 +321,7 @@ DatasetConfig read_dataset(ConfigSection section, const TaskSettings& task, Data
                 {"PublayNetDataset", "KieDataset", "PubTabDataset"});
   if (!config.own) {
     if (use == DataUse::kTrain) section.refuse_wrong_name("sampler", "train.loader.sampler");
-    section.read("dataset_root", config.dataset_root,
-                 "in front of `data_dir` and `label_file`, unless they are absolute");
-    config.source_where = where_of_source(section);
-    task.read_dataset(section, config, task, use);
+    read_data_keys(section, config, task, use);
   }
   section.finish();
   return config;

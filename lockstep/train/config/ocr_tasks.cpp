@@ -9,15 +9,19 @@
 namespace lockstep::inline internal {
 namespace {
 
-const BuiltInParts kDetBackbones = {{"det_resnet18", "ResNet of 18 layers"},
-                                    {"det_resnet34", "ResNet of 34 layers"},
-                                    {"det_resnet50", "ResNet of 50 layers"},
-                                    {"det_resnet101", "ResNet of 101 layers"},
-                                    {"det_resnet152", "ResNet of 152 layers"},
-                                    {"det_mobilenet_v3", "MobileNetV3"},
-                                    {"det_mobilenet_v3_enhance", "MobileNetV3 of PP-OCRv3"}};
-const BuiltInParts kRecBackbones = {{"rec_resnet34", "ResNet of 34 layers"},
-                                    {"rec_vgg7", "VGG of 7 layers, as CRNN has it"}};
+// Functions, because a program's parts ask for them before main(), perhaps before objects here are.
+BuiltInParts det_backbones() {
+  return {{"det_resnet18", "ResNet of 18 layers"},
+          {"det_resnet34", "ResNet of 34 layers"},
+          {"det_resnet50", "ResNet of 50 layers"},
+          {"det_resnet101", "ResNet of 101 layers"},
+          {"det_resnet152", "ResNet of 152 layers"},
+          {"det_mobilenet_v3", "MobileNetV3"},
+          {"det_mobilenet_v3_enhance", "MobileNetV3 of PP-OCRv3"}};
+}
+BuiltInParts rec_backbones() {
+  return {{"rec_resnet34", "ResNet of 34 layers"}, {"rec_vgg7", "VGG of 7 layers, as CRNN has it"}};
+}
 
 // Parts of MindOCR that are not built in.
 const std::vector<std::string> kOtherBackbones = {
@@ -69,7 +73,10 @@ void read_mobilenet_enhance(ConfigSection& section, BackboneConfig& config) {
   section.fail("alpha", fmt::format("must be 0.35, 0.5, 0.75, 1 or 1.25, not {}", config.alpha));
 }
 
-void read_built_in_backbone(ConfigSection& section, BackboneConfig& config) {
+/// A registered one has read its own keys.
+void read_ocr_backbone_keys(ConfigSection& section, BackboneConfig& config) {
+  section.only("in_channels", {"3"}, "images have three channels");
+  if (config.own) return;
   if (config.name == "det_mobilenet_v3") {
     read_mobilenet(section, config);
   } else if (config.name == "det_mobilenet_v3_enhance") {
@@ -86,8 +93,7 @@ BackboneConfig read_ocr_backbone(ConfigSection& section, const BuiltInParts& bui
   config.name.clear();
   config.own = read_part(section, "name", config.name, names_of(built_in), backbones(), about,
                          kOtherBackbones);
-  section.only("in_channels", {"3"}, "images have three channels");
-  if (!config.own) read_built_in_backbone(section, config);
+  read_ocr_backbone_keys(section, config);
   const auto known = config.own ? "" : known_weights(config);
   // MindOCR loads a detector's by default.
   const bool by_default = !config.own && config.name.starts_with("det_");
@@ -97,12 +103,12 @@ BackboneConfig read_ocr_backbone(ConfigSection& section, const BuiltInParts& bui
 }
 
 BackboneConfig read_det_backbone(ConfigSection& section) {
-  return read_ocr_backbone(section, kDetBackbones,
+  return read_ocr_backbone(section, det_backbones(),
                            "of `det`; det_mobilenet_v3_enhance is PP-OCRv3's");
 }
 
 BackboneConfig read_rec_backbone(ConfigSection& section) {
-  return read_ocr_backbone(section, kRecBackbones, "of `rec`");
+  return read_ocr_backbone(section, rec_backbones(), "of `rec`");
 }
 
 NeckSpec read_det_neck(ConfigSection& section) {
@@ -293,7 +299,7 @@ ocr::CharacterOptions read_characters(ConfigSection& section) {
 TaskSettings detection_task() {
   return {.name = "det",
           .about = "detection of text in pictures",
-          .backbones = kDetBackbones,
+          .backbones = det_backbones(),
           .losses = {{"DBLoss", "of DBNet's maps: binary, thresh and thresh_binary", read_db_loss},
                      {"L1BalancedCELoss", "DBLoss under its name in MindOCR 0.1", read_db_loss}},
           .metrics = {{"DetMetric", "f-score, recall and precision of polygons"}},
@@ -304,6 +310,7 @@ TaskSettings detection_task() {
           .evaluation_columns = {"shape_list"},
           .feature_maps = 4,
           .read_backbone = read_det_backbone,
+          .read_backbone_keys = read_ocr_backbone_keys,
           .read_neck_and_head = read_det_neck_and_head,
           .read_head_of_network = read_head_of_detector,
           .read_metric = read_det_metric,
@@ -315,7 +322,7 @@ TaskSettings detection_task() {
 TaskSettings recognition_task() {
   return {.name = "rec",
           .about = "recognition of text: pictures of a word or a line",
-          .backbones = kRecBackbones,
+          .backbones = rec_backbones(),
           .losses = {{"CTCLoss", "of texts without places of their characters", read_ctc_loss}},
           .metrics = {{"RecMetric", "acc of whole texts, and norm_edit_distance"}},
           .datasets = {{"RecDataset", "pictures of a text each, and a file with the texts"},
@@ -323,6 +330,7 @@ TaskSettings recognition_task() {
           .loss_columns = {"text_seq"},
           .metric_columns = {"text_padded", "text_length"},
           .read_backbone = read_rec_backbone,
+          .read_backbone_keys = read_ocr_backbone_keys,
           .read_neck_and_head = read_rec_neck_and_head,
           .read_head_of_network = read_head_of_recogniser,
           .read_metric = read_rec_metric,

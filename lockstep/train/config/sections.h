@@ -10,13 +10,14 @@
 namespace lockstep::inline internal {
 
 struct TaskSettings;
+struct WrappedDataset;  // built_in_makers.h
 
 /// Bound of numbers that only need to be plausible: steps, epochs.
 inline constexpr int64_t kMaxCount = int64_t{1} << 40;
 inline constexpr int64_t kMaxSide = 1 << 16;  ///< Pixels.
 
-/// The purpose of a data set.
-enum class DataUse : uint8_t { kTrain, kEval, kPredict };
+/// The purpose of a data set. kEither: training and evaluation, by one maker.
+enum class DataUse : uint8_t { kTrain, kEval, kPredict, kEither };
 
 /// The images of a classifier: in files, or in memory and perhaps grey.
 enum class ImageKind : uint8_t { kInFiles, kSmall };
@@ -66,6 +67,11 @@ std::vector<std::string> read_metric_names(ConfigSection& section,
 void read_own_metrics(ConfigSection& section, MetricConfig& config);
 
 DatasetConfig read_dataset(ConfigSection section, const TaskSettings& task, DataUse use);
+/// The data set `type` for one of a program's own that takes its batches. The place of `section`
+/// tells what it is for: train.dataset, eval.dataset, or both. Errors: kInvalidArgument, also for
+/// what the trainer does for a data set that it makes itself.
+WrappedDataset read_wrapped_dataset(ConfigSection& section, const std::string& type,
+                                    const TaskSettings& task);
 void read_class_dataset(ConfigSection& section, DatasetConfig& config, const TaskSettings& task,
                         DataUse use);
 void read_ocr_dataset(ConfigSection& section, DatasetConfig& config, const TaskSettings& task,

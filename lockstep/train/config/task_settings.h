@@ -48,6 +48,8 @@ struct TaskSettings {
   bool exact_decay = false;             ///< Default of OptimizerConfig::exact_decay.
   const char* weights_format = "ckpt";  ///< Default of TrainSection::weights_format.
   BackboneConfig (*read_backbone)(ConfigSection& section);
+  /// All but the keys `name`, which `config` has, and `pretrained`.
+  void (*read_backbone_keys)(ConfigSection& section, BackboneConfig& config);
   void (*read_neck_and_head)(ConfigSection& model, ModelConfig& config);
   /// Beside model.network: the number of its classes alone.
   void (*read_head_of_network)(ConfigSection& model, ModelConfig& config);
