@@ -11,6 +11,10 @@ struct BuiltInMakers {
   OptimizerOfGroups (*optimizer)(const OptimizerConfig& config);
   /// With lr and num_epochs of each point.
   Schedule (*schedule)(const SchedulerConfig& config);
+  /// Not of a registered one.
+  LoggedLoss (*loss)(const LossConfig& config);
+  /// The built-in metric `name`, with its settings out of `config`.
+  MetricMaker (*metric)(const MetricConfig& config, const std::string& name);
 };
 
 /// Errors: kInternal before set_built_in_makers().
