@@ -9,15 +9,23 @@
 namespace lockstep::inline internal {
 namespace {
 
-const BuiltInParts kDetBackbones = {{"det_resnet18", "ResNet of 18 layers"},
-                                    {"det_resnet34", "ResNet of 34 layers"},
-                                    {"det_resnet50", "ResNet of 50 layers"},
-                                    {"det_resnet101", "ResNet of 101 layers"},
-                                    {"det_resnet152", "ResNet of 152 layers"},
-                                    {"det_mobilenet_v3", "MobileNetV3"},
-                                    {"det_mobilenet_v3_enhance", "MobileNetV3 of PP-OCRv3"}};
-const BuiltInParts kRecBackbones = {{"rec_resnet34", "ResNet of 34 layers"},
-                                    {"rec_vgg7", "VGG of 7 layers, as CRNN has it"}};
+// Functions, since registries may ask for them before this file's constants are made.
+const BuiltInParts& det_backbones() {
+  static const BuiltInParts parts = {{"det_resnet18", "ResNet of 18 layers"},
+                                     {"det_resnet34", "ResNet of 34 layers"},
+                                     {"det_resnet50", "ResNet of 50 layers"},
+                                     {"det_resnet101", "ResNet of 101 layers"},
+                                     {"det_resnet152", "ResNet of 152 layers"},
+                                     {"det_mobilenet_v3", "MobileNetV3"},
+                                     {"det_mobilenet_v3_enhance", "MobileNetV3 of PP-OCRv3"}};
+  return parts;
+}
+
+const BuiltInParts& rec_backbones() {
+  static const BuiltInParts parts = {{"rec_resnet34", "ResNet of 34 layers"},
+                                     {"rec_vgg7", "VGG of 7 layers, as CRNN has it"}};
+  return parts;
+}
 
 // Parts of MindOCR that are not built in.
 const std::vector<std::string> kOtherBackbones = {
@@ -97,12 +105,12 @@ BackboneConfig read_ocr_backbone(ConfigSection& section, const BuiltInParts& bui
 }
 
 BackboneConfig read_det_backbone(ConfigSection& section) {
-  return read_ocr_backbone(section, kDetBackbones,
+  return read_ocr_backbone(section, det_backbones(),
                            "of `det`; det_mobilenet_v3_enhance is PP-OCRv3's");
 }
 
 BackboneConfig read_rec_backbone(ConfigSection& section) {
-  return read_ocr_backbone(section, kRecBackbones, "of `rec`");
+  return read_ocr_backbone(section, rec_backbones(), "of `rec`");
 }
 
 NeckSpec read_det_neck(ConfigSection& section) {
@@ -288,7 +296,7 @@ ocr::CharacterOptions read_characters(ConfigSection& section) {
 TaskSettings detection_task() {
   return {.name = "det",
           .about = "detection of text in pictures",
-          .backbones = kDetBackbones,
+          .backbones = det_backbones(),
           .losses = {{"DBLoss", "of DBNet's maps: binary, thresh and thresh_binary", read_db_loss},
                      {"L1BalancedCELoss", "DBLoss under its name in MindOCR 0.1", read_db_loss}},
           .metrics = {{"DetMetric", "f-score, recall and precision of polygons", read_det_keys}},
@@ -310,7 +318,7 @@ TaskSettings detection_task() {
 TaskSettings recognition_task() {
   return {.name = "rec",
           .about = "recognition of text: pictures of a word or a line",
-          .backbones = kRecBackbones,
+          .backbones = rec_backbones(),
           .losses = {{"CTCLoss", "of texts without places of their characters", read_ctc_loss}},
           .metrics = {{"RecMetric", "acc of whole texts, and norm_edit_distance", read_rec_keys}},
           .datasets = {{"RecDataset", "pictures of a text each, and a file with the texts"},
