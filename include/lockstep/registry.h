@@ -294,7 +294,8 @@ using ItemCount = std::function<int64_t(const Batch& batch)>;
 void log_value(const std::string& name, const at::Tensor& value);
 
 /// What a LossPart makes: a loss, with the names of what it gives to log_value(), if any. A
-/// function alone becomes one.
+/// function alone becomes one. A built-in loss of text has names, too. A loss that builds on it
+/// may take them over; else these numbers are not logged.
 struct LoggedLoss {
   LoggedLoss() = default;
   template <typename Function,

@@ -8,6 +8,7 @@
 #include "lockstep/train/config/overrides.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/schedule/schedule.h"
+#include "lockstep/train/task/losses_and_metrics.h"
 #include "lockstep/train/wrapped_data.h"
 #include "lockstep/train/zoo_parts.h"
 
@@ -33,12 +34,18 @@ Schedule schedule_maker(const SchedulerConfig& config) {
   };
 }
 
+MetricMaker metric_maker(const MetricConfig& config, const std::string& name) {
+  return [config, name](int64_t classes) { return make_built_in_metric(config, name, classes); };
+}
+
 }  // namespace
 
 void register_built_in_parts() {
   register_zoo();
   set_built_in_makers({.backbone = backbone_maker,
                        .dataset = wrapped_dataset_maker,
+                       .loss = make_built_in_loss,
+                       .metric = metric_maker,
                        .optimizer = optimizer_maker,
                        .schedule = schedule_maker,
                        .transform = step_as_transform});

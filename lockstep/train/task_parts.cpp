@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -18,20 +16,17 @@
 #include "lockstep/checkpoint_folder.h"
 #include "lockstep/error.h"
 #include "lockstep/model.h"
-#include "lockstep/models/loss/ctc_loss.h"
-#include "lockstep/models/loss/db_loss.h"
 #include "lockstep/train/config/weights.h"
 #include "lockstep/train/log_lines.h"
 #include "lockstep/train/ocr_data.h"
 #include "lockstep/train/picture_data.h"
 #include "lockstep/train/setup.h"
 #include "lockstep/train/task/class_losses.h"
-#include "lockstep/train/task/class_metrics.h"
 #include "lockstep/train/task/class_scores.h"
 #include "lockstep/train/task/classification.h"
+#include "lockstep/train/task/losses_and_metrics.h"
 #include "lockstep/train/task/ocr_tasks.h"
 #include "lockstep/train/task/task.h"
-#include "lockstep/train/task/text_metrics.h"
 #include "lockstep/weights.h"
 
 namespace lockstep::inline internal {
@@ -48,25 +43,10 @@ LossFunction checked(const OwnLoss& own) {
   };
 }
 
-/// A registered loss in the place of a built-in one of text.
-class OwnTextLoss final : public Loss {
- public:
-  explicit OwnTextLoss(LossFunction loss) : loss_(std::move(loss)) {}
-  at::Tensor operator()(const at::Tensor& output, std::span<const at::Tensor> targets) override {
-    return loss_({output}, {targets.begin(), targets.end()});
-  }
-
- private:
-  LossFunction loss_;
-};
-
-/// `make`: of the built-in loss, from its settings.
-template <typename Settings>
-std::unique_ptr<Loss> make_text_loss(const LossConfig& config,
-                                     std::unique_ptr<Loss> (*make)(const Settings& settings)) {
+/// Registered or built in. The trainer takes the former's log_names out of the configuration.
+LoggedLoss make_loss(const LossConfig& config) {
   const auto* own = std::get_if<OwnLoss>(&config);
-  if (own != nullptr) return std::make_unique<OwnTextLoss>(checked(*own));
-  return make(std::get<Settings>(config));
+  return own != nullptr ? LoggedLoss(checked(*own)) : make_built_in_loss(config);
 }
 
 /// A misspelt name would leave a figure's direction as it is.
@@ -99,45 +79,29 @@ void check_distinct(std::vector<std::string> names) {
               fmt::format("metric.name: two metrics have a figure '{}'", *twice));
 }
 
-/// `built_in`: of the one name that is not registered.
-MetricList make_text_metrics(const MetricConfig& config, int64_t classes,
-                             const std::function<std::unique_ptr<Metric>()>& built_in) {
+/// Those of config.names. `scores`: see make_built_in_metric().
+MetricList make_metrics(const MetricConfig& config, int64_t classes,
+                        const std::shared_ptr<const ClassScores>& scores = nullptr) {
   MetricList metrics;
   for (const auto& name : config.names) {
     const auto* own = find_named(config.own, name);
-    metrics.push_back(own != nullptr ? make_own_metric(*own, classes) : built_in());
+    metrics.push_back(own != nullptr ? make_own_metric(*own, classes)
+                                     : make_built_in_metric(config, name, classes, scores));
   }
   check_distinct(figure_names(metrics));
   return metrics;
 }
 
 std::unique_ptr<Task> make_detection(const Config& config, bool) {
-  const auto& metric = config.metric;
-  return std::make_unique<DetectionTask>(make_text_loss(config.loss, make_db_loss),
+  return std::make_unique<DetectionTask>(make_loss(config.loss),
                                          std::get<ocr::DbPostprocessOptions>(config.postprocess),
-                                         make_text_metrics(metric, config.model.num_classes(),
-                                                           [&] { return det_metric(metric.det); }));
+                                         make_metrics(config.metric, config.model.num_classes()));
 }
 
 std::unique_ptr<Task> make_recognition(const Config& config, bool) {
-  const auto& metric = config.metric;
-  return std::make_unique<RecognitionTask>(
-      make_text_loss(config.loss, make_ctc_loss),
-      std::get<ocr::CharacterOptions>(config.postprocess),
-      make_text_metrics(metric, config.model.num_classes(),
-                        [&] { return rec_metric(metric.rec); }));
-}
-
-std::unique_ptr<Metric> make_class_metric(const MetricConfig& config, const std::string& name,
-                                          int64_t classes,
-                                          const std::shared_ptr<const ClassScores>& scores) {
-  const auto* own = find_named(config.own, name);
-  if (own != nullptr) return make_own_metric(*own, classes);
-  if (name == "TopKMetric") return top_k_metric(config.top_ks(classes));
-  if (name == "F1Metric") return f1_metric(classes, config.averages);
-  if (name == "AucMetric") return auc_metric(scores);
-  if (name == "MapMetric") return map_metric(scores);
-  return accuracy_metric(classes);
+  return std::make_unique<RecognitionTask>(make_loss(config.loss),
+                                           std::get<ocr::CharacterOptions>(config.postprocess),
+                                           make_metrics(config.metric, config.model.num_classes()));
 }
 
 /// Its statistics decide about its outputs, too. Counts of batches do not, and some formats lack
@@ -203,8 +167,7 @@ std::unique_ptr<Task> make_classification(const Config& config, bool trains) {
   const int64_t classes = config.model.head.num_classes;
   const auto& metric = config.metric;
   ClassificationParts parts;
-  const auto* own = std::get_if<OwnLoss>(&config.loss);
-  parts.loss = own ? checked(*own) : class_loss(config.loss);
+  parts.loss = make_loss(config.loss).function;
   const auto* distillation = std::get_if<DistillationConfig>(&config.loss);
   if (distillation != nullptr && trains) add_teacher(*distillation, parts);
   const auto has = [&](const char* name) {
@@ -214,16 +177,12 @@ std::unique_ptr<Task> make_classification(const Config& config, bool trains) {
     const bool by_itself = std::holds_alternative<BceConfig>(config.loss);
     parts.scores = std::make_shared<ClassScores>(classes, by_itself);
   }
-  for (const auto& name : metric.names) {
-    parts.metrics.push_back(make_class_metric(metric, name, classes, parts.scores));
-  }
+  parts.metrics = make_metrics(metric, classes, parts.scores);
   // Outputs and targets of metrics of one's own may be anything.
   const bool all_own = metric.own.size() == metric.names.size();
   parts.evaluates_loss = !all_own;
   if (!all_own && classes <= kMostConfused) parts.confused_classes = classes;
-  auto task = std::make_unique<ClassificationTask>(std::move(parts));
-  check_distinct(task->metric_names());
-  return task;
+  return std::make_unique<ClassificationTask>(std::move(parts));
 }
 
 /// A classifier's data have one folder.

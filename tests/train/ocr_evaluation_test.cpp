@@ -58,7 +58,7 @@ std::vector<EvalResult> evaluated_by(int ranks) {
   testing::run_rank_threads(ranks, [&](const World& world) {
     auto group = ProcessGroup::create(world);
     ShowsItsInput model;
-    DetectionTask task(make_db_loss({}), {}, only(det_metric({})));
+    DetectionTask task(text_loss(make_db_loss({})), {}, only(det_metric({})));
     Loader loader(ocr_batches(std::make_shared<const Bars>(), OcrColumns::kGroundTruth, 0),
                   {.batch_size = 2});
     const DistributedSampler sampler(kImages, world, {.shuffle = false});
@@ -111,7 +111,7 @@ TEST(OcrEvaluation, DistancesOfWordsAddUpToTheSameBits) {
     testing::run_rank_threads(ranks, [&](const World& world) {
       auto group = ProcessGroup::create(world);
       FramesOfInput model;
-      RecognitionTask task(make_ctc_loss({}), {}, only(rec_metric({})));
+      RecognitionTask task(text_loss(make_ctc_loss({})), {}, only(rec_metric({})));
       Loader loader(ocr_batches(std::make_shared<const Words>(), OcrColumns::kGroundTruth, 0),
                     {.batch_size = 3});
       const DistributedSampler sampler(kImages, world, {.shuffle = false});

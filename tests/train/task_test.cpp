@@ -49,7 +49,7 @@ Batch batch_of(std::vector<ocr::Sample> samples) {
 }
 
 TEST(DetectionTask, SumsOfBatchesGiveTheFiguresOfAll) {
-  DetectionTask task(make_db_loss({}), {}, only(det_metric({})));
+  DetectionTask task(text_loss(make_db_loss({})), {}, only(det_metric({})));
   auto maps = torch::zeros({3, 1, kSide, kSide});
   const auto truth = two_boxes();
   paint(maps[0][0], truth.regions[0]);  // one of two
@@ -71,7 +71,7 @@ TEST(DetectionTask, SumsOfBatchesGiveTheFiguresOfAll) {
 }
 
 TEST(DetectionTask, ItsLossComparesFourColumns) {
-  DetectionTask task(make_db_loss({}), {}, only(det_metric({})));
+  DetectionTask task(text_loss(make_db_loss({})), {}, only(det_metric({})));
   const auto ones = torch::ones({1, 8, 8});
   const std::vector<at::Tensor> columns = {ones.unsqueeze(1), ones, ones, ones};
   const auto right = torch::ones({1, 3, 8, 8});
@@ -105,7 +105,7 @@ ocr::Sample word(const std::string& text) {
 TEST(RecognitionTask, ReadsAndCounts) {
   ocr::RecMetricOptions prints;
   prints.print_flag = true;
-  RecognitionTask task(make_ctc_loss({}), {}, only(rec_metric(prints)));
+  RecognitionTask task(text_loss(make_ctc_loss({})), {}, only(rec_metric(prints)));
   const auto output = torch::stack({frames_of("hello", 12), frames_of("w0rld", 12)});
   const auto sums = task.sums({output}, batch_of({word("Hello"), word("world")}));
   const auto result = task.result(sums);
@@ -117,7 +117,8 @@ TEST(RecognitionTask, ReadsAndCounts) {
 }
 
 TEST(RecognitionTask, RefusesAnotherNumberOfClasses) {
-  RecognitionTask task(make_ctc_loss({}), {.use_space_char = true}, only(rec_metric({})));
+  RecognitionTask task(text_loss(make_ctc_loss({})), {.use_space_char = true},
+                       only(rec_metric({})));
   const auto error =
       error_of([&] { task.sums({torch::stack({frames_of("a", 4)})}, batch_of({word("a")})); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);

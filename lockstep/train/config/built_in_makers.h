@@ -21,6 +21,10 @@ struct WrappedDataset {
 struct BuiltInMakers {
   BackboneMaker (*backbone)(const BackboneConfig& config);
   DatasetMaker (*dataset)(const WrappedDataset& dataset);
+  /// Not of a registered one.
+  LoggedLoss (*loss)(const LossConfig& config);
+  /// The built-in metric `name`, with its settings out of `config`.
+  MetricMaker (*metric)(const MetricConfig& config, const std::string& name);
   OptimizerOfGroups (*optimizer)(const OptimizerConfig& config);
   /// With lr and num_epochs of each point.
   Schedule (*schedule)(const SchedulerConfig& config);

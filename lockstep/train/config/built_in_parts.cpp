@@ -17,7 +17,6 @@ namespace {
 
 /// A kind of part, as a file names it: `key` of `section`.
 struct PartKind {
-  BuiltInParts TaskSettings::*parts;
   const char* section;
   const char* key;
   void (*read)(ConfigSection section, const TaskSettings& task);
@@ -45,10 +44,11 @@ std::string line_of_part(const Part& part, const TaskSettings& task) {
   return fmt::format("{}; of {}", part.about, task.name);
 }
 
-std::vector<ListedPart> list_of_tasks(const PartKind& kind) {
+template <typename Parts>
+std::vector<ListedPart> list_of_tasks(Parts TaskSettings::*parts, const PartKind& kind) {
   std::vector<ListedPart> listed;
   for (const auto& task : all_tasks()) {
-    for (const auto& part : task.*kind.parts) {
+    for (const auto& part : task.*parts) {
       listed.push_back(
           {part.name, line_of_part(part, task), settings_named(kind, part.name, task)});
     }
@@ -88,8 +88,9 @@ template <>
 std::vector<NamedPart<LoggedLoss>> built_in_parts() {
   return parts_of_tasks<LoggedLoss>(
       &TaskSettings::losses,
-      [](ConfigSection&, const BuiltInLoss& part, const TaskSettings&) -> LoggedLoss {
-        refuse_as_part(part.name, "TODO");
+      [](ConfigSection& section, const BuiltInLoss& part, const TaskSettings&) {
+        if (part.alone != nullptr) refuse_as_part(part.name, part.alone);
+        return built_in_makers().loss(part.read(section));
       });
 }
 
@@ -97,8 +98,11 @@ template <>
 std::vector<NamedPart<MetricMaker>> built_in_parts() {
   return parts_of_tasks<MetricMaker>(
       &TaskSettings::metrics,
-      [](ConfigSection&, const BuiltInPart& part, const TaskSettings&) -> MetricMaker {
-        refuse_as_part(part.name, "TODO");
+      [](ConfigSection& section, const BuiltInMetric& part, const TaskSettings&) {
+        if (part.alone != nullptr) refuse_as_part(part.name, part.alone);
+        MetricConfig config;
+        if (part.read != nullptr) part.read(section, config);
+        return built_in_makers().metric(config, part.name);
       });
 }
 
@@ -133,7 +137,8 @@ std::vector<ListedPart> built_in_tasks() {
 
 std::vector<ListedPart> built_in_backbones() {
   return list_of_tasks(
-      {&TaskSettings::backbones, "model.backbone", "name",
+      &TaskSettings::backbones,
+      {"model.backbone", "name",
        [](ConfigSection section, const TaskSettings& task) { task.read_backbone(section); }});
 }
 
@@ -148,16 +153,18 @@ std::vector<ListedPart> built_in_losses() {
 }
 
 std::vector<ListedPart> built_in_metrics() {
-  return list_of_tasks(
-      {&TaskSettings::metrics, "metric", "name",
-       [](ConfigSection section, const TaskSettings& task) { task.read_metric(section, task); }});
+  return list_of_tasks(&TaskSettings::metrics,
+                       {"metric", "name", [](ConfigSection section, const TaskSettings& task) {
+                          task.read_metric(section, task);
+                        }});
 }
 
 std::vector<ListedPart> built_in_datasets() {
-  return list_of_tasks({&TaskSettings::datasets, "train.dataset", "type",
-                        [](ConfigSection section, const TaskSettings& task) {
-                          read_dataset(std::move(section), task, DataUse::kTrain);
-                        }});
+  return list_of_tasks(
+      &TaskSettings::datasets,
+      {"train.dataset", "type", [](ConfigSection section, const TaskSettings& task) {
+         read_dataset(std::move(section), task, DataUse::kTrain);
+       }});
 }
 
 }  // namespace lockstep::inline internal

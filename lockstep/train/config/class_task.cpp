@@ -13,6 +13,9 @@
 namespace lockstep::inline internal {
 namespace {
 
+constexpr auto kRanksScores =
+    "it ranks the scores of all samples, which no sums over them can hold";
+
 void read_class_backbone_keys(ConfigSection& section, BackboneConfig& config) {
   section.choose(
       "stem", config.stem,
@@ -239,13 +242,16 @@ TaskSettings class_task() {
                  {"BCEWithLogitsLoss", "binary cross entropy of each class by itself",
                   read_bce_loss},
                  {"DistillationLoss", "follows the labels, and the scores of a trained network",
-                  read_distillation}},
+                  read_distillation,
+                  "its teacher needs the batch's inputs, which a LossFunction does not get"}},
       .about_losses = "*ours*, but for CrossEntropySmooth",
       .metrics = {{"ClsMetric", "acc, and top_5 with more than 5 classes"},
-                  {"TopKMetric", "top_1, top_5, ...: the class is among the k best"},
-                  {"F1Metric", "f1, precision and recall"},
-                  {"AucMetric", "auc: area under the ROC curve, the mean of classes"},
-                  {"MapMetric", "map: average precision, the mean of classes"}},
+                  {"TopKMetric", "top_1, top_5, ...: the class is among the k best", read_top_k},
+                  {"F1Metric", "f1, precision and recall", read_averages},
+                  {"AucMetric", "auc: area under the ROC curve, the mean of classes", nullptr,
+                   kRanksScores},
+                  {"MapMetric", "map: average precision, the mean of classes", nullptr,
+                   kRanksScores}},
       .datasets = {{"Cifar10Dataset", "CIFAR-10 in its binary files"},
                    {"Cifar100Dataset", "CIFAR-100 in its binary files"},
                    {"MnistDataset", "MNIST's handwritten digits"},

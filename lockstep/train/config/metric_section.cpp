@@ -18,34 +18,6 @@ void add(std::vector<std::string>& names, const std::vector<std::string>& more) 
   names.insert(names.end(), more.begin(), more.end());
 }
 
-void read_top_k(ConfigSection& section, MetricConfig& config) {
-  section.record("k", "a list of whole numbers from 1 up",
-                 fmt::format("[{}]", fmt::join(MetricConfig::kDefaultTopK, ", ")),
-                 "*ours*: of top_1, top_5, ...: a sample counts if its class is among the k best");
-  section.read("k", config.top_k, {1, 1 << 24}, "");
-  if (section.has("k") && config.top_k.empty()) section.fail("k", "must not be an empty list");
-}
-
-void read_averages(ConfigSection& section, MetricConfig& config) {
-  const std::vector<std::string> known = {"macro", "micro", "class"};  // by Average
-  const std::string kind = fmt::format("some of {}", fmt::join(known, ", "));
-  section.record("average", kind, known[static_cast<size_t>(config.averages.front())],
-                 "*ours*: of f1, precision and recall: the mean over classes; of all classes' "
-                 "counts (f1_micro); of each class (f1_0, f1_1, ...)");
-  std::vector<std::string> given;
-  section.read("average", given, "");
-  if (given.empty()) return;
-  config.averages.clear();
-  for (const auto& name : given) {
-    const auto found = std::find(known.begin(), known.end(), name);
-    if (found == known.end()) {
-      section.fail("average",
-                   fmt::format("must be {}, not '{}'{}", kind, name, did_you_mean(name, known)));
-    }
-    config.averages.push_back(static_cast<Average>(found - known.begin()));
-  }
-}
-
 /// The figures of a built-in metric, but for those of single classes. The first is the default of
 /// main_indicator.
 std::vector<std::string> figures_of(const std::string& metric, const MetricConfig& config) {
@@ -99,6 +71,40 @@ std::vector<int64_t> MetricConfig::top_ks(int64_t classes) const {
   return fitting;
 }
 
+void read_top_k(ConfigSection& section, MetricConfig& config) {
+  section.record("k", "a list of whole numbers from 1 up",
+                 fmt::format("[{}]", fmt::join(MetricConfig::kDefaultTopK, ", ")),
+                 "*ours*: of top_1, top_5, ...: a sample counts if its class is among the k best");
+  section.read("k", config.top_k, {1, 1 << 24}, "");
+  if (section.has("k") && config.top_k.empty()) section.fail("k", "must not be an empty list");
+}
+
+void read_averages(ConfigSection& section, MetricConfig& config) {
+  const std::vector<std::string> known = {"macro", "micro", "class"};  // by Average
+  const std::string kind = fmt::format("some of {}", fmt::join(known, ", "));
+  section.record("average", kind, known[static_cast<size_t>(config.averages.front())],
+                 "*ours*: of f1, precision and recall: the mean over classes; of all classes' "
+                 "counts (f1_micro); of each class (f1_0, f1_1, ...)");
+  std::vector<std::string> given;
+  section.read("average", given, "");
+  if (given.empty()) return;
+  config.averages.clear();
+  for (const auto& name : given) {
+    const auto found = std::find(known.begin(), known.end(), name);
+    if (found == known.end()) {
+      section.fail("average",
+                   fmt::format("must be {}, not '{}'{}", kind, name, did_you_mean(name, known)));
+    }
+    config.averages.push_back(static_cast<Average>(found - known.begin()));
+  }
+}
+
+void read_built_in_metrics(ConfigSection& section, const TaskSettings& task, MetricConfig& config) {
+  for (const auto& metric : task.metrics) {
+    if (metric.read != nullptr && contains(config.names, metric.name)) metric.read(section, config);
+  }
+}
+
 std::vector<std::string> read_metric_names(ConfigSection& section,
                                            const std::vector<std::string>& known,
                                            const std::string& about) {
@@ -135,8 +141,7 @@ MetricConfig read_class_metric(ConfigSection& section, const TaskSettings& task)
   config.names = read_metric_names(
       section, joined_names(names_of(task.metrics), metrics()),
       "*ours*, but for ClsMetric: one, or a list; see [evaluation](../guide/evaluation.md)");
-  if (contains(config.names, "TopKMetric")) read_top_k(section, config);
-  if (contains(config.names, "F1Metric")) read_averages(section, config);
+  read_built_in_metrics(section, task, config);
   read_own_metrics(section, config);
   section.any("label_list");
   return config;

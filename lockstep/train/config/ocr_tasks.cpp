@@ -250,25 +250,12 @@ PostprocessConfig read_rec_postprocess(ConfigSection& section) {
   return read_characters(section);
 }
 
-/// Names of the built-in metric and of registered ones. Returns whether the former is among them:
-/// then its settings follow.
-bool read_ocr_metric(ConfigSection& section, const TaskSettings& task, MetricConfig& config) {
-  config.names = read_metric_names(section, joined_names(names_of(task.metrics), metrics()), "");
-  read_own_metrics(section, config);
-  return contains(config.names, task.metrics.front().name);
-}
-
-MetricConfig read_det_metric(ConfigSection& section, const TaskSettings& task) {
-  MetricConfig config;
-  if (!read_ocr_metric(section, task, config)) return config;
+void read_det_keys(ConfigSection& section, MetricConfig& config) {
   section.read("one_to_one", config.det.one_to_one,
                "*ours*: a target takes one detection, as ICDAR's protocol has it");
-  return config;
 }
 
-MetricConfig read_rec_metric(ConfigSection& section, const TaskSettings& task) {
-  MetricConfig config;
-  if (!read_ocr_metric(section, task, config)) return config;
+void read_rec_keys(ConfigSection& section, MetricConfig& config) {
   auto& rec = config.rec;
   section.read("character_dict_path", rec.character_dict_path, "null: 0-9 and a-z");
   section.read("ignore_space", rec.ignore_space, "spaces do not count");
@@ -278,6 +265,14 @@ MetricConfig read_rec_metric(ConfigSection& section, const TaskSettings& task) {
   section.read("ignore_symbol", rec.ignore_symbol,
                "only letters, digits, `^` and Chinese characters count");
   section.read("print_flag", rec.print_flag, "writes each text and its target");
+}
+
+/// Names of the built-in metric and of registered ones, and their settings.
+MetricConfig read_ocr_metric(ConfigSection& section, const TaskSettings& task) {
+  MetricConfig config;
+  config.names = read_metric_names(section, joined_names(names_of(task.metrics), metrics()), "");
+  read_own_metrics(section, config);
+  read_built_in_metrics(section, task, config);
   return config;
 }
 
@@ -302,7 +297,7 @@ TaskSettings detection_task() {
           .backbones = det_backbones(),
           .losses = {{"DBLoss", "of DBNet's maps: binary, thresh and thresh_binary", read_db_loss},
                      {"L1BalancedCELoss", "DBLoss under its name in MindOCR 0.1", read_db_loss}},
-          .metrics = {{"DetMetric", "f-score, recall and precision of polygons"}},
+          .metrics = {{"DetMetric", "f-score, recall and precision of polygons", read_det_keys}},
           .datasets = {{"DetDataset", "pictures, and a file with the polygons in each"},
                        {"SynthTextDataset", "SynthText's pictures, with polygons in its gt.mat"}},
           .loss_columns = {"binary_map", "mask", "thresh_map", "thresh_mask"},
@@ -313,7 +308,7 @@ TaskSettings detection_task() {
           .read_backbone_keys = read_ocr_backbone_keys,
           .read_neck_and_head = read_det_neck_and_head,
           .read_head_of_network = read_head_of_detector,
-          .read_metric = read_det_metric,
+          .read_metric = read_ocr_metric,
           .read_postprocess = read_db_postprocess,
           .read_dataset = read_ocr_dataset,
           .complete = [](Config&, ConfigSection&) {}};
@@ -324,7 +319,7 @@ TaskSettings recognition_task() {
           .about = "recognition of text: pictures of a word or a line",
           .backbones = rec_backbones(),
           .losses = {{"CTCLoss", "of texts without places of their characters", read_ctc_loss}},
-          .metrics = {{"RecMetric", "acc of whole texts, and norm_edit_distance"}},
+          .metrics = {{"RecMetric", "acc of whole texts, and norm_edit_distance", read_rec_keys}},
           .datasets = {{"RecDataset", "pictures of a text each, and a file with the texts"},
                        {"LMDBDataset", "pictures and texts in LMDB"}},
           .loss_columns = {"text_seq"},
@@ -333,7 +328,7 @@ TaskSettings recognition_task() {
           .read_backbone_keys = read_ocr_backbone_keys,
           .read_neck_and_head = read_rec_neck_and_head,
           .read_head_of_network = read_head_of_recogniser,
-          .read_metric = read_rec_metric,
+          .read_metric = read_ocr_metric,
           .read_postprocess = read_rec_postprocess,
           .read_dataset = read_ocr_dataset,
           .complete = check_recogniser};

@@ -56,6 +56,12 @@ void read_weights(ConfigSection& section, std::string& weights, const std::strin
 /// One of task.losses, the first by default, or a registered one.
 LossConfig read_loss(ConfigSection& section, const TaskSettings& task);
 MetricConfig read_class_metric(ConfigSection& section, const TaskSettings& task);
+/// The settings of TopKMetric.
+void read_top_k(ConfigSection& section, MetricConfig& config);
+/// The settings of F1Metric.
+void read_averages(ConfigSection& section, MetricConfig& config);
+/// The settings of those of task.metrics that are among config.names.
+void read_built_in_metrics(ConfigSection& section, const TaskSettings& task, MetricConfig& config);
 /// `name` of `metric`: one of `known`, or a list of some.
 std::vector<std::string> read_metric_names(ConfigSection& section,
                                            const std::vector<std::string>& known,

@@ -27,6 +27,15 @@ struct BuiltInLoss {
   std::string name;
   std::string about;  ///< One line.
   LossConfig (*read)(ConfigSection& section);
+  const char* alone = nullptr;  ///< Why no other part can have it as a part; null: it can.
+};
+
+struct BuiltInMetric {
+  std::string name;
+  std::string about;  ///< One line.
+  /// Its own settings; null: it has none.
+  void (*read)(ConfigSection& section, MetricConfig& config) = nullptr;
+  const char* alone = nullptr;  ///< As BuiltInLoss::alone.
 };
 
 /// Its readers leave Section::finish() of the section that they are given to the caller.
@@ -37,7 +46,7 @@ struct TaskSettings {
   BuiltInParts backbones;
   std::vector<BuiltInLoss> losses;
   const char* about_losses = "";  ///< For the manual's line about loss.name.
-  BuiltInParts metrics;
+  std::vector<BuiltInMetric> metrics;
   BuiltInParts datasets;
   const char* default_dataset = "";  ///< Empty: dataset.type is required.
   // Columns of batches, which a text data set must have.

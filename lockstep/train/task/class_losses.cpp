@@ -30,9 +30,16 @@ at::Tensor by_class(const at::Tensor& logits, const at::Tensor& targets) {
   return at::one_hot(targets.to(at::kLong), logits.size(1)).to(logits.scalar_type());
 }
 
-/// (1) or (K); undefined without weights.
-at::Tensor weights_like(const at::Tensor& logits, const std::vector<double>& weights) {
+/// (1) or (K); undefined without weights. `setting`: for errors. A configuration checks their number
+/// only if it has that of the classes, and not those of a loss within a registered one.
+at::Tensor weights_like(const at::Tensor& logits, const std::vector<double>& weights,
+                        const char* setting) {
   if (weights.empty()) return {};
+  if (weights.size() > 1 && std::ssize(weights) != logits.size(1)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} has {} numbers, the network gave {}", setting, weights.size(),
+                            shape_text(logits)));
+  }
   return at::tensor(weights).to(logits.options());
 }
 
@@ -45,7 +52,7 @@ at::Tensor focal_loss(const at::Tensor& logits, const at::Tensor& targets,
   // The bound keeps the gradient finite where p is 1 and gamma below 1.
   const auto rest = (-at::expm1(log_p)).clamp_min(1e-12);
   auto terms = -by_class(logits, targets) * rest.pow(config.gamma) * log_p;
-  if (!config.alpha.empty()) terms = terms * weights_like(logits, config.alpha);
+  if (!config.alpha.empty()) terms = terms * weights_like(logits, config.alpha, "FocalLoss: alpha");
   return terms.sum(1).mean();
 }
 
@@ -59,7 +66,8 @@ at::Tensor bce_loss(const at::Tensor& logits, const at::Tensor& targets, const B
     wanted = wanted * (1 - config.smoothing) + config.smoothing / classes;
   }
   const auto loss = at::binary_cross_entropy_with_logits(
-      logits, wanted, {}, weights_like(logits, config.pos_weight), at::Reduction::Mean);
+      logits, wanted, {}, weights_like(logits, config.pos_weight, "BCEWithLogitsLoss: pos_weight"),
+      at::Reduction::Mean);
   return config.sum_classes ? loss * classes : loss;
 }
 

@@ -24,6 +24,10 @@ LoggedValues::LoggedValues() : outer_(current_) {
   current_ = this;
 }
 
+bool LoggedValues::takes(const std::string& name) const {
+  return names_ == nullptr || std::find(names_->begin(), names_->end(), name) != names_->end();
+}
+
 void LoggedValues::add(const std::string& name, const at::Tensor& value) {
   if (value.numel() != 1) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -24,6 +24,8 @@ class LoggedValues {
   /// That of this thread; null: no loss is being computed.
   static LoggedValues* current() { return current_; }
 
+  /// Whether add() takes a number of this name.
+  bool takes(const std::string& name) const;
   /// See log_value().
   void add(const std::string& name, const at::Tensor& value);
 

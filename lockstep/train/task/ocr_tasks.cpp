@@ -60,6 +60,15 @@ bool is_of_pictures(const at::Tensor& output, size_t count, int64_t dim) {
          output.size(0) >= static_cast<int64_t>(count);
 }
 
+/// `names`: of all terms; a loss may compute the first ones alone, or none.
+void log_terms(const std::vector<std::string>& names, const std::vector<at::Tensor>& terms) {
+  LoggedValues* const taker = LoggedValues::current();
+  if (taker == nullptr) return;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (taker->takes(names[i])) taker->add(names[i], terms[i]);
+  }
+}
+
 [[noreturn]] void refuse_output(const at::Tensor& output, size_t count, const char* wanted) {
   const auto shown = [&] {
     return fmt::format("({}) {}", fmt::join(output.sizes(), ", "),
@@ -89,13 +98,20 @@ void check_frames(const at::Tensor& output, size_t count, int64_t classes) {
                           output.size(2), classes));
 }
 
+LoggedLoss text_loss(std::unique_ptr<Loss> loss) {
+  const auto names = loss->term_names();
+  const std::shared_ptr<Loss> shared = std::move(loss);
+  const auto compute = [shared, names](const Tensors& outputs, const Tensors& targets) {
+    const at::Tensor sum = (*shared)(only_one(outputs), targets);
+    log_terms(names, shared->terms());
+    return sum;
+  };
+  return {compute, names};
+}
+
 at::Tensor TextTask::loss(const Tensors& outputs, const Tensors& targets) {
-  const at::Tensor loss = (*loss_)(only_one(outputs), targets);
-  if (LoggedValues* const taker = LoggedValues::current()) {
-    const auto names = loss_->term_names();
-    for (size_t i = 0; i < loss_->terms().size(); ++i) taker->add(names[i], loss_->terms()[i]);
-  }
-  return loss;
+  only_one(outputs);  // for a registered loss, too
+  return loss_.function(outputs, targets);
 }
 
 std::vector<double> TextTask::sums(const Tensors& outputs, const Batch& batch) {
@@ -132,8 +148,8 @@ void DetectionTask::read(const at::Tensor& output, const OcrGroundTruth& truth,
   }
 }
 
-RecognitionTask::RecognitionTask(std::unique_ptr<Loss> loss,
-                                 const ocr::CharacterOptions& characters, MetricList metrics)
+RecognitionTask::RecognitionTask(LoggedLoss loss, const ocr::CharacterOptions& characters,
+                                 MetricList metrics)
     : TextTask(std::move(loss), std::move(metrics)), dictionary_(characters) {}
 
 void RecognitionTask::read(const at::Tensor& output, const OcrGroundTruth&,

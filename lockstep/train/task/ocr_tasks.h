@@ -23,16 +23,22 @@ void check_maps(const at::Tensor& output, size_t count);
 /// The same of a recogniser: (N, T, K) with K = `classes`, the blank included.
 void check_frames(const at::Tensor& output, size_t count, int64_t classes);
 
+/// Computes `loss`, and logs its terms as log_value() does. A registered loss around it need not
+/// have their names: terms without a name in the run are left out. Of outputs it takes one. Errors:
+/// kInvalidArgument for several; those of `loss`.
+LoggedLoss text_loss(std::unique_ptr<Loss> loss);
+
 /// An evaluation reads what the network's outputs mean, and its figures are those of all `metrics`,
 /// in their order: they get text_pictures().
 class TextTask : public Task {
  public:
-  TextTask(std::unique_ptr<Loss> loss, MetricList metrics)
+  /// The task itself has the log_names of `loss`.
+  TextTask(LoggedLoss loss, MetricList metrics)
       : loss_(std::move(loss)), metrics_(std::move(metrics)) {}
 
   /// Errors: kInvalidArgument for several outputs; those of the loss.
   at::Tensor loss(const Tensors& outputs, const Tensors& targets) override;
-  std::vector<std::string> log_names() const override { return loss_->term_names(); }
+  std::vector<std::string> log_names() const override { return loss_.log_names; }
   std::vector<std::string> metric_names() const override { return figure_names(metrics_); }
   std::vector<std::string> lower_is_better() const override { return lower_figures(metrics_); }
   /// The first sum is the number of samples.
@@ -48,15 +54,14 @@ class TextTask : public Task {
   virtual void read(const at::Tensor& output, const OcrGroundTruth& truth,
                     std::vector<TextPicture>& pictures) const = 0;
 
-  std::unique_ptr<Loss> loss_;
+  LoggedLoss loss_;
   MetricList metrics_;
 };
 
 /// Finds text in an image.
 class DetectionTask final : public TextTask {
  public:
-  DetectionTask(std::unique_ptr<Loss> loss, const ocr::DbPostprocessOptions& postprocess,
-                MetricList metrics)
+  DetectionTask(LoggedLoss loss, const ocr::DbPostprocessOptions& postprocess, MetricList metrics)
       : TextTask(std::move(loss), std::move(metrics)), postprocess_(postprocess) {}
 
  private:
@@ -71,8 +76,7 @@ class DetectionTask final : public TextTask {
 class RecognitionTask final : public TextTask {
  public:
   /// `characters`: the meaning of classes; see Dictionary for errors.
-  RecognitionTask(std::unique_ptr<Loss> loss, const ocr::CharacterOptions& characters,
-                  MetricList metrics);
+  RecognitionTask(LoggedLoss loss, const ocr::CharacterOptions& characters, MetricList metrics);
 
  private:
   /// output: (N, W, K), probabilities.

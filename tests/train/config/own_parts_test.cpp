@@ -341,12 +341,13 @@ TEST(OwnParts, EveryBuiltInOneIsListedWithALine) {
     }
   }
   for (const auto& task : all_tasks()) {
-    BuiltInParts losses;
+    BuiltInParts losses, metrics;
     for (const auto& loss : task.losses) losses.push_back({loss.name, loss.about});
+    for (const auto& metric : task.metrics) metrics.push_back({metric.name, metric.about});
     for (const auto& [kind, parts] :
          std::vector<std::pair<const char*, BuiltInParts>>{{"backbones", task.backbones},
                                                            {"losses", losses},
-                                                           {"metrics", task.metrics},
+                                                           {"metrics", metrics},
                                                            {"datasets", task.datasets}}) {
       for (const auto& part : parts) {
         const auto line = "\n  " + part.name + ": " + part.about + "; of " + task.name + "\n    ";
