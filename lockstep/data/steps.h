@@ -118,4 +118,13 @@ using PictureStep = std::variant<ResizePicture, CenterCrop, RandomCrop, RandomRe
                                  RandomHorizontalFlip, RandomVerticalFlip, ColorJitter, RandAugment,
                                  TrivialAugmentWide, Normalize, RandomErasing, OwnTransform>;
 
+/// Whether a step is random.
+inline bool draws_numbers(const PictureStep& step) {
+  if (const auto* own = std::get_if<OwnTransform>(&step)) {
+    return std::holds_alternative<RandomTransform>(own->transform);
+  }
+  return !std::holds_alternative<ResizePicture>(step) &&
+         !std::holds_alternative<CenterCrop>(step) && !std::holds_alternative<Normalize>(step);
+}
+
 }  // namespace lockstep::inline internal

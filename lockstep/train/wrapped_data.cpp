@@ -6,7 +6,6 @@
 #include <limits>
 #include <memory>
 #include <utility>
-#include <variant>
 
 #include "lockstep/base/log.h"
 #include "lockstep/batch.h"
@@ -31,14 +30,6 @@ class LeadingSamples final : public BatchMaker {
   std::unique_ptr<const BatchMaker> all_;
   int64_t size_;
 };
-
-bool draws_numbers(const PictureStep& step) {
-  if (const auto* own = std::get_if<OwnTransform>(&step)) {
-    return std::holds_alternative<RandomTransform>(own->transform);
-  }
-  return !std::holds_alternative<ResizePicture>(step) &&
-         !std::holds_alternative<CenterCrop>(step) && !std::holds_alternative<Normalize>(step);
-}
 
 /// Errors: the settings were read for the other use.
 void check_use(const WrappedDataset& dataset, const DatasetUse& use) {

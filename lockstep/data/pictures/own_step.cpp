@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "lockstep/base/philox.h"
@@ -33,10 +32,6 @@ cv::Mat matrix_of(const Picture& picture) {
   cv::Mat matrix(picture.height(), picture.width(), CV_8UC3);
   std::copy_n(picture.bytes().data(), picture.bytes().size(), matrix.data);
   return matrix;
-}
-
-bool draws_numbers(const PictureStep& step) {
-  return !std::holds_alternative<ResizePicture>(step) && !std::holds_alternative<CenterCrop>(step);
 }
 
 }  // namespace
