@@ -30,8 +30,8 @@ at::Tensor by_class(const at::Tensor& logits, const at::Tensor& targets) {
   return at::one_hot(targets.to(at::kLong), logits.size(1)).to(logits.scalar_type());
 }
 
-/// (1) or (K); undefined without weights. `setting`: for errors. A configuration checks their number
-/// only if it has that of the classes, and not those of a loss within a registered one.
+/// (1) or (K); undefined without weights. `setting`: for errors. A configuration checks their
+/// number only if it has that of the classes, and not those of a loss within a registered one.
 at::Tensor weights_like(const at::Tensor& logits, const std::vector<double>& weights,
                         const char* setting) {
   if (weights.empty()) return {};
