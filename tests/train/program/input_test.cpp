@@ -23,7 +23,7 @@ TEST_F(Program, CheckPrintsTheSummaryAndTouchesNothing) {
       2);
   ASSERT_EQ(result.status, 0) << result.err;
   for (const auto* text :
-       {"max_steps: 7\n", "Model: resnet18-None-ClsHead\n", "Ranks: 2\n",
+       {"max_steps: 7\n", "Model: mobilenet_v3_small\n", "Ranks: 2\n",
         "Samples: 25000 (12500 a rank), the official number",
         "Batch: 8 x 4 virtual ranks x 1 accumulated = 32\n", "Steps: 781 an epoch",
         "the data are not there yet", "7 optimizer steps in all"}) {
@@ -88,6 +88,7 @@ TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
   fs::create_directory(folder_ / "cut_test");
   write_file_atomically(folder_ / "cut_test/test_batch.bin", std::string_view("x"));
   write_file_atomically(folder_ / "file", std::string_view("x"));
+  write_file_atomically(folder_ / "resnet.yaml", config_of(kResnet18));
   fs::create_directory(folder_ / "bad");
   write_file_atomically(folder_ / "bad/state.json", std::string_view("{"));
   const std::vector<BadInput> table = {
@@ -99,7 +100,7 @@ TEST_F(Program, BadInputIsOneClearLineAndWritesNothing) {
       {"train -c empty.yaml", 2, "empty.yaml is empty"},
       {"train -c data", 2, "data is a folder"},
       {"train -c c.yaml -o train.max_step=1", 2, "did you mean"},
-      {"train -c c.yaml -o model.backbone.name=resnet19", 2, "did you mean"},
+      {"train -c resnet.yaml -o model.backbone.name=resnet19", 2, "did you mean"},
       {"train -c c.yaml -o model.head.num_classes=3", 2, "have 10 classes"},
       {"train -c c.yaml -o train.dataset.data_dir=nowhere", 2, "nowhere"},
       {"train -c c.yaml -o train.dataset.data_dir=cut", 2, "data_batch_1.bin"},

@@ -11,10 +11,7 @@ class NetworkProgram : public Program {
  protected:
   void SetUp() override {
     Program::SetUp();
-    const std::string parts = "  backbone: {name: resnet18, stem: imagenet}\n";
-    std::string text = kConfig;
-    text.replace(text.find(parts), parts.size(), "  network: {name: efficientnet_b0}\n");
-    write_file_atomically(folder_ / "c.yaml", std::string_view(text));
+    write_file_atomically(folder_ / "c.yaml", config_of("network: {name: efficientnet_b0}"));
   }
   std::string weights_of(const std::string& run) const {
     return read_file(folder_ / run / "latest/model.safetensors");

@@ -24,7 +24,7 @@ TEST_P(ProgramOf, TrainsEvaluatesAndSaysWhereThingsAre) {
   const auto result = train("-o scheduler.num_epochs=1" + ema, GetParam());
   ASSERT_EQ(result.status, 0) << result.err;
   for (const auto* text :
-       {"\nTotal number of trainable parameters: 11181642\n", "epoch: [1/1] step: [1/",
+       {"\nTotal number of trainable parameters: 1528106\n", "epoch: [1/1] step: [1/",
         "epoch: [1/1], loss: ", "Performance: {'acc': ", "=> Best acc: ", "Training completed!",
         "Top K checkpoints:\nacc\tcheckpoint\n", "\nCheckpoint: out/latest (best: out/best)\n",
         "\nLog: out/log_0.txt, metrics: out/metrics.jsonl, curves: out/result.svg\n", "\nNext: "}) {

@@ -83,7 +83,7 @@ TEST_F(Program, TeachersOfDifferentWeightsAreRefused) {
   }
   const std::string loss =
       "loss:\n  name: DistillationLoss\n  teacher:\n"
-      "    backbone: {name: resnet18, stem: imagenet}\n    head: {num_classes: 10}\n"
+      "    network: {name: mobilenet_v3_small}\n    head: {num_classes: 10}\n"
       "    pretrained: t1/latest\n";
   write_file_atomically(folder_ / "c.yaml", std::string_view(kConfig + loss));
   write_file_atomically(folder_ / "worker.sh",

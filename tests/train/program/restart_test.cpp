@@ -18,7 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Steps of ResNet-18 are long enough to be killed in.
 TEST_F(Program, AKilledWorkerGivesTheBitsAndLossesOfAnUndisturbedRun) {
+  write_file_atomically(folder_ / "c.yaml", config_of(kResnet18));
   const std::string few =
       "-o train.loader.batch_size=2 system.val_while_train=False train.max_steps=20 "
       "train.ckpt_save_steps=2 system.ckpt_max_keep=1 ";
@@ -63,7 +65,8 @@ TEST_F(Program, AKilledWorkerGivesTheBitsAndLossesOfAnUndisturbedRun) {
 }
 
 TEST_F(Program, AJobThatFailsBeforeItsFirstCheckpointBeginsAnewInItsFolder) {
-  // Rank 0 is killed after some steps of its first attempt.
+  // Rank 0 is killed after some steps of its first attempt, which are long.
+  write_file_atomically(folder_ / "c.yaml", config_of(kResnet18));
   write_file_atomically(
       folder_ / "worker.sh",
       std::string_view("if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then"
