@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST_F(Program, FullDiskLeavesNoHalfCheckpoint) {
-  const auto result = run("bash -c \"trap \\\"\\\" XFSZ; ulimit -f 2000; exec " +
+  const auto result = run("bash -c \"trap \\\"\\\" XFSZ; ulimit -f 5000; exec " +
                           lockstep_program() + " train -c c.yaml -o train.max_steps=1\"");
   EXPECT_EQ(result.status, 1) << result.err;
   EXPECT_NE(result.err.find("lockstep train: error: "), std::string::npos) << result.err;
