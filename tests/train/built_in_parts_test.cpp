@@ -47,6 +47,7 @@ class OnBuiltInParts : public ::testing::Test {
     register_built_in_parts();
     optimizers().put(part_of_built_in("optimizer_by_name", optimizers, "sgd"));
     schedules().put(part_of_built_in("schedule_by_name", schedules, "constant"));
+    schedules().put(part_of_built_in("schedule_in_steps", schedules, "multi_step_decay"));
     transforms().put(part_of_built_in("TransformByName", transforms, "RandomVerticalFlip"));
   }
 };
@@ -179,6 +180,17 @@ TEST_F(OnBuiltInParts, AWarmUpOutsideStandsBeforeTheSchedule) {
       "{warmup_epochs: 0, decay_rate: 0.5}");
   EXPECT_DOUBLE_EQ(learning_rate(own, 4, 4), 0.05);
   EXPECT_DOUBLE_EQ(learning_rate(own, 12, 4), 0.1 * 0.125) << "epochs count from the begin";
+}
+
+// Without milestones it cannot be in a run.
+TEST_F(OnBuiltInParts, AScheduleThatNeedsASettingIsListed) {
+  const auto listed = list_parts("schedules");
+  EXPECT_NE(listed.find("\n  schedule_in_steps: another by its name\n    of: the other; "),
+            std::string::npos)
+      << listed;
+  EXPECT_NE(fault_in(kPictures, {"scheduler={scheduler: schedule_in_steps}"})
+                .find("scheduler.base.milestones must name at least one epoch"),
+            std::string::npos);
 }
 
 TEST_F(OnBuiltInParts, AScheduleOfEvaluationsIsRefused) {
