@@ -60,6 +60,7 @@ void with_settings(const std::string& part, const std::vector<std::string>& item
   register_built_in_parts();
   Node node;
   apply_overrides(node, items, part + ": ");
+  expand_variables(node);
   ConfigSection section(node, part);
   read(section);
   section.finish();

@@ -40,6 +40,19 @@ TEST(MakePart, AnOptimizer) {
   EXPECT_EQ(options.weight_decay(), 0.125);
 }
 
+TEST(MakePart, SettingsMayNameVariables) {
+  torch::nn::Linear layer(3, 2);
+  const auto adamw = make_part(optimizers(), "adamw", {"eps=${NO_SUCH_VARIABLE:-0.5}"});
+  const auto optimizer = adamw({{layer->parameters(), 0.25, 0.125}});
+  const auto& options =
+      static_cast<torch::optim::AdamWOptions&>(optimizer->param_groups()[0].options());
+  EXPECT_EQ(options.eps(), 0.5);
+  EXPECT_STREQ(
+      error_of([] { make_part(optimizers(), "adamw", {"eps=${NO_SUCH_VARIABLE}"}); }).what(),
+      "adamw: eps=${NO_SUCH_VARIABLE}: '${NO_SUCH_VARIABLE}': the environment variable "
+      "NO_SUCH_VARIABLE is not set");
+}
+
 TEST(MakePart, ANetworkOfTheZoo) {
   const auto network = make_part(networks(), "mobilenet_v3_small", {"dropout=0"})(7);
   EXPECT_EQ(network->named_parameters()["classifier.3.bias"].numel(), 7);
