@@ -86,8 +86,8 @@ class OwnBatches final : public BatchMaker {
     check_names(batch);
     check_target(batch.targets, counted);
     if (batch.valid == counted) return batch;
-    refuse(fmt::format("made a batch with valid = {}, not rows.num_counted = {}", batch.valid,
-                       rows.num_counted));
+    refuse(fmt::format("made a batch with valid = {}, not {} = {}", batch.valid,
+                       leaves_out ? "the number of its rows" : "rows.num_counted", counted));
   }
 
   std::vector<double> weights() const override {

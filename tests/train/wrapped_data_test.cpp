@@ -43,6 +43,21 @@ class WithMeans final : public BatchMaker {
   std::unique_ptr<const BatchMaker> base_;
 };
 
+/// Another's batches, of which samples that are left out count, too.
+class CountsAll final : public BatchMaker {
+ public:
+  explicit CountsAll(std::unique_ptr<const BatchMaker> base) : base_(std::move(base)) {}
+  int64_t size() const override { return base_->size(); }
+  Batch make(const BatchRows& rows) const override {
+    Batch batch = base_->make(rows);
+    batch.valid = rows.num_counted;
+    return batch;
+  }
+
+ private:
+  std::unique_ptr<const BatchMaker> base_;
+};
+
 /// Adds it once the makers of built-in parts are there: its settings are those of one.
 void register_with_means() {
   static const bool is_added = [] {
@@ -275,6 +290,14 @@ TEST_F(WrappedData, LeaveOutUnusablePicturesOfAnEvaluation) {
   EXPECT_EQ(batch.valid, 2);
   EXPECT_EQ(batch.images.size(0), 2);
   EXPECT_EQ(batch.faults.size(), 1U);
+
+  auto config = config_with(wrapped(base), wrapped(base));
+  auto& make = config.eval->dataset.own->make;
+  make = [right = make](const DatasetUse& use) {
+    return std::make_unique<const CountsAll>(right(use));
+  };
+  const std::string why = error_of([&] { three_of(config, false, &size); }).what();
+  EXPECT_TRUE(why.ends_with("made a batch with valid = 3, not the number of its rows = 2")) << why;
 }
 
 TEST_F(WrappedData, FaultsOfTheirSettingsAreNamed) {
