@@ -274,10 +274,17 @@ TEST_F(WrappedData, OfTextHaveTheBatchesOfTheTrainer) {
       "2, 3, 4], output_columns: [image, binary_map, mask, thresh_map, thresh_mask]",
       "{DecodeImage: {img_mode: RGB}}, {DetLabelEncode: }, {RandomCropWithBBox: {crop_size: [64, "
       "64], p: 1.0}}, {ShrinkBinaryMap: }, {BorderMap: }, {NormalizeImage: }, {ToCHWImage: }");
-  const auto config = [](const std::string& data) {
-    return read_text(kDetector, {"train.dataset=" + data});
+  const auto eval =
+      section("DetDataset", "data_dir: ., label_file: scenes.txt",
+              "{DecodeImage: {img_mode: RGB}}, {DetLabelEncode: }, {DetResize: {target_size: [64, "
+              "64], keep_ratio: False}}, {NormalizeImage: }, {ToCHWImage: }");
+  const auto config = [](const std::string& train, const std::string& evaluated) {
+    return read_text(kDetector, {"train.dataset=" + train, "eval.dataset=" + evaluated,
+                                 "eval.loader.batch_size=4"});
   };
-  expect_same_batches(config(base), config(wrapped(base)), true);
+  const auto built_in = config(base, eval), own = config(wrapped(base), wrapped(eval));
+  expect_same_batches(built_in, own, true);
+  expect_same_batches(built_in, own, false);
 }
 
 TEST_F(WrappedData, LeaveOutUnusablePicturesOfAnEvaluation) {
