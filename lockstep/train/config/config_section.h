@@ -38,7 +38,7 @@ class ConfigSection : public Section {
   static auto within(Section& section, Read read) {
     ConfigSection copy{Section(section)};
     auto made = read(copy);
-    section = copy;  // it knows the keys that were read
+    section = copy;  // with the keys that were read
     return made;
   }
 
