@@ -127,7 +127,7 @@ class Section {
   /// Errors: the first key that was not read, with the nearest one that was.
   void finish() const;
   /// Throws "FILE:LINE: SECTION.KEY WHY". The place is that of the key, or of the section if the
-  /// key is missing.
+  /// key is missing. With an empty key it is about the section: "FILE:LINE: SECTION: WHY".
   [[noreturn]] void fail(const std::string& key, const std::string& why) const;
 
   /// The section's full name: "train.loader"; empty for the whole file.
@@ -140,8 +140,10 @@ class Section {
   template <typename Made>
   friend class Registry;
 
-  [[noreturn]] static void fail_unknown_part(const std::string& name,
-                                             const std::vector<std::string>& names);
+  /// Errors: kInvalidArgument if parts read one another without an end.
+  void read_part(const std::string& name, const std::function<void()>& read) const;
+  [[noreturn]] void fail_unknown_part(const std::string& name,
+                                      const std::vector<std::string>& names) const;
 
   Section(Node& node, std::string path, std::vector<Setting>* settings);
   Node* any(const std::string& key);
@@ -327,10 +329,11 @@ struct DatasetUse {
 ///
 /// A built-in one that Registry::read() makes is for the section in which its settings are:
 /// `train.dataset` or `eval.dataset`. Elsewhere, as in a recipe, it is for both, and `usage`
-/// follows DatasetUse. A data set of text cannot be read there. Batches are those of the built-in
-/// one, but never bytes. Of pictures in files those of an evaluation lack rows: see
-/// BatchMaker::make(). Classes are numbered by this data set alone, so a folder or list for
-/// evaluation needs all of them. MixUp, CutMix and shuffle_buffer are refused.
+/// follows DatasetUse. A data set of text cannot be read there; its batches for evaluation may be
+/// passed on, but have no text_pictures() to change. Batches are those of the built-in one, but
+/// never bytes. Of pictures in files those of an evaluation lack rows: see BatchMaker::make().
+/// Classes are numbered by this data set alone, so a folder or list for evaluation needs all of
+/// them. MixUp, CutMix and shuffle_buffer are refused.
 using DatasetMaker = std::function<std::unique_ptr<const BatchMaker>(const DatasetUse& use)>;
 
 /// `optimizer.opt`. groups: the parameters to train, by rate and weight decay (train.h). Group i of
@@ -424,7 +427,8 @@ struct NamedPart {
   std::string about;  ///< One line, for --list.
   std::function<Made(Section& settings)> read;
   int version = kPartVersion;
-  bool built_in = false;  ///< Lockstep's own, but for networks; a configuration reads it by more.
+  /// Lockstep's own, of any kind but networks. A configuration that names it does not call `read`.
+  bool built_in = false;
 };
 
 /// The parts of one kind: the built-in ones, then those that a program registered.
@@ -454,15 +458,21 @@ class Registry {
   /// settings are read out of `settings`, under the names that --list shows. Give it
   /// settings.section("base") to keep the two apart.
   ///
+  /// Of several parts of one name it is the first, and a built-in one comes before others.
+  ///
   /// Errors: kInvalidArgument for an unknown name, with the nearest one. Those of the part's
-  /// reader. A built-in part that works as a whole alone is an error with the reason.
+  /// reader. A built-in part that works as a whole alone is an error with the reason. So are parts
+  /// that read one another without an end.
   Made read(const std::string& name, Section& settings) const {
     std::vector<std::string> names;
     for (const auto& part : parts_) {
-      if (part.name == name) return part.read(settings);
       names.push_back(part.name);
+      if (part.name != name) continue;
+      std::optional<Made> made;
+      settings.read_part(name, [&] { made = part.read(settings); });
+      return *std::move(made);
     }
-    Section::fail_unknown_part(name, names);
+    settings.fail_unknown_part(name, names);
   }
 
  private:

@@ -59,6 +59,7 @@ void with_settings(const std::string& part, const std::vector<std::string>& item
                    const std::function<void(Section& settings)>& read) {
   register_built_in_parts();
   Node node;
+  node.location.source = std::make_shared<const std::string>("settings of " + part);
   apply_overrides(node, items, part + ": ");
   expand_variables(node);
   ConfigSection section(node, part);

@@ -92,12 +92,15 @@ Made read_entry(const Registry<Made>& registry, const std::string& name,
   return made;
 }
 
+/// Without its place.
 template <typename Made>
 std::string refusal_of_entry(const Registry<Made>& registry, const std::string& name,
                              const std::string& settings = "{}") {
   const auto error = error_of([&] { read_entry(registry, name, settings); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  return error.what();
+  const std::string place = "t.yaml:1: base: ", text = error.what();
+  EXPECT_TRUE(text.starts_with(place)) << text;
+  return text.substr(place.size());
 }
 
 /// `parts` of all tasks are the built-in entries, and make something, or refuse with the reason.

@@ -60,11 +60,14 @@ Made made_by_default(const Registry<Made>& registry, const std::string& name) {
   return registry.read(name, section);
 }
 
+/// Without its place.
 template <typename Made>
 std::string refusal_of_entry(const Registry<Made>& registry, const std::string& name) {
   const auto error = error_of([&] { made_by_default(registry, name); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  return error.what();
+  const std::string place = "default: mine.base: ", text = error.what();
+  EXPECT_TRUE(text.starts_with(place)) << text;
+  return text.substr(place.size());
 }
 
 template <typename Made>
@@ -76,9 +79,23 @@ TEST_F(OnBuiltInParts, UnknownNamesAreRefusedWithTheNearest) {
   EXPECT_EQ(refusal_of_entry(optimizers(), "adagrd")
                 .find("no part 'adagrd' is registered, did you mean 'adagrad'? (there are: "),
             0U);
-  EXPECT_EQ(fault_in(kPictures, {"scheduler={scheduler: schedule_by_name, of: cosine_dekay}"})
-                .find("no part 'cosine_dekay' is registered, did you mean 'cosine_decay'?"),
-            0U);
+  const std::string item = "scheduler={scheduler: schedule_by_name, of: cosine_dekay}";
+  EXPECT_EQ(fault_in(kPictures, {item})
+                .find("-o " + item +
+                      ": scheduler.base: no part 'cosine_dekay' is registered, did you mean "
+                      "'cosine_decay'?"),
+            0U)
+      << fault_in(kPictures, {item});
+}
+
+TEST_F(OnBuiltInParts, APartThatReadsItselfIsRefused) {
+  const Registry<Schedule> before = schedules();
+  schedules().put({"endless", "reads itself",
+                   [](Section& settings) { return schedules().read("endless", settings); }});
+  EXPECT_EQ(fault_in(kPictures, {"scheduler={scheduler: endless}"}),
+            "-o scheduler={scheduler: endless}: scheduler: parts read one another without an end: "
+            "'endless', 'endless', 'endless'");
+  schedules() = before;
 }
 
 TEST_F(OnBuiltInParts, PutReplacesNoBuiltInOne) {
@@ -198,8 +215,8 @@ TEST_F(OnBuiltInParts, AScheduleOfEvaluationsIsRefused) {
       "reduce_on_plateau cannot be a part of another: it follows evaluations, and a schedule the "
       "point of the run alone";
   EXPECT_EQ(refusal_of_entry(schedules(), "reduce_on_plateau"), said);
-  EXPECT_EQ(fault_in(kPictures, {"scheduler={scheduler: schedule_by_name, of: reduce_on_plateau}"}),
-            said);
+  const std::string item = "scheduler={scheduler: schedule_by_name, of: reduce_on_plateau}";
+  EXPECT_EQ(fault_in(kPictures, {item}), "-o " + item + ": scheduler.base: " + said);
 }
 
 /// The bytes that a pipeline of these items makes, of several samples.

@@ -129,7 +129,8 @@ TEST(WrappedBackbones, FaultsOfTheirSettingsAreNamed) {
             "unknown key 'model.backbone.base.pretrained'");
   EXPECT_EQ(fault("{name: rec_vgg7, in_channels: 1}"),
             "model.backbone.base.in_channels cannot be '1': images have three channels");
-  EXPECT_TRUE(fault("{name: det_resnet19}").starts_with("no part 'det_resnet19' is registered, "))
+  EXPECT_TRUE(fault("{name: det_resnet19}")
+                  .starts_with("model.backbone.base: no part 'det_resnet19' is registered, "))
       << fault("{name: det_resnet19}");
 }
 

@@ -362,7 +362,8 @@ TEST_F(WrappedData, OfARecipeAreForBothUses) {
                "t.yaml:3: a random transform of Cifar10Dataset: evaluation is not random, and "
                "needs settings of its own");
   EXPECT_STREQ(error_of([&] { read("DetDataset", "data_dir: d\n"); }).what(),
-               "DetDataset cannot be a part of a recipe: its columns for training are others than "
+               "t.yaml:1: model: DetDataset cannot be a part of a recipe: its columns for training "
+               "are others than "
                "for evaluation; take it within train.dataset and eval.dataset");
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,7 @@ PictureTransform step_as_transform(PictureStep step) {
   steps.push_back(std::move(step));
   const auto pipeline = std::make_shared<const PicturePipeline>(std::move(steps), /*seed=*/0);
   const RandomTransform change = [pipeline](Picture& picture, RandomNumbers& numbers) {
+    if (picture.bytes().empty()) throw std::invalid_argument("the picture was moved away");
     const cv::Mat pixels(picture.height(), picture.width(), CV_8UC3, picture.bytes().data());
     picture = picture_of(pipeline->apply(already_decoded(pixels), numbers).pixels);
   };

@@ -89,7 +89,7 @@ std::vector<NamedPart<LoggedLoss>> built_in_parts() {
   return parts_of_tasks<LoggedLoss>(
       &TaskSettings::losses,
       [](ConfigSection& section, const BuiltInLoss& part, const TaskSettings&) {
-        if (part.alone != nullptr) refuse_as_part(part.name, part.alone);
+        if (part.alone != nullptr) refuse_as_part(section, part.name, part.alone);
         return built_in_makers().loss(part.read(section));
       });
 }
@@ -99,7 +99,7 @@ std::vector<NamedPart<MetricMaker>> built_in_parts() {
   return parts_of_tasks<MetricMaker>(
       &TaskSettings::metrics,
       [](ConfigSection& section, const BuiltInMetric& part, const TaskSettings&) {
-        if (part.alone != nullptr) refuse_as_part(part.name, part.alone);
+        if (part.alone != nullptr) refuse_as_part(section, part.name, part.alone);
         MetricConfig config;
         if (part.read != nullptr) part.read(section, config);
         return built_in_makers().metric(config, part.name);
@@ -121,8 +121,9 @@ std::vector<NamedPart<Recipe>> built_in_parts() {
   for (const auto& task : all_tasks()) {
     parts.push_back({.name = task.name,
                      .about = task.about,
-                     .read = [&task](Section&) -> Recipe {
-                       refuse_as_part(task.name, "a recipe has no neck and no postprocessing");
+                     .read = [&task](Section& section) -> Recipe {
+                       refuse_as_part(section, task.name,
+                                      "a recipe has no neck and no postprocessing");
                      },
                      .built_in = true});
   }

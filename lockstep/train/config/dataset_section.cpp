@@ -282,10 +282,10 @@ WrappedDataset read_wrapped_dataset(ConfigSection& section, const std::string& t
   const DataUse use = use_of_place(section);
   const bool has_columns = !task.loss_columns.empty();
   if (has_columns && use == DataUse::kEither) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{} cannot be a part of a recipe: its columns for training are others "
-                            "than for evaluation; take it within train.dataset and eval.dataset",
-                            type));
+    section.fail("", fmt::format("{} cannot be a part of a recipe: its columns for training are "
+                                 "others than for evaluation; take it within train.dataset and "
+                                 "eval.dataset",
+                                 type));
   }
   WrappedDataset made{static_cast<ModelType>(&task - all_tasks().data()), {}, std::nullopt};
   if (use != DataUse::kEither) made.training = use == DataUse::kTrain;

@@ -70,6 +70,21 @@ std::string describe(const ListedKind& kind) {
   return text;
 }
 
+/// While it lives, a part is being read by Registry::read().
+class PartBeingRead {
+ public:
+  explicit PartBeingRead(const std::string& name) { all().push_back(name); }
+  ~PartBeingRead() { all().pop_back(); }
+  PartBeingRead(const PartBeingRead&) = delete;
+  PartBeingRead& operator=(const PartBeingRead&) = delete;
+
+  /// From the outermost on.
+  static std::vector<std::string>& all() {
+    thread_local std::vector<std::string> names;
+    return names;
+  }
+};
+
 template <typename Made>
 Registry<Made>& registry_of() {
   static Registry<Made> registry(built_in_parts<Made>());
@@ -121,19 +136,29 @@ Registry<Recipe>& tasks() {
   return registry_of<Recipe>();
 }
 
-void Section::fail_unknown_part(const std::string& name, const std::vector<std::string>& names) {
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("no part '{}' is registered{} (there are: {})", name,
-                          did_you_mean(name, names), fmt::join(names, ", ")));
+void Section::read_part(const std::string& name, const std::function<void()>& read) const {
+  constexpr size_t kDeepest = 16;
+  const PartBeingRead part(name);
+  const auto& parts = PartBeingRead::all();
+  if (parts.size() > kDeepest) {
+    fail("", fmt::format("parts read one another without an end: '{}'",
+                         fmt::join(parts.end() - 3, parts.end(), "', '")));
+  }
+  read();
+}
+
+void Section::fail_unknown_part(const std::string& name,
+                                const std::vector<std::string>& names) const {
+  fail("", fmt::format("no part '{}' is registered{} (there are: {})", name,
+                       did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 }  // namespace lockstep
 
 namespace lockstep::inline internal {
 
-void refuse_as_part(const std::string& name, const std::string& why) {
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} cannot be a part of another: {}", name, why));
+void refuse_as_part(const Section& section, const std::string& name, const std::string& why) {
+  section.fail("", fmt::format("{} cannot be a part of another: {}", name, why));
 }
 
 Settings settings_of(const std::string& name,

@@ -73,7 +73,8 @@ NamedPart<Made> built_in_part(const Kind& kind, Read read) {
 }
 
 /// Of the reader of a built-in part that works as a whole alone. Errors: kInvalidArgument, always.
-[[noreturn]] void refuse_as_part(const std::string& name, const std::string& why);
+[[noreturn]] void refuse_as_part(const Section& section, const std::string& name,
+                                 const std::string& why);
 
 /// The parts of a kind that are built in, or those that are not.
 template <typename Made>

@@ -88,7 +88,8 @@ Schedule read_as_part(ConfigSection& section, const ScheduleKind& kind) {
   SchedulerConfig config;
   config.scheduler = kind.name;
   if (config.scheduler == "reduce_on_plateau") {
-    refuse_as_part(kind.name, "it follows evaluations, and a schedule the point of the run alone");
+    refuse_as_part(section, kind.name,
+                   "it follows evaluations, and a schedule the point of the run alone");
   }
   section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
   read_shape(section, config);

@@ -87,7 +87,8 @@ std::string Section::where(const std::string& key) const {
 }
 
 void Section::fail(const std::string& key, const std::string& why) const {
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {} {}", where(key), name_of(key), why));
+  const std::string name = key.empty() ? path_ + ":" : name_of(key);
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {} {}", where(key), name, why));
 }
 
 void Section::wrong(const std::string& key, const Node& node, const std::string& must) const {

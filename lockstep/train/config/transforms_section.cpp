@@ -204,7 +204,9 @@ bool is_random(const std::string& name) {
 
 NamedPart<PictureTransform> refused_transform(const std::string& name, const std::string& about,
                                               const std::string& why) {
-  const auto read = [name, why](Section&) -> PictureTransform { refuse_as_part(name, why); };
+  const auto read = [name, why](Section& section) -> PictureTransform {
+    refuse_as_part(section, name, why);
+  };
   return {.name = name, .about = about, .read = read, .built_in = true};
 }
 
