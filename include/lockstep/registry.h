@@ -140,10 +140,10 @@ class Section {
   template <typename Made>
   friend class Registry;
 
-  /// Errors: kInvalidArgument if parts read one another without an end.
-  void read_part(const std::string& name, const std::function<void()>& read) const;
-  [[noreturn]] void fail_unknown_part(const std::string& name,
-                                      const std::vector<std::string>& names) const;
+  /// Calls `read` for the part `name`. Errors: kInvalidArgument if not just one of `names` is it,
+  /// or parts read one another without an end.
+  void read_part(const std::string& name, const std::vector<std::string>& names,
+                 const std::function<void()>& read) const;
 
   Section(Node& node, std::string path, std::vector<Setting>* settings);
   Node* any(const std::string& key);
@@ -348,9 +348,13 @@ struct SchedulePoint {
   int64_t steps_per_epoch = 1;
   int64_t num_epochs = 1;
   double lr = 0;  ///< scheduler.lr.
+  /// scheduler.warmup_epochs: the rate of these first epochs is the trainer's, not the schedule's.
+  /// A built-in schedule within another counts from their end.
+  double warmup_epochs = 0;
 };
 /// `scheduler.scheduler`: the learning rate at a point behind warm-up. It depends on the point
-/// alone, so that a resumed run goes on with it.
+/// alone, so that a resumed run goes on with it. The file has its own keys, and lr, num_epochs,
+/// warmup_epochs, warmup_factor and lr_epoch_stair.
 using Schedule = std::function<double(const SchedulePoint& point)>;
 
 /// A run that begins, or goes on.
@@ -458,21 +462,19 @@ class Registry {
   /// settings are read out of `settings`, under the names that --list shows. Give it
   /// settings.section("base") to keep the two apart.
   ///
-  /// Of several parts of one name it is the first, and a built-in one comes before others.
-  ///
-  /// Errors: kInvalidArgument for an unknown name, with the nearest one. Those of the part's
-  /// reader. A built-in part that works as a whole alone is an error with the reason. So are parts
-  /// that read one another without an end.
+  /// Errors: kInvalidArgument for an unknown name, with the nearest one, and for one that several
+  /// parts have. Those of the part's reader. A built-in part that works as a whole alone is an
+  /// error with the reason. So are parts that read one another without an end.
   Made read(const std::string& name, Section& settings) const {
     std::vector<std::string> names;
+    const NamedPart<Made>* found = nullptr;
     for (const auto& part : parts_) {
       names.push_back(part.name);
-      if (part.name != name) continue;
-      std::optional<Made> made;
-      settings.read_part(name, [&] { made = part.read(settings); });
-      return *std::move(made);
+      if (part.name == name) found = &part;
     }
-    settings.fail_unknown_part(name, names);
+    std::optional<Made> made;
+    settings.read_part(name, names, [&] { made = found->read(settings); });
+    return *std::move(made);
   }
 
  private:
@@ -480,8 +482,8 @@ class Registry {
   std::vector<std::string> put_names_;
 };
 
-/// The zoo's networks are added when training begins. A part that was given to put() by then keeps
-/// its name; one of add() is an error, as any name that is given twice.
+/// The zoo's networks are added when training or make_part() begins. A part that was given to put()
+/// by then keeps its name; one of add() is an error, as any name that is given twice.
 Registry<NetworkMaker>& networks();
 Registry<BackboneMaker>& backbones();
 Registry<LoggedLoss>& losses();

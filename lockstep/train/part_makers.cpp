@@ -30,6 +30,7 @@ Schedule schedule_maker(const SchedulerConfig& config) {
     SchedulerConfig at = config;
     at.lr = point.lr;
     at.num_epochs = point.num_epochs;
+    at.warmup_epochs = point.warmup_epochs;
     return learning_rate(at, point.step, point.steps_per_epoch);
   };
 }

@@ -17,18 +17,26 @@
 namespace lockstep::inline internal {
 namespace {
 
-/// The leading samples of a data set.
+/// The leading samples of a data set. A caller of one's own may have wrong numbers.
 class LeadingSamples final : public BatchMaker {
  public:
-  LeadingSamples(std::unique_ptr<const BatchMaker> all, int64_t size)
-      : all_(std::move(all)), size_(size) {}
+  LeadingSamples(std::unique_ptr<const BatchMaker> all, int64_t size, std::string type)
+      : all_(std::move(all)), size_(size), type_(std::move(type)) {}
 
   int64_t size() const override { return size_; }
-  Batch make(const BatchRows& rows) const override { return all_->make(rows); }
+  Batch make(const BatchRows& rows) const override {
+    for (const int64_t sample : rows.samples) {
+      if (sample >= 0 && sample < size_) continue;
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{} has no sample {}: it has 0 to {}", type_, sample, size_ - 1));
+    }
+    return all_->make(rows);
+  }
 
  private:
   std::unique_ptr<const BatchMaker> all_;
   int64_t size_;
+  std::string type_;  ///< For errors.
 };
 
 /// Errors: the settings were read for the other use.
@@ -48,6 +56,14 @@ void check_use(const WrappedDataset& dataset, const DatasetUse& use) {
                             "settings of its own",
                             item.where, dataset.config.type));
   }
+}
+
+/// That of training is not known here, and a class less would give others its number.
+void note_classes(const DatasetConfig& config) {
+  if (config.type != "ImageFolderDataset" && config.type != "ImageListDataset") return;
+  log_info(fmt::format(
+      "{}: the classes of this {} are numbered without those of training: it needs all of them",
+      config.where, config.type));
 }
 
 /// A run with this data set in both sections. Its classes are thus its own.
@@ -74,8 +90,9 @@ DatasetMaker wrapped_dataset_maker(const WrappedDataset& dataset) {
     auto maker = task_parts(config).make_batches(config, use.training, PixelForm::kFloats, parts);
     for (const auto& line : parts.warnings) log_warn(line);
     for (const auto& line : parts.notes) log_info(line);
-    if (parts.samples == maker->size()) return maker;
-    return std::make_unique<const LeadingSamples>(std::move(maker), parts.samples);
+    if (!use.training) note_classes(dataset.config);
+    return std::make_unique<const LeadingSamples>(std::move(maker), parts.samples,
+                                                  dataset.config.type);
   };
 }
 

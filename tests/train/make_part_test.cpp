@@ -14,12 +14,15 @@
 namespace lockstep {
 namespace {
 
-TEST(MakePart, AScheduleWithItsWarmUp) {
-  const auto steps =
-      make_part(schedules(), "step_decay", {"decay_rate=0.5", "decay_epochs=2", "warmup_epochs=1"});
+TEST(MakePart, AScheduleBehindAWarmUp) {
+  const auto steps = make_part(schedules(), "step_decay", {"decay_rate=0.5", "decay_epochs=2"});
   const auto rate = [&](double epoch) {
-    return steps(
-        {.epoch = epoch, .step = epoch * 10, .steps_per_epoch = 10, .num_epochs = 9, .lr = 0.8});
+    return steps({.epoch = epoch,
+                  .step = epoch * 10,
+                  .steps_per_epoch = 10,
+                  .num_epochs = 9,
+                  .lr = 0.8,
+                  .warmup_epochs = 1});
   };
   EXPECT_EQ(rate(0.5), 0.4);
   EXPECT_EQ(rate(1), 0.8);
@@ -66,8 +69,10 @@ TEST(MakePart, MistakesAreNamed) {
             "lion: beta3=0.5: unknown key 'lion.beta3', did you mean 'beta1'?");
   EXPECT_NE(fault("lion", {"beta1=2"}).find("lion: beta1=2: lion.beta1 must be a number from 0 to"),
             std::string::npos);
-  EXPECT_NE(fault("loin", {}).find("no part 'loin' is registered, did you mean 'lion'?"),
-            std::string::npos);
+  EXPECT_EQ(fault("loin", {})
+                .find("settings of loin: loin: no part 'loin' is registered, did you mean 'lion'?"),
+            0U)
+      << fault("loin", {});
 }
 
 }  // namespace

@@ -321,6 +321,28 @@ TEST_F(RecipeTest, TakesOptimizerScheduleAndCallbacksByName) {
                "optimizer.opt: 'plain_sgd' made 0 groups of the 1 given");
 }
 
+/// A wrapper, whose class no checkpoint has.
+class Wrapper final : public torch::optim::Optimizer {
+ public:
+  explicit Wrapper(const std::vector<at::Tensor>& parameters)
+      : Optimizer({torch::optim::OptimizerParamGroup(parameters)},
+                  std::make_unique<torch::optim::SGDOptions>(0.1)) {}
+  at::Tensor step(LossClosure = nullptr) override { return {}; }
+};
+
+TEST_F(RecipeTest, AnOptimizerThatCannotBeSavedIsRefusedAtTheStart) {
+  auto given = recipe();
+  bool began = false;
+  given.events.on_step = [&](const StepFacts&) { began = true; };
+  given.optimizer = [](const torch::nn::Module& module) {
+    return std::make_unique<Wrapper>(module.parameters());
+  };
+  const std::string why = error_of([&] { train(given, World::join()); }).what();
+  EXPECT_EQ(why.find("the recipe's optimizer: the state of this optimizer cannot be saved: "), 0U)
+      << why;
+  EXPECT_FALSE(began);
+}
+
 /// The mean square of outputs less targets.
 at::Tensor square_error(const Tensors& outputs, const Tensors& targets) {
   return (outputs[0] - targets[0]).square().mean();

@@ -307,6 +307,18 @@ TEST_F(WrappedData, LeaveOutUnusablePicturesOfAnEvaluation) {
   EXPECT_TRUE(why.ends_with("made a batch with valid = 3, not the number of its rows = 2")) << why;
 }
 
+TEST_F(WrappedData, SamplesThatAreNotThereAreRefused) {
+  const auto base = section("Cifar10Dataset", "data_dir: cifar", "");
+  const auto config = config_with(wrapped(base), wrapped(base));
+  const auto data = config.train.dataset.own->make({true, 0});
+  for (const int64_t sample : {int64_t{-1}, int64_t{6}}) {
+    EXPECT_EQ(std::string(error_of([&] {
+                            data->make({.samples = {&sample, 1}});
+                          }).what()),
+              fmt::format("Cifar10Dataset has no sample {}: it has 0 to 5", sample));
+  }
+}
+
 TEST_F(WrappedData, FaultsOfTheirSettingsAreNamed) {
   EXPECT_EQ(fault_of("{type: Cifar10Dataset, data_dir: d, usge: test}"),
             "unknown key 'train.dataset.base.usge', did you mean 'usage'?");

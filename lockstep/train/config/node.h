@@ -3,6 +3,7 @@
 // in the source.
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,8 +27,10 @@ struct Node {
   bool quoted = false;  ///< kScalar: written in quotes, so it is always a text.
   std::string text;     ///< kScalar.
   SourceLocation location;
-  std::vector<Node> items;     ///< kList.
-  std::vector<Entry> entries;  ///< kMap, in the order of the file; keys are unique.
+  std::vector<Node> items;  ///< kList.
+  /// kMap, in the order of the file; keys are unique. A list, so that a Section of one of them
+  /// stays valid where its parent gets defaults.
+  std::list<Entry> entries;
 
   /// The value under `key` of a mapping; null if the key is absent or this is no mapping.
   Node* find(std::string_view key);

@@ -142,14 +142,34 @@ void read_groups(ConfigSection& section, OptimizerConfig& config, double peak) {
   }
 }
 
-/// The keys of the built-in optimizers.
-void read_built_in(ConfigSection& section, OptimizerConfig& config, const OptimizerKind& kind) {
-  section.read("momentum", config.momentum, {0, 1}, "of sgd, momentum, nesterov and rmsprop");
-  section.read("nesterov", config.nesterov, "of sgd, momentum and nesterov");
-  section.read("beta1", config.beta1, {0, 0.999999999}, "of moments");
-  section.read("beta2", config.beta2, {0, 0.999999999}, "of moments");
-  section.read("eps", config.eps, {0, 1},
-               "in the denominator; adam adds it where PyTorch does, not MindSpore");
+/// Whether the kind ignores a key that all of them may have.
+bool ignores(const OptimizerKind& kind, std::string_view key) {
+  const std::string_view name = kind.name;
+  const bool sgd = kind.rule == OptimizerRule::kSgd;
+  if (key == "momentum") return !sgd && name != "rmsprop";
+  if (key == "nesterov") return !sgd;
+  if (key == "beta1" || key == "beta2") {
+    return sgd || name == "rmsprop" || kind.rule == OptimizerRule::kAdagrad;
+  }
+  return key == "eps" && (sgd || name == "lion");
+}
+
+/// The keys of the built-in optimizers. `all`: also those that this kind ignores.
+void read_built_in(ConfigSection& section, OptimizerConfig& config, const OptimizerKind& kind,
+                   bool all) {
+  const auto has = [&](const char* key) { return all || !ignores(kind, key); };
+  if (has("momentum")) {
+    section.read("momentum", config.momentum, {0, 1}, "of sgd, momentum, nesterov and rmsprop");
+  }
+  if (has("nesterov")) {
+    section.read("nesterov", config.nesterov, "of sgd, momentum and nesterov");
+  }
+  if (has("beta1")) section.read("beta1", config.beta1, {0, 0.999999999}, "of moments");
+  if (has("beta2")) section.read("beta2", config.beta2, {0, 0.999999999}, "of moments");
+  if (has("eps")) {
+    section.read("eps", config.eps, {0, 1},
+                 "in the denominator; adam adds it where PyTorch does, not MindSpore");
+  }
   read_own_arguments(section, config, kind);
 }
 
@@ -168,7 +188,7 @@ void check_nesterov(const ConfigSection& section, const OptimizerConfig& config,
 OptimizerOfGroups read_as_part(ConfigSection& section, const OptimizerKind& kind) {
   OptimizerConfig config;
   set_defaults(config, kind);
-  read_built_in(section, config, kind);
+  read_built_in(section, config, kind, /*all=*/false);
   check_nesterov(section, config, kind);
   return built_in_makers().optimizer(config);
 }
@@ -179,7 +199,7 @@ OptimizerConfig read_optimizer(ConfigSection section, bool exact_decay, double p
   OptimizerConfig config;
   const OptimizerKind* kind = read_opt(section, config);
   read_decay(section, config, exact_decay);
-  if (kind != nullptr) read_built_in(section, config, *kind);
+  if (kind != nullptr) read_built_in(section, config, *kind, /*all=*/true);
   read_groups(section, config, peak);
   section.only("clip", {}, "clip gradients with train.clip_grad and train.clip_norm");
   section.only("loss_scale", {"1.0", "1", ""}, "losses are scaled by the section loss_scaler");
@@ -209,18 +229,6 @@ std::vector<NamedPart<OptimizerOfGroups>> built_in_parts() {
 }
 
 std::vector<ListedPart> built_in_optimizers() {
-  // Keys of another optimizer, which a file may have all the same.
-  const auto is_others = [](const OptimizerKind& kind, const std::string& key) {
-    const bool sgd = kind.rule == OptimizerRule::kSgd;
-    if (key == "momentum") return !sgd && std::string_view(kind.name) != "rmsprop";
-    if (key == "nesterov") return !sgd;
-    if (key == "beta1" || key == "beta2") {
-      return sgd || std::string_view(kind.name) == "rmsprop" ||
-             kind.rule == OptimizerRule::kAdagrad;
-    }
-    if (key == "eps") return sgd || std::string_view(kind.name) == "lion";
-    return key == "opt";
-  };
   std::vector<ListedPart> parts;
   for (const auto& kind : optimizer_kinds()) {
     ListedPart part{kind.name, kind.about, {}};
@@ -229,7 +237,7 @@ std::vector<ListedPart> built_in_optimizers() {
     node.entries.push_back({"opt", {}, Node::scalar(kind.name)});
     read_optimizer(ConfigSection(node, "optimizer", &part.settings), true, 1);
     std::erase_if(part.settings, [&](const Setting& setting) {
-      return setting.section != "optimizer" || is_others(kind, setting.key);
+      return setting.section != "optimizer" || setting.key == "opt" || ignores(kind, setting.key);
     });
     parts.push_back(std::move(part));
   }

@@ -29,22 +29,24 @@ std::vector<ListedPart> listed(const Registry<Made>& registry,
 struct ListedKind {
   std::string name;
   std::string key;  ///< Of the configuration.
-  std::vector<ListedPart> parts;
+  std::vector<ListedPart> (*parts)();
 };
 
 std::vector<ListedKind> all_kinds() {
-  return {{"tasks", "model.type", listed(tasks(), built_in_tasks())},
-          {"networks", "model.network.name", listed(networks())},
-          {"backbones", "model.backbone.name; registered ones: of det and rec",
-           listed(backbones(), built_in_backbones())},
-          {"losses", "loss.name", listed(losses(), built_in_losses())},
-          {"metrics", "metric.name", listed(metrics(), built_in_metrics())},
-          {"datasets", "train.dataset.type", listed(datasets(), built_in_datasets())},
-          {"transforms", "an item of transform_pipeline; built-in ones: of cls",
-           listed(transforms(), built_in_class_transforms())},
-          {"optimizers", "optimizer.opt", listed(optimizers(), built_in_optimizers())},
-          {"schedules", "scheduler.scheduler", listed(schedules(), built_in_schedules())},
-          {"callbacks", "callbacks: a list of {name: ...}", listed(callbacks())}};
+  return {
+      {"tasks", "model.type", [] { return listed(tasks(), built_in_tasks()); }},
+      {"networks", "model.network.name", [] { return listed(networks()); }},
+      {"backbones", "model.backbone.name; registered ones: of det and rec",
+       [] { return listed(backbones(), built_in_backbones()); }},
+      {"losses", "loss.name", [] { return listed(losses(), built_in_losses()); }},
+      {"metrics", "metric.name", [] { return listed(metrics(), built_in_metrics()); }},
+      {"datasets", "train.dataset.type", [] { return listed(datasets(), built_in_datasets()); }},
+      {"transforms", "an item of transform_pipeline; built-in ones: of cls",
+       [] { return listed(transforms(), built_in_class_transforms()); }},
+      {"optimizers", "optimizer.opt", [] { return listed(optimizers(), built_in_optimizers()); }},
+      {"schedules", "scheduler.scheduler",
+       [] { return listed(schedules(), built_in_schedules()); }},
+      {"callbacks", "callbacks: a list of {name: ...}", [] { return listed(callbacks()); }}};
 }
 
 /// A line of the manual without its marks: "*ours*, one_cycle: ", "; [keys](#groups)", "; see
@@ -57,7 +59,8 @@ std::string plain(std::string about) {
 
 std::string describe(const ListedKind& kind) {
   std::string text = fmt::format("{} ({}):\n", kind.name, kind.key);
-  for (const auto& [name, about, settings] : kind.parts) {
+  const auto parts = kind.parts();
+  for (const auto& [name, about, settings] : parts) {
     text += fmt::format("  {}: {}\n", name, about);
     for (const auto& setting : settings) {
       text += fmt::format("    {}: {}; {}{}\n", setting.key, plain(setting.about), setting.kind,
@@ -66,7 +69,7 @@ std::string describe(const ListedKind& kind) {
                                                    : "; default " + setting.fallback);
     }
   }
-  if (kind.parts.empty()) text += "  none\n";
+  if (parts.empty()) text += "  none\n";
   return text;
 }
 
@@ -136,8 +139,18 @@ Registry<Recipe>& tasks() {
   return registry_of<Recipe>();
 }
 
-void Section::read_part(const std::string& name, const std::function<void()>& read) const {
+void Section::read_part(const std::string& name, const std::vector<std::string>& names,
+                        const std::function<void()>& read) const {
   constexpr size_t kDeepest = 16;
+  const auto count = std::count(names.begin(), names.end(), name);
+  if (count > 1) {
+    fail("", fmt::format("several parts are named '{}': give your own another name", name));
+  }
+  if (count == 0) {
+    fail("",
+         fmt::format("no part '{}' is registered{} (there {})", name, did_you_mean(name, names),
+                     names.empty() ? "is none" : fmt::format("are: {}", fmt::join(names, ", "))));
+  }
   const PartBeingRead part(name);
   const auto& parts = PartBeingRead::all();
   if (parts.size() > kDeepest) {
@@ -145,12 +158,6 @@ void Section::read_part(const std::string& name, const std::function<void()>& re
                          fmt::join(parts.end() - 3, parts.end(), "', '")));
   }
   read();
-}
-
-void Section::fail_unknown_part(const std::string& name,
-                                const std::vector<std::string>& names) const {
-  fail("", fmt::format("no part '{}' is registered{} (there are: {})", name,
-                       did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 }  // namespace lockstep
@@ -168,8 +175,11 @@ Settings settings_of(const std::string& name,
   ConfigSection section(empty, name, &settings);
   try {
     read(section);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("--list: {}: {}", name, error.what()));
+  } catch (const std::exception& error) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("--list: {}: {}", name, error.what()));
+  }
+  for (auto& setting : settings) {  // of a sub-section, as "base.gamma"
+    setting.key = (setting.section + "." + setting.key).substr(name.size() + 1);
   }
   return settings;
 }
@@ -201,6 +211,17 @@ void refuse_taken(const ConfigSection& section, const std::string& key, const st
   }
   if (count == 1 && contains(built_in, name)) {
     section.fail(key, subject + "is the name of a built-in part, too: give your own another name");
+  }
+}
+
+void read_with_name(const ConfigSection& section, const std::string& key, const std::string& name,
+                    const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    section.fail(key, fmt::format("'{}' cannot read its settings: {}", name, error.what()));
   }
 }
 

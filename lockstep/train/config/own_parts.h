@@ -113,6 +113,11 @@ void refuse_taken(const ConfigSection& section, const std::string& key, const st
   refuse_taken(section, key, name, own_names(registry), names_of(parts_of(registry, true)));
 }
 
+/// Calls `read`, which reads the settings of the part `name`. An exception that is no Error becomes
+/// one with the place of `key`.
+void read_with_name(const ConfigSection& section, const std::string& key, const std::string& name,
+                    const std::function<void()>& read);
+
 /// The part `name`, which `key` of `section` selects, with its settings out of `section`; none if
 /// it is built in, or none has that name. Errors: those of its reader and of refuse_taken().
 template <typename Made>
@@ -123,7 +128,9 @@ std::optional<OwnPart<Made>> read_own_part(ConfigSection& section, const std::st
   const auto own = parts_of(registry, false);
   const auto* part = find_named(own, name);
   if (part == nullptr) return std::nullopt;
-  return OwnPart<Made>{name, part->read(section)};
+  OwnPart<Made> made{name, {}};
+  read_with_name(section, key, name, [&] { made.make = part->read(section); });
+  return made;
 }
 
 /// Reads a name out of `built_in`. A name out of `others`, which MindOCR has too, is reported as

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/own_parts.h"
@@ -39,38 +40,96 @@ const std::vector<ScheduleKind>& schedule_kinds() {
   return kinds;
 }
 
-void read_cycles(ConfigSection& section, SchedulerConfig& config) {
-  section.read("num_cycles", config.num_cycles, {1, 1 << 20}, "of the schedule");
-  section.read("cycle_decay", config.cycle_decay, {0, 1}, "factor from one cycle to the next");
-  section.read("cycle_factor", config.cycle_factor, {1, 1e6},
-               "*ours*: factor of the length from one cycle to the next");
+/// A key of the section, or keys that belong together.
+struct ScheduleKey {
+  const char* name;
+  void (*read)(ConfigSection& section, SchedulerConfig& config);
+};
+
+/// All but `scheduler` and `lr`, in the order of the manual.
+constexpr auto kKeys = std::to_array<ScheduleKey>(
+    {{"min_lr",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
+      }},
+     {"warmup_epochs",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("warmup_epochs", config.warmup_epochs, {0, kMaxEpochs},
+                     "in which the rate rises to `lr`");
+      }},
+     {"warmup_factor",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("warmup_factor", config.warmup_factor, {0, 1}, "it starts at `lr` times this");
+      }},
+     {"decay_epochs",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("decay_epochs", config.decay_epochs, {1e-9, kMaxEpochs},
+                     "in which it falls; of step_decay from one fall to the next");
+      }},
+     {"decay_rate",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("decay_rate", config.decay_rate, {0, 1e6},
+                     "factor of a fall; the power of polynomial_decay");
+      }},
+     {"milestones",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("milestones", config.milestones, {0, kMaxCount},
+                     "epochs of multi_step_decay, from the end of warm-up");
+      }},
+     {"num_epochs",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("num_epochs", config.num_epochs, {1, kMaxCount}, "of the run");
+      }},
+     {"num_cycles",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("num_cycles", config.num_cycles, {1, 1 << 20}, "of the schedule");
+      }},
+     {"cycle_decay",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("cycle_decay", config.cycle_decay, {0, 1},
+                     "factor from one cycle to the next");
+      }},
+     {"cycle_factor",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("cycle_factor", config.cycle_factor, {1, 1e6},
+                     "*ours*: factor of the length from one cycle to the next");
+      }},
+     {"lr_epoch_stair",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("lr_epoch_stair", config.lr_epoch_stair,
+                     "the rate changes after epochs alone");
+      }},
+     {"pct_start",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("pct_start", config.pct_start, {0.001, 0.999},
+                     "*ours*, one_cycle: part of the run in which the rate rises");
+      }},
+     {"div_factor",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("div_factor", config.div_factor, {1, 1e12},
+                     "*ours*, one_cycle: starts at `lr` / `div_factor`");
+      }},
+     {"final_div_factor",
+      [](ConfigSection& section, SchedulerConfig& config) {
+        section.read("final_div_factor", config.final_div_factor, {1, 1e12},
+                     "*ours*, one_cycle: ends at that start / `final_div_factor`");
+      }},
+     {"patience", [](ConfigSection& section, SchedulerConfig& config) {
+        read_patience(section, config.plateau, "*ours*, reduce_on_plateau: ");
+      }}});
+
+/// Keys of every schedule, also of a registered one.
+const std::vector<std::string>& common_keys() {
+  static const std::vector<std::string> keys = {"num_epochs", "lr_epoch_stair", "warmup_epochs",
+                                                "warmup_factor"};
+  return keys;
 }
 
-void read_one_cycle(ConfigSection& section, SchedulerConfig& config) {
-  section.read("pct_start", config.pct_start, {0.001, 0.999},
-               "*ours*, one_cycle: part of the run in which the rate rises");
-  section.read("div_factor", config.div_factor, {1, 1e12},
-               "*ours*, one_cycle: starts at `lr` / `div_factor`");
-  section.read("final_div_factor", config.final_div_factor, {1, 1e12},
-               "*ours*, one_cycle: ends at that start / `final_div_factor`");
-}
-
-/// The keys of all schedules: MindOCR's files have keys of others, too.
-void read_shape(ConfigSection& section, SchedulerConfig& config) {
-  section.read("warmup_epochs", config.warmup_epochs, {0, kMaxEpochs},
-               "in which the rate rises to `lr`");
-  section.read("warmup_factor", config.warmup_factor, {0, 1}, "it starts at `lr` times this");
-  section.read("decay_epochs", config.decay_epochs, {1e-9, kMaxEpochs},
-               "in which it falls; of step_decay from one fall to the next");
-  section.read("decay_rate", config.decay_rate, {0, 1e6},
-               "factor of a fall; the power of polynomial_decay");
-  section.read("milestones", config.milestones, {0, kMaxCount},
-               "epochs of multi_step_decay, from the end of warm-up");
-  section.read("num_epochs", config.num_epochs, {1, kMaxCount}, "of the run");
-  read_cycles(section, config);
-  section.read("lr_epoch_stair", config.lr_epoch_stair, "the rate changes after epochs alone");
-  read_one_cycle(section, config);
-  read_patience(section, config.plateau, "*ours*, reduce_on_plateau: ");
+void read_keys(ConfigSection& section, SchedulerConfig& config,
+               const std::vector<std::string>& keys) {
+  for (const auto& key : kKeys) {
+    if (contains(keys, key.name)) key.read(section, config);
+  }
 }
 
 void check_shape(const ConfigSection& section, const SchedulerConfig& config) {
@@ -83,7 +142,7 @@ void check_shape(const ConfigSection& section, const SchedulerConfig& config) {
   }
 }
 
-/// For a part that builds on it: the point has the highest rate, and the length of the run.
+/// For a part that builds on it: the point has the highest rate, warm-up and the length of the run.
 Schedule read_as_part(ConfigSection& section, const ScheduleKind& kind) {
   SchedulerConfig config;
   config.scheduler = kind.name;
@@ -91,9 +150,10 @@ Schedule read_as_part(ConfigSection& section, const ScheduleKind& kind) {
     refuse_as_part(section, kind.name,
                    "it follows evaluations, and a schedule the point of the run alone");
   }
-  section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
-  read_shape(section, config);
-  if (section.settings() == nullptr) check_shape(section, config);  // else keys are being listed
+  auto keys = kind.keys;
+  keys.insert(keys.end(), {"lr_epoch_stair", "warmup_factor"});
+  read_keys(section, config, keys);
+  if (section.settings() == nullptr) check_shape(section, config);
   return built_in_makers().schedule(config);
 }
 
@@ -114,10 +174,13 @@ SchedulerConfig read_scheduler(ConfigSection section) {
       read_part(section, "scheduler", config.scheduler, names_of(schedule_kinds()), schedules(),
                 "cosine_decay is warmup_cosine_decay; one_cycle and reduce_on_plateau are *ours*");
   section.read("lr", config.lr, {0, 1e6}, "the highest");
-  section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
-  read_shape(section, config);
+  if (config.own) {
+    read_keys(section, config, common_keys());
+  } else {  // of all schedules: MindOCR's files have keys of others, too
+    for (const auto& key : kKeys) key.read(section, config);
+  }
   section.finish();
-  check_shape(section, config);
+  if (!config.own) check_shape(section, config);
   return config;
 }
 

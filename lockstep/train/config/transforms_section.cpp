@@ -246,7 +246,7 @@ void read_transforms(ConfigSection& section, const TransformReader& read) {
     if (node_of_item.entries.size() != 1) {
       section.fail(key, "must hold items of the form 'Name: {arguments}'");
     }
-    const std::string name = node_of_item.entries[0].key;
+    const std::string name = node_of_item.entries.front().key;
     read(item, name);
   }
 }

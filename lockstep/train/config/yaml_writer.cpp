@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "lockstep/base/text.h"
 
@@ -48,25 +49,21 @@ std::string simple_text(const Node& node) {
   return out;
 }
 
+/// `after_dash`: the first line goes on behind the dash of a list.
 void write(const Node& node, int indent, bool after_dash, std::string& out) {
   const std::string margin(static_cast<size_t>(indent), ' ');
-  const bool map = node.kind == Node::Kind::kMap;
-  const size_t count = map ? node.entries.size() : node.items.size();
-  for (size_t i = 0; i < count; ++i) {
-    const Node& value = map ? node.entries[i].value : node.items[i];
-    if (i > 0 || !after_dash) out += margin;
-    out += map ? key_text(node.entries[i].key) : "-";
-    if (map) out += ':';
+  const auto write_one = [&](const std::string& head, const Node& value, bool in_list) {
+    if (!std::exchange(after_dash, false)) out += margin;
+    out += head;
     if (is_simple(value)) {
       out += fmt::format(" {}\n", simple_text(value));
-    } else if (map) {
-      out += "\n";
-      write(value, indent + 2, false, out);
     } else {
-      out += " ";
-      write(value, indent + 2, true, out);
+      out += in_list ? " " : "\n";
+      write(value, indent + 2, in_list, out);
     }
-  }
+  };
+  for (const auto& entry : node.entries) write_one(key_text(entry.key) + ":", entry.value, false);
+  for (const auto& item : node.items) write_one("-", item, true);
 }
 
 }  // namespace

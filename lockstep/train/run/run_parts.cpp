@@ -1,8 +1,11 @@
 #include "lockstep/train/run/run_parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <variant>
 
+#include "lockstep/checkpoint/optimizer_state.h"
 #include "lockstep/error.h"
 #include "lockstep/train/callbacks/results.h"
 #include "lockstep/train/optim/optimizer.h"
@@ -27,20 +30,38 @@ void refuse_rates(const OptimizerConfig& config) {
 
 }  // namespace
 
+namespace {
+
+/// At the first checkpoint it would be too late. `of`: for errors.
+void check_can_be_saved(const torch::optim::Optimizer& optimizer, const std::string& of) {
+  try {
+    optimizer_kind(optimizer);
+  } catch (const Error& error) {
+    throw Error(error.code(), of + ": " + error.what());
+  }
+}
+
+}  // namespace
+
 void make_optimizers(RunParts& parts, const Config& config, torch::nn::Module& weights,
                      const RunExtras& extras) {
   if (extras.optimizer || extras.training_step) refuse_rates(config.optimizer);
   if (extras.training_step) {
     parts.optimized = make_optimized(config, *parts.model, extras.optimizers);
     parts.optimizer = parts.optimized.front().optimizer;
+    for (const auto& part : parts.optimized) {
+      check_can_be_saved(*part.optimizer, fmt::format("the optimizer of '{}'", part.name));
+    }
   } else if (extras.optimizer) {
     parts.optimizer = extras.optimizer(weights);
     if (!parts.optimizer) {
       throw Error(ErrorCode::kInvalidArgument, "the recipe's optimizer: no optimizer was made");
     }
+    check_can_be_saved(*parts.optimizer, "the recipe's optimizer");
     drop_repeats(*parts.optimizer);
   } else {
     parts.optimizer = make_optimizer(config.optimizer, weights, config.scheduler.lr);
+    check_can_be_saved(*parts.optimizer, fmt::format("optimizer.opt: '{}'", config.optimizer.opt));
   }
 }
 

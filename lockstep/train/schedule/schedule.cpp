@@ -104,7 +104,7 @@ double learning_rate(const SchedulerConfig& config, double step, int64_t steps_p
   }
   if (config.own) {
     return config.own->make({step / static_cast<double>(steps_per_epoch), step, steps_per_epoch,
-                             config.num_epochs, config.lr});
+                             config.num_epochs, config.lr, config.warmup_epochs});
   }
   return decayed(config, e - config.warmup_epochs, reductions);
 }

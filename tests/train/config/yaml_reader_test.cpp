@@ -20,7 +20,7 @@ std::string parse_error(const std::string& text, const YamlLimits& limits = {}) 
 
 TEST(YamlReader, KeepsPlaces) {
   const Node root = parse_yaml("a: 1\nb:\n  c: [x, 'y']\n", "a.yaml");
-  EXPECT_EQ(to_string(root.entries[1].location), "a.yaml:2");
+  EXPECT_EQ(to_string(root.entries.back().location), "a.yaml:2");
   const Node& list = *root.find("b")->find("c");
   EXPECT_EQ(to_string(list.location), "a.yaml:3");
   EXPECT_FALSE(list.items[0].quoted);
