@@ -92,15 +92,14 @@ Made read_entry(const Registry<Made>& registry, const std::string& name,
   return made;
 }
 
-/// Without its place.
+/// Without the place, where that is the whole section.
 template <typename Made>
 std::string refusal_of_entry(const Registry<Made>& registry, const std::string& name,
                              const std::string& settings = "{}") {
   const auto error = error_of([&] { read_entry(registry, name, settings); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   const std::string place = "t.yaml:1: base: ", text = error.what();
-  EXPECT_TRUE(text.starts_with(place)) << text;
-  return text.substr(place.size());
+  return text.starts_with(place) ? text.substr(place.size()) : text;
 }
 
 /// `parts` of all tasks are the built-in entries, and make something, or refuse with the reason.

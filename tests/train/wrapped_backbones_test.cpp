@@ -57,9 +57,10 @@ void register_same_maps() {
 TEST(WrappedBackbones, AreListedWithTheSettingsOfTheOther) {
   register_same_maps();
   const auto text = list_parts("backbones");
-  EXPECT_NE(text.find("\n  same_maps: a built-in one\n    name: the built-in one; a text; default "
-                      "det_resnet18\n    dcn: deformable convolutions; "),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("\n  same_maps: a built-in one\n    base.name: the built-in one; a text; default "
+                "det_resnet18\n    base.dcn: deformable convolutions; "),
+      std::string::npos)
       << text;
 }
 

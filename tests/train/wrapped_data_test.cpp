@@ -233,8 +233,9 @@ TEST(WrappedDataSets, AreListedWithTheSettingsOfTheOther) {
   register_with_means();
   const auto text = list_parts("datasets");
   EXPECT_NE(
-      text.find("\n  with_means: another's, and means\n    type: the other one; a text; default "
-                "Cifar10Dataset\n    dataset_root: "),
+      text.find(
+          "\n  with_means: another's, and means\n    base.type: the other one; a text; default "
+          "Cifar10Dataset\n    base.dataset_root: "),
       std::string::npos)
       << text;
 }
