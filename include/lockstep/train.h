@@ -191,9 +191,10 @@ void with_settings(const std::string& part, const std::vector<std::string>& item
 ///   const auto lamb = lockstep::make_part(lockstep::optimizers(), "lamb", {"beta2=0.98"});
 ///   const auto net = lockstep::make_part(lockstep::networks(), "vit_b_16")(/*num_classes=*/10);
 ///
-/// settings: "key=value", as in Recipe::settings, with the part's own keys; `lockstep train --list`
-/// shows them. Call it in main(), while one thread runs. Errors: those of Registry::read();
-/// kInvalidArgument for a key that the part has not.
+/// settings: "key=value", as in Recipe::settings, with the part's own keys. `lockstep train --list`
+/// shows them beside those of the section, such as weight_decay, which a part alone has not. Call
+/// it in main(), while one thread runs. Errors: those of Registry::read(); kInvalidArgument for a
+/// key that the part has not.
 template <typename Made>
 Made make_part(const Registry<Made>& registry, const std::string& name,
                const std::vector<std::string>& settings = {}) {
