@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "lockstep/error.h"
 #include "lockstep/recipe.h"
 #include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/sections.h"
