@@ -58,15 +58,18 @@ void check_use(const WrappedDataset& dataset, const DatasetUse& use) {
   }
 }
 
-/// That of training is not known here, and a class less would give others its number.
-void note_classes(const DatasetConfig& config) {
+/// A class less than in training would give others its number.
+void warn_of_own_classes(const WrappedDataset& dataset) {
+  const DatasetConfig& config = dataset.config;
+  if (dataset.training != false || dataset.of_training) return;
   if (config.type != "ImageFolderDataset" && config.type != "ImageListDataset") return;
-  log_info(fmt::format(
-      "{}: the classes of this {} are numbered without those of training: it needs all of them",
-      config.where, config.type));
+  log_warn(
+      fmt::format("{}: train.dataset has no {} within it: the classes of this one are "
+                  "numbered by itself, and must be all of training",
+                  config.where, config.type));
 }
 
-/// A run with this data set in both sections. Its classes are thus its own.
+/// A run with this data set, or in `train` with that of training. Else its classes are its own.
 Config config_with(const WrappedDataset& dataset, const DatasetUse& use) {
   Config config;
   config.system.seed = static_cast<int64_t>(use.seed);
@@ -77,6 +80,7 @@ Config config_with(const WrappedDataset& dataset, const DatasetUse& use) {
   settings = dataset.config;
   if (settings.usage.empty()) settings.usage = use.training ? "train" : "test";
   config.eval.emplace().dataset = settings;
+  if (dataset.of_training) settings = *dataset.of_training;
   return config;
 }
 
@@ -90,7 +94,7 @@ DatasetMaker wrapped_dataset_maker(const WrappedDataset& dataset) {
     auto maker = task_parts(config).make_batches(config, use.training, PixelForm::kFloats, parts);
     for (const auto& line : parts.warnings) log_warn(line);
     for (const auto& line : parts.notes) log_info(line);
-    if (!use.training) note_classes(dataset.config);
+    if (!use.training) warn_of_own_classes(dataset);
     return std::make_unique<const LeadingSamples>(std::move(maker), parts.samples,
                                                   dataset.config.type);
   };

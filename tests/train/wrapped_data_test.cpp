@@ -308,6 +308,20 @@ TEST_F(WrappedData, LeaveOutUnusablePicturesOfAnEvaluation) {
   EXPECT_TRUE(why.ends_with("made a batch with valid = 3, not the number of its rows = 2")) << why;
 }
 
+TEST_F(WrappedData, AnEvaluationHasTheClassesOfTraining) {
+  fs::create_directories(fs::path(path()) / "less");
+  fs::rename(fs::path(path()) / "photos/dog", fs::path(path()) / "less/dog");
+  fs::create_directories(fs::path(path()) / "photos/dog");
+  fs::copy(fs::path(path()) / "less/dog/01.png", fs::path(path()) / "photos/dog/01.png");
+  const std::string steps = "{Resize: {size: [16, 16]}}, {NormalizeImage: }";
+  const auto train = wrapped(section("ImageFolderDataset", "data_dir: photos", steps));
+  const auto eval = wrapped(section("ImageFolderDataset", "data_dir: less", steps));
+  int64_t size = 0;
+  const auto batch = three_of(config_with(train, eval), false, &size);
+  EXPECT_TRUE(at::equal(batch.targets[0].narrow(0, 0, 3), at::tensor({1, 1, 1}, at::kLong)))
+      << batch.targets[0];
+}
+
 TEST_F(WrappedData, SamplesThatAreNotThereAreRefused) {
   const auto base = section("Cifar10Dataset", "data_dir: cifar", "");
   const auto config = config_with(wrapped(base), wrapped(base));

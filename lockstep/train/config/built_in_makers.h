@@ -16,6 +16,8 @@ struct WrappedDataset {
   /// `usage` of a classifier's may be empty: then it follows DatasetUse.
   DatasetConfig config;
   std::optional<bool> training;  ///< Of the section it was read from; none: it is for both.
+  /// In `eval`: the one of this type and place within train.dataset, whose classes this one has.
+  std::optional<DatasetConfig> of_training{};
 };
 
 struct BuiltInMakers {

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "lockstep/recipe.h"
 #include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/sections.h"
@@ -258,6 +261,27 @@ DataUse use_of_place(const ConfigSection& section) {
   return section.path().starts_with("eval.dataset") ? DataUse::kEval : DataUse::kEither;
 }
 
+/// The data sets within train.dataset and eval.dataset of the configuration that is being read, in
+/// their order. `train` is read first.
+struct WrappedInSections {
+  std::vector<DatasetConfig> train, eval;
+};
+WrappedInSections& wrapped_in_sections() {
+  thread_local WrappedInSections wrapped;
+  return wrapped;
+}
+
+/// With as many data sets of a type within train.dataset as in eval.dataset their order pairs them.
+std::optional<DatasetConfig> training_of(const DatasetConfig& config) {
+  const auto& [train, eval] = wrapped_in_sections();
+  const auto is_same = [&](const DatasetConfig& one) { return one.type == config.type; };
+  auto number = std::count_if(eval.begin(), eval.end(), is_same);
+  for (const auto& one : train) {
+    if (is_same(one) && number-- == 0) return one;
+  }
+  return std::nullopt;
+}
+
 /// Errors: what the trainer does with a data set of its own making, beyond its batches.
 void refuse_work_of_trainer(const ConfigSection& section, const DatasetConfig& config) {
   if (config.mixing.any()) {
@@ -298,12 +322,16 @@ WrappedDataset read_wrapped_dataset(ConfigSection& section, const std::string& t
   }
   read_data_keys(section, config, task, use);
   refuse_work_of_trainer(section, config);
+  if (use == DataUse::kEval) made.of_training = training_of(config);
+  if (use == DataUse::kTrain) wrapped_in_sections().train.push_back(config);
+  if (use == DataUse::kEval) wrapped_in_sections().eval.push_back(config);
   return made;
 }
 
 DatasetConfig read_dataset(ConfigSection section, const TaskSettings& task, DataUse use) {
   DatasetConfig config;
   config.where = config.source_where = section.where("type");
+  if (use == DataUse::kTrain) wrapped_in_sections() = {};
   const bool predicts = use == DataUse::kPredict;
   if (task.recipe != nullptr && task.recipe->data && !predicts) {
     config.type = task.name;
