@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 
 #include "lockstep/train/config/built_in_makers.h"
 #include "lockstep/train/config/own_parts.h"
@@ -40,84 +40,6 @@ const std::vector<ScheduleKind>& schedule_kinds() {
   return kinds;
 }
 
-/// A key of the section, or keys that belong together.
-struct ScheduleKey {
-  const char* name;
-  void (*read)(ConfigSection& section, SchedulerConfig& config);
-};
-
-/// All but `scheduler` and `lr`, in the order of the manual.
-constexpr auto kKeys = std::to_array<ScheduleKey>(
-    {{"min_lr",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
-      }},
-     {"warmup_epochs",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("warmup_epochs", config.warmup_epochs, {0, kMaxEpochs},
-                     "in which the rate rises to `lr`");
-      }},
-     {"warmup_factor",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("warmup_factor", config.warmup_factor, {0, 1}, "it starts at `lr` times this");
-      }},
-     {"decay_epochs",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("decay_epochs", config.decay_epochs, {1e-9, kMaxEpochs},
-                     "in which it falls; of step_decay from one fall to the next");
-      }},
-     {"decay_rate",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("decay_rate", config.decay_rate, {0, 1e6},
-                     "factor of a fall; the power of polynomial_decay");
-      }},
-     {"milestones",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("milestones", config.milestones, {0, kMaxCount},
-                     "epochs of multi_step_decay, from the end of warm-up");
-      }},
-     {"num_epochs",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("num_epochs", config.num_epochs, {1, kMaxCount}, "of the run");
-      }},
-     {"num_cycles",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("num_cycles", config.num_cycles, {1, 1 << 20}, "of the schedule");
-      }},
-     {"cycle_decay",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("cycle_decay", config.cycle_decay, {0, 1},
-                     "factor from one cycle to the next");
-      }},
-     {"cycle_factor",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("cycle_factor", config.cycle_factor, {1, 1e6},
-                     "*ours*: factor of the length from one cycle to the next");
-      }},
-     {"lr_epoch_stair",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("lr_epoch_stair", config.lr_epoch_stair,
-                     "the rate changes after epochs alone");
-      }},
-     {"pct_start",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("pct_start", config.pct_start, {0.001, 0.999},
-                     "*ours*, one_cycle: part of the run in which the rate rises");
-      }},
-     {"div_factor",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("div_factor", config.div_factor, {1, 1e12},
-                     "*ours*, one_cycle: starts at `lr` / `div_factor`");
-      }},
-     {"final_div_factor",
-      [](ConfigSection& section, SchedulerConfig& config) {
-        section.read("final_div_factor", config.final_div_factor, {1, 1e12},
-                     "*ours*, one_cycle: ends at that start / `final_div_factor`");
-      }},
-     {"patience", [](ConfigSection& section, SchedulerConfig& config) {
-        read_patience(section, config.plateau, "*ours*, reduce_on_plateau: ");
-      }}});
-
 /// Keys of every schedule, also of a registered one.
 const std::vector<std::string>& common_keys() {
   static const std::vector<std::string> keys = {"num_epochs", "lr_epoch_stair", "warmup_epochs",
@@ -125,11 +47,59 @@ const std::vector<std::string>& common_keys() {
   return keys;
 }
 
-void read_keys(ConfigSection& section, SchedulerConfig& config,
-               const std::vector<std::string>& keys) {
-  for (const auto& key : kKeys) {
-    if (contains(keys, key.name)) key.read(section, config);
+void read_cycles(ConfigSection& section, SchedulerConfig& config) {
+  section.read("num_cycles", config.num_cycles, {1, 1 << 20}, "of the schedule");
+  section.read("cycle_decay", config.cycle_decay, {0, 1}, "factor from one cycle to the next");
+  section.read("cycle_factor", config.cycle_factor, {1, 1e6},
+               "*ours*: factor of the length from one cycle to the next");
+}
+
+void read_one_cycle(ConfigSection& section, SchedulerConfig& config) {
+  section.read("pct_start", config.pct_start, {0.001, 0.999},
+               "*ours*, one_cycle: part of the run in which the rate rises");
+  section.read("div_factor", config.div_factor, {1, 1e12},
+               "*ours*, one_cycle: starts at `lr` / `div_factor`");
+  section.read("final_div_factor", config.final_div_factor, {1, 1e12},
+               "*ours*, one_cycle: ends at that start / `final_div_factor`");
+}
+
+void read_warm_up(ConfigSection& section, SchedulerConfig& config,
+                  const std::function<bool(const char* key)>& has) {
+  if (has("warmup_epochs")) {
+    section.read("warmup_epochs", config.warmup_epochs, {0, kMaxEpochs},
+                 "in which the rate rises to `lr`");
   }
+  if (has("warmup_factor")) {
+    section.read("warmup_factor", config.warmup_factor, {0, 1}, "it starts at `lr` times this");
+  }
+}
+
+/// All keys but `scheduler` and `lr`, if `has` is true of them. Keys that belong together have the
+/// first one's answer.
+void read_keys(ConfigSection& section, SchedulerConfig& config,
+               const std::function<bool(const char* key)>& has) {
+  if (has("min_lr")) section.read("min_lr", config.min_lr, {0, 1e6}, "the lowest");
+  read_warm_up(section, config, has);
+  if (has("decay_epochs")) {
+    section.read("decay_epochs", config.decay_epochs, {1e-9, kMaxEpochs},
+                 "in which it falls; of step_decay from one fall to the next");
+  }
+  if (has("decay_rate")) {
+    section.read("decay_rate", config.decay_rate, {0, 1e6},
+                 "factor of a fall; the power of polynomial_decay");
+  }
+  if (has("milestones")) {
+    section.read("milestones", config.milestones, {0, kMaxCount},
+                 "epochs of multi_step_decay, from the end of warm-up");
+  }
+  if (has("num_epochs"))
+    section.read("num_epochs", config.num_epochs, {1, kMaxCount}, "of the run");
+  if (has("num_cycles")) read_cycles(section, config);
+  if (has("lr_epoch_stair")) {
+    section.read("lr_epoch_stair", config.lr_epoch_stair, "the rate changes after epochs alone");
+  }
+  if (has("pct_start")) read_one_cycle(section, config);
+  if (has("patience")) read_patience(section, config.plateau, "*ours*, reduce_on_plateau: ");
 }
 
 void check_shape(const ConfigSection& section, const SchedulerConfig& config) {
@@ -152,7 +122,7 @@ Schedule read_as_part(ConfigSection& section, const ScheduleKind& kind) {
   }
   auto keys = kind.keys;
   keys.insert(keys.end(), {"lr_epoch_stair", "warmup_factor"});
-  read_keys(section, config, keys);
+  read_keys(section, config, [&](const char* key) { return contains(keys, key); });
   if (section.settings() == nullptr) check_shape(section, config);
   return built_in_makers().schedule(config);
 }
@@ -174,11 +144,9 @@ SchedulerConfig read_scheduler(ConfigSection section) {
       read_part(section, "scheduler", config.scheduler, names_of(schedule_kinds()), schedules(),
                 "cosine_decay is warmup_cosine_decay; one_cycle and reduce_on_plateau are *ours*");
   section.read("lr", config.lr, {0, 1e6}, "the highest");
-  if (config.own) {
-    read_keys(section, config, common_keys());
-  } else {  // of all schedules: MindOCR's files have keys of others, too
-    for (const auto& key : kKeys) key.read(section, config);
-  }
+  // Without a registered one those of all schedules: MindOCR's files have keys of others, too.
+  read_keys(section, config,
+            [&](const char* key) { return !config.own || contains(common_keys(), key); });
   section.finish();
   if (!config.own) check_shape(section, config);
   return config;
