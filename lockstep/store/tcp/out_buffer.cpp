@@ -9,11 +9,7 @@ namespace lockstep::inline internal {
 bool OutBuffer::put(int fd, std::string_view bytes) {
   // Nearly always the socket takes all at once and kept_ is never touched.
   if (size() > 0) {
-    if (sent_ > kept_.size() / 2) {  // frees sent bytes, at no more than the cost of sending
-      kept_.erase(0, sent_);
-      sent_ = 0;
-    }
-    kept_.append(bytes);
+    keep(bytes);
     bytes = std::string_view(kept_).substr(sent_);
   }
   const bool kept = !kept_.empty();
@@ -28,10 +24,23 @@ bool OutBuffer::put(int fd, std::string_view bytes) {
   if (!kept) {
     kept_ = bytes;
   } else if (bytes.empty()) {
-    kept_ = {};
-    sent_ = 0;
+    clear();
   }
   return true;
+}
+
+void OutBuffer::keep(std::string_view bytes) {
+  if (sent_ > kept_.size() / 2) {  // frees sent bytes, at no more than the cost of sending
+    kept_.erase(0, sent_);
+    sent_ = 0;
+  }
+  kept_.append(bytes);
+}
+
+void OutBuffer::clear() {
+  kept_.clear();
+  kept_.shrink_to_fit();  // kept_ = {} would keep its memory
+  sent_ = 0;
 }
 
 }  // namespace lockstep::inline internal

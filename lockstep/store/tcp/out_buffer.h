@@ -10,8 +10,15 @@ namespace lockstep::inline internal {
 class OutBuffer {
  public:
   /// Sends as much as the socket takes, earlier bytes first, and keeps the rest. False if the
-  /// connection is lost.
+  /// connection is lost; errno has the reason. Cost: a byte that waits is moved once or twice,
+  /// however often the socket takes a few.
   bool put(int fd, std::string_view bytes);
+  /// Sends more of the bytes that were kept, as put() does.
+  bool flush(int fd) { return put(fd, {}); }
+  /// Bytes that go out with the next put().
+  void keep(std::string_view bytes);
+  /// Forgets the bytes that were kept.
+  void clear();
 
   size_t size() const { return kept_.size() - sent_; }
   /// Memory: a small multiple of the largest size.

@@ -19,6 +19,7 @@
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 #include "lockstep/store/request_store.h"
+#include "lockstep/store/tcp/out_buffer.h"
 #include "lockstep/store/tcp/protocol.h"
 #include "lockstep/store/tcp/spinning.h"
 
@@ -79,7 +80,9 @@ class TcpStoreClient final : public RequestStore {
   void push_once(Deadline deadline) LOCKSTEP_REQUIRES(mutex_);
   void flush_for_all() LOCKSTEP_REQUIRES(mutex_);
   void queue(std::string frame, Call& own) LOCKSTEP_REQUIRES(mutex_);
+  uint64_t sent() const LOCKSTEP_REQUIRES(mutex_) { return queued_ - output_.size(); }
   void flush() LOCKSTEP_REQUIRES(mutex_);
+  void sending_failed() LOCKSTEP_REQUIRES(mutex_);
   void receive() LOCKSTEP_REQUIRES(mutex_);
   bool took(const Received& buffer, ssize_t got) LOCKSTEP_REQUIRES(mutex_);
   void take(std::string_view bytes) LOCKSTEP_REQUIRES(mutex_);
@@ -96,10 +99,10 @@ class TcpStoreClient final : public RequestStore {
   const std::unique_ptr<TlsSession> tls_ LOCKSTEP_GUARDED_BY(mutex_);
   uint64_t last_id_ LOCKSTEP_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, Call*> calls_ LOCKSTEP_GUARDED_BY(mutex_);
-  bool led_ LOCKSTEP_GUARDED_BY(mutex_) = false;    ///< A thread polls the socket for replies.
-  std::string output_ LOCKSTEP_GUARDED_BY(mutex_);  ///< Bytes that the socket did not take yet.
-  uint64_t sent_ LOCKSTEP_GUARDED_BY(mutex_) = 0;   ///< Bytes sent so far.
-  Spinning spinning_;                               ///< Used by the thread that leads.
+  bool led_ LOCKSTEP_GUARDED_BY(mutex_) = false;     ///< A thread polls the socket for replies.
+  OutBuffer output_ LOCKSTEP_GUARDED_BY(mutex_);     ///< Bytes that the socket did not take yet.
+  uint64_t queued_ LOCKSTEP_GUARDED_BY(mutex_) = 0;  ///< Bytes sent so far, and output_.
+  Spinning spinning_;                                ///< Used by the thread that leads.
   FrameReader reader_ LOCKSTEP_GUARDED_BY(mutex_){kMaxReplyBody};
   /// Why the connection was lost ("is gone: ..."); empty: it was not.
   std::string lost_ LOCKSTEP_GUARDED_BY(mutex_);
@@ -191,7 +194,7 @@ void TcpStoreClient::wait_for_reply(MutexLock& lock, Call& own, Deadline deadlin
 void TcpStoreClient::step(MutexLock& lock, Call& own, Deadline deadline) {
   if (!led_) {
     lead_once(own.may_spin, deadline);
-  } else if (sent_ < own.queued_until || output_.size() > kMaxOutput) {
+  } else if (sent() < own.queued_until || output_.size() > kMaxOutput) {
     push_once(deadline.at_most(kPushTime));
   } else {
     own.wake.wait_until(lock, deadline.when());
@@ -200,10 +203,10 @@ void TcpStoreClient::step(MutexLock& lock, Call& own, Deadline deadline) {
 
 void TcpStoreClient::lead_once(bool may_spin, Deadline deadline) {
   const int wait_ms = deadline.left_poll_ms();
-  if (may_spin && output_.empty() && wait_ms > 1000 * kLookTime.tv_sec) {
+  if (may_spin && output_.size() == 0 && wait_ms > 1000 * kLookTime.tv_sec) {
     return lead_in_recv(wait_ms);
   }
-  pollfd item{fd_.get(), static_cast<short>(output_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
+  pollfd item{fd_.get(), static_cast<short>(output_.size() == 0 ? POLLIN : POLLIN | POLLOUT), 0};
   led_ = true;
   mutex_.unlock();
   const int ready = ::poll(&item, 1, wait_ms);
@@ -249,36 +252,24 @@ void TcpStoreClient::flush_for_all() {
 
 void TcpStoreClient::queue(std::string frame, Call& own) {
   if (tls_) frame = tls_->seal(frame);
-  if (output_.empty()) {
-    output_ = std::move(frame);
-  } else {
-    output_ += frame;
-  }
-  own.queued_until = sent_ + output_.size();
-  flush();
+  queued_ += frame.size();
+  own.queued_until = queued_;
+  if (!output_.put(fd_.get(), frame)) sending_failed();
 }
 
 void TcpStoreClient::flush() {
-  size_t sent = 0;
-  while (sent < output_.size()) {
-    const ssize_t put = ::send(fd_.get(), output_.data() + sent, output_.size() - sent,
-                               MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (put > 0) {
-      sent += static_cast<size_t>(put);
-    } else if (errno == EAGAIN) {
-      break;
-    } else if (errno != EINTR) {
-      const bool is_gone = errno == EPIPE || errno == ECONNRESET;
-      const std::string why = io_error("send").what();
-      sent = output_.size();
-      // The server may have sent its reason. Who leads is about to receive that, and the end.
-      if (led_ && is_gone) break;
-      receive();
-      lose("is gone: " + why);
-    }
-  }
-  output_.erase(0, sent);
-  sent_ += sent;
+  if (!output_.flush(fd_.get())) sending_failed();
+}
+
+/// errno is that of send().
+void TcpStoreClient::sending_failed() {
+  const bool is_gone = errno == EPIPE || errno == ECONNRESET;
+  const std::string why = io_error("send").what();
+  output_.clear();
+  // The server may have sent its reason. Who leads is about to receive that, and the end.
+  if (led_ && is_gone) return;
+  receive();
+  lose("is gone: " + why);
 }
 
 void TcpStoreClient::receive() {
@@ -308,7 +299,9 @@ void TcpStoreClient::take(std::string_view bytes) {
   try {
     if (tls_) {
       reader_.append(tls_->open(bytes));
-      output_ += tls_->take_output();
+      const std::string answer = tls_->take_output();
+      queued_ += answer.size();
+      output_.keep(answer);
     } else {
       reader_.append(bytes);
     }
