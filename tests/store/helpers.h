@@ -23,7 +23,8 @@ inline Deadline soon() {
 /// Returns once `key` is gone; if it stays, with a test failure.
 inline void wait_until_erased(KeyValueStore& store, const std::string& key) {
   const auto limit = soon();
-  uint64_t version = 0;
+  // Of before the first look: from 0 on, a watch does not see that a key has gone.
+  uint64_t version = store.watch(key, 0, Deadline::after(0s)).version;
   while (store.try_get(key, soon())) {
     if (limit.passed()) {
       ADD_FAILURE() << "the key " << key << " stays";
@@ -31,6 +32,7 @@ inline void wait_until_erased(KeyValueStore& store, const std::string& key) {
     }
     version = store.watch(key, version, limit).version;
   }
+  EXPECT_FALSE(limit.passed()) << "the watch did not end when " << key << " was erased";
 }
 
 /// The value of `key`, once it has one; if it never does, nothing and a test failure.
