@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <numeric>
 #include <utility>
 
@@ -29,6 +30,11 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
+}
+
+bool same_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](unsigned char letter) { return std::tolower(letter); };
+  return std::ranges::equal(a, b, {}, lower, lower);
 }
 
 /// The first letter of a short name is rarely wrong: "top" is not "stop".
@@ -62,6 +68,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> can
   const size_t limit = name.size() <= 4 ? 1 : std::max<size_t>(2, name.size() / 3);
   size_t best_distance = limit + 1;
   for (const auto& candidate : candidates) {
+    if (same_but_for_case(name, candidate)) return candidate;
     if (!may_be_meant(name, candidate)) continue;
     const size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {

@@ -10,9 +10,9 @@
 
 namespace lockstep::inline internal {
 
-/// The candidate that a misspelt name most likely meant, or "" if none is near. It has the smallest
-/// edit distance: at most a third of the name's length and at least 2. For names of up to four
-/// letters it is 1, and not in the first.
+/// The candidate that a misspelt name most likely meant, or "" if none is near. It differs in case
+/// alone, or has the smallest edit distance: at most a third of the name's length and at least 2.
+/// For names of up to four letters it is 1, and not in the first.
 std::string nearest_name(std::string_view name, std::span<const std::string> candidates);
 
 /// ", did you mean 'X'?" for the nearest candidate, or "".

@@ -18,6 +18,14 @@ TEST(Text, NearestNameForgivesSmallSlips) {
   EXPECT_EQ(nearest_name("x", {}), "");
 }
 
+TEST(Text, CaseCountsLessThanAnyLetter) {
+  const std::vector<std::string> names = {"adam", "adamw", "SGD"};
+  EXPECT_EQ(nearest_name("adamW", names), "adamw");
+  EXPECT_EQ(nearest_name("ADAMW", names), "adamw");
+  EXPECT_EQ(nearest_name("sgd", names), "SGD");
+  EXPECT_EQ(nearest_name("Adan", names), "");
+}
+
 TEST(Text, SwappedLettersAreOneSlipAndShortNamesForgiveOne) {
   const std::vector<std::string> names = {"bf16", "LANG"};
   EXPECT_EQ(nearest_name("bf61", names), "bf16");
