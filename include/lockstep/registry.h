@@ -332,8 +332,8 @@ struct DatasetUse {
 /// follows DatasetUse. A data set of text cannot be read there; its batches for evaluation may be
 /// passed on, but have no text_pictures() to change. Batches are those of the built-in one, but
 /// never bytes. Of pictures in files those of an evaluation lack rows: see BatchMaker::make().
-/// In `eval` the classes are those of the one of this type within train.dataset; of several their
-/// order counts. MixUp, CutMix and shuffle_buffer are refused.
+/// In `eval` it has the classes of the data set of this type within train.dataset. Several of one
+/// type are paired in their order. MixUp, CutMix and shuffle_buffer are refused.
 using DatasetMaker = std::function<std::unique_ptr<const BatchMaker>(const DatasetUse& use)>;
 
 /// `optimizer.opt`. groups: the parameters to train, by rate and weight decay (train.h). Group i of

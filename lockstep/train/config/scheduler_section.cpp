@@ -144,7 +144,8 @@ SchedulerConfig read_scheduler(ConfigSection section) {
       read_part(section, "scheduler", config.scheduler, names_of(schedule_kinds()), schedules(),
                 "cosine_decay is warmup_cosine_decay; one_cycle and reduce_on_plateau are *ours*");
   section.read("lr", config.lr, {0, 1e6}, "the highest");
-  // Without a registered one those of all schedules: MindOCR's files have keys of others, too.
+  // A built-in schedule accepts the keys of all schedules: files of MindOCR have keys of others,
+  // too.
   read_keys(section, config,
             [&](const char* key) { return !config.own || contains(common_keys(), key); });
   section.finish();
