@@ -10,9 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lockstep/base/file.h"
+#include "lockstep/base/passed_descriptors.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/error.h"
 
@@ -59,13 +62,6 @@ bool has_fork_server_note(const std::vector<char>& notes) {
   return false;
 }
 
-constexpr size_t kFds = 3;
-
-/// Room for the descriptors of a message.
-struct Control {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kFds)> bytes{};
-};
-
 }  // namespace
 
 bool supports_fork_server(const std::string& path) {
@@ -101,45 +97,22 @@ UniqueFd environment_memory(const Environment& environment) {
 }
 
 bool send_request(int socket, int32_t number, const std::array<int, 3>& environment_out_err) {
-  iovec part{&number, sizeof number};
-  Control control;
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof(int) * kFds);
-  std::memcpy(CMSG_DATA(head), environment_out_err.data(), sizeof(int) * kFds);
-  ssize_t sent = 0;
-  do {
-    sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent == sizeof number;
+  const std::string_view bytes(reinterpret_cast<const char*>(&number), sizeof number);
+  return send_with_descriptors(socket, bytes, environment_out_err) == sizeof number;
 }
 
 std::optional<ForkRequest> receive_request(int socket) {
   ForkRequest request;
-  iovec part{&request.number, sizeof request.number};
-  Control control;
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
+  std::vector<UniqueFd> fds;
   ssize_t got = 0;
   do {
-    got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    got = receive_with_descriptors(
+        socket, {reinterpret_cast<char*>(&request.number), sizeof request.number}, &fds);
   } while (got < 0 && errno == EINTR);
-  const cmsghdr* head = got == sizeof request.number ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (head == nullptr || head->cmsg_len != CMSG_LEN(sizeof(int) * kFds)) return std::nullopt;
-  std::array<int, kFds> fds{};
-  std::memcpy(fds.data(), CMSG_DATA(head), sizeof fds);
-  request.environment.reset(fds[0]);
-  request.out.reset(fds[1]);
-  request.err.reset(fds[2]);
+  if (got != sizeof request.number || fds.size() != 3) return std::nullopt;
+  request.environment = std::move(fds[0]);
+  request.out = std::move(fds[1]);
+  request.err = std::move(fds[2]);
   return request;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/processor.h"
 #include "lockstep/comm/fault_point.h"
 #include "lockstep/comm/group_impl.h"
 #include "lockstep/comm/native/shm/control.h"
@@ -59,7 +60,7 @@ class Barrier {
   /// cores than ranks. Then it sleeps on `event`, and checks the group error and the ranks of
   /// missing() every few milliseconds. False: timeout, and a rank is missing. Any thread.
   template <class Ready, class Missing, class Reason>
-  bool wait(Event& event, const Ready& ready, const Missing& missing, const Reason& reason,
+  bool wait(SharedEvent& event, const Ready& ready, const Missing& missing, const Reason& reason,
             const Waiting& waiting) {
     return wait_or_end(event, ready, missing, reason, waiting.spin,
                        [&] { return waiting.deadline.passed(); });
@@ -76,7 +77,7 @@ class Barrier {
     do {
       for (int i = 0; i < 32; ++i) {
         if (ready()) return true;
-        pause();
+        pause_processor();
       }
     } while (std::chrono::steady_clock::now() < end);
     return false;
@@ -112,18 +113,11 @@ class Barrier {
     if (now > start + 5 * kSpin) skip_yields_.store(200, std::memory_order_relaxed);
     return done;
   }
-  static void pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
 
   /// False if over() is true and a rank is missing.
   template <class Ready, class Missing, class Reason, class Over>
-  bool wait_or_end(Event& event, const Ready& ready, const Missing& missing, const Reason& reason,
-                   bool may_spin, const Over& over) {
+  bool wait_or_end(SharedEvent& event, const Ready& ready, const Missing& missing,
+                   const Reason& reason, bool may_spin, const Over& over) {
     if (may_spin && spin(ready)) return true;
     while (true) {
       event.wait(ready, kSlice);

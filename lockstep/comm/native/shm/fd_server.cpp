@@ -18,12 +18,17 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/log.h"
 #include "lockstep/base/mutex.h"
 #include "lockstep/base/namespaces.h"
+#include "lockstep/base/passed_descriptors.h"
 #include "lockstep/base/signal_blocking_thread.h"
 #include "lockstep/error.h"
 
@@ -73,29 +78,6 @@ bool is_ours(const std::string& target) {
   return target.starts_with("/memfd:lockstep") || target.ends_with(".flight");
 }
 
-/// A message of one number and a descriptor.
-struct Parcel {
-  explicit Parcel(int* number) : part{number, sizeof *number} {
-    head.msg_iov = &part;
-    head.msg_iovlen = 1;
-    head.msg_control = room;
-    head.msg_controllen = sizeof room;
-  }
-  iovec part;
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-  msghdr head{};
-};
-
-void hand_out(int to, int fd) {
-  Parcel parcel(&fd);
-  cmsghdr* const item = CMSG_FIRSTHDR(&parcel.head);
-  item->cmsg_level = SOL_SOCKET;
-  item->cmsg_type = SCM_RIGHTS;
-  item->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(item), &fd, sizeof fd);
-  ::sendmsg(to, &parcel.head, MSG_NOSIGNAL);
-}
-
 void serve(int listener) {
   while (true) {
     const UniqueFd guest(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
@@ -109,7 +91,10 @@ void serve(int listener) {
     limit_waits(guest.get(), kPatienceOfOwner);
     int wanted = -1;
     if (::recv(guest.get(), &wanted, sizeof wanted, 0) != sizeof wanted) continue;
-    if (is_ours(target_of(fmt::format("/proc/self/fd/{}", wanted)))) hand_out(guest.get(), wanted);
+    if (is_ours(target_of(fmt::format("/proc/self/fd/{}", wanted)))) {
+      const std::string_view number(reinterpret_cast<const char*>(&wanted), sizeof wanted);
+      send_with_descriptors(guest.get(), number, {&wanted, 1});
+    }
   }
 }
 
@@ -142,20 +127,14 @@ OwnFdServer& own_fd_server() {
 }
 
 /// The answer to a request for a descriptor: the descriptor, or nothing.
-UniqueFd take_parcel(int socket) {
+UniqueFd receive_descriptor(int socket) {
   int number = -1;
-  Parcel parcel(&number);
-  const ssize_t got = ::recvmsg(socket, &parcel.head, MSG_CMSG_CLOEXEC);
+  std::vector<UniqueFd> fds;
+  const std::span<char> bytes(reinterpret_cast<char*>(&number), sizeof number);
+  const ssize_t got = receive_with_descriptors(socket, bytes, &fds);
   if (got < 0) return UniqueFd();
   errno = ENOENT;
-  const cmsghdr* const item = CMSG_FIRSTHDR(&parcel.head);
-  if (got != sizeof number || item == nullptr || item->cmsg_level != SOL_SOCKET ||
-      item->cmsg_type != SCM_RIGHTS || item->cmsg_len != CMSG_LEN(sizeof(int))) {
-    return UniqueFd();
-  }
-  int handed = -1;
-  std::memcpy(&handed, CMSG_DATA(item), sizeof handed);
-  return UniqueFd(handed);
+  return got == sizeof number && fds.size() == 1 ? std::move(fds[0]) : UniqueFd();
 }
 
 UniqueFd ask_fd_server(uint64_t word, int fd) {
@@ -172,7 +151,7 @@ UniqueFd ask_fd_server(uint64_t word, int fd) {
     return UniqueFd();
   }
   if (::send(socket.get(), &fd, sizeof fd, MSG_NOSIGNAL) != sizeof fd) return UniqueFd();
-  return take_parcel(socket.get());
+  return receive_descriptor(socket.get());
 }
 
 UniqueFd open_by_pid(const RemoteFd& remote, int flags) {

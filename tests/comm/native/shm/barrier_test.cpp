@@ -31,7 +31,7 @@ TEST(Barrier, WhoComesAtTheLastMomentIsNotLate) {
   GroupSpec spec;
   spec.world_ranks = {0};
   Barrier barrier(spec, Control(memory.data(), 1));
-  Event event;
+  SharedEvent event;
   int looks = 0;
   const auto has_come = [&] { return ++looks > 2; };
   EXPECT_TRUE(barrier.wait(
