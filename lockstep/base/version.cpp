@@ -7,7 +7,7 @@ namespace {
 
 // Increase it whenever bytes between processes change their meaning: store, handshake, collectives,
 // segments.
-constexpr int kWireProtocol = 1;
+constexpr int kWireProtocol = 2;
 
 }  // namespace
 

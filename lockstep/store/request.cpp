@@ -12,8 +12,8 @@ namespace lockstep::inline internal {
 namespace {
 
 constexpr std::array<std::string_view, kNumStoreOps> kOpNames = {
-    "set",  "set_many", "get",   "try_get", "add",   "compare_set", "set_with_lease",
-    "wait", "check",    "erase", "list",    "watch", "arrive",      "cancel"};
+    "set",   "set_many", "get",  "try_get", "add",    "compare_set", "set_with_lease", "wait",
+    "check", "erase",    "list", "watch",   "arrive", "cancel",      "open_call_slot"};
 
 /// Each string has a length and a flag.
 constexpr int64_t kPerString = 8;

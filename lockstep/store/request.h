@@ -26,14 +26,15 @@ enum class StoreOp : uint8_t {
   kList,          ///< keys[0]: the prefix
   kWatch,         ///< keys[0]: the prefix, number: since; waits
   kArrive,        ///< keys: the caller's own, then the awaited ones; value; waits
-  kCancel,        ///< Ends the wait of the request with this request's id; has no reply of its own.
+  kCancel,        ///< Ends the wait of the request with this request's id (0: none); has no reply.
+  kOpenCallSlot,  ///< Over TCP's shortcut: asks for shared memory (tcp/call_slot.h).
 };
-inline constexpr int kNumStoreOps = static_cast<int>(StoreOp::kCancel) + 1;
+inline constexpr int kNumStoreOps = static_cast<int>(StoreOp::kOpenCallSlot) + 1;
 
 /// "set", "try_get" and so on: the names of Store's functions.
 std::string_view to_string(StoreOp op);
 /// True for operations that take any number of keys (kArrive: at least one); the others take
-/// exactly one (kCancel: none).
+/// exactly one (kCancel, kOpenCallSlot: none).
 bool takes_many_keys(StoreOp op);
 
 struct StoreRequest {
@@ -52,9 +53,9 @@ struct StoreReply {
     kRefused,   ///< Nothing was done; `text` has the reason.
   };
   Status status = Status::kDone;
-  bool yes = false;                  ///< Swapped; all there; existed; leased.
-  int64_t number = 0;                ///< add: the sum. watch: the version.
-  std::string text;                  ///< Reason of kRefused.
+  bool yes = false;    ///< Swapped; all there; existed; leased; opened.
+  int64_t number = 0;  ///< add: the sum. watch: the version. open_call_slot: the index.
+  std::string text;    ///< Reason of kRefused.
   std::vector<Store::Change> items;  ///< get, try_get, compare_set: one. list, watch: any number.
 };
 

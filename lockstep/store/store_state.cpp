@@ -64,6 +64,7 @@ std::optional<StoreReply> StoreState::execute(uint64_t client, const StoreReques
     case StoreOp::kWatch:
       return watch(request);
     case StoreOp::kCancel:
+    case StoreOp::kOpenCallSlot:
       break;
   }
   return refused("no such operation");

@@ -34,7 +34,7 @@ struct StoreAnswer {
 /// Keys, values, and waits for them. Not thread-safe.
 class StoreState {
  public:
-  /// Carries out `request` (any op but kCancel, with its keys). Returns the answers due now: to the
+  /// Carries out `request` (of an op with keys). Returns the answers due now: to the
   /// caller, unless it has to wait, and then to waits that ended with it.
   std::vector<StoreAnswer> submit(StoreTicket from, StoreRequest request);
 

@@ -91,7 +91,7 @@ StoreRequest set_answer() {
 }
 
 TEST(Formats, Hello) {
-  ASSERT_EQ(build_id(), "0.1.0/w1/le64") << "the page shows the hello of that build";
+  ASSERT_EQ(build_id(), "0.1.0/w2/le64") << "the page shows the hello of that build";
   expect_shown("wire.md", "hello", bytes_of(make_hello()));
   EXPECT_EQ(bytes_of(make_hello(Wire::kTls)).substr(0, 4), "LOCS");
 }

@@ -5,6 +5,7 @@
 #include "lockstep/store/memory/memory_store.h"
 #include "lockstep/store/tcp/tcp_store.h"
 #include "tests/store/helpers.h"
+#include "tests/store/tcp/server_process.h"
 
 namespace lockstep::testing {
 namespace {
@@ -36,6 +37,12 @@ StoreSite<Store> shortcut_site() {
   return served_site("127.0.0.1");
 }
 
+/// Clients whose calls go through shared memory from the first on.
+StoreSite<Store> call_slot_site() {
+  const auto site = shortcut_site();
+  return {site.keeper, [site] { return with_call_slot(site.connect()); }};
+}
+
 StoreSite<KeyValueStore> file_site() {
   const auto folder = std::make_shared<TempFolder>();
   return {folder, [path = folder->path()] { return join_file_store(path, "secret", soon()); }};
@@ -48,6 +55,7 @@ std::vector<StoreKind<Store>> waiting_store_kinds() {
           {"tcp", &tcp_site},
           {"tls", &tls_site},
           {"shortcut", &shortcut_site},
+          {"call_slot", &call_slot_site},
           {"prefixed_memory", [] { return prefixed(memory_site()); }},
           {"prefixed_tcp", [] { return prefixed(tcp_site()); }}};
 }

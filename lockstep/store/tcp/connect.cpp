@@ -84,7 +84,7 @@ std::shared_ptr<Store> connect_and_prove(const Endpoint& server, const std::stri
       if (!fd) fd = tcp_connect(server, deadline);
       auto tls = authenticate_client(fd.get(), secret, "store", wire, deadline);
       enable_keep_alive(fd.get());
-      return make_tcp_store_client(std::move(fd), std::move(tls), to_string(server));
+      return std::make_shared<TcpStoreClient>(std::move(fd), std::move(tls), to_string(server));
     } catch (const Error& error) {
       const bool late = dropped && error.code() == ErrorCode::kTimeout;
       if (fd && error.code() == ErrorCode::kUnavailable) {  // not by tcp_connect()

@@ -89,7 +89,8 @@ void check_num_keys(const StoreRequest& request) {
   if (request.op == StoreOp::kArrive && request.keys.empty())
     throw Error(ErrorCode::kCorrupt, "arrive without a key");
   if (takes_many_keys(request.op)) return;
-  const size_t wanted = request.op == StoreOp::kCancel ? 0 : 1;
+  const bool without = request.op == StoreOp::kCancel || request.op == StoreOp::kOpenCallSlot;
+  const size_t wanted = without ? 0 : 1;
   if (request.keys.size() != wanted) {
     throw Error(ErrorCode::kCorrupt,
                 fmt::format("{} with {} keys", to_string(request.op), request.keys.size()));
@@ -130,6 +131,10 @@ std::string encode(const ReplyFrame& frame) {
     out.string(item.value ? *item.value : "");
   }
   return out.finish();
+}
+
+std::string_view body_of(std::string_view frame) {
+  return frame.substr(kHeaderBytes);
 }
 
 RequestFrame decode_request(std::string_view body) {

@@ -10,8 +10,9 @@
 //   string  := u32 size, bytes
 //
 // Integers are in native byte order: the handshake refuses peers with another. The client chooses
-// ids, from 1 on; a reply carries that of its request, and replies come in any order. A reply with
-// the id 0 is the server's last message before it disconnects that client; `text` has the reason.
+// ids, from 1 on (0 in a cancel only wakes the server); a reply carries that of its request, and
+// replies come in any order. A reply with the id 0 is the server's last message before it
+// disconnects that client; `text` has the reason.
 
 #include <cstdint>
 #include <optional>
@@ -34,6 +35,8 @@ struct ReplyFrame {
 /// Whole frames, ready to send.
 std::string encode(const RequestFrame& frame);
 std::string encode(const ReplyFrame& frame);
+/// A whole frame without its size.
+std::string_view body_of(std::string_view frame);
 
 /// One body. Errors: kCorrupt (not such a body; keys that the op does not take), kInvalidArgument
 /// (a limit of store.h is exceeded). Allocates no more than a small multiple of the body's size.

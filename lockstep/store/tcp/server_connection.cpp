@@ -1,12 +1,16 @@
 #include "lockstep/store/tcp/server_connection.h"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
+#include "lockstep/base/descriptors.h"
 #include "lockstep/base/namespaces.h"
+#include "lockstep/base/passed_descriptors.h"
 #include "lockstep/base/socket.h"
 #include "lockstep/error.h"
 
@@ -44,17 +48,72 @@ bool ServerConnection::receive(const OnRequest& on_request) {
   } else if (proved()) {
     reader_.append(rest);
   }
-  if (!proved()) return true;
-  serve_requests(on_request);
-  return true;
+  if (proved()) serve_requests(on_request);
+  return !gone_;
 }
 
 void ServerConnection::serve_requests(const OnRequest& on_request) {
+  // First: the client may have given up a call there before it sent the messages that are here.
+  serve_call_slot(on_request);
   while (!gone_ && backlog() <= kPauseBacklog) {
     const auto body = reader_.next();
+    paused_ = body.has_value();
     if (!body) return;
     on_request(decode_request(*body));
   }
+  paused_ = !gone_;
+}
+
+void ServerConnection::serve_call_slot(const OnRequest& on_request) {
+  if (!call_slot_ || gone_ || backlog() > kPauseBacklog) return;
+  const auto body = call_slot_->take_request();
+  if (!body) return;
+  RequestFrame frame = decode_request(*body);
+  in_slot_ = frame.id;
+  on_request(std::move(frame));
+  if (std::exchange(in_slot_, 0) != 0) call_slot_->answer_over_connection();
+}
+
+bool ServerConnection::answer(uint64_t request, const StoreReply& reply) {
+  const std::string frame = encode(ReplyFrame{request, reply});
+  if (in_slot_ == 0 || in_slot_ != request) return send(frame);
+  in_slot_ = 0;
+  if (call_slot_->answer(body_of(frame))) return true;
+  call_slot_->answer_over_connection();
+  return send(frame);
+}
+
+bool ServerConnection::answer_with_call_slot(uint64_t request, CallSlots& slots) {
+  StoreReply reply;
+  auto opened = may_have_call_slot() ? slots.open(id_) : std::nullopt;
+  if (opened) {
+    reply.yes = true;
+    reply.number = static_cast<int64_t>(opened->slot->index());
+    const std::string frame = encode(ReplyFrame{request, reply});
+    const auto sent = send_with_descriptors(fd_.get(), frame, opened->descriptors, MSG_DONTWAIT);
+    if (std::cmp_equal(sent, frame.size())) {
+      call_slot_ = std::move(opened->slot);
+      return true;
+    }
+    slots.close(opened->slot->index());
+    reply = {};
+    if (sent > 0) return false;  // a part of a frame cannot be taken back
+  }
+  return send(encode(ReplyFrame{request, reply}));
+}
+
+/// Descriptors go over a unix socket, whose other end is of this user, and beside the bytes of one
+/// send.
+bool ServerConnection::may_have_call_slot() const {
+  return own_ && !tls_ && !call_slot_ && backlog() == 0 && has_descriptor_for_client(fd_.get());
+}
+
+uint32_t ServerConnection::wanted_events() const {
+  return (backlog() > 0 || paused_ ? EPOLLOUT : 0U) | (backlog() <= kPauseBacklog ? EPOLLIN : 0U);
+}
+
+std::optional<size_t> ServerConnection::call_slot() const {
+  return call_slot_ ? std::optional(call_slot_->index()) : std::nullopt;
 }
 
 /// Passes bytes to the handshake and returns those after it.

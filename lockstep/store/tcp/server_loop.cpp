@@ -88,11 +88,13 @@ void StoreServerLoop::run() {
   std::vector<epoll_event> events(256);
   while (true) {
     // Room for all: everything sent is read before any client counts as silent.
-    if (events.size() < clients_.size() + 2) events.resize(2 * clients_.size());
+    const size_t needed = clients_.size() + kFirstClientId;
+    if (events.size() < needed) events.resize(2 * needed);
     const auto sleep = time_to_sleep();
     const int ready = wait_for_events(events, sleep);
     if (ready < 0 && errno != EINTR) throw io_error("epoll_wait");
     now_ = clock_.advance(std::chrono::steady_clock::now(), sleep);
+    serve_call_slots();
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<size_t>(i)];
       if (event.data.u64 == kWakeId) return;
@@ -113,9 +115,15 @@ void StoreServerLoop::run() {
 
 int StoreServerLoop::wait_for_events(std::vector<epoll_event>& events,
                                      std::optional<std::chrono::milliseconds> sleep) {
-  return poll_spinning(spinning_, sleep ? static_cast<int>(sleep->count()) : -1, [&](int wait_ms) {
-    return ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), wait_ms);
+  int ready = 0;
+  poll_spinning(spinning_, sleep ? static_cast<int>(sleep->count()) : -1, [&](int wait_ms) {
+    const bool raised = wait_ms == 0 ? call_slots_.any_raised_soon() : call_slots_.about_to_sleep();
+    ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                         raised ? 0 : wait_ms);
+    if (wait_ms != 0) call_slots_.awake();
+    return raised || ready != 0 ? 1 : 0;
   });
+  return ready;
 }
 
 /// Nothing: until an event comes.
@@ -199,30 +207,58 @@ void StoreServerLoop::report_refused(const ServerConnection& client, const std::
 }
 
 void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
-  bool alive = true;
-  const bool was_proved = client.proved();
-  try {
-    const auto answer_it = [&](RequestFrame frame) { handle(client, std::move(frame)); };
+  attend(client, [&] {
+    const bool was_proved = client.proved();
     if ((events & EPOLLOUT) != 0) {
-      alive = client.flush();
-      if (alive) client.serve_requests(answer_it);
+      if (!client.flush()) return false;
+      client.serve_requests(handler_of(client));
     }
-    if (alive && (events & EPOLLIN) != 0) {
-      heartbeats_.heard(client.id(), now_);
-      alive = client.receive(answer_it);
-    } else if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
-      alive = false;
-    }
+    if ((events & EPOLLIN) == 0) return (events & (EPOLLERR | EPOLLHUP)) == 0;
+    heartbeats_.heard(client.id(), now_);
+    const bool alive = client.receive(handler_of(client));
     if (!was_proved && client.proved()) {
       strangers_.forget(client.id());
       refusals_.forget(host_of_peer(client.peer()));
     }
+    return alive;
+  });
+}
+
+/// Serves each client that has raised its flag, and then those that do so meanwhile. A look at
+/// epoll is a system call, and these need none.
+void StoreServerLoop::serve_call_slots() {
+  constexpr int kMostRounds = 16;
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (!(round == 0 ? call_slots_.any_raised() : call_slots_.any_raised_soon())) return;
+    for (const uint64_t id : call_slots_.take_raised()) {
+      const auto it = clients_.find(id);
+      if (it == clients_.end()) continue;
+      ServerConnection& client = *it->second;
+      attend(client, [&] {
+        client.serve_requests(handler_of(client));
+        return true;
+      });
+      drop_doomed();
+    }
+  }
+}
+
+ServerConnection::OnRequest StoreServerLoop::handler_of(ServerConnection& client) {
+  return [this, &client](RequestFrame frame) {
+    heartbeats_.heard(client.id(), now_);
+    handle(client, std::move(frame));
+  };
+}
+
+/// Drops the client if `work` returns false or throws.
+void StoreServerLoop::attend(ServerConnection& client, const std::function<bool()>& work) {
+  bool alive = false;
+  try {
+    alive = work();
   } catch (const WrongSecret& error) {
     report_refused(client, std::string("a client is refused: ") + error.what());
-    alive = false;
   } catch (const std::exception& error) {  // std::bad_alloc too: one client's, not the server's
     report_refused(client, client.peer() + " is refused: " + error.what());
-    alive = false;
   }
   if (!alive) {
     drop(client.id());
@@ -233,7 +269,9 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
 
 void StoreServerLoop::handle(ServerConnection& client, RequestFrame frame) {
   const StoreTicket ticket{client.id(), frame.id};
-  if (frame.request.op != StoreOp::kCancel) {
+  if (frame.request.op == StoreOp::kOpenCallSlot) {
+    if (!client.answer_with_call_slot(frame.id, call_slots_)) doomed_.push_back(client.id());
+  } else if (frame.request.op != StoreOp::kCancel) {
     if (frame.request.op == StoreOp::kSetWithLease)
       heartbeats_.expect(client.id(), Heartbeats::Ttl(frame.request.number), now_);
     answer(state_.submit(ticket, std::move(frame.request)));
@@ -244,7 +282,7 @@ void StoreServerLoop::handle(ServerConnection& client, RequestFrame frame) {
 
 void StoreServerLoop::answer(const StoreAnswer& answer) {
   ServerConnection& client = *clients_.at(answer.to.client);
-  const bool alive = client.send(encode(ReplyFrame{answer.to.request, answer.reply}));
+  const bool alive = client.answer(answer.to.request, answer.reply);
   if (!alive || client.backlog() > kMaxBacklog) {
     doomed_.push_back(client.id());
   } else {
@@ -257,16 +295,17 @@ void StoreServerLoop::answer(const std::vector<StoreAnswer>& answers) {
 }
 
 void StoreServerLoop::update_interest(ServerConnection& client) {
-  const uint32_t wanted = (client.backlog() > 0 ? EPOLLOUT : 0U) |
-                          (client.backlog() <= ServerConnection::kPauseBacklog ? EPOLLIN : 0U);
-  change_interest(epoll_.get(), client.fd(), client.id(), wanted, &client.interest);
+  change_interest(epoll_.get(), client.fd(), client.id(), client.wanted_events(), &client.interest);
 }
 
 void StoreServerLoop::drop(uint64_t id) {
   const auto woken = state_.drop_client(id);
   heartbeats_.forget(id);
   strangers_.forget(id);
-  clients_.erase(id);  // closing removes it from epoll
+  if (const auto it = clients_.find(id); it != clients_.end()) {
+    if (const auto index = it->second->call_slot()) call_slots_.close(*index);
+    clients_.erase(it);  // closing removes it from epoll
+  }
   count_clients();
   answer(woken);
 }

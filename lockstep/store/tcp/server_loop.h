@@ -20,6 +20,7 @@
 #include "lockstep/store/heartbeats.h"
 #include "lockstep/store/store_state.h"
 #include "lockstep/store/tcp/acceptor.h"
+#include "lockstep/store/tcp/call_slot.h"
 #include "lockstep/store/tcp/server_connection.h"
 #include "lockstep/store/tcp/spinning.h"
 #include "lockstep/store/tcp/strangers.h"
@@ -53,6 +54,9 @@ class StoreServerLoop {
 
   void report_refused(const ServerConnection& client, const std::string& what);
   void serve(ServerConnection& client, uint32_t events);
+  void serve_call_slots();
+  ServerConnection::OnRequest handler_of(ServerConnection& client);
+  void attend(ServerConnection& client, const std::function<bool()>& work);
   void handle(ServerConnection& client, RequestFrame frame);
   void answer(const StoreAnswer& answer);
   void answer(const std::vector<StoreAnswer>& answers);
@@ -84,6 +88,7 @@ class StoreServerLoop {
 
   Strangers strangers_;  ///< Clients that have not proved the secret yet.
   Refusals refusals_;
+  CallSlots call_slots_;
   std::vector<uint64_t> doomed_;  ///< Found broken while another was being served.
   Mutex count_mutex_;
   CondVar count_changed_;

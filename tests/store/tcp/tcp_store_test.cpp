@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,6 +21,7 @@
 #include "lockstep/store/tcp/server_connection.h"
 #include "lockstep/store/tcp/shortcut.h"
 #include "tests/store/helpers.h"
+#include "tests/store/tcp/server_process.h"
 #include "tests/support/auth_server.h"
 #include "tests/support/held_port.h"
 
@@ -29,6 +31,7 @@ namespace {
 using testing::error_of;
 using testing::mentions;
 using testing::run_threads;
+using testing::ServerProcess;
 using testing::soon;
 
 TcpStoreServerOptions with_secret(std::chrono::milliseconds handshake_limit = 30s) {
@@ -61,46 +64,6 @@ void expect_closed(const UniqueFd& fd) {
   });
   EXPECT_EQ(error.code(), ErrorCode::kPeerLost) << error.what();
 }
-
-/// A process that serves a store, for tests that stop or kill it.
-class ServerProcess {
- public:
-  ServerProcess() {
-    int report[2];
-    if (::pipe(report) != 0) throw io_error("pipe");
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      TcpStoreServer server(with_secret());
-      const int port = server.port();
-      if (::write(report[1], &port, sizeof port) != sizeof port) ::_exit(1);
-      while (true) ::pause();
-    }
-    if (::read(report[0], &port_, sizeof port_) != sizeof port_) throw io_error("read");
-    ::close(report[0]);
-    ::close(report[1]);
-  }
-  ~ServerProcess() { end(); }
-  void end() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-    pid_ = 0;
-  }
-  /// Returns once all its threads stand still, which is later than the signal.
-  void stop() const {
-    ::kill(pid_, SIGSTOP);
-    ::waitpid(pid_, nullptr, WUNTRACED);
-  }
-  void go_on() const { ::kill(pid_, SIGCONT); }
-  std::shared_ptr<Store> connect() const {
-    return connect_tcp_store({"127.0.0.1", port_}, "secret", soon());
-  }
-
- private:
-  pid_t pid_ = 0;
-  int port_ = 0;
-};
 
 TEST_F(TcpStoreTest, WrongSecretIsRefused) {
   const auto error = error_of([&] { connect("other"); });
@@ -544,6 +507,35 @@ TEST(ServerConnection, WhatIsOutTakesNoRoomWhileMoreWaits) {
     recv_all(pair.client.get(), taken.data(), taken.size(), soon(), "server");
   }
   EXPECT_LT(pair.connection.room_taken(), 8U << 20) << "32 MiB went through";
+}
+
+// Nothing else would serve them: a request of another client may send the whole backlog.
+TEST(ServerConnection, MessagesThatWaitForTheBacklogAreServedAfterIt) {
+  ProvedPair pair;
+  ServerConnection& connection = pair.connection;
+  RequestFrame frame;
+  frame.request.op = StoreOp::kGet;
+  frame.request.keys = {"k"};
+  put(pair.client, encode(frame) + encode(frame));
+  std::string reply(2 * ServerConnection::kPauseBacklog, 'x');
+  std::string taken(reply.size(), ' ');
+  int served = 0;
+  const auto serve = [&](const RequestFrame&) {
+    ++served;
+    EXPECT_TRUE(connection.send(reply));
+  };
+  EXPECT_TRUE(connection.receive(serve));
+  EXPECT_EQ(served, 1);
+  EXPECT_EQ(connection.wanted_events(), uint32_t{EPOLLOUT});
+  while (connection.backlog() > 0) {
+    ASSERT_GT(recv_some(pair.client.get(), taken.data(), taken.size(), soon(), "server"), 0U);
+    EXPECT_TRUE(connection.flush());
+  }
+  EXPECT_EQ(connection.wanted_events(), EPOLLIN | EPOLLOUT);
+  reply = "short";
+  connection.serve_requests(serve);
+  EXPECT_EQ(served, 2);
+  EXPECT_EQ(connection.wanted_events(), uint32_t{EPOLLIN});
 }
 
 // Otherwise all replies for such a client would be made while others wait.
