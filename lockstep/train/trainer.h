@@ -217,6 +217,7 @@ class Trainer {
   /// The reason why the saved state of averaging is not used; empty: it is, or there was none.
   const std::string& averaging_note() const { return averaging_note_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t samples_a_virtual_rank() const { return samples_a_virtual_rank_; }
   /// Optimizer steps of the whole run, limited by epochs and max_steps.
   int64_t total_steps() const { return total_steps_; }
   /// The treatment of an epoch that other ranks, or other batches, had begun; empty: there was

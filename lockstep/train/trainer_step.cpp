@@ -14,6 +14,7 @@
 #include "lockstep/parallel/virtual_ranks.h"
 #include "lockstep/progress.h"
 #include "lockstep/train/epoch_loss.h"
+#include "lockstep/train/last_batch.h"
 #include "lockstep/train/optim/optimizer.h"
 #include "lockstep/train/own_call.h"
 #include "lockstep/train/resume.h"
@@ -212,7 +213,13 @@ Trainer::Losses Trainer::forward_backward(const MicroBatches& batches, const Acc
     const Batch batch = begin_virtual_rank(batches, {virtual_rank});
     const auto outputs =
         forward_at(config().system.amp_level, batch.inputs(), [&](const Tensors& inputs) {
-          return ddp().forward([&] { return model().compute(inputs); });
+          return ddp().forward([&] {
+            try {
+              return model().compute(inputs);
+            } catch (const c10::Error& error) {
+              explain(error, batch.images.size(0));
+            }
+          });
         });
     std::vector<at::Tensor> logged;
     const auto loss = [&] {

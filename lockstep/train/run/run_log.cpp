@@ -12,6 +12,7 @@
 #include "lockstep/data/synthetic_note.h"
 #include "lockstep/models/build/build_model.h"
 #include "lockstep/train/batch_share.h"
+#include "lockstep/train/last_batch.h"
 #include "lockstep/train/log_lines.h"
 #include "lockstep/train/optim/parameter_groups.h"
 #include "lockstep/train/rank_change.h"
@@ -159,6 +160,10 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
   if (!trainer.dealing_note().empty()) log.info(kTrainLogger, trainer.dealing_note());
   if (const auto note = schedule_note(config.scheduler); !note.empty()) {
     log.write(Severity::kWarning, kTrainLogger, note);
+  }
+  const auto last = last_batch_note(config.train.loader, trainer.samples_a_virtual_rank());
+  if (!last.empty() && has_batch_norm(*parts.model)) {
+    log.write(Severity::kWarning, kTrainLogger, last);
   }
   if (!trainer.averaging_note().empty()) {
     log.write(

@@ -32,6 +32,25 @@ TEST_F(Program, CheckPrintsTheSummaryAndTouchesNothing) {
   EXPECT_FALSE(fs::exists(folder_ / "out"));
 }
 
+// Else an epoch's training is lost to a message without a cause.
+TEST_F(Program, ALastBatchOfOneSampleIsNamedBeforeAndWhereItFails) {
+  const std::string args = "-o train.loader.batch_size=33 train.loader.drop_remainder=";
+  const std::string note = "the last batch of each epoch has one sample (100 are dealt in batches";
+  const auto check = train("--check " + args + "False");
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_NE(check.err.find(note), std::string::npos) << check.err;
+  const auto whole = train("--check " + args + "True");
+  EXPECT_EQ(whole.err.find(note), std::string::npos) << whole.err;
+  const auto run = train(args + "False");
+  EXPECT_EQ(run.status, 2) << run.err;
+  EXPECT_NE(run.out.find(note), std::string::npos) << run.out;
+  EXPECT_NE(run.err.find("the batch has one sample, the last one of the epoch: Expected more than "
+                         "1 value per channel"),
+            std::string::npos)
+      << run.err;
+  EXPECT_NE(run.err.find("train.loader.drop_remainder: True"), std::string::npos) << run.err;
+}
+
 // 2 samples x (4 + 1) batches x (3 + 4) planes x 128 x 128 x 4 bytes: with its four maps.
 TEST_F(Program, CheckCountsTheMapsOfADetectorsBatches) {
   const auto result =
