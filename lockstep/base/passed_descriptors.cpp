@@ -21,7 +21,7 @@ struct Message {
   msghdr head{};
 };
 
-/// Those that the kernel has opened here.
+/// The descriptors that came with a message.
 std::vector<UniqueFd> taken(msghdr& head) {
   std::vector<UniqueFd> fds;
   for (cmsghdr* item = CMSG_FIRSTHDR(&head); item != nullptr; item = CMSG_NXTHDR(&head, item)) {

@@ -34,8 +34,8 @@ struct StoreAnswer {
 /// Keys, values, and waits for them. Not thread-safe.
 class StoreState {
  public:
-  /// Carries out `request` (of an op with keys). Returns the answers due now: to the
-  /// caller, unless it has to wait, and then to waits that ended with it.
+  /// Carries out `request` (of an op with keys). Returns the answers due now: to the caller, unless
+  /// it has to wait, and then to waits that ended with it.
   std::vector<StoreAnswer> submit(StoreTicket from, StoreRequest request);
 
   /// Ends the wait of `ticket`: its reply, or nothing if it does not wait (any more).

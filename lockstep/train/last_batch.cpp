@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <torch/nn/modules/batchnorm.h>
 
+#include <algorithm>
+
 namespace lockstep::inline internal {
 namespace {
 
@@ -14,18 +16,20 @@ bool is_batch_norm(const torch::nn::Module& layer) {
          layer.as<torch::nn::BatchNorm3dImpl>() != nullptr;
 }
 
-}  // namespace
-
-bool has_batch_norm(const torch::nn::Module& module) {
-  for (const auto& layer : module.modules()) {
-    if (is_batch_norm(*layer)) return true;
-  }
-  return false;
+bool has_batch_norm(const torch::nn::Module& model) {
+  const auto layers = model.modules();
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const auto& layer) { return is_batch_norm(*layer); });
 }
 
-std::string last_batch_note(const LoaderConfig& loader, int64_t samples_a_virtual_rank) {
+}  // namespace
+
+std::string last_batch_note(const Config& config, const torch::nn::Module& model,
+                            int64_t samples_a_virtual_rank, int num_ranks) {
+  const auto& loader = config.train.loader;
   const int64_t size = loader.batch_size;
   if (loader.drop_remainder || size == 1 || samples_a_virtual_rank % size != 1) return "";
+  if ((config.parallel.sync_bn && num_ranks > 1) || !has_batch_norm(model)) return "";
   return fmt::format(
       "the last batch of each epoch has one sample ({} are dealt in batches of {}): BatchNorm "
       "fails in a layer with one value per channel; {}",

@@ -12,12 +12,11 @@
 
 namespace lockstep::inline internal {
 
-/// Whether a layer of `module` is one of torch's BatchNorm layers.
-bool has_batch_norm(const torch::nn::Module& module);
-
-/// A warning if each epoch of so many samples ends with a batch of one sample, "" otherwise. For
-/// models with BatchNorm, which may refuse it: see explain().
-std::string last_batch_note(const LoaderConfig& loader, int64_t samples_a_virtual_rank);
+/// A warning if each epoch of so many samples ends with a batch of one sample, which a BatchNorm
+/// layer of `model` may refuse: see explain(). Otherwise "". With parallel.sync_bn the layers have
+/// the samples of all ranks.
+std::string last_batch_note(const Config& config, const torch::nn::Module& model,
+                            int64_t samples_a_virtual_rank, int num_ranks);
 
 /// kInvalidArgument with the cause and the way out if `error` is BatchNorm's refusal of a batch of
 /// one sample, in which each channel has one value. Other errors are thrown again.

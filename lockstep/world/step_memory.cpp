@@ -13,6 +13,7 @@
 #include "lockstep/base/env.h"
 #include "lockstep/base/in_child.h"
 #include "lockstep/base/namespaces.h"
+#include "lockstep/base/sealed_memory.h"
 #include "lockstep/base/unique_fd.h"
 #include "lockstep/world/assigned_world.h"
 
@@ -47,12 +48,10 @@ struct Made {
   OwnSteps* steps = nullptr;
 };
 
-/// Sealed, because a process that shrank it would kill this one at its next report. Allocates
-/// nothing: it may run in the child of a process with threads.
+/// Allocates nothing on the heap: it may run in the child of a process with threads.
 Made make_own_steps() {
-  Made made{UniqueFd(::memfd_create(kOwnStepsName, MFD_CLOEXEC | MFD_ALLOW_SEALING))};
-  if (!made.memory || ::ftruncate(made.memory.get(), sizeof(OwnSteps)) != 0) return {};
-  ::fcntl(made.memory.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+  Made made{make_sealed_memory(kOwnStepsName, sizeof(OwnSteps))};
+  if (!made.memory) return {};
   void* place =
       ::mmap(nullptr, sizeof(OwnSteps), PROT_READ | PROT_WRITE, MAP_SHARED, made.memory.get(), 0);
   if (place == MAP_FAILED) return {};

@@ -12,29 +12,40 @@ namespace {
 
 namespace nn = torch::nn;
 
-LoaderConfig in_batches_of(int64_t size, bool drop_remainder = false) {
-  LoaderConfig loader;
-  loader.batch_size = size;
-  loader.drop_remainder = drop_remainder;
-  return loader;
+Config in_batches_of(int64_t size, bool drop_remainder = false) {
+  Config config;
+  config.train.loader.batch_size = size;
+  config.train.loader.drop_remainder = drop_remainder;
+  return config;
+}
+
+std::string note_of(const Config& config, int64_t samples, int ranks = 1) {
+  return last_batch_note(config, *nn::Sequential(nn::Sequential(nn::BatchNorm1d(2))), samples,
+                         ranks);
 }
 
 TEST(LastBatch, OfOneSampleIsNoted) {
-  EXPECT_EQ(last_batch_note(in_batches_of(4), 9),
+  EXPECT_EQ(note_of(in_batches_of(4), 9),
             "the last batch of each epoch has one sample (9 are dealt in batches of 4): BatchNorm "
             "fails in a layer with one value per channel; train.loader.drop_remainder: True leaves "
             "it out");
-  EXPECT_NE(last_batch_note(in_batches_of(4), 1), "");
-  for (const int64_t samples : {8, 10, 11})
-    EXPECT_EQ(last_batch_note(in_batches_of(4), samples), "");
-  EXPECT_EQ(last_batch_note(in_batches_of(4, true), 9), "");
-  EXPECT_EQ(last_batch_note(in_batches_of(1), 9), "") << "all have one";
+  EXPECT_NE(note_of(in_batches_of(4), 1), "");
+  for (const int64_t samples : {8, 10, 11}) EXPECT_EQ(note_of(in_batches_of(4), samples), "");
+  EXPECT_EQ(note_of(in_batches_of(4, true), 9), "");
+  EXPECT_EQ(note_of(in_batches_of(1), 9), "") << "all have one";
 }
 
 TEST(LastBatch, MattersToModelsWithBatchNorm) {
-  EXPECT_FALSE(has_batch_norm(*nn::Sequential(nn::Linear(2, 2))));
-  EXPECT_TRUE(has_batch_norm(*nn::Sequential(nn::Sequential(nn::BatchNorm1d(2)))));
-  EXPECT_TRUE(has_batch_norm(*nn::Sequential(nn::BatchNorm2d(2))));
+  const auto config = in_batches_of(4);
+  EXPECT_EQ(last_batch_note(config, *nn::Sequential(nn::Linear(2, 2)), 9, 1), "");
+  EXPECT_NE(last_batch_note(config, *nn::Sequential(nn::BatchNorm2d(2)), 9, 1), "");
+}
+
+TEST(LastBatch, HasTheSamplesOfAllRanksWithSyncBatchNorm) {
+  auto config = in_batches_of(4);
+  config.parallel.sync_bn = true;
+  EXPECT_EQ(note_of(config, 9, 2), "");
+  EXPECT_NE(note_of(config, 9, 1), "");
 }
 
 /// The error of `layer` for as many rows, as the trainer gives it.

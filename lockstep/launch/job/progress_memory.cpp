@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <cstring>
 
 #include "lockstep/base/clock.h"
+#include "lockstep/base/sealed_memory.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
@@ -129,10 +129,9 @@ double left_of(const RankSteps& rank, int64_t now_ns) {
 }  // namespace
 
 ProgressMemory::ProgressMemory(int workers)
-    : memory_(::memfd_create(kProgressMemoryName, MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
-  const auto bytes = static_cast<off_t>(workers) * static_cast<off_t>(sizeof(StepSlot));
-  if (!memory_ || ::ftruncate(memory_.get(), bytes) != 0) throw io_error("memfd_create");
-  ::fcntl(memory_.get(), F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK);
+    : memory_(make_sealed_memory(kProgressMemoryName,
+                                 static_cast<size_t>(workers) * sizeof(StepSlot))) {
+  if (!memory_) throw io_error("memfd_create");
 }
 
 std::string ProgressMemory::path() const {

@@ -1,9 +1,7 @@
 #include "lockstep/store/tcp/call_slot.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,35 +9,14 @@
 #include <utility>
 
 #include "lockstep/base/processor.h"
+#include "lockstep/base/sealed_memory.h"
 #include "lockstep/error.h"
 
 namespace lockstep::inline internal {
-namespace {
-
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-/// Zeros of that size, which no process can resize. Empty if there are none.
-UniqueFd make_sealed_memory(size_t bytes) {
-  UniqueFd memory(::memfd_create(kCallSlotMemfd, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  // All pages now: a lack of memory must not be a SIGBUS later.
-  if (!memory || ::fallocate(memory.get(), 0, 0, static_cast<off_t>(bytes)) != 0 ||
-      ::fcntl(memory.get(), F_ADD_SEALS, kSeals) != 0) {
-    return {};
-  }
-  return memory;
-}
-
-bool holds(int memory, size_t bytes) {
-  struct stat status {};
-  return ::fstat(memory, &status) == 0 && std::cmp_greater_equal(status.st_size, bytes) &&
-         (::fcntl(memory, F_GET_SEALS) & kSeals) == kSeals;
-}
-
-}  // namespace
 
 template <class T>
 SharedObject<T>::SharedObject(int memory) {
-  if (!holds(memory, sizeof(T))) return;
+  if (!is_sealed_memory(memory, sizeof(T))) return;
   void* const place =
       ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory, 0);
   if (place != MAP_FAILED) object_ = static_cast<T*>(place);
@@ -70,9 +47,9 @@ bool ClientCallSlot::put(std::string_view body) {
   std::memcpy(memory_->request_body, body.data(), body.size());
   memory_->request.size = static_cast<uint32_t>(body.size());
   memory_->request.count.store(++count_);
-  // The server declares its sleep before its last look at the flags. So either it sees this one, or
-  // server_sleeps() shows the declaration. That stays until the server is awake: the first client
-  // to see it may be stopped before it rings.
+  // `server_sleeps` is set before the server's last look at the flags. So either that look finds
+  // this flag, or server_sleeps() is true here. It stays so until the server is awake: the first
+  // client that sees it may be stopped before it wakes the server.
   flags_->raised[word_].fetch_or(flag_);
   return true;
 }
@@ -124,7 +101,7 @@ void ServerCallSlot::finish(size_t size) {
 
 bool CallSlots::prepare() {
   if (flags_) return true;
-  flag_memory_ = make_sealed_memory(sizeof(FlagMemory));
+  flag_memory_ = make_sealed_memory(kCallSlotMemfd, sizeof(FlagMemory));
   if (!flag_memory_) return false;
   flags_ = SharedObject<FlagMemory>(flag_memory_.get());
   clients_.assign(FlagMemory::kSlots, 0);
@@ -135,7 +112,7 @@ std::optional<CallSlots::Opened> CallSlots::open(uint64_t client) {
   if (!prepare()) return std::nullopt;
   const auto place = std::find(clients_.begin(), clients_.end(), 0);
   if (place == clients_.end()) return std::nullopt;
-  UniqueFd memory = make_sealed_memory(sizeof(CallSlotMemory));
+  UniqueFd memory = make_sealed_memory(kCallSlotMemfd, sizeof(CallSlotMemory));
   if (!memory) return std::nullopt;
   SharedObject<CallSlotMemory> mapped(memory.get());
   if (!mapped) return std::nullopt;

@@ -76,7 +76,7 @@ template <class T>
 class SharedObject {
  public:
   SharedObject() = default;
-  /// Empty if `memory` is not a memfd that holds a T and cannot be shrunk, or cannot be mapped.
+  /// Empty if `memory` is not of make_sealed_memory() and large enough, or cannot be mapped.
   explicit SharedObject(int memory);
   SharedObject(SharedObject&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   SharedObject& operator=(SharedObject&& other) noexcept {
@@ -102,7 +102,7 @@ class ClientCallSlot {
   static std::unique_ptr<ClientCallSlot> from(std::vector<UniqueFd> passed, int64_t index);
 
   /// Puts a request; false if it is too long. The one before must have its answer. If
-  /// server_sleeps() then, the client has to ring.
+  /// server_sleeps() then, the client has to wake the server over the connection.
   bool put(std::string_view body);
   bool server_sleeps() const { return flags_->server_sleeps.load() != 0; }
   /// The number of requests so far.
@@ -170,7 +170,8 @@ class CallSlots {
   /// Clients whose flag was raised; lowers the flags.
   const std::vector<uint64_t>& take_raised();
 
-  /// From here until awake() clients ring. True: a flag is raised already, so do not sleep.
+  /// From here until awake() clients wake the server. True: a flag is raised already, so do not
+  /// sleep.
   bool about_to_sleep();
   void awake();
 

@@ -206,6 +206,24 @@ void StoreServerLoop::report_refused(const ServerConnection& client, const std::
   if (more) log_warn("store: " + what + *more);
 }
 
+/// Drops the client if `work` returns false or throws.
+template <class Work>
+void StoreServerLoop::attend(ServerConnection& client, const Work& work) {
+  bool alive = false;
+  try {
+    alive = work();
+  } catch (const WrongSecret& error) {
+    report_refused(client, std::string("a client is refused: ") + error.what());
+  } catch (const std::exception& error) {  // std::bad_alloc too: one client's, not the server's
+    report_refused(client, client.peer() + " is refused: " + error.what());
+  }
+  if (!alive) {
+    drop(client.id());
+  } else {
+    update_interest(client);
+  }
+}
+
 void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
   attend(client, [&] {
     const bool was_proved = client.proved();
@@ -224,8 +242,8 @@ void StoreServerLoop::serve(ServerConnection& client, uint32_t events) {
   });
 }
 
-/// Serves each client that has raised its flag, and then those that do so meanwhile. A look at
-/// epoll is a system call, and these need none.
+/// Serves each client that has raised its flag, and then the clients that raise theirs meanwhile. A
+/// look at epoll would be a system call.
 void StoreServerLoop::serve_call_slots() {
   constexpr int kMostRounds = 16;
   for (int round = 0; round < kMostRounds; ++round) {
@@ -248,23 +266,6 @@ ServerConnection::OnRequest StoreServerLoop::handler_of(ServerConnection& client
     heartbeats_.heard(client.id(), now_);
     handle(client, std::move(frame));
   };
-}
-
-/// Drops the client if `work` returns false or throws.
-void StoreServerLoop::attend(ServerConnection& client, const std::function<bool()>& work) {
-  bool alive = false;
-  try {
-    alive = work();
-  } catch (const WrongSecret& error) {
-    report_refused(client, std::string("a client is refused: ") + error.what());
-  } catch (const std::exception& error) {  // std::bad_alloc too: one client's, not the server's
-    report_refused(client, client.peer() + " is refused: " + error.what());
-  }
-  if (!alive) {
-    drop(client.id());
-  } else {
-    update_interest(client);
-  }
 }
 
 void StoreServerLoop::handle(ServerConnection& client, RequestFrame frame) {

@@ -56,7 +56,8 @@ class StoreServerLoop {
   void serve(ServerConnection& client, uint32_t events);
   void serve_call_slots();
   ServerConnection::OnRequest handler_of(ServerConnection& client);
-  void attend(ServerConnection& client, const std::function<bool()>& work);
+  template <class Work>
+  void attend(ServerConnection& client, const Work& work);
   void handle(ServerConnection& client, RequestFrame frame);
   void answer(const StoreAnswer& answer);
   void answer(const std::vector<StoreAnswer>& answers);

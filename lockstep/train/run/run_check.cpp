@@ -80,8 +80,11 @@ int run_check(const Config& given, World world) {
   require_batch(summary.steps_per_epoch, summary.samples_a_virtual_rank, config);
   if (data.note.empty()) check_resumable(resumed.state, data.samples);
   if (const auto note = schedule_note(config.scheduler); !note.empty()) log_warn(note);
-  const auto last = last_batch_note(config.train.loader, summary.samples_a_virtual_rank);
-  if (!last.empty() && has_batch_norm(*parts.model)) log_warn(last);
+  if (const auto note =
+          last_batch_note(config, *parts.model, summary.samples_a_virtual_rank, world.size);
+      !note.empty()) {
+    log_warn(note);
+  }
   if (const auto note = held_out_note(config); !note.empty()) log_warn(note);
   if (!config.recipe.empty()) fmt::print("# Configuration: {}\n", config.recipe);
   fmt::print("{}\n{}", write_yaml(config.effective), describe(summary, config, device));

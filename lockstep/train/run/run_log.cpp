@@ -161,9 +161,10 @@ void log_start(TrainingLog& log, const Config& config, const RunParts& parts, co
   if (const auto note = schedule_note(config.scheduler); !note.empty()) {
     log.write(Severity::kWarning, kTrainLogger, note);
   }
-  const auto last = last_batch_note(config.train.loader, trainer.samples_a_virtual_rank());
-  if (!last.empty() && has_batch_norm(*parts.model)) {
-    log.write(Severity::kWarning, kTrainLogger, last);
+  if (const auto note =
+          last_batch_note(config, *parts.model, trainer.samples_a_virtual_rank(), world.size);
+      !note.empty()) {
+    log.write(Severity::kWarning, kTrainLogger, note);
   }
   if (!trainer.averaging_note().empty()) {
     log.write(

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "lockstep/base/literals.h"
+#include "lockstep/base/sealed_memory.h"
 #include "tests/store/helpers.h"
 
 namespace lockstep {
@@ -148,19 +149,12 @@ TEST(CallSlots, AreLimited) {
   EXPECT_EQ(all.open(5000).value().slot->index(), 700U);
 }
 
-UniqueFd memory_of(size_t bytes, int seals) {
-  UniqueFd fd(::memfd_create("lockstep-test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
-  EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
-  return fd;
-}
-
-TEST(SharedObject, NeedsMemoryThatHoldsItAndCannotBeShrunk) {
-  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  EXPECT_TRUE(SharedObject<CallSlotMemory>(memory_of(8192, kSeals).get()));
-  EXPECT_FALSE(SharedObject<CallSlotMemory>(memory_of(4096, kSeals).get()));
-  EXPECT_FALSE(SharedObject<CallSlotMemory>(memory_of(8192, F_SEAL_GROW | F_SEAL_SEAL).get()));
-  EXPECT_FALSE(SharedObject<CallSlotMemory>(-1));
+TEST(SharedObject, NeedsSealedMemoryThatHoldsIt) {
+  EXPECT_TRUE(SharedObject<CallSlotMemory>(make_sealed_memory("lockstep-test", 8192).get()));
+  EXPECT_FALSE(SharedObject<CallSlotMemory>(make_sealed_memory("lockstep-test", 4096).get()));
+  const UniqueFd resizable(::memfd_create("lockstep-test", MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(resizable.get(), 8192), 0);
+  EXPECT_FALSE(SharedObject<CallSlotMemory>(resizable.get()));
 }
 
 TEST(ClientCallSlot, NeedsUsableDescriptors) {
